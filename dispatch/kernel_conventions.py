@@ -15,7 +15,7 @@ from .core.boxing import unbind
 from .core.table import Boxed, Kernel
 from .keyset_class import DispatchKeySet
 from .schema.results import checked
-from .specialiser.marks import inline
+from .specialiser.annotations import inline
 
 
 def box(function: Callable[..., Any], op: Any, convention: str) -> Boxed:

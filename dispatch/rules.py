@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from .core.registry import LOCK, Undo, forget_entries
 from .errors import RegistrationError
-from .specialiser.marks import frozen, pure
+from .specialiser.annotations import frozen, pure
 
 R = TypeVar("R")
 

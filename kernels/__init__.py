@@ -22,7 +22,7 @@ from redispatch.dispatch.tensor.geometry import (
 )
 from redispatch.dispatch.tensor.operand import DTYPES, DType, Operand, as_ndarray
 from redispatch.dispatch.tensor.overlap import has_internal_overlap, overlap
-from redispatch.dispatch.tensor.target import TARGET, Target, cached_by_target, decided_anew, memory, numbers, on_target
+from redispatch.dispatch.tensor.target import TARGET, Target, cached_by_target, do_not_cache, memory, numbers, on_target
 
 from .cpu import lapack, pooling
 from .cpu.adam import adam
@@ -126,7 +126,7 @@ __all__ = [
     "TARGET",
     "Target",
     "cached_by_target",
-    "decided_anew",
+    "do_not_cache",
     "numbers",
     "on_target",
     "Attention",

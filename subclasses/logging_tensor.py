@@ -100,12 +100,12 @@ class LoggingTensor(rd.Tensor):
         ]
         outer = outer[0] if len(new) == 1 else tuple(outer) if new else None
         result = return_and_correct_aliasing(func, args, kwargs, outer)
-        log.lines.append(f"{shown(result, looks=True)} = {call}")
+        log.lines.append(f"{shown(result, metadata=True)} = {call}")
         return result
 
 
-def shown(value: Any, looks: bool = False) -> str:
-    """A value as the log shows it: a LoggingTensor by label (and looks, where asked), another tensor by its looks.
+def shown(value: Any, metadata: bool = False) -> str:
+    """A value as the log shows it: a LoggingTensor by label (and metadata, where asked), another tensor by its metadata.
 
     Lists and tuples are shown by their items; anything else by its `repr`.
     """
@@ -114,10 +114,10 @@ def shown(value: Any, looks: bool = False) -> str:
         shape = f"{name}{list(value.shape)}"
         if not isinstance(value, LoggingTensor):
             return shape
-        return f"{value.label}: {shape}" if looks else value.label
+        return f"{value.label}: {shape}" if metadata else value.label
     if isinstance(value, tuple | list):
-        items = ", ".join(shown(item, looks) for item in value)
-        return items if looks else f"[{items}]"
+        items = ", ".join(shown(item, metadata) for item in value)
+        return items if metadata else f"[{items}]"
     return repr(value)
 
 

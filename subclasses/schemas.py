@@ -51,14 +51,14 @@ def written_by(func: Any, args: Any, kwargs: dict[str, Any]) -> list[Any]:
     return pytree.tree_leaves([given.get(argument.name) for argument in func._schema.arguments if argument.is_write])
 
 
-LOOKS = ("dtype", "layout", "device", "pin_memory")  # of a tensor to be made, which `out=` forms are not told
+METADATA = ("dtype", "layout", "device", "pin_memory")  # of a tensor to be made, which `out=` forms are not told
 
 
 def functional_form(func: Any) -> Any:
     """The operator that returns what this one writes: `add.Tensor` for `add_.Tensor`, `mm` for `mm.out`; or None."""
 
     def look(op: Any) -> list[tuple[str, str]]:
-        kept = (x for x in op._schema.arguments if not x.is_out and x.name not in LOOKS)
+        kept = (x for x in op._schema.arguments if not x.is_out and x.name not in METADATA)
         return [(argument.name, str(argument.type)) for argument in kept]
 
     name = func._schema.name.rpartition("::")[2]

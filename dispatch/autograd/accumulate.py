@@ -28,7 +28,7 @@ from redispatch.dispatch.tensor import CreationMeta, Tensor, ViewRecord, contigu
 from redispatch.dispatch.tensor.geometry import is_dense
 
 from .conjugate import resolved
-from .grad_dtype import looks_of_gradient
+from .grad_dtype import metadata_of_gradient
 from .hooks import HookDict, NodeHooks, check_value
 from .node import Node
 
@@ -63,7 +63,7 @@ class AccumulateGrad(Node):
         """Notes what the leaf looks like now: it may have been given other data since the last pass."""
         variable = self.leaf()
         if variable is not None:
-            self.outputs = looks_of_gradient(variable).alone
+            self.outputs = metadata_of_gradient(variable).alone
 
     def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
         variable = self.leaf()

@@ -294,8 +294,8 @@ def first_gradient(index: int, output: Place, given: Any) -> Any:
     if given is None and type(output) is Tensor and not output._shape and output._dtype.category == dtypes.FLOATING:
         return ONES_LIKE()(output) if wants_gradient(output) else None  # a loss, as nearly always
     if isinstance(output, GradientEdge):
-        looks: Any = output.node.outputs[output.output_nr]  # an output that has an edge has looks
-        shape, dtype, device = looks.shape, looks.dtype, looks.device
+        metadata: Any = output.node.outputs[output.output_nr]  # an output that has an edge has looks
+        shape, dtype, device = metadata.shape, metadata.dtype, metadata.device
     else:
         shape, dtype, device = output._shape, output._dtype, output._device
     if given is None:

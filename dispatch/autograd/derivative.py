@@ -29,7 +29,7 @@ from typing import Any
 from redispatch.dispatch import ListType, OpOverload, TensorBase, wants_gradient
 from redispatch.dispatch.core.registry import Undo
 from redispatch.dispatch.layers.autograd import DERIVATIVES
-from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import dtypes
 
 from .formulas import Formulas, KeptResult, Reading, fact_of
@@ -47,7 +47,7 @@ from .history import (
     tie_new,
     tie_results,
 )
-from .keeping import (
+from .saving import (
     RELEASES,
     kept_arguments,
     kept_outputs,
@@ -231,7 +231,7 @@ class OperatorDerivative:
             if result is stack[self.written[0]] and can_be_retied(result):
                 retie(result, node)
                 return result
-        return finish_otherwise(self, op, node, stack, result)
+        return finish_slow(self, op, node, stack, result)
 
 
 # What results are ----------------------------------------------------------------------------------------------------
@@ -253,9 +253,7 @@ def is_unknown(op: OpOverload, stack: list[Any], result: Any) -> bool:
     )
 
 
-def finish_otherwise(
-    rule: OperatorDerivative, op: OpOverload, node: OperatorNode, stack: list[Any], result: Any
-) -> Any:
+def finish_slow(rule: OperatorDerivative, op: OpOverload, node: OperatorNode, stack: list[Any], result: Any) -> Any:
     """`finish` for any result: several of them, lists, written arguments, results that have a history already."""
     outputs = result
     if op.schema.is_mutable or not tie_new(op, node, stack, result, rule.nondifferentiable):

@@ -182,7 +182,7 @@ class Task:
                         continue
                     target = edge[0]
                     if gradient is not None and (
-                        type(gradient) is not Tensor or gradient._looks is not target.outputs[edge[1]]
+                        type(gradient) is not Tensor or gradient._interned is not target.outputs[edge[1]]
                     ):
                         gradient = fit_for_edge(node, edge, gradient)
                     buffer = [gradient] if target not in waiting else self.received(target, edge[1], gradient)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from redispatch.dispatch import OpOverload, TensorBase, wants_gradient
-from redispatch.dispatch.specialiser.marks import frozen, inline
+from redispatch.dispatch.specialiser.annotations import frozen, inline
 
 Formulas = Iterable[tuple[Sequence[str], Callable[..., Any]]]
 FACTS = ("shape", "dtype", "device", "stride", "offset", "requires_grad")

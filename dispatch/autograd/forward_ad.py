@@ -28,7 +28,7 @@ from .forward import composite_kernel, tangent_of_call
 from .function import DUAL_CALL, Function
 from .function_levels import asked_for_tangents, paired, tangents_by_user
 from .jvp_level import JvpLevel
-from .keeping import kept_twin
+from .saving import kept_twin
 from .transposition import is_given
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

@@ -30,7 +30,7 @@ from typing import Any
 
 from redispatch.dispatch import STATE, Slot, wants_gradient, within
 from redispatch.dispatch.layers.ad_inplace_or_view import bump_version
-from redispatch.dispatch.tensor import CreationMeta, Tensor, dtypes, looks_of
+from redispatch.dispatch.tensor import CreationMeta, Tensor, dtypes, metadata_of
 
 from .anomaly_mode import ANOMALY, remember
 from .conjugate import any_complex, resolved
@@ -369,7 +369,7 @@ def tie_outputs(node: FunctionNode | None, ctx: FunctionCtx, inputs: Sequence[An
             facts.append(None)
             continue
         outputs[index] = value = tied(node, value, differentiable[index], inputs, dirty, len(outputs))
-        facts.append(looks_of(value))
+        facts.append(metadata_of(value))
         if value._view is not None and not is_among(value, dirty):
             meta = CreationMeta.MULTI_OUTPUT_NODE if several else CreationMeta.IN_CUSTOM_FUNCTION
             value._view.creation = meta

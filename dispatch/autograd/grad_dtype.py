@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch.tensor import AutogradRecord, Looks, Tensor, dtype, looks_of, overridable_property
+from redispatch.dispatch.tensor import AutogradRecord, Metadata, Tensor, dtype, metadata_of, overridable_property
 
 
 class WithGradDtype(AutogradRecord):
@@ -52,13 +52,13 @@ def set_grad_dtype(tensor: Tensor, value: Any) -> None:
     tensor._autograd = WithGradDtype(record, value)
 
 
-def looks_of_gradient(tensor: Any) -> Looks:
+def metadata_of_gradient(tensor: Any) -> Metadata:
     """How a gradient has to look that is added to a leaf's."""
-    looks, record = tensor._looks or looks_of(tensor), tensor._autograd
+    metadata, record = tensor._interned or metadata_of(tensor), tensor._autograd
     if type(record) is WithGradDtype:
         wanted: Any = record.grad_dtype  # where None stands for any, as `fit` knows
-        return Looks(wanted, looks.shape, looks.stride, looks.device, looks.bits)
-    return looks
+        return Metadata(wanted, metadata.shape, metadata.stride, metadata.device, metadata.bits)
+    return metadata
 
 
 Tensor.grad_dtype = overridable_property(get_grad_dtype, set_grad_dtype)  # type: ignore[attr-defined]  # attached here

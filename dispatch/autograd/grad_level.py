@@ -14,7 +14,7 @@ from typing import Any
 
 from redispatch.dispatch import STATE, LevelKind, OpOverload, State, call, wants_gradient, within
 from redispatch.dispatch.layers.transforms import Level, each_tensor
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import SET_REQUIRES_GRAD, Tensor
 from redispatch.dispatch.tensor.wrapped import Wrapped, level_of, look_like_values, watched, without_dead, wrapped
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from redispatch.dispatch import OpOverload, TensorBase
-from redispatch.dispatch.specialiser.marks import inline
-from redispatch.dispatch.tensor import AutogradRecord, dtypes, looks_of
+from redispatch.dispatch.specialiser.annotations import inline
+from redispatch.dispatch.tensor import AutogradRecord, dtypes, metadata_of
 
 from .accumulate import accumulator
 from .copy_slices import CopySlices
@@ -109,7 +109,7 @@ class ResultRecord(AutogradRecord):
 @inline
 def tie_fresh(tensor: Any, node: Node) -> None:
     """Makes a tensor of which nothing was recorded so far the only output of `node`."""
-    node.outputs = (tensor._looks or looks_of(tensor)).alone
+    node.outputs = (tensor._interned or metadata_of(tensor)).alone
     tensor._autograd = result_record(node, 0)
 
 
@@ -132,7 +132,7 @@ def result_record(node: Node, number: int) -> AutogradRecord:
 def tie_fresh_ones(tensors: Sequence[Any], node: Node, nondifferentiable: frozenset[int]) -> None:
     """The same for several outputs, of which some have no gradient."""
     node.outputs = tuple(
-        None if number in nondifferentiable or tensor._dtype.category < dtypes.FLOATING else looks_of(tensor)
+        None if number in nondifferentiable or tensor._dtype.category < dtypes.FLOATING else metadata_of(tensor)
         for number, tensor in enumerate(tensors)
     )
     for number, tensor in enumerate(tensors):
@@ -150,7 +150,7 @@ def is_new_view(tensor: Any) -> bool:
 @inline
 def tie_fresh_view(view: Any, node: Node) -> None:
     """Makes a view for which `is_new_view` holds the only output of `node`."""
-    node.outputs = (view._looks or looks_of(view)).alone
+    node.outputs = (view._interned or metadata_of(view)).alone
     record = view._autograd
     record.grad_fn = node
     record.asked = True
@@ -171,7 +171,7 @@ def retie(tensor: Any, node: Node) -> None:
     if record is None:
         tie_fresh(tensor, node)
     else:
-        node.outputs = (tensor._looks or looks_of(tensor)).alone
+        node.outputs = (tensor._interned or metadata_of(tensor)).alone
         record.grad_fn = node
         record.output_nr = 0
         record.requires_grad = True
@@ -191,7 +191,7 @@ def tie_new(op: OpOverload, node: Node, stack: list[Any], result: Any, nondiffer
         if (0 if is_one_list else number) in nondifferentiable or value._dtype.category < dtypes.FLOATING:
             outputs.append(None)
             continue
-        outputs.append(looks_of(value))
+        outputs.append(metadata_of(value))
         if value._autograd is None:
             value._autograd = AutogradRecord(True, node, number)
         else:

@@ -18,8 +18,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from redispatch.dispatch.tensor import Tensor, looks_of
-from redispatch.dispatch.tensor.looks import Looks
+from redispatch.dispatch.tensor import Tensor, metadata_of
+from redispatch.dispatch.tensor.metadata import Metadata
 
 from .hooks import NodeHooks, RemovableHandle
 
@@ -34,7 +34,7 @@ class Node:
 
     __slots__ = ("next_edges", "outputs", "sequence", "hooks", "__weakref__")
     next_edges: tuple[Edge, ...]
-    outputs: tuple[Looks | None, ...]
+    outputs: tuple[Metadata | None, ...]
     sequence: int
     hooks: NodeHooks | None  # and whatever else few nodes have
 
@@ -63,7 +63,7 @@ class Node:
     def add_output(self, tensor: Any) -> int:
         """Notes what the next output looks like (None: it has no gradient) and returns its number."""
         number = len(self.outputs)
-        self.outputs += (None if tensor is None else looks_of(tensor),)
+        self.outputs += (None if tensor is None else metadata_of(tensor),)
         return number
 
     # What users see -------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def wrong_number(node: Node, results: Sequence[Any]) -> RuntimeError:
     )
 
 
-def fits(gradient: Any, output: Looks | None) -> bool:
+def fits(gradient: Any, output: Metadata | None) -> bool:
     """Whether a gradient of any strides is as an output that looks so needs it, as far as a glance can tell."""
     return (
         output is not None
@@ -173,7 +173,7 @@ def fits(gradient: Any, output: Looks | None) -> bool:
     )
 
 
-def fit(node: Node, index: int, gradient: Any, output: Looks | None) -> Any:
+def fit(node: Node, index: int, gradient: Any, output: Metadata | None) -> Any:
     """The result number `index` of `node` as an output that looks so needs it; one that was broadcast is summed back.
 
     Errors: RuntimeError for what is no tensor, or has a shape or device that cannot be made right.

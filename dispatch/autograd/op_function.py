@@ -12,8 +12,8 @@ from typing import Any
 from redispatch.dispatch import STATE, OpOverload, TensorBase, wants_gradient, within
 from redispatch.dispatch.core.registry import Undo
 from redispatch.dispatch.layers.autograd import AUTOGRAD, DERIVATIVES
-from redispatch.dispatch.specialiser.marks import frozen, inline
-from redispatch.dispatch.tensor import looks_of
+from redispatch.dispatch.specialiser.annotations import frozen, inline
+from redispatch.dispatch.tensor import metadata_of
 
 from .anomaly_mode import ANOMALY, remember
 from .derivative import is_new
@@ -131,7 +131,7 @@ class FunctionDerivative:
                 tie_fresh(result, node)
                 finish_context(node)
                 return result
-        return finish_otherwise(op, node, stack, result)
+        return finish_slow(op, node, stack, result)
 
 
 def begin_with_lists(rule: FunctionDerivative, stack: list[Any]) -> OperatorFunctionNode:
@@ -165,14 +165,14 @@ def finish_context(node: OperatorFunctionNode) -> None:
         node.save(node.ctx.to_save)
 
 
-def finish_otherwise(op: OpOverload, node: OperatorFunctionNode, stack: list[Any], result: Any) -> Any:
+def finish_slow(op: OpOverload, node: OperatorFunctionNode, stack: list[Any], result: Any) -> Any:
     """`finish` for other results: several of them, lists, those that have no gradient."""
     ctx = node.ctx
     returns = list(result) if len(op.schema.returns) > 1 else [result]
     node.output_counts = [len(value) if is_tensor_list(value) else None for value in returns]
     skipped = frozenset(i for i, v in enumerate(returns) if any(v is one for one in ctx.non_differentiable))
     result, outputs = tie_results(op, node, stack, result, skipped)
-    node.facts = [looks_of(output) for output in outputs]
+    node.facts = [metadata_of(output) for output in outputs]
     ctx.non_differentiable = ()
     if ctx.to_save:
         node.save(ctx.to_save)

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 
 from .conjugate import any_complex, conjugates, one_complex
 from .formulas import Formula, Need, Rule

@@ -33,8 +33,8 @@ from typing import Any
 from redispatch.dispatch import STATE, within
 from redispatch.dispatch.inspection.origins import telling_origin
 from redispatch.dispatch.layers.autograd import AUTOGRAD
-from redispatch.dispatch.specialiser.marks import inline
-from redispatch.dispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, looks_of
+from redispatch.dispatch.specialiser.annotations import inline
+from redispatch.dispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, metadata_of
 from redispatch.dispatch.tensor.wrapped import is_wrapped
 
 from .accumulate import accumulator
@@ -222,8 +222,8 @@ def kept_result(tensor: Any, number: int = 0) -> tuple[Any, int]:
         return SavedTensor(tensor, number), WRAPPED
     version = version_of(tensor)
     if type(tensor) is Tensor and not STATE.get().modes:
-        looks = tensor._looks or looks_of(tensor)
-        return (tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, looks), version
+        metadata = tensor._interned or metadata_of(tensor)
+        return (tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, metadata), version
     return without_history(tensor), version
 
 
@@ -236,12 +236,12 @@ def packs(tensor: Any) -> bool:
 def put_together(parts: tuple[Any, ...]) -> Any:
     """The tensor that `kept_result` took apart, without its history."""
     tensor = new(Tensor)
-    tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, looks = parts
-    tensor._shape = looks.shape
-    tensor._stride = looks.stride
-    tensor._dtype = looks.dtype
-    tensor._device = looks.device
-    tensor._looks = looks
+    tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, metadata = parts
+    tensor._shape = metadata.shape
+    tensor._stride = metadata.stride
+    tensor._dtype = metadata.dtype
+    tensor._device = metadata.device
+    tensor._interned = metadata
     tensor._autograd = None
     tensor._view = None
     return tensor
@@ -355,7 +355,7 @@ def copy_of(tensor: Any) -> Any:
     copy._offset = tensor._offset
     copy._dtype = tensor._dtype
     copy._device = tensor._device
-    copy._looks = tensor._looks
+    copy._interned = tensor._interned
     copy._autograd = None
     copy._view = None
     if kind is not Tensor:

@@ -21,7 +21,7 @@ from redispatch.dispatch import DEFAULT, LAZY_BITS, STATE, OpOverload, State, ca
 from redispatch.dispatch.inspection.origins import telling_origin
 from redispatch.dispatch.layers.ad_inplace_or_view import AS_VIEW, base_position, returns_one_tensor
 from redispatch.dispatch.layers.python import has_handler
-from redispatch.dispatch.specialiser.marks import inline, leaf
+from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import CURRENT_GRAD_FN, CreationMeta, Tensor, dtypes
 
 from .saved import short_name

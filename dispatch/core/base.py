@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..specialiser.marks import inline
+from ..specialiser.annotations import inline
 
 
 class TensorBase:

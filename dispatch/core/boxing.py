@@ -12,7 +12,7 @@ from typing import Any
 
 from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of, is_default
 from ..schema.schema import NO_DEFAULT, TENSOR, Argument, FunctionSchema
-from ..specialiser.marks import inline
+from ..specialiser.annotations import inline
 from .base import TensorBase
 
 

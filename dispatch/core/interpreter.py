@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..specialiser.marks import inline
+from ..specialiser.annotations import inline
 from .base import Operator, TensorBase
 from .state import STATE
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..errors import UnknownKeyError
-from ..specialiser.marks import frozen
+from ..specialiser.annotations import frozen
 
 BACKEND_BITS = 32
 GAP = 4

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..specialiser.marks import pure
+from ..specialiser.annotations import pure
 from .key import (
     BACKEND_BITS,
     KEYSET_BITS,

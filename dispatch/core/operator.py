@@ -18,7 +18,7 @@ from ..protocols.override import handle_torch_function, overridden, overriding
 from ..schema.schema import FunctionSchema
 from ..schema.tags import Tag
 from ..schema.text import SchemaText
-from ..specialiser.marks import frozen, pure
+from ..specialiser.annotations import frozen, pure
 from ..specialiser.site import Site
 from ..specialiser.specialise import Facts, Table, forget, sorts_of, usual_facts
 from .boxing import bind

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ..specialiser.marks import frozen
+from ..specialiser.annotations import frozen
 from .key import AUTOCAST_MASK, PER_BACKEND, DispatchKey, backends, functionalities, is_built_in, runtime_key
 
 Boxed = Callable[[Any, int, list[Any]], Any]  # (op, keyset, stack) -> result

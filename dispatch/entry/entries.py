@@ -1,4 +1,4 @@
-"""Entry points: the functions that users call, made of lanes when they are called.
+"""Entry points: the functions that users call, made of fast paths when they are called.
 
 `redispatch.add`, `Tensor.add`, `Tensor.__add__`, `ops.aten.add`, `ops.aten.add.Tensor`: there are a thousand, and a
 program calls a few dozen. Each is a function object from the start, and stays that object: handlers are given it, and
@@ -15,12 +15,12 @@ tables of theirs have it as a key. When it is called again and again, it is give
                     return ask_function_mode(public, state, (self,))
                 return relu_T.find(state.keys, self._keyset)(self)
         if kwargs and not rest:
-            ...                                           # lanes for these keywords, made when first seen
+            ...                                           # fast paths for these keywords, made when first seen
         return slow(given(self, *rest), kwargs)
 
 around which a `try` takes the dispatcher's frames out of errors (frames.py).
 
-`inspect.getsource` and the debugger show it. Read lanes.py first. Read next: operator.py.
+`inspect.getsource` and the debugger show it. Read fast paths.py first. Read next: operator.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ..inspection.frames import hide_frames
 from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, default_of
 from ..schema.schema import NO_DEFAULT, TENSOR, OptionalType
 from ..specialiser.residual import Writer, compiled
-from .lanes import A_TENSOR, Fixed, Lanes, Reading, Reads, indented, reads
+from .fast_paths import A_TENSOR, Fixed, FastPaths, Reading, Reads, indented, reads
 
 # Names that the code uses itself; an argument may have that of another builtin
 WORDS = (
@@ -124,7 +124,7 @@ class EntryPoint:
         self.forms, self.slow, self.finish, self.grad = forms, slow, finish, grad
         self.function: Any = FunctionType(not_yet.__code__, {"entry_point": self, "__name__": __name__}, name)
         self.function.__module__, self.function.__qualname__ = module, qualname or name
-        self.calls = 0  # before there were lanes
+        self.calls = 0  # before there were fast paths
         self.changes = 0  # how often the overloads changed
 
     def early_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -156,13 +156,13 @@ class EntryPoint:
     def written(self) -> Any:
         """A function with the code that this one should have."""
         forms = self.forms()
-        lanes = self.lanes(self.position_names(forms))
+        fast_paths = self.fast_paths(self.position_names(forms))
         readings = [
-            reading for form in forms for count in range(len(lanes.names) + 1) for reading in form.read(count, ())
+            reading for form in forms for count in range(len(fast_paths.names) + 1) for reading in form.read(count, ())
         ]
-        keyed = {f"keyed_{count}": Keyed(self, count) for count in range(len(lanes.names) + 1)}
+        keyed = {f"keyed_{count}": Keyed(self, count) for count in range(len(fast_paths.names) + 1)}
         constants = {**keyed, "keyed": Keyed(self), "given": given}
-        return self.compiled(lanes, self.lines(lanes, lanes.lines(readings)), forms, constants=constants)
+        return self.compiled(fast_paths, self.lines(fast_paths, fast_paths.lines(readings)), forms, constants=constants)
 
     def position_names(self, forms: Sequence[Form]) -> list[str]:
         longest: list[str] = []
@@ -170,13 +170,13 @@ class EntryPoint:
             longest += form.names[len(longest) :]
         return longest
 
-    def lanes(self, names: Iterable[str]) -> Lanes:
-        """The lanes, still to be written, for values of these names."""
+    def fast_paths(self, names: Iterable[str]) -> FastPaths:
+        """The fast paths, still to be written, for values of these names."""
         names, writer = list(names), Writer()
         keyed = {"keyed", *(f"keyed_{count}" for count in range(len(names) + 1))}
         writer.taken = {*keyword.kwlist, *WORDS, *self.lead, *keyed, self.code_name}
         values = [writer.variable(name) for name in names]
-        return Lanes(
+        return FastPaths(
             writer, values, self.finish, self.grad, "".join(self.lead), lambda count: self.by_mode(values[:count])
         )
 
@@ -185,9 +185,9 @@ class EntryPoint:
         given = f"({', '.join(values)}{',' if len(values) == 1 else ''})"
         return f"ask_function_mode(public, state, {given})" if self.ask else f"slow({given}, kwargs)"
 
-    def lines(self, lanes: Lanes, tree: list[str]) -> list[str]:
-        """The lines of the function, with this tree of lanes."""
-        names = list(lanes.names)
+    def lines(self, fast_paths: FastPaths, tree: list[str]) -> list[str]:
+        """The lines of the function, with this tree of fast paths."""
+        names = list(fast_paths.names)
         positions = [*self.lead, *(f"{name}=UNSET" for name in names)]
         lines = [f"def {self.code_name}({listed(*positions, *(['/'] if positions else []), '*rest', '**kwargs')}):"]
         passed = f"given({listed(*names, '*rest')})"
@@ -232,7 +232,7 @@ class EntryPoint:
 
     def compiled(
         self,
-        lanes: Lanes,
+        fast_paths: FastPaths,
         lines: list[str],
         forms: Sequence[Form],
         shape: str = "",
@@ -249,7 +249,7 @@ class EntryPoint:
         ]
         source = "\n".join([head, *(f"    # {form}" for form in forms), *body]) + "\n"
         filename = f"<{self.function.__module__}.{self.function.__qualname__}{shape}>"
-        used = {"get_state": STATE.get, "slow": self.slow, "UNSET": UNSET, **lanes.writer.constants, **constants}
+        used = {"get_state": STATE.get, "slow": self.slow, "UNSET": UNSET, **fast_paths.writer.constants, **constants}
         used |= {"ask_function_mode": self.ask, "by_default": self.by_default}
         used |= {"public": self.function, "hide_frames": hide_frames}
         return compiled(self.code_name, source, used, filename)
@@ -257,39 +257,39 @@ class EntryPoint:
     # Keywords ---------------------------------------------------------------------------------------------------------
 
     def keyed(self, count: int, names: Sequence[str]) -> tuple[Callable[..., Any], bool]:
-        """(`lane(kwargs, *values)` for calls with `count` positions and these keywords, whether such may be right)"""
+        """(`fast path(kwargs, *values)` for calls with `count` positions and these keywords, whether such may be right)"""
         with LOCK:
             forms = self.forms()
             readings = [reading for form in forms for reading in form.read(count, names)]
-            lanes = self.lanes([*self.position_names(forms)[:count], *names])
-            if lanes.by_mode:
-                given = "".join(f"{name}, " for name in lanes.names[:count])
-                lanes.by_mode = lambda _: f"slow(({given}), kwargs)"
-            tree = lanes.lines(readings)
+            fast_paths = self.fast_paths([*self.position_names(forms)[:count], *names])
+            if fast_paths.by_mode:
+                given = "".join(f"{name}, " for name in fast_paths.names[:count])
+                fast_paths.by_mode = lambda _: f"slow(({given}), kwargs)"
+            tree = fast_paths.lines(readings)
             if not tree:
-                lane = self.slow_lane(count)
+                fast_path = self.slow_path(count)
             else:
-                positions = "".join(f"{name}, " for name in lanes.names[:count])
+                positions = "".join(f"{name}, " for name in fast_paths.names[:count])
                 lines = [
                     f"def {self.code_name}({listed('kwargs', *self.lead, *lanes.names, '/')}):",
                     "    state = get_state()",
                     *indented(tree),
                     f"    return slow({listed(*self.lead, f'({positions})', 'kwargs')})",
                 ]
-                lane = self.compiled(lanes, lines, forms, f" {count} {' '.join(names)}")
-        return lane, bool(readings)
+                fast_path = self.compiled(fast_paths, lines, forms, f" {count} {' '.join(names)}")
+        return fast_path, bool(readings)
 
-    def slow_lane(self, count: int) -> Callable[..., Any]:
+    def slow_path(self, count: int) -> Callable[..., Any]:
         lead = len(self.lead)
 
-        def slow_lane(kwargs: dict[str, Any], *values: Any) -> Any:
+        def slow_path(kwargs: dict[str, Any], *values: Any) -> Any:
             return self.slow(*values[:lead], values[lead : lead + count], kwargs)
 
-        return slow_lane
+        return slow_path
 
 
 class Keyed(dict[Any, Callable[..., Any]]):
-    """The lanes for calls with keywords: keyword -> `lane(kwargs, *values)`, for one keyword and `count` positions; or
+    """The fast paths for calls with keywords: keyword -> `fast path(kwargs, *values)`, for one keyword and `count` positions; or
     (number of positions, keyword, keyword, ...) -> the same."""
 
     def __init__(self, entry_point: EntryPoint, count: int | None = None) -> None:
@@ -297,10 +297,10 @@ class Keyed(dict[Any, Callable[..., Any]]):
 
     def __missing__(self, shape: Any) -> Callable[..., Any]:
         count, *names = shape if self.count is None else (self.count, shape)
-        lane, worth_it = self.entry_point.keyed(count, names)
+        fast_path, worth_it = self.entry_point.keyed(count, names)
         if worth_it and len(self) < MANY:
-            self[shape] = lane
-        return lane
+            self[shape] = fast_path
+        return fast_path
 
 
 def listed(*parts: str) -> str:
@@ -354,9 +354,11 @@ class FixedEntryPoint(EntryPoint):
 
     def written(self) -> Any:
         forms = self.forms()
-        lanes = self.lanes([self.names[i] for i in self.order])
+        fast_paths = self.fast_paths([self.names[i] for i in self.order])
         readings = [reading for form in forms for reading in form.read(len(self.names), ())]
-        tree = lanes.lines([replace(one, values=tuple(map(self.operand, self.order, one.values))) for one in readings])
+        tree = fast_paths.lines(
+            [replace(one, values=tuple(map(self.operand, self.order, one.values))) for one in readings]
+        )
         lines = [
             f"def {self.code_name}({listed(*self.names)}):",
             "    state = get_state()",
@@ -364,7 +366,7 @@ class FixedEntryPoint(EntryPoint):
             *indented(self.default_lines(self.names, f"({', '.join(self.names)},)")),
             f"    return slow({listed(*self.names)})",
         ]
-        return self.compiled(lanes, lines, forms)
+        return self.compiled(fast_paths, lines, forms)
 
     def by_mode(self, values: Sequence[str]) -> str:
         return f"slow({listed(*self.names)})"

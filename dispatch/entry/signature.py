@@ -21,7 +21,7 @@ from ..core.base import ARGUMENT_TYPES, TensorBase
 from ..core.operator import OpOverload
 from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of
 from ..schema.schema import NO_DEFAULT, TENSOR, Argument, BaseType, ListType, OptionalType, Type
-from .lanes import A_TENSOR, INTS, NONE, TENSORS, Fixed, Reading, Reads, Taken, is_default_text, reads
+from .fast_paths import A_TENSOR, INTS, NONE, TENSORS, Fixed, Reading, Reads, Taken, is_default_text, reads
 
 NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 
@@ -83,7 +83,7 @@ class Parameter:
         return self._convert(value)
 
     def reads(self, none: Any, spread: bool) -> Reads:
-        """What values of each kind become: the same as `convert`, for lanes. `none` is what None becomes, where it may
+        """What values of each kind become: the same as `convert`, for fast paths. `none` is what None becomes, where it may
         be given; with `spread` a lone int is a list of one."""
         found = reads(
             self.type,
@@ -216,7 +216,7 @@ class Signature:
         return ["self"] * self.method + (names * SPREAD if self.spreads else names)
 
     def read(self, count: int, names: Sequence[str]) -> list[Reading]:
-        """How calls with `count` positions, `self` included, and these keywords are read; see lanes.py."""
+        """How calls with `count` positions, `self` included, and these keywords are read; see fast paths.py."""
         first = 1 if self.method else 0  # where the parameters begin
         left = {name: count + i for i, name in enumerate(names)}
         spread = self.spreads and count - first > 1

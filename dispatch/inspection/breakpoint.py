@@ -20,7 +20,7 @@ from ..core.registry import LOCK, OVERLOADS, forget_entries
 from ..core.table import Entry, members
 from ..keyset_class import DispatchKeySet
 from ..namespaces import OpOverloadPacket, operator_named
-from ..specialiser.marks import leaf
+from ..specialiser.annotations import leaf
 from .stops import STOPS
 
 

@@ -23,7 +23,7 @@ from ..inspection.origins import telling_origin
 from ..places import place_of
 from ..rules import Slot
 from ..schema.schema import FunctionSchema, ListType
-from ..specialiser.marks import inline, pure
+from ..specialiser.annotations import inline, pure
 from .layer import boxed_kernel, skipped
 
 ADINPLACEORVIEW = keyset("ADInplaceOrView")

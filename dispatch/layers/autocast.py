@@ -29,7 +29,7 @@ from ..core.registry import Undo
 from ..core.state import AUTOCAST_KEYS, STATE, State, within
 from ..places import place_of
 from ..rules import RuleTable, Slot
-from ..specialiser.marks import inline, leaf, pure
+from ..specialiser.annotations import inline, leaf, pure
 from .layer import boxed_kernel, skipped
 
 # (tensor, dtype) -> the tensor in that dtype, through the dispatcher; and facts about dtypes that this room lacks

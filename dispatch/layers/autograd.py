@@ -19,7 +19,7 @@ from ..core.operator import OpOverload
 from ..core.state import STATE, within
 from ..rules import RuleTable, Slot
 from ..schema.schema import FunctionSchema
-from ..specialiser.marks import inline
+from ..specialiser.annotations import inline
 from .layer import layer
 
 AUTOGRAD_KEYS = tuple(name for name, key in KEYS.items() if key.is_autograd)

@@ -13,7 +13,7 @@ from ..core.key import key_named
 from ..core.operator import OpOverload
 from ..core.registry import Undo
 from ..places import place_of
-from ..specialiser.marks import pure
+from ..specialiser.annotations import pure
 from .layer import boxed_kernel, skipped
 
 # device types that are of no use before a module is registered for them

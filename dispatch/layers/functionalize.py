@@ -36,7 +36,7 @@ from ..core.table import Kernel
 from ..rules import RuleTable, Slot
 from ..schema.schema import FunctionSchema
 from ..schema.tags import Tag
-from ..specialiser.marks import frozen, pure
+from ..specialiser.annotations import frozen, pure
 from .ad_inplace_or_view import base_position, returned_arguments, tensors_in
 from .layer import layer
 from .transforms import each_item, each_result, each_tensor

@@ -24,7 +24,7 @@ from ..core.operator import OpOverload
 from ..rules import Slot
 from ..schema.schema import FunctionSchema
 from ..schema.tags import Tag
-from ..specialiser.marks import inline, pure
+from ..specialiser.annotations import inline, pure
 from .ad_inplace_or_view import written_results
 
 # (tensor) -> a tensor of the same elements that has no lazy bit; through the dispatcher

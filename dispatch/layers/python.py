@@ -22,7 +22,7 @@ from ..protocols.override import HANDLER_CHANGED, described, not_handled
 from ..rules import RuleTable
 from ..schema.results import checked
 from ..schema.schema import FunctionSchema
-from ..specialiser.marks import inline, leaf
+from ..specialiser.annotations import inline, leaf
 from ..specialiser.memo import Memo
 from .layer import layer
 

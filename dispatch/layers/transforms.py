@@ -30,7 +30,7 @@ from ..core.operator import OpOverload
 from ..core.state import AT_WORK, LEVEL_FLAGS, LEVELS, STATE, LevelKind, State, within
 from ..rules import RuleTable
 from ..schema.schema import TENSOR, FunctionSchema
-from ..specialiser.marks import inline, pure
+from ..specialiser.annotations import inline, pure
 from .layer import layer
 
 

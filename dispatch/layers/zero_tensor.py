@@ -17,7 +17,7 @@ from ..core.keyset import keyset as keys
 from ..core.operator import OpOverload
 from ..rules import Slot
 from ..schema.schema import FunctionSchema
-from ..specialiser.marks import inline
+from ..specialiser.annotations import inline
 from .ad_inplace_or_view import tensors_in
 from .layer import layer
 from .lazy_bit import is_about_memory

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.base import ARGUMENT_TYPES, TensorBase
-from ..specialiser.marks import pure
+from ..specialiser.annotations import pure
 from .schema import Argument, BaseType, ListType, OptionalType, Type
 
 Convert = Callable[[Any], Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.base import TensorBase
-from ..specialiser.marks import inline, leaf
+from ..specialiser.annotations import inline, leaf
 from .schema import TENSOR, BaseType, FunctionSchema
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
-from ..specialiser.marks import frozen
+from ..specialiser.annotations import frozen
 
 # --- Types ------------------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from ..core.state import AT_WORK, STATE, State, Steps, within
-from .marks import FROZEN
+from .annotations import FROZEN
 from .reads import NOTHING, Reads, is_plain, unchanged
 from .residual import Block, Writer, constant_name
 from .values import (

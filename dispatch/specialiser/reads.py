@@ -11,7 +11,7 @@ DERIVATIVES of the fallback at AutogradCPU, answers for this operator". Expected
 
     ("=", value)        a plain value, to be equal
     a number            that object, found before
-    ("function", ...)   a new object: the next number. What it is told by is in `looks_of`
+    ("function", ...)   a new object: the next number. What it is told by is in `metadata_of`
 
 At the end new objects must be so many different ones, since the evaluator asks whether one object `is` another.
 Objects that the code refers to are found in the same way. A thing that cannot be noted is a `problem`: such code is
@@ -36,7 +36,7 @@ from ..core.state import AT_WORK, STATE, State, Steps, within
 from ..disk import digest
 from ..schema.convert import default_of, is_default
 from ..schema.schema import NO_DEFAULT
-from .marks import FROZEN
+from .annotations import FROZEN
 from .memo import UNKNOWN, Memo
 from .residual import constant_name
 from .site import Site
@@ -100,7 +100,7 @@ READ: dict[str, Callable[[Any, Any, list[Any]], Any]] = {
 }
 
 
-def looks_of(value: Any) -> tuple[Any, ...]:
+def metadata_of(value: Any) -> tuple[Any, ...]:
     """What tells an object from others as far as the evaluator asks; what else it asks, it notes as reads."""
     if type(value) is FunctionType:
         returns = value.__annotations__.get("return") == "TensorBase"
@@ -178,7 +178,7 @@ def read_again(steps: Iterable[Step], roots: Sequence[Any]) -> list[Any] | None:
             elif expected[0] == "=":
                 if not equal(found, expected[1]):
                     return None
-            elif looks_of(found) == expected:
+            elif metadata_of(found) == expected:
                 objects.append(found)
             else:
                 return None
@@ -225,7 +225,7 @@ class Reads:
             return
         number = self.numbers[id(found)] = len(self.objects)
         self.objects.append(found)
-        self.steps.append((how, source, name, looks_of(found)))
+        self.steps.append((how, source, name, metadata_of(found)))
         for part_how, part_name in parts_of(found):
             self._note(READ[part_how](found, part_name, self.objects), part_how, number, part_name)
 

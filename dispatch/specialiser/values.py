@@ -21,7 +21,7 @@ from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodTyp
 from typing import Any
 
 from ..core.key import DispatchKey
-from .marks import FROZEN
+from .annotations import FROZEN
 
 
 class Unsupported(Exception):

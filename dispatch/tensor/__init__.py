@@ -42,7 +42,7 @@ from .factory import (
     OutputSpec,
     Window,
     empty,
-    fresh,
+    empty_from,
     output_spec,
     storage_elements,
     tensor_over,
@@ -66,7 +66,7 @@ from .layouts import (
     strided,
 )
 from .limits import finfo, iinfo
-from .looks import Looks, lay_out, looks_of, show_same
+from .metadata import Metadata, lay_out, metadata_of, show_same
 from .pinned import PINNERS, Pinned, owner_of, pinned, pinned_copy, pinned_memory
 from .printing import get_printoptions, printoptions, set_printoptions
 from .promotion import can_cast, number_dtype, result_type
@@ -111,7 +111,7 @@ __all__ = [
     "DTYPES",
     "DeviceKind",
     "KINDS",
-    "Looks",
+    "Metadata",
     "MAKERS",
     "META",
     "ROUTES",
@@ -146,7 +146,7 @@ __all__ = [
     "dtypes",
     "empty",
     "finfo",
-    "fresh",
+    "empty_from",
     "from_numpy_dtype",
     "get_default_dtype",
     "get_printoptions",
@@ -155,7 +155,7 @@ __all__ = [
     "lay_out",
     "layout",
     "item_of",
-    "looks_of",
+    "metadata_of",
     "make_subclass",
     "make_wrapper_subclass",
     "memory_format",

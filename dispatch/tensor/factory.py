@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import LAZY_BITS, STATE
-from redispatch.dispatch.specialiser.marks import frozen, inline
+from redispatch.dispatch.specialiser.annotations import frozen, inline
 
 from .device_kinds import KINDS, MAKERS, indexed
 from .devices import CPU, device, device_keyset
 from .dtypes import dtype
 from .geometry import contiguous_strides
-from .looks import Looks, interned
+from .metadata import Metadata, interned
 from .size import Size
 from .storage import UntypedStorage, allocate
 from .tensor import Tensor
@@ -34,7 +34,7 @@ _SURE = 1 << 16  # bytes; so few are always to be had
 class OutputSpec:
     """What fresh tensors that look alike have in common."""
 
-    looks: Looks
+    metadata: Metadata
     shape: Size
     stride: tuple[int, ...]
     dtype: dtype
@@ -48,13 +48,21 @@ class OutputSpec:
 
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, looks: Looks, elements: int) -> None:
-        self.looks = looks
-        self.shape, self.stride, self.dtype, self.device = looks.shape, looks.stride, looks.dtype, looks.device
-        self.elements, self.array = elements, looks.dtype.array
-        self.nbytes = elements * looks.dtype.itemsize
-        self.sure = looks.device.type == "cpu" and self.nbytes <= _SURE
-        self.keyset, self.inference_keyset = device_keyset(looks.device.type), device_keyset(looks.device.type, True)
+    def __init__(self, metadata: Metadata, elements: int) -> None:
+        self.metadata = metadata
+        self.shape, self.stride, self.dtype, self.device = (
+            metadata.shape,
+            metadata.stride,
+            metadata.dtype,
+            metadata.device,
+        )
+        self.elements, self.array = elements, metadata.dtype.array
+        self.nbytes = elements * metadata.dtype.itemsize
+        self.sure = metadata.device.type == "cpu" and self.nbytes <= _SURE
+        self.keyset, self.inference_keyset = (
+            device_keyset(metadata.device.type),
+            device_keyset(metadata.device.type, True),
+        )
 
 
 def memory_for(spec: OutputSpec, t: Tensor) -> np.ndarray | None:
@@ -91,11 +99,11 @@ def empty(shape: Any, element: dtype, on: device = CPU, strides: tuple[int, ...]
 
     Errors: RuntimeError for a negative size, for one that overflows, or where the memory is not to be had.
     """
-    return fresh(output_spec(shape if type(shape) is Size else Size.of(shape), element, on, strides))
+    return empty_from(output_spec(shape if type(shape) is Size else Size.of(shape), element, on, strides))
 
 
 @inline
-def fresh(spec: OutputSpec) -> Tensor:
+def empty_from(spec: OutputSpec) -> Tensor:
     """A tensor with memory of its own and undefined values, with the keys and version of a new one in this state.
 
     Errors: RuntimeError where the memory is not to be had.
@@ -113,7 +121,7 @@ def fresh(spec: OutputSpec) -> Tensor:
     t._dtype = spec.dtype
     t._device = spec.device
     t._view = None
-    t._looks = spec.looks
+    t._interned = spec.metadata
     return t
 
 
@@ -134,7 +142,7 @@ def tensor_over(
     t._dtype = element
     t._device = on
     t._view = None
-    t._looks = None
+    t._interned = None
     return t
 
 
@@ -154,7 +162,7 @@ def view_over(base: Tensor, shape: Any, stride: tuple[int, ...], offset: int, el
     t._offset = offset
     t._device = base._device
     t._view = None
-    t._looks = None
+    t._interned = None
     if element is None or element is base._dtype:
         t._dtype, t._array = base._dtype, base._array
     else:
@@ -173,23 +181,23 @@ def view_keyset(base: Tensor) -> int:
 class Window:
     """What views that look alike have in common, and how many elements behind the base's first one they begin."""
 
-    __slots__ = ("looks", "start", "keyset", "inference_keyset")
-    looks: Looks
+    __slots__ = ("metadata", "start", "keyset", "inference_keyset")
+    metadata: Metadata
     start: int
     keyset: int
     inference_keyset: int  # of a view of an inference tensor
 
-    def __init__(self, looks: Looks, start: int) -> None:
-        self.looks, self.start = looks, start
-        kind = looks.device.type
-        self.keyset = device_keyset(kind, bits=looks.bits)
-        self.inference_keyset = device_keyset(kind, True, looks.bits)
+    def __init__(self, metadata: Metadata, start: int) -> None:
+        self.metadata, self.start = metadata, start
+        kind = metadata.device.type
+        self.keyset = device_keyset(kind, bits=metadata.bits)
+        self.inference_keyset = device_keyset(kind, True, metadata.bits)
 
 
 @inline
 def view_through(window: Window, base: Tensor) -> Tensor:
     """`view_over` for callers that have decided before how such a view looks."""
-    looks, store = window.looks, base._store
+    metadata, store = window.metadata, base._store
     if store is None:
         store = base._storage  # before anything else here holds the array: to be its only storage then needs no search
     array = base._array
@@ -200,13 +208,13 @@ def view_through(window: Window, base: Tensor) -> Tensor:
     t._autograd = None
     t._store = store
     t._array = array
-    t._shape = looks.shape
-    t._stride = looks.stride
+    t._shape = metadata.shape
+    t._stride = metadata.stride
     t._offset = base._offset + window.start
-    t._dtype = looks.dtype
-    t._device = looks.device
+    t._dtype = metadata.dtype
+    t._device = metadata.device
     t._view = None
-    t._looks = looks
+    t._interned = metadata
     if array is None and store._array is not None:  # the base reaches beyond the end of its storage
         store.hand_out(t)
     return t

@@ -25,10 +25,10 @@ from typing import Any
 
 from redispatch.dispatch import Slot, _disabled_torch_function_impl, keyset
 from redispatch.dispatch.layers.functionalize import below_functionalize
-from redispatch.dispatch.specialiser.marks import leaf
+from redispatch.dispatch.specialiser.annotations import leaf
 
 from .devices import device
-from .looks import lay_out
+from .metadata import lay_out
 from .storage import UntypedStorage
 from .tensor import Tensor
 from .wrapped import keys_of_wrapper
@@ -136,7 +136,7 @@ class FunctionalTensorWrapper(Tensor):
         return self._value
 
     def show(self, storage: FunctionalStorage, steps: Steps, value: Any, like: Tensor) -> None:
-        """Has the wrapper show another place: the one to which the steps lead, in the looks of a tensor."""
+        """Has the wrapper show another place: the one to which the steps lead, in the metadata of a tensor."""
         self._store, self._steps = storage, steps
         self._value, self._generation = value, storage.generation
         self._dtype, self._device = like._dtype, like._device
@@ -165,7 +165,7 @@ def functional(value: Tensor, level: Any = None) -> Any:
 
 @leaf
 def functional_view(storage: FunctionalStorage, steps: Steps, value: Any, like: Tensor, level: Any) -> Any:
-    """A wrapper that shows the place of a storage to which the steps lead, in the looks of `like`."""
+    """A wrapper that shows the place of a storage to which the steps lead, in the metadata of `like`."""
     t: Any = object.__new__(FunctionalTensorWrapper)
     t._counter = [0]
     t._autograd = None

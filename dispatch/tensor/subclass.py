@@ -20,7 +20,7 @@ from .dtypes import dtype as DType
 from .dtypes import get_default_dtype
 from .geometry import contiguous_strides
 from .layouts import strided
-from .looks import Looks, interned
+from .metadata import Metadata, interned
 from .record import SET_REQUIRES_GRAD
 from .routes import give_routes
 from .size import Size
@@ -35,7 +35,7 @@ def shell(cls: type, like: Tensor) -> Any:
     t: Any = object.__new__(cls)
     t._store = like._storage if like._store is None else like._store
     t._array, t._shape, t._stride, t._offset = like._array, like._shape, like._stride, like._offset
-    t._dtype, t._device, t._counter, t._looks = like._dtype, like._device, like._counter, None
+    t._dtype, t._device, t._counter, t._interned = like._dtype, like._device, like._counter, None
     t._keyset = keys_of_class(cls, like._keyset)
     t._autograd = t._view = None
     return t
@@ -104,21 +104,21 @@ def make_wrapper_subclass(
     ):
         face = new_face(cls, size, strides, dtype, device)
     t: Any = object.__new__(cls)
-    t._looks = looks = face.looks
-    t._shape, t._stride, t._dtype, t._device = looks.shape, looks.stride, looks.dtype, looks.device
+    t._interned = metadata = face.metadata
+    t._shape, t._stride, t._dtype, t._device = metadata.shape, metadata.stride, metadata.dtype, metadata.device
     t._keyset = face.keyset
     t._counter = [0]
     if STATE.get().inference:
-        t._keyset, t._counter = wrapper_keyset(looks.device.type, True), None
+        t._keyset, t._counter = wrapper_keyset(metadata.device.type, True), None
     t._store = t._array = t._autograd = t._view = None
     t._offset = storage_offset or 0
     if storage_offset is not None and strides is None:
         raise RuntimeError("setting storage offset without stride not supported")
     if storage_size is not None:
-        t._store = UntypedStorage.without_data(storage_size, looks.device)
+        t._store = UntypedStorage.without_data(storage_size, metadata.device)
     if _extra_dispatch_keys is not None:
         t._keyset = shared(t._keyset | _extra_dispatch_keys)
-        t._looks = None
+        t._interned = None
     if layout is not strided:
         t._layout = layout
     if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
@@ -135,7 +135,7 @@ class Face(NamedTuple):
     strides: Any
     dtype: Any
     device: Any
-    looks: Looks
+    metadata: Metadata
     keyset: int
 
 
@@ -154,10 +154,10 @@ def new_face(cls: Any, size: Any, strides: Any, element: Any, on: Any) -> Face:
     stride = None if strides is None else as_ints("strides", strides)
     if element is not None and not isinstance(element, DType):
         raise TypeError(f"_make_wrapper_subclass(): argument 'dtype' must be torch.dtype, not {type(element).__name__}")
-    looks = looks_like(
+    metadata = metadata_like(
         Size(shape), stride, get_default_dtype() if element is None else element, CPU if on is None else on
     )
-    face = Face(size, strides, element, on, looks, wrapper_keyset(looks.device.type))
+    face = Face(size, strides, element, on, metadata, wrapper_keyset(metadata.device.type))
     if element is not None and type(size) in (tuple, Size) and (strides is None or type(strides) is tuple):
         _FACES[cls] = face
     return face
@@ -178,7 +178,7 @@ def as_ints(name: str, values: Any) -> tuple[int, ...]:
 
 
 @lru_cache(4096)
-def looks_like(shape: Size, strides: tuple[int, ...] | None, element: DType, on: Any) -> Looks:
+def metadata_like(shape: Size, strides: tuple[int, ...] | None, element: DType, on: Any) -> Metadata:
     """A program makes many wrappers that look alike."""
     stride = contiguous_strides(shape) if strides is None else strides
     if len(stride) != len(shape):

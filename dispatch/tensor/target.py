@@ -50,7 +50,7 @@ class Target:
         """The same with x written: "replace", "sum", "prod", "amax", "amin" says how the new meets the old."""
         raise NotImplementedError
 
-    def decided_anew(self) -> None:
+    def do_not_cache(self) -> None:
         """Told of a call that does more than its loops do, such as to warn: it is not to be remembered."""
 
 
@@ -75,11 +75,11 @@ class Scratch(NamedTuple):
 TARGET: ContextVar[Target | None] = ContextVar("target", default=None)
 
 
-def decided_anew() -> None:
+def do_not_cache() -> None:
     """To be called by an operator's kernel where it does more than its loops do: a device is not to remember it."""
     target = TARGET.get()
     if target is not None:
-        target.decided_anew()
+        target.do_not_cache()
 
 
 @contextmanager

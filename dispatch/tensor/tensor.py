@@ -56,7 +56,7 @@ from .devices import CPU, device, device_keyset
 from .dtypes import dtype, get_default_dtype
 from .geometry import check_view, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
-from .looks import Looks
+from .metadata import Metadata
 from .notebook import tensor_html
 from .operand import Operand
 from .printing import format_tensor
@@ -180,7 +180,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         "_dtype",
         "_device",
         "_view",
-        "_looks",  # shape, stride, dtype and device as one object, or None: see looks.py
+        "_interned",  # shape, stride, dtype and device as one object, or None: see looks.py
         "__dict__",
         "__weakref__",
     )
@@ -192,7 +192,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     _dtype: dtype
     _device: device
     _view: ViewRecord | None
-    _looks: Looks | None
+    _interned: Metadata | None
     _autograd: AutogradRecord | None
     _routes: frozenset[str] = frozenset()  # what the class's handler is asked about: routes.py
     _layout: layout = strided  # another one is the face of a wrapper, no more
@@ -781,7 +781,7 @@ def on_host(tensor: Tensor) -> Tensor:
     host = object.__new__(Tensor)
     for name in ("_shape", "_stride", "_offset", "_dtype"):
         setattr(host, name, getattr(tensor, name))
-    host._store, host._device, host._view, host._looks = storage, CPU, None, None
+    host._store, host._device, host._view, host._interned = storage, CPU, None, None
     host._array, host._autograd, host._counter = storage.typed(tensor._dtype), None, [0]
     host._keyset = device_keyset("cpu", bits=tensor._keyset & LAZY_BITS)
     return host

@@ -11,10 +11,10 @@ from typing import Any
 
 from redispatch.dispatch import LAZY_BITS, TensorBase, _disabled_torch_function_impl, keyset, shared
 from redispatch.dispatch.layers.transforms import without_dead
-from redispatch.dispatch.specialiser.marks import leaf
+from redispatch.dispatch.specialiser.annotations import leaf
 
 from .devices import device_keyset
-from .looks import lay_out
+from .metadata import lay_out
 from .size import Size
 from .tensor import Tensor
 
@@ -68,7 +68,7 @@ def watched(value: Any, level: Any) -> TensorBase:
     t._counter = [0]
     t._autograd = t._store = t._array = t._view = t._bdim = t._tangent = None
     t._shape, t._stride, t._offset = value._shape, value._stride, value._offset
-    t._dtype, t._device, t._looks = value._dtype, value._device, value._looks
+    t._dtype, t._device, t._interned = value._dtype, value._device, value._interned
     t._value, t._level = value, level
     return t
 
@@ -79,20 +79,20 @@ def wrapped(value: Tensor, level: Any, bdim: int | None = None, tangent: Any = N
     t: Any = object.__new__(Wrapped)
     t._keyset = keys_of_wrapper(value, WATCHED if bdim is None else BATCHED)
     t._counter = [0]
-    t._autograd = t._store = t._array = t._view = t._looks = None
+    t._autograd = t._store = t._array = t._view = t._interned = None
     t._dtype, t._device, t._offset = value._dtype, value._device, value._offset
     t._value, t._level, t._bdim, t._tangent = value, level, bdim, tangent
-    t._shape, t._stride = looks_without(value, bdim)
+    t._shape, t._stride = metadata_without(value, bdim)
     return t
 
 
 def look_like_value(wrapper: Any) -> None:
     """Has a wrapper look as its value does now: an operator may have changed its shape in place."""
     value = wrapper._value
-    lay_out(wrapper, *looks_without(value, wrapper._bdim), value._offset)
+    lay_out(wrapper, *metadata_without(value, wrapper._bdim), value._offset)
 
 
-def looks_without(value: Any, bdim: int | None) -> tuple[Size, tuple[int, ...]]:
+def metadata_without(value: Any, bdim: int | None) -> tuple[Size, tuple[int, ...]]:
     """(shape, strides) of a tensor without its dimension `bdim`."""
     shape, stride = value._shape, value._stride
     if bdim is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from redispatch.dispatch import FunctionSchema, OpOverload, Slot, TensorBase
-from redispatch.dispatch.specialiser.marks import frozen, inline
+from redispatch.dispatch.specialiser.annotations import frozen, inline
 
 
 @dataclass(frozen=True)

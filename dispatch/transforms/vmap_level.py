@@ -18,7 +18,7 @@ from redispatch.dispatch.autograd import Function
 from redispatch.dispatch.autograd.forward import composite_kernel
 from redispatch.dispatch.layers.transforms import BATCHING, ByUser, Level, each_tensor, result_of
 from redispatch.dispatch.pytree import _broadcast_to_and_flatten, tree_flatten
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.wrapped import Wrapped, look_like_values, without_dead, wrapped
 
@@ -40,7 +40,7 @@ class VmapLevel(Level):
     def process(self, op: OpOverload, stack: list[Any]) -> Any:
         rule = RULES().of_rows(op)
         if rule is None or not self.holds_rows(tensors_in(stack)):
-            return self.process_otherwise(op, stack)
+            return self.process_slow(op, stack)
         values: list[Any] = list(stack)
         for place, one in enumerate(stack):
             if isinstance(one, TensorBase):
@@ -57,7 +57,7 @@ class VmapLevel(Level):
             for one in tensors
         )
 
-    def process_otherwise(self, op: OpOverload, stack: list[Any]) -> Any:
+    def process_slow(self, op: OpOverload, stack: list[Any]) -> Any:
         stack = each_tensor(op.schema, stack, without_dead)
         values = each_tensor(op.schema, stack, self.unwrap)
         dims = [self.dims_of(value) for value in stack]

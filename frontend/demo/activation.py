@@ -1,4 +1,4 @@
-"""An operator of our own, in four registrations: what it computes, its looks, its derivative, its cost.
+"""An operator of our own, in four registrations: what it computes, its metadata, its derivative, its cost.
 
 `swish(x) = x * sigmoid(x)` is a smooth relative of relu. A decorator makes an operator of a Python function, here one
 around a numba loop; from then on it is an operator like any other: modes see it, subclasses pass through it, autocast

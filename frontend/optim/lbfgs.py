@@ -85,19 +85,19 @@ class LBFGS(Optimizer):
             slope = here.gradient.dot(direction).item()
             if slope > -small:
                 break
-            before, looks = here.loss, 0
+            before, metadata = here.loss, 0
             if group["line_search_fn"] is not None:
                 tries = group["max_eval"] - evaluations
-                here, looks = self._search(closure, here._replace(step=0.0, slope=slope), step, direction, tries)
+                here, metadata = self._search(closure, here._replace(step=0.0, slope=slope), step, direction, tries)
                 step = state["t"] = here.step
                 self._move(direction, step)
             else:
                 self._move(direction, step)
                 if iteration != group["max_iter"]:
                     loss = float(evaluated(closure))
-                    here, looks = Point(0.0, loss, self._gradient(), 0.0), 1
-            evaluations += looks
-            state["func_evals"] += looks
+                    here, metadata = Point(0.0, loss, self._gradient(), 0.0), 1
+            evaluations += metadata
+            state["func_evals"] += metadata
             if (
                 evaluations >= group["max_eval"]
                 or greatest(here.gradient) <= group["tolerance_grad"]

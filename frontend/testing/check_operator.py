@@ -76,9 +76,9 @@ def values_are_the_references(info: OpInfo, sample: SampleInput) -> bool:
     return True
 
 
-def meta_looks_the_same(info: OpInfo, sample: SampleInput) -> bool:
+def meta_gives_the_same_metadata(info: OpInfo, sample: SampleInput) -> bool:
     found, wanted = run(info, sample.map(lambda x: x.to("meta"))), run(info, sample.copy())
-    assert looks(found) == looks(wanted), f"on the meta device {looks(found)}, else {looks(wanted)}"
+    assert metadata(found) == metadata(wanted), f"on the meta device {metadata(found)}, else {metadata(wanted)}"
     return bool(sample.tensors())
 
 
@@ -163,7 +163,7 @@ def a_batch_gives_what_its_examples_give(info: OpInfo, sample: SampleInput) -> b
 
 CHECKS: dict[str, Callable[[OpInfo, SampleInput], bool]] = {
     "reference": values_are_the_references,
-    "meta": meta_looks_the_same,
+    "meta": meta_gives_the_same_metadata,
     "inplace": in_place_writes_the_same,
     "out": out_receives_the_same,
     "layouts": layout_does_not_matter,
@@ -187,7 +187,7 @@ def each(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple | list) else [result]
 
 
-def looks(result: Any) -> list[Any]:
+def metadata(result: Any) -> list[Any]:
     """Shape, strides and dtype of each tensor in a result; anything else as it is."""
     return [(tuple(x.shape), x.stride(), x.dtype.name) if isinstance(x, Tensor) else x for x in each(result)]
 

@@ -195,13 +195,13 @@ def compare_with_fake(call: Call, change: Callable[[Tensor], Tensor]) -> None:
     """AssertionError where kernel and fake differ, which shows what each gave."""
     with no_grad():
         args, kwargs = call.arguments(change)
-        given = list(looks(call.op(*args, **kwargs)))
+        given = list(metadata(call.op(*args, **kwargs)))
         args, kwargs = call.on_meta(change)
-        faked = list(looks(call.op(*args, **kwargs)))
+        faked = list(metadata(call.op(*args, **kwargs)))
     if given != faked:
         raise AssertionError(
             f"{call.op.name()}: the fake does not say what the kernel does\n"
-            f"  you passed   {', '.join(looks(call.arguments(change)))}\n"
+            f"  you passed   {', '.join(metadata(call.arguments(change)))}\n"
             f"  the kernel   {', '.join(given) or 'nothing'}\n"
             f"  the fake     {', '.join(faked) or 'nothing'}"
         )
@@ -214,7 +214,7 @@ def compare_gradients(call: Call) -> None:
         if first is not None and second is not None:
             assert_close(first, second, equal_nan=True, **call.tolerance)
     faked = gradients(call.op, *call.on_meta(lambda x: x))
-    with_data, without = [list(looks(one)) for one in once], [list(looks(one)) for one in faked]
+    with_data, without = [list(metadata(one)) for one in once], [list(metadata(one)) for one in faked]
     if with_data != without:
         raise AssertionError(
             f"{call.op.name()}: its backward gives {with_data} with data, and {without} on the meta device"
@@ -230,7 +230,7 @@ def gradients(op: OpOverload, args: Any, kwargs: Any) -> list[Any]:
     return [leaf.grad for leaf in leaves]
 
 
-def looks(value: Any) -> Iterable[str]:
+def metadata(value: Any) -> Iterable[str]:
     """Each tensor in a value as text: `float32[2, 3], strides (3, 1)`; anything else by its type."""
     for leaf in tree_leaves(value):
         if isinstance(leaf, Tensor):

@@ -229,11 +229,11 @@ def without_reentrance(
     )
 
 
-def looks(tensor: Any) -> dict[str, Any]:
+def metadata(tensor: Any) -> dict[str, Any]:
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 
-CHECKS: dict[str, Callable[[Any], Any]] = {"default": looks, "none": lambda tensor: None}
+CHECKS: dict[str, Callable[[Any], Any]] = {"default": metadata, "none": lambda tensor: None}
 
 
 class Place:

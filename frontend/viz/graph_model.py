@@ -14,7 +14,7 @@ from typing import Any
 
 from redispatch.autograd import GradientEdge, Node
 from redispatch.dispatch.autograd.history import gradient_edge
-from redispatch.dispatch.autograd.keeping import SavedThing, saved_things
+from redispatch.dispatch.autograd.saving import SavedThing, saved_things
 from redispatch.dispatch.tensor import Tensor
 
 
@@ -55,7 +55,7 @@ def draw(results: Sequence[Any], names: Mapping[int, str], limit: int) -> Graph:
             variable = getattr(node, "variable", None)
             if isinstance(variable, Tensor):
                 of_leaves.add(id(variable._array))
-                graph.boxes.append(Box("leaf", names.get(id(variable), "leaf"), [looks_text(variable)]))
+                graph.boxes.append(Box("leaf", names.get(id(variable), "leaf"), [metadata_text(variable)]))
             elif len(numbers) > limit:
                 graph.boxes.append(Box("more", "...", ["not shown"]))
             else:
@@ -68,7 +68,7 @@ def draw(results: Sequence[Any], names: Mapping[int, str], limit: int) -> Graph:
         if edge is None:
             raise ValueError(f"tensor {place} has no graph: it does not require grad")
         title = names.get(id(result), "result")
-        lines = [looks_text(result)] if isinstance(result, Tensor) else [f"output {edge[1]} of {edge[0].name()}"]
+        lines = [metadata_text(result)] if isinstance(result, Tensor) else [f"output {edge[1]} of {edge[0].name()}"]
         graph.boxes.append(Box("result", title, lines))
         graph.arrows.append((len(graph.boxes) - 1, box_of(edge[0])))
     for node in todo:  # which grows meanwhile
@@ -94,17 +94,17 @@ def names_of(params: Any) -> dict[int, str]:
     return {id(tensor): str(name) for name, tensor in pairs}
 
 
-def looks_text(tensor: Any) -> str:
+def metadata_text(tensor: Any) -> str:
     return f"{short_dtype(tensor.dtype)}{list(tensor.shape)}"
 
 
 def saved_text(thing: SavedThing) -> str:
     """`saved self: float32[32, 64], 8.0 KiB`."""
-    if thing.looks is None:
+    if thing.metadata is None:
         return f"saved {thing.name}: packed by a hook"
-    looks = thing.looks
-    size = looks.shape.numel() * looks.dtype.itemsize
-    return f"saved {thing.name}: {short_dtype(looks.dtype)}{list(looks.shape)}, {size_text(size)}"
+    metadata = thing.metadata
+    size = metadata.shape.numel() * metadata.dtype.itemsize
+    return f"saved {thing.name}: {short_dtype(metadata.dtype)}{list(metadata.shape)}, {size_text(size)}"
 
 
 def short_dtype(dtype: Any) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, Tag, call, ops
 from redispatch.dispatch.autograd.forward import composite_kernel
 from redispatch.dispatch.layers.transforms import BATCHING, ByUser, gives_one_new_tensor
-from redispatch.dispatch.specialiser.marks import inline, pure
+from redispatch.dispatch.specialiser.annotations import inline, pure
 from redispatch.dispatch.tensor import Tensor
 
 from ...dispatch.transforms.batched import shifted

@@ -444,9 +444,9 @@ def embedding(out: Operand, weight: Operand, index: Operand) -> BadIndex | None:
 
 def ready_embedding(out: Operand, weight: Operand, index: Operand) -> Callable[..., BadIndex | None]:
     """`embedding` for all operands that look like these: `f(out, out_at, weight, weight_at, index, index_at)`."""
-    size, looks = weight.shape[0], index[1:4]
+    size, metadata = weight.shape[0], index[1:4]
     if 0 in out.shape:
-        return lambda out, out_at, x, x_at, array, at: first_bad(Operand(array, *looks, at), size, wrap=False)
+        return lambda out, out_at, x, x_at, array, at: first_bad(Operand(array, *metadata, at), size, wrap=False)
     rows = index._replace(shape=out.shape, strides=(*index.strides, 0))
     columns = weight._replace(shape=out.shape, strides=(0,) * len(index.shape) + weight.strides[1:])
     target = TARGET.get()
@@ -456,7 +456,7 @@ def ready_embedding(out: Operand, weight: Operand, index: Operand) -> Callable[.
 
     def run(out: Any, out_at: int, x: Any, x_at: int, index: Any, at: int) -> BadIndex | None:
         fits = take(out, out_at, index, at, x, x_at)
-        return None if fits else first_bad(Operand(index, *looks, at), size, wrap=False)
+        return None if fits else first_bad(Operand(index, *metadata, at), size, wrap=False)
 
     return run
 
@@ -546,11 +546,11 @@ def _ready_fold(x: Operand, indices: Mapping[int, Operand]) -> tuple[Operand, Ca
 
     def fold(*arrays: Any) -> np.ndarray | BadIndex:
         offsets, bad = np.zeros(count, np.int64), np.zeros(1, np.int64)
-        for k, (fold_in, scale, size, d, looks) in enumerate(steps):
+        for k, (fold_in, scale, size, d, metadata) in enumerate(steps):
             array, at = arrays[2 * k : 2 * k + 2]
             fold_in(offsets, 0, array, at, scale, size, bad)
             if bad[0]:
-                found = first_bad(Operand(array, *looks, at), size, wrap=True, dim=d)
+                found = first_bad(Operand(array, *metadata, at), size, wrap=True, dim=d)
                 assert found is not None
                 return found
         return offsets
@@ -585,12 +585,12 @@ def ready_index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> 
         return lambda *arrays: target.take(out, rest, _places(x, used, widened))
     if len(used) == 1 and 0 not in out.shape:
         ((d, one),) = used.items()
-        size, looks = x.shape[d], one[1:4]
+        size, metadata = x.shape[d], one[1:4]
         take = _ready_take(out, widened(one), rest, x.strides[d], size, wrap=True)
 
         def run_one(out: Any, out_at: int, x: Any, x_at: int, index: Any, at: int) -> BadIndex | None:
             fits = take(out, out_at, index, at, x, x_at)
-            return None if fits else first_bad(Operand(index, *looks, at), size, wrap=True, dim=d)
+            return None if fits else first_bad(Operand(index, *metadata, at), size, wrap=True, dim=d)
 
         return run_one
     like, fold = _ready_fold(x, used)

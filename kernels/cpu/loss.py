@@ -147,7 +147,7 @@ def ready_nll_loss(
     entry = _entry(x.dtype, target.dtype, False)
     leading = (n, rest, classes, KINDS.index(reduction), ignore_index, steps)
     ones = () if weight is not None else (weights.array, 0)
-    looks = target[1:4]
+    metadata = target[1:4]
 
     def run(*arrays: Any) -> BadIndex | None:
         totals = np.zeros(3)
@@ -155,7 +155,7 @@ def ready_nll_loss(
             serial_for(entry, n, (*leading, totals, *arrays, *ones), max(rest, 1))
         else:
             entry(0, 0, *leading, totals, *arrays, *ones)
-        return _first_bad(Operand(arrays[6], *looks, arrays[7]), classes, ignore_index) if totals[2] else None
+        return _first_bad(Operand(arrays[6], *metadata, arrays[7]), classes, ignore_index) if totals[2] else None
 
     return run
 
@@ -192,12 +192,12 @@ def ready_nll_loss_backward(
     leading = (rest, classes, ignore_index, steps, int(mean), nothing)
     run = ready(_entry(out.dtype, target.dtype, True), n, leading, max(1, classes * rest))
     ones = () if weight is not None else (weights.array, 0)
-    looks = target[1:4]
+    metadata = target[1:4]
 
     def backward(*arrays: Any) -> BadIndex | None:
         found = np.zeros(1, np.int64)
         run(found, *arrays, *ones)
-        return _first_bad(Operand(arrays[6], *looks, arrays[7]), classes, ignore_index) if found[0] else None
+        return _first_bad(Operand(arrays[6], *metadata, arrays[7]), classes, ignore_index) if found[0] else None
 
     return backward
 

@@ -1,4 +1,4 @@
-"""A kernel and how often it runs: what remains to be done when a call's looks have been met before.
+"""A kernel and how often it runs: what remains to be done when a call's metadata have been met before.
 
 A `Kernel` is a source, compiled and loaded when a driver first needs it. `Launch(kernel, grid, block).start(...)` is
 all that a planned call does. Read next: `elementwise.py`.

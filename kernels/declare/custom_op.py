@@ -43,7 +43,7 @@ from redispatch.dispatch.core.registry import Undo
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
 from redispatch.dispatch.layers.transforms import BATCHING, ByUser
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 
 from .custom_forms import functional_schema, inplace_form, on_copies, out_form
 from .infer_schema import infer_schema, tree_parameters
@@ -223,7 +223,7 @@ class CustomOpDef(HasEntryPoint):
     # What layers ask ----------------------------------------------------------------------------------------------
 
     def register_fake(self, fn: Function, /) -> Function:
-        """Registers what says the looks of the result: the same parameters, results made by `empty_like` and the
+        """Registers what says the metadata of the result: the same parameters, results made by `empty_like` and the
         like."""
         check_parameters(fn, self._opoverload, self._trees)
         self._fake = fn if self._trees is None else self._trees.for_schema(fn)

@@ -23,7 +23,7 @@ from redispatch.dispatch.autograd import differentiable
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast
 from redispatch.dispatch.schema.parser import parse_schema
 from redispatch.dispatch.schema.text import SchemaText
-from redispatch.dispatch.specialiser.marks import frozen
+from redispatch.dispatch.specialiser.annotations import frozen
 
 from .custom_op import parse_name, same_definition
 from .declare import Formula, Operator, node_name

@@ -15,7 +15,7 @@ from typing import Any
 from redispatch.dispatch import STATE, FunctionSchema, OpOverload, TensorBase, ops, within
 from redispatch.dispatch.core.state import ABOVE_PYTHON
 from redispatch.dispatch.layers.python import has_handler
-from redispatch.dispatch.specialiser.marks import inline, leaf
+from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import Tensor
 
 from .tree_arguments import TreeArguments

@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import Any, TypeGuard
 
 from redispatch.dispatch import FunctionSchema, ListType, OptionalType, TensorBase
-from redispatch.dispatch.specialiser.marks import frozen, inline, pure
-from redispatch.dispatch.tensor import Tensor, looks_of
+from redispatch.dispatch.specialiser.annotations import frozen, inline, pure
+from redispatch.dispatch.tensor import Tensor, metadata_of
 
 PLANS = 2048  # cached per operator; then its cache starts afresh
 
@@ -55,8 +55,8 @@ def number_fact(value: Any) -> Any:
 @inline
 def metadata(x: Any) -> Any:
     """Shape, strides, dtype, device and lazy bits of a tensor, as one object."""
-    looks = x._looks or looks_of(x)
-    return looks
+    metadata = x._interned or metadata_of(x)
+    return metadata
 
 
 def is_list(type_: Any) -> bool:

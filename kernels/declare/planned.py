@@ -15,8 +15,8 @@ from typing import Any
 
 from redispatch.dispatch import Memo, impl
 from redispatch.dispatch.inspection.frames import HIDDEN
-from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import META, OutputSpec, Size, Tensor, dtype, fresh, output_spec
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
+from redispatch.dispatch.tensor import META, OutputSpec, Size, Tensor, dtype, empty_from, output_spec
 from redispatch.kernels import is_contiguous, ready_copy
 
 from .declare import Operator
@@ -52,7 +52,7 @@ class ByLoop(Deciding, Operator):
             plan = self.new_plan(facts, args)
         if self.may_leave_out:
             return run_some(self, plan, args)
-        outputs = tuple(fresh(plan.outputs[k]) for k in range(len(self.functional.schema.returns)))
+        outputs = tuple(empty_from(plan.outputs[k]) for k in range(len(self.functional.schema.returns)))
         filled: list[Any] = []
         for output in outputs:
             filled += (output._array, 0)
@@ -90,7 +90,7 @@ def specs_of(metas: Sequence[Meta | None]) -> tuple[OutputSpec | None, ...]:
 @leaf
 def run_some(op: ByLoop, plan: Plan, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The call of an operator that makes only those outputs which its mask asks for."""
-    outputs = tuple(None if spec is None else fresh(spec) for spec in plan.outputs)
+    outputs = tuple(None if spec is None else empty_from(spec) for spec in plan.outputs)
     filled = [part for output in outputs if output is not None for part in (output._array, 0)]
     plan.run(*filled, *op.operands(args))
     return outputs
@@ -168,14 +168,14 @@ def on_dense(
     for k, (x, wanted) in enumerate(inputs):
         if x._dtype is not wanted or not fits(x):
             dense = output_spec(x._shape, wanted)
-            copies.append((2 * (outs + k), dense, ready_copy(fresh(dense)._operand, x._operand)))
+            copies.append((2 * (outs + k), dense, ready_copy(empty_from(dense)._operand, x._operand)))
     if not copies:
         return run
 
     def copying(*values: Any) -> None:
         given = list(values)
         for at, dense, copy in copies:
-            array = fresh(dense)._array
+            array = empty_from(dense)._array
             copy(array, 0, *given[at : at + 2])
             given[at : at + 2] = array, 0
         run(*given)

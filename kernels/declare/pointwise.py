@@ -24,16 +24,16 @@ from functools import partial
 from typing import Any
 
 from redispatch.dispatch import Memo, describe_value
-from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import (
     Size,
     Tensor,
     depends_on_default,
     dtype,
     dtypes,
-    fresh,
+    empty_from,
     get_default_dtype,
-    looks_of,
+    metadata_of,
     no_memory,
     output_spec,
     remember,
@@ -221,7 +221,7 @@ class Pointwise(Deciding, Structured):
                 plan = self.plan(variant, args)
                 if self.values_function is not None:
                     self.values_function(*args)
-                result = fresh(plan.outputs[0])
+                result = empty_from(plan.outputs[0])
                 loop = plan.run
                 if loop is None:
                     loop = plan.run = self.loop_into_fresh(variant, plan, result, args)
@@ -236,7 +236,7 @@ class Pointwise(Deciding, Structured):
         target = args[0]
         for i in self.tensors:
             if i != 0 and self.is_tensor(args[i], i) and shares_memory(args[i], target):
-                return self.run_inplace_apart(*args)
+                return self.run_inplace_unaliased(*args)
         for variant in self.variants:
             if variant.suits(args):
                 plan = self.plan(variant, args)
@@ -260,11 +260,11 @@ class Pointwise(Deciding, Structured):
         out, inputs = args[-1], args[:-1]
         for i in self.tensors:
             if self.is_tensor(inputs[i], i) and shares_memory(inputs[i], out):
-                return self.run_out_otherwise(*args)
+                return self.run_out_slow(*args)
         for variant in self.variants:
             if variant.suits(inputs):
                 plan = self.plan(variant, inputs)
-                loop = plan.into.get(out._looks or looks_of(out))
+                loop = plan.into.get(out._interned or metadata_of(out))
                 if loop is None or out._array is None:
                     return self.run_out_first(variant, plan, args)
                 if self.values_function is not None:
@@ -363,7 +363,7 @@ class Pointwise(Deciding, Structured):
 
     # Meta and body: the meta device, out=, and writing over inputs ---------------------------------------------------
 
-    def run_inplace_apart(self, *args: Any) -> Tensor:
+    def run_inplace_unaliased(self, *args: Any) -> Tensor:
         """The in-place kernel for inputs that may share memory with the target."""
         target = args[0]
         tensors = [args[i] for i in self.tensors if self.is_tensor(args[i], i)]
@@ -383,14 +383,14 @@ class Pointwise(Deciding, Structured):
     def run_out_first(self, variant: Variant, plan: PointwisePlan, args: tuple[Any, ...]) -> Tensor:
         """The out= kernel for an `out` that looks so for the first time. Its loop is remembered if it was not
         resized."""
-        out, looks = args[-1], looks_of(args[-1])
-        self.run_out_otherwise(*args)
-        if out._array is not None and looks_of(out) is looks:
+        out, metadata = args[-1], metadata_of(args[-1])
+        self.run_out_slow(*args)
+        if out._array is not None and metadata_of(out) is metadata:
             loop = variant.loops.loop((out._operand,), loop_inputs(variant, plan, args), plan.compute)
-            plan.into[looks] = loop if plan.fit is None else fitting(loop, plan.fit, variant.positions, args)
+            plan.into[metadata] = loop if plan.fit is None else fitting(loop, plan.fit, variant.positions, args)
         return out
 
-    def run_out_otherwise(self, *args: Any) -> Tensor:
+    def run_out_slow(self, *args: Any) -> Tensor:
         """The out= kernel for any arguments."""
         self.check_exact_out(args)
         return super().run_out(*args)

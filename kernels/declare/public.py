@@ -30,7 +30,7 @@ from redispatch.dispatch import (
     overridden,
     who_overrides,
 )
-from redispatch.dispatch.entry.lanes import Attribute, Fixed, Reading, Reads, reads
+from redispatch.dispatch.entry.fast_paths import Attribute, Fixed, Reading, Reads, reads
 from redispatch.dispatch.entry.signature import READS_SELF
 from redispatch.dispatch.inspection.frames import HIDDEN
 from redispatch.dispatch.schema.convert import default_of

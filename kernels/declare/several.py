@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch import impl
-from redispatch.dispatch.specialiser.marks import leaf
+from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import META, Tensor
 
 from .declare import Function, Operator
@@ -24,7 +24,7 @@ class Several(Operator):
     body_function: Function
 
     def metas(self, function: Callable[..., tuple[Meta, ...]]) -> Callable[..., tuple[Meta, ...]]:
-        """Registers what says the results' looks, and with it the kernels of the meta device. It calls no operator."""
+        """Registers what says the results' metadata, and with it the kernels of the meta device. It calls no operator."""
         self.metas_function = function
         self._register("Meta", "meta", self._meta_functional, self._meta_out)
         return function

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import impl, shared
-from redispatch.dispatch.specialiser.marks import frozen, leaf
-from redispatch.dispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out, looks_of
+from redispatch.dispatch.specialiser.annotations import frozen, leaf
+from redispatch.dispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out, metadata_of
 from redispatch.kernels import Operand, copy, has_internal_overlap, is_dense, overlap
 
 from .declare import Function, Operator
@@ -105,7 +105,7 @@ class Structured(Forms, Operator):
     kind = "structured"
 
     def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
-        """Registers what says the result's looks, and with it the kernels of the meta device. It calls no operator."""
+        """Registers what says the result's metadata, and with it the kernels of the meta device. It calls no operator."""
         self.meta_function = function
         self._register("Meta", "meta", self._meta_functional, self._meta_inplace, self._meta_out)
         return function
@@ -270,9 +270,9 @@ def copy_of(value: Tensor) -> Tensor:
     """A dense copy with memory of its own, in which the same lies: lazy bits stay."""
     fresh = empty(value._shape, value._dtype, value._device)
     copy(fresh._operand, value._operand)
-    bits = looks_of(value).bits
+    bits = metadata_of(value).bits
     if bits:
-        fresh._keyset, fresh._looks = shared(fresh._keyset | bits), None
+        fresh._keyset, fresh._interned = shared(fresh._keyset | bits), None
     return fresh
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, dtypes, empty, fresh, output_spec, strided
+from redispatch.dispatch.tensor import Tensor, dtypes, empty, empty_from, output_spec, strided
 from redispatch.kernels import output_strides
 
 from ..declare.declare import Operator
@@ -118,12 +118,12 @@ def of_heads(run: Run, outs: Sequence[Tensor], inputs: Sequence[Tensor], compute
     if not narrow:
         return run
     specs = {k: output_spec(outs[k]._shape, compute, strides=outs[k]._stride) for k in narrow}
-    copies = {k: kernels.ready_copy(outs[k]._operand, fresh(specs[k])._operand) for k in narrow}
+    copies = {k: kernels.ready_copy(outs[k]._operand, empty_from(specs[k])._operand) for k in narrow}
 
     def rounding(*arrays: Any) -> None:
         given = list(arrays)
         for k in narrow:
-            given[2 * k : 2 * k + 2] = fresh(specs[k])._array, 0
+            given[2 * k : 2 * k + 2] = empty_from(specs[k])._array, 0
         run(*given)
         for k in narrow:
             copies[k](*arrays[2 * k : 2 * k + 2], *given[2 * k : 2 * k + 2])

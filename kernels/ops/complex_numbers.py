@@ -21,8 +21,8 @@ from redispatch.dispatch import call, shared
 from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.layers.lazy_bit import CLONE, STORE
 from redispatch.dispatch.layers.negative import NEGATIVE
-from redispatch.dispatch.specialiser.marks import leaf
-from redispatch.dispatch.tensor import Tensor, looks_of, overridable_property, view_over
+from redispatch.dispatch.specialiser.annotations import leaf
+from redispatch.dispatch.tensor import Tensor, metadata_of, overridable_property, view_over
 
 from ..declare.declare import Operator
 from ..declare.public import public
@@ -171,7 +171,7 @@ def view_as_real_kernel(self: Tensor) -> Tensor:
     """The same memory with one more dimension, of size 2: real and imaginary part."""
     if not self._dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    if looks_of(self).bits & CONJUGATE:
+    if metadata_of(self).bits & CONJUGATE:
         raise RuntimeError(
             "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
             "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the "
@@ -218,7 +218,7 @@ imag_op = composite_view(Operator("imag(Tensor(a) self) -> Tensor(a)"))
 
 def part(self: Tensor, index: int) -> Tensor:
     """The real parts (0) or the imaginary ones (1). Those of a conjugate view are of what it is the conjugate of."""
-    is_conjugate = looks_of(self).bits & CONJUGATE
+    is_conjugate = metadata_of(self).bits & CONJUGATE
     parts = view_as_real_op.functional(conj_view_op.functional(self) if is_conjugate else self)
     if is_conjugate and index == 1:
         parts = neg_view_op.functional(parts)

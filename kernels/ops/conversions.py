@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch import BACKEND_OF_DEVICE, STATE, call
-from redispatch.dispatch.entry.lanes import Attribute, Fixed, Reads, Taken
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.entry.fast_paths import Attribute, Fixed, Reads, Taken
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import (
     CPU,
     DTYPES,

@@ -13,7 +13,7 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import call, ops
-from redispatch.dispatch.specialiser.marks import frozen, inline
+from redispatch.dispatch.specialiser.annotations import frozen, inline
 from redispatch.dispatch.tensor import CPU, Tensor, channels_last_strides, device, dtype, dtypes, empty
 from redispatch.kernels import Operand, is_contiguous
 

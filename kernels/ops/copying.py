@@ -39,7 +39,7 @@ from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.layers.negative import NEGATIVE
 from redispatch.dispatch.layers.python import call_showing_type
 from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
-from redispatch.dispatch.specialiser.marks import inline, leaf
+from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
@@ -54,9 +54,9 @@ from redispatch.dispatch.tensor import (
     dtype,
     dtypes,
     empty,
-    fresh,
+    empty_from,
     lay_out,
-    looks_of,
+    metadata_of,
     memory_format,
     no_memory,
     output_spec,
@@ -143,10 +143,10 @@ def move(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     if source._device.type == "meta":
         raise NotImplementedError(NO_DATA)
     if target._device.type == source._device.type == "cpu":
-        if looks_of(source).bits & ZERO_TENSOR:
+        if metadata_of(source).bits & ZERO_TENSOR:
             kernels.fill(target._operand, 0)
         else:
-            kernels.copy(target._operand, source._operand, **on_the_way(target, source))
+            kernels.copy(target._operand, source._operand, **conj_neg_flags(target, source))
         return target
     with within(STATE.get().excluding(ADINPLACEORVIEW)):  # the tensor is new: this is no write
         return copy_inplace_op.functional(target, source, non_blocking)
@@ -173,7 +173,7 @@ def copied(
 @leaf
 @inline
 def copy_near(plan: NearPlan, x: Any) -> Tensor:
-    result = fresh(plan.outputs[0])
+    result = empty_from(plan.outputs[0])
     plan.near(result, x)
     return result
 
@@ -181,7 +181,7 @@ def copy_near(plan: NearPlan, x: Any) -> Tensor:
 @leaf
 @inline
 def copy_plan(x: Tensor, dtype: dtype | None, device: device | None, format: memory_format | None) -> NearPlan:
-    key = (x._looks or looks_of(x), dtype, device, format)
+    key = (x._interned or metadata_of(x), dtype, device, format)
     plan = COPIES.get(key)
     if plan is None:
         plan = new_copy(key, x)
@@ -191,20 +191,20 @@ def copy_plan(x: Tensor, dtype: dtype | None, device: device | None, format: mem
 @leaf
 @inline
 def copy_by(plan: NearPlan, x: Any) -> Tensor:
-    result = fresh(plan.outputs[0])
+    result = empty_from(plan.outputs[0])
     plan.run(result._array, 0, x._array, x._offset)
     return result
 
 
 def move_by(plan: NearPlan, x: Tensor, non_blocking: bool = False) -> Tensor:
-    looks: Any = plan.outputs[0]
-    if looks.device.type in ("cpu", "meta"):
-        target = fresh(looks)
+    metadata: Any = plan.outputs[0]
+    if metadata.device.type in ("cpu", "meta"):
+        target = empty_from(metadata)
         if non_blocking and x._device.type in KINDS:  # nothing waits only if the device writes by itself
             found = pinned_copy(target)
             target = target if found is None else found
         return move(target, x, non_blocking)
-    made = new(looks.shape, looks.dtype, looks.device, None, looks.stride)  # as its backend makes tensors
+    made = new(metadata.shape, metadata.dtype, metadata.device, None, metadata.stride)  # as its backend makes tensors
     return move(made, x, non_blocking)
 
 
@@ -212,8 +212,8 @@ def new_copy(key: Any, x: Tensor) -> NearPlan:
     """The plan for a copy that is made for the first time."""
     _, dtype, device, format = key
     made = output_spec(x._shape, dtype or x._dtype, device or x._device, copy_strides(x, format))
-    near = copier(x._device) if x._device is made.device and not looks_of(x).bits else None
-    plan = NearPlan((made,), ready_to_copy(fresh(made), x), near)
+    near = copier(x._device) if x._device is made.device and not metadata_of(x).bits else None
+    plan = NearPlan((made,), ready_to_copy(empty_from(made), x), near)
     if x._array is not None or made.device is not CPU:  # else it is a wrapper, which only looks like others
         if len(COPIES) >= REMEMBERED:
             COPIES.clear()
@@ -231,12 +231,12 @@ def ready_to_copy(target: Tensor, source: Tensor) -> Any:
     """What copies such a tensor into such another one; None where they are not both in the CPU's memory."""
     if target._array is None or source._array is None:
         return None
-    return kernels.ready_copy(target._operand, source._operand, **on_the_way(target, source))
+    return kernels.ready_copy(target._operand, source._operand, **conj_neg_flags(target, source))
 
 
-def on_the_way(target: Tensor, source: Tensor) -> dict[str, bool]:
+def conj_neg_flags(target: Tensor, source: Tensor) -> dict[str, bool]:
     """What a copy from memory to memory has to do, as both tensors are to show the same: kernels.copy's options."""
-    bits = looks_of(target).bits ^ looks_of(source).bits
+    bits = metadata_of(target).bits ^ metadata_of(source).bits
     return {"conj": bits & CONJUGATE != 0, "neg": bits & NEGATIVE != 0}
 
 
@@ -270,10 +270,10 @@ def contiguous_composite(self: Tensor, format: Any) -> Tensor:
         if kernels.is_contiguous(self._shape, self._stride):
             return self
         return call(clone_op.functional, [self, contiguous_format])
-    return contiguous_otherwise(self, format)
+    return contiguous_slow(self, format)
 
 
-def contiguous_otherwise(self: Tensor, format: Any) -> Tensor:
+def contiguous_slow(self: Tensor, format: Any) -> Tensor:
     """The same for another memory format."""
     format = contiguous_format if format == 0 else format
     if format is preserve_format:
@@ -330,14 +330,14 @@ copy_inplace_op = Operator(
 @inline
 def copy_inplace_kernel(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
     if is_tensor(src) and not shares_memory(src, self):
-        key = (self._looks or looks_of(self), src._looks or looks_of(src))
+        key = (self._interned or metadata_of(self), src._interned or metadata_of(src))
         run = WRITES.get(key)
         if run is None:
             run = new_write(key, self, src)
         if self._array is not None and src._array is not None:
             run(self._array, self._offset, src._array, src._offset)
             return self
-    return copy_inplace_otherwise(self, src)
+    return copy_inplace_slow(self, src)
 
 
 @inline
@@ -345,7 +345,7 @@ def is_tensor(value: Any) -> TypeGuard[Tensor]:
     return isinstance(value, TensorBase)
 
 
-WRITES: dict[Any, Run] = {}  # what copies one tensor into another, by their looks
+WRITES: dict[Any, Run] = {}  # what copies one tensor into another, by their metadata
 
 
 def new_write(key: Any, target: Tensor, source: Tensor) -> Run:
@@ -359,7 +359,7 @@ def new_write(key: Any, target: Tensor, source: Tensor) -> Run:
     return run
 
 
-def copy_inplace_otherwise(self: Tensor, src: Any) -> Tensor:
+def copy_inplace_slow(self: Tensor, src: Any) -> Tensor:
     """The same from a number, from memory that the tensors may share, on the meta device or without memory."""
     if src is self:
         return self
@@ -371,16 +371,16 @@ def copy_inplace_otherwise(self: Tensor, src: Any) -> Tensor:
         return self
     if src._device.type == "meta":
         raise NotImplementedError(NO_DATA)
-    if looks_of(src).bits & ZERO_TENSOR:
+    if metadata_of(src).bits & ZERO_TENSOR:
         return zero_kernel(self)
-    flags = on_the_way(self, src)
+    flags = conj_neg_flags(self, src)
     kernels.copy(self._operand, apart(src, self, elementwise=True)._operand, **flags)
     return self
 
 
 def in_memory(number: Any, target: Tensor) -> Any:
     """The number that is to lie in memory where `target` is to show `number`."""
-    bits = looks_of(target).bits
+    bits = metadata_of(target).bits
     number = number.conjugate() if bits & CONJUGATE else number
     return -number if bits & NEGATIVE else number
 
@@ -409,7 +409,7 @@ def copy_between_devices(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
     if not isinstance(src, Tensor):
         return fill_inplace_scalar_op.functional(self, src)
     check_broadcasts_to(self, src)
-    if looks_of(src).bits & ZERO_TENSOR:
+    if metadata_of(src).bits & ZERO_TENSOR:
         return zero_inplace_op.functional(self)
     if src._device is self._device and stays_there(self, src):
         check_no_internal_overlap(self)
@@ -419,7 +419,7 @@ def copy_between_devices(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
     memory = memory_of(self)
     source = memory_of(src if src._shape == self._shape else src.expand(self._shape))
     copy_from_op.functional(source, memory, non_blocking)
-    flags = on_the_way(self, src)
+    flags = conj_neg_flags(self, src)
     if flags["conj"]:
         memory.conj_physical_()
     if flags["neg"]:
@@ -432,12 +432,12 @@ def stays_there(self: Tensor, src: Tensor) -> bool:
     store, other = self._store, src._store
     if store is None or other is None or store is other or store.block is None or other.block is None:
         return False
-    return not (looks_of(self).bits or looks_of(src).bits) and copier(self._device) is not None
+    return not (metadata_of(self).bits or metadata_of(src).bits) and copier(self._device) is not None
 
 
 def memory_of(x: Tensor) -> Tensor:
     """The tensor without its lazy bits: what lies in memory."""
-    if not looks_of(x).bits:
+    if not metadata_of(x).bits:
         return x
     bare = view_over(x, x._shape, x._stride, x._offset)
     bare._keyset = device_keyset(x._device.type, x._counter is None)
@@ -619,13 +619,13 @@ class FillPlan:
     zero: Any
 
 
-FILLS: dict[Any, FillPlan] = {}  # by looks
+FILLS: dict[Any, FillPlan] = {}  # by metadata
 
 
 @fill_inplace_scalar_op.kernel("CPU", "Meta")
 @inline
 def fill_scalar_kernel(self: Tensor, value: Any) -> Tensor:
-    plan = FILLS.get(self._looks or looks_of(self)) or new_fill(self)
+    plan = FILLS.get(self._interned or metadata_of(self)) or new_fill(self)
     if type(value) is not plan.kind or not plan.low <= value <= plan.high:
         value = storable(value, self._dtype)
     fill_with(plan, self, value)
@@ -659,7 +659,7 @@ def new_fill(x: Tensor) -> FillPlan:
     plan = FillPlan(kernels.ready_fill(x._operand, zero), kind, low, high, zero)
     if len(FILLS) >= REMEMBERED:
         FILLS.clear()
-    FILLS[looks_of(x)] = plan
+    FILLS[metadata_of(x)] = plan
     return plan
 
 
@@ -685,14 +685,14 @@ def fill_tensor_kernel(self: Tensor, value: Tensor) -> Tensor:
 
 @fill_scalar_op.explicit
 def fill_scalar_copy(self: Tensor, value: Any) -> Tensor:
-    fresh = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
-    return fill_inplace_scalar_op.functional(fresh, value)
+    empty_from = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
+    return fill_inplace_scalar_op.functional(empty_from, value)
 
 
 @fill_tensor_op.explicit
 def fill_tensor_copy(self: Tensor, value: Tensor) -> Tensor:
-    fresh = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
-    return fill_inplace_tensor_op.functional(fresh, value)
+    empty_from = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
+    return fill_inplace_tensor_op.functional(empty_from, value)
 
 
 fill_scalar_op.derivative(self=zeros_of, node="FillBackward0")
@@ -710,7 +710,7 @@ zero_inplace_op = Operator("zero_(Tensor(a!) self) -> Tensor(a!)", tags=("inplac
 @zero_inplace_op.kernel("CPU", "Meta")
 @inline
 def zero_kernel(self: Tensor) -> Tensor:
-    plan = FILLS.get(self._looks or looks_of(self)) or new_fill(self)
+    plan = FILLS.get(self._interned or metadata_of(self)) or new_fill(self)
     fill_with(plan, self, plan.zero)
     return self
 

@@ -18,7 +18,7 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import ARGUMENT_TYPES, STATE, impl, place_of, within
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW
-from redispatch.dispatch.specialiser.marks import inline, leaf
+from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
@@ -31,10 +31,10 @@ from redispatch.dispatch.tensor import (
     device,
     dtype,
     dtypes,
-    fresh,
+    empty_from,
     get_default_dtype,
     indexed,
-    looks_of,
+    metadata_of,
     number_dtype,
     output_spec,
     pinned,
@@ -140,7 +140,7 @@ def filled(result: Tensor, value: Any) -> Tensor:
 # because it is made for the first time or for a device that does not fill by itself, goes the long way.
 
 
-CONSTANTS: dict[Any, NearPlan] = {}  # by shape, dtype and device; or by looks, dtype, device and memory format
+CONSTANTS: dict[Any, NearPlan] = {}  # by shape, dtype and device; or by metadata, dtype, device and memory format
 REMEMBERED = 4096  # then they start afresh
 
 
@@ -153,14 +153,14 @@ def planned(size: Any, dtype: Any, device: Any, pin_memory: Any) -> NearPlan | N
 @leaf
 @inline
 def planned_like(self: Tensor, dtype: Any, device: Any, pin_memory: Any, format: Any) -> NearPlan | None:
-    return None if pin_memory else CONSTANTS.get((self._looks or looks_of(self), dtype, device, format))
+    return None if pin_memory else CONSTANTS.get((self._interned or metadata_of(self), dtype, device, format))
 
 
 @leaf
 @inline
 def filled_by(plan: NearPlan, value: Any) -> Tensor:
     """A new tensor with the value in every place."""
-    result = fresh(plan.outputs[0])
+    result = empty_from(plan.outputs[0])
     if plan.run is None:
         plan.near(result, value)
     else:
@@ -177,7 +177,7 @@ def filled_first(size: Any, value: Any, dtype: Any, device: Any, pin_memory: Any
 
 def filled_first_like(self: Tensor, value: Any, dtype: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
     result = filled(like(self, dtype, device, pin_memory, format), value)
-    return remembered((looks_of(self), dtype, device, format), result, value)
+    return remembered((metadata_of(self), dtype, device, format), result, value)
 
 
 def remembered(key: Any, made: Tensor, value: Any) -> Tensor:
@@ -190,8 +190,8 @@ def remembered(key: Any, made: Tensor, value: Any) -> Tensor:
     if run is not None or near is not None:
         if len(CONSTANTS) >= REMEMBERED:
             CONSTANTS.clear()
-        looks = output_spec(made._shape, made._dtype, made._device, made._stride)
-        CONSTANTS[key] = NearPlan((looks,), run, near)
+        metadata = output_spec(made._shape, made._dtype, made._device, made._stride)
+        CONSTANTS[key] = NearPlan((metadata,), run, near)
     return made
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch import keyset, ops
-from redispatch.dispatch.specialiser.marks import inline, leaf
+from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import (
     OutputSpec,
     Size,
@@ -21,7 +21,7 @@ from redispatch.dispatch.tensor import (
     device,
     device_keyset,
     empty,
-    fresh,
+    empty_from,
     get_default_dtype,
     indexed,
     on_host,
@@ -59,7 +59,7 @@ def memory_kernels(type_name: str) -> Kernels:
             check_pinning(pin_memory)
         current = 0 if on is not None and on.index is not None else current_index(type_name)
         key = (tuple(size), dtype or get_default_dtype(), on, memory_format, current)
-        return fresh(specs.get(key) or first(key))
+        return empty_from(specs.get(key) or first(key))
 
     def empty_strided_kernel(size: Any, stride: Any, dtype: Any, layout: Any, on: Any, pin_memory: Any) -> Tensor:
         check_pinning(pin_memory)
@@ -94,5 +94,5 @@ def memory_on_cpu(x: Tensor) -> Tensor:
         return x
     copy = on_host(x)
     copy._keyset = device_keyset("cpu")
-    copy._looks = None
+    copy._interned = None
     return copy

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch.specialiser.marks import inline, leaf
-from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, fresh, looks_of, output_spec, wrap_dim
+from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, empty_from, metadata_of, output_spec, wrap_dim
 from redispatch.kernels import Reduction
 from redispatch.kernels.declare.out_forms import copy_into_out
 
@@ -192,9 +192,9 @@ INDEXED: dict[Any, Plan] = {}  # by operator, looks, dim and keepdim: how values
 @inline
 def with_indices(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     """Values and their positions along `dim`."""
-    key = (name, self._looks or looks_of(self), dim, keepdim)
+    key = (name, self._interned or metadata_of(self), dim, keepdim)
     plan = INDEXED.get(key) or new_indexed(key, self)
-    values, indices = fresh(plan.outputs[0]), fresh(plan.outputs[1])
+    values, indices = empty_from(plan.outputs[0]), empty_from(plan.outputs[1])
     if self._array is not None:
         plan.run(values._array, 0, indices._array, 0, self._array, self._offset)
     elif self._device.type != "meta":
@@ -221,7 +221,7 @@ def new_indexed(key: Any, self: Tensor) -> Plan:
     if self._array is None:
         return Plan((values, indices), nothing)
     dims = reduced_dims(dim, len(self._shape))
-    outs = fresh(values)._operand, fresh(indices)._operand
+    outs = empty_from(values)._operand, empty_from(indices)._operand
     plan = Plan((values, indices), kernels.ready_extreme(*outs, self._operand, dims, largest=name == "max"))
     if len(INDEXED) >= PLANS:
         INDEXED.clear()

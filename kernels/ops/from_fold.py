@@ -26,7 +26,7 @@ import numpy as np
 
 from redispatch.dispatch import FunctionSchema, Library, call, place_of
 from redispatch.dispatch.schema.parser import parse_schema
-from redispatch.dispatch.specialiser.marks import frozen
+from redispatch.dispatch.specialiser.annotations import frozen
 from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels.cpu.reduce import REASSOCIATE, Recipe, Reduction

@@ -96,7 +96,7 @@ def wide(x: Tensor) -> Any:
     return dtypes.float64 if x._dtype is dtypes.float64 else dtypes.float32
 
 
-def efficient_looks(
+def efficient_metadata(
     query: Tensor, key: Tensor, value: Tensor, attn_bias: Any, compute_log_sumexp: bool, dropout_p: float,
     is_causal: bool, scale: Any,
 ) -> tuple[Meta, Meta, Meta, Meta]:  # fmt: skip
@@ -109,7 +109,7 @@ def efficient_looks(
     return beside(query, value._shape[3]), logs, one, one
 
 
-efficient_op.metas(efficient_looks)
+efficient_op.metas(efficient_metadata)
 
 
 @efficient_backward_op.metas
@@ -180,7 +180,7 @@ def efficient_definition(
 ) -> tuple[Any, ...]:  # fmt: skip
     result, kept, seed, offset = (
         meta.allocate()
-        for meta in efficient_looks(query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, scale)
+        for meta in efficient_metadata(query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, scale)
     )
     rows, heads = query._shape[2], query._shape[1]
     exact, to = wide(query), query._dtype

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, looks_of, no_memory
+from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, metadata_of, no_memory
 from redispatch.kernels import is_dense
 
 from ..declare.declare import Operator
@@ -93,10 +93,10 @@ def number_of(x: Tensor) -> Any:
 def run_together(loop: Any, numbers: tuple[Any, ...], tensors: tuple[Tensor, ...]) -> None:
     """Runs a loop over tensors of one shape and dtype, all of which it may write. Something stands for a fifth."""
     first = tensors[0]
-    looks, alike = first._looks or looks_of(first), True
+    metadata, alike = first._interned or metadata_of(first), True
     arrays: list[Any] = []
     for x in tensors:
-        if (x._looks or looks_of(x)) is not looks:
+        if (x._interned or metadata_of(x)) is not metadata:
             alike = False
             if x._shape != first._shape or x._dtype is not first._dtype:
                 raise RuntimeError("a parameter, its gradient and its state must have the same shape and dtype")

@@ -6,7 +6,7 @@ view took its elements from (scattering.py) all use the same functions.
 
 Note [Windows are remembered]
 A program takes the same views again and again, and working one out takes longer than making it. So the kernel of a
-view operator remembers, by the looks of the base and the arguments, how the view looks and how far behind its base it
+view operator remembers, by the metadata of the base and the arguments, how the view looks and how far behind its base it
 begins.
 
 Read next: views.py.
@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import Memo, impl, place_of
-from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import Tensor, Window, lay_out, looks_of, view_over, view_through, wrap_dim
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
+from redispatch.dispatch.tensor import Tensor, Window, lay_out, metadata_of, view_over, view_through, wrap_dim
 from redispatch.kernels import check_view, infer_view_strides
 
 from ..declare.declare import Operator
@@ -54,13 +54,13 @@ class Views:
 
     def __init__(self, geometry: Callable[..., Geometry]) -> None:
         self.geometry = geometry
-        self.windows = Memo(WINDOWS)  # by the looks of the base and the arguments that decide
+        self.windows = Memo(WINDOWS)  # by the metadata of the base and the arguments that decide
 
     @leaf
     @inline
     def by_numbers(self, base: Tensor, *numbers: int | None) -> Tensor:
         """Where all arguments are numbers."""
-        key = (base._looks or looks_of(base), *numbers)
+        key = (base._interned or metadata_of(base), *numbers)
         window = self.windows.get(key)
         if window is None:
             window = self.remember(key, base, self.geometry(base, *numbers))
@@ -70,7 +70,7 @@ class Views:
     @inline
     def by_list(self, base: Tensor, numbers: Sequence[int], *others: Any) -> Tensor:
         """Where the first argument is a list of sizes or dimensions, and decides alone."""
-        key = (base._looks or looks_of(base), tuple(numbers))
+        key = (base._interned or metadata_of(base), tuple(numbers))
         window = self.windows.get(key)
         if window is None:
             window = self.remember(key, base, self.geometry(base, numbers, *others))
@@ -95,12 +95,12 @@ class Parts:
     @leaf
     def by_number(self, base: Tensor, number: int, *others: int) -> list[Tensor]:
         """Where the first argument is a number."""
-        return self.views((base._looks or looks_of(base), number, *others), base, number, *others)
+        return self.views((base._interned or metadata_of(base), number, *others), base, number, *others)
 
     @leaf
     def by_list(self, base: Tensor, numbers: Sequence[int], *others: int) -> list[Tensor]:
         """Where it is a list."""
-        return self.views((base._looks or looks_of(base), tuple(numbers), *others), base, numbers, *others)
+        return self.views((base._interned or metadata_of(base), tuple(numbers), *others), base, numbers, *others)
 
     def views(self, key: tuple[Any, ...], base: Tensor, *args: Any) -> list[Tensor]:
         windows = self.windows.get(key)
@@ -111,7 +111,7 @@ class Parts:
 
 def window_of(base: Tensor, geometry: Geometry) -> Window:
     """What views of such tensors have in common that look as this one of `base` does."""
-    return Window(looks_of(geometry.of(base)), geometry.offset - base._offset)
+    return Window(metadata_of(geometry.of(base)), geometry.offset - base._offset)
 
 
 def give_view(op: Operator, geometry: Callable[..., Geometry], name: str = "") -> None:

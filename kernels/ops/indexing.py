@@ -23,15 +23,15 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import STATE, asks, call_overridden, overridden
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import (
     Size,
     Tensor,
     as_numpy,
     dtypes,
     empty,
-    fresh,
-    looks_of,
+    empty_from,
+    metadata_of,
     output_spec,
     overridable,
     overridable_in_python,
@@ -153,7 +153,7 @@ def check_devices(self: Tensor, indices: Indices) -> None:
             )
 
 
-INDEXED: dict[Any, Plan] = {}  # by looks, of the tensor and of its integer indices: how it is indexed
+INDEXED: dict[Any, Plan] = {}  # by metadata, of the tensor and of its integer indices: how it is indexed
 REMEMBERED = 4096  # then they start afresh
 
 
@@ -161,11 +161,11 @@ REMEMBERED = 4096  # then they start afresh
 @inline
 def index_kernel(self: Tensor, indices: Indices) -> Tensor:
     """x[i, :, j]: a copy of the elements at integer indices that broadcast together; None is a whole dimension."""
-    looks = [None if index is None else index._looks or looks_of(index) for index in indices]
-    plan = INDEXED.get((self._looks or looks_of(self), *looks))
+    metadata = [None if index is None else index._interned or metadata_of(index) for index in indices]
+    plan = INDEXED.get((self._interned or metadata_of(self), *metadata))
     if plan is None or self._array is None:
         return index_first(self, indices)
-    result = fresh(plan.outputs[0])
+    result = empty_from(plan.outputs[0])
     arrays: list[Any] = []
     for index in indices:
         if index is not None:
@@ -189,7 +189,7 @@ def index_first(self: Tensor, indices: Indices) -> Tensor:
     check_devices(self, indices)
     on = self._device
     made = output_spec(Size(shape), self._dtype, on, index_strides(self, indices, shape, start))
-    result = fresh(made)
+    result = empty_from(made)
     if on.type != "meta" and result._shape.numel():  # where nothing is read, no index is looked at
         x, to = self._operand, result._operand
         if kernels.index(to, x, operands(indices)) is not None:
@@ -198,8 +198,8 @@ def index_first(self: Tensor, indices: Indices) -> Tensor:
         if unmasked and on.type == "cpu":
             if len(INDEXED) >= REMEMBERED:
                 INDEXED.clear()
-            looks = [None if index is None else looks_of(index) for index in given]
-            INDEXED[looks_of(self), *looks] = Plan((made,), kernels.ready_index(to, x, operands(indices)))
+            metadata = [None if index is None else metadata_of(index) for index in given]
+            INDEXED[metadata_of(self), *metadata] = Plan((made,), kernels.ready_index(to, x, operands(indices)))
     return result
 
 
@@ -232,7 +232,7 @@ index_op.derivative(
 index_op.forward("linear")
 
 
-PUTS: dict[Any, Run] = {}  # by looks, of the tensor, the values and the integer indices: what writes
+PUTS: dict[Any, Run] = {}  # by metadata, of the tensor, the values and the integer indices: what writes
 
 
 @index_put_op.kernel_inplace("CPU", "Meta", dispatches=True)
@@ -252,8 +252,8 @@ def index_put_kernel(self: Tensor, indices: Indices, values: Tensor, accumulate:
 
 
 def put_key(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Any:
-    looks = [None if index is None else index._looks or looks_of(index) for index in indices]
-    return (self._looks or looks_of(self), values._looks or looks_of(values), accumulate, *looks)
+    metadata = [None if index is None else index._interned or metadata_of(index) for index in indices]
+    return (self._interned or metadata_of(self), values._interned or metadata_of(values), accumulate, *metadata)
 
 
 def index_put_first(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:

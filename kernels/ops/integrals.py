@@ -83,7 +83,7 @@ def trapezoid_at(y: Any, x: Any, dim: int) -> Any:
 
 @trapezoid_op.implicit
 @trapz_op.implicit
-def trapezoid_apart(y: Any, dx: Any, dim: int) -> Any:
+def trapezoid_spaced(y: Any, dx: Any, dim: int) -> Any:
     """The same where all intervals are `dx` wide: each sample counts once, the first and the last half."""
     axis = check_samples("trapezoid", y, dim)
     check_distance("trapezoid", dx)
@@ -102,7 +102,7 @@ def cumulative_at(y: Any, x: Any, dim: int) -> Any:
 
 
 @cumulative_op.implicit
-def cumulative_apart(y: Any, dx: Any, dim: int) -> Any:
+def cumulative_spaced(y: Any, dx: Any, dim: int) -> Any:
     axis = check_samples("cumulative_trapezoid", y, dim)
     check_distance("cumulative_trapezoid", dx)
     return times(left_of(y, axis) + right_of(y, axis), dx / 2.0).cumsum(axis)

@@ -12,8 +12,8 @@ from typing import Any
 from redispatch import kernels
 from redispatch.dispatch import STATE, call, ops
 from redispatch.dispatch.layers.conjugate import CONJUGATE
-from redispatch.dispatch.specialiser.marks import frozen, inline
-from redispatch.dispatch.tensor import Tensor, dtypes, looks_of
+from redispatch.dispatch.specialiser.annotations import frozen, inline
+from redispatch.dispatch.tensor import Tensor, dtypes, metadata_of
 from redispatch.kernels import Operand, broadcast_shapes
 from redispatch.kernels.declare.out_forms import copy_into_out, filled, resize_and_copy_into_out
 
@@ -92,7 +92,7 @@ def whole(out: Tensor, *factors: Any) -> list[Any]:
     is a conjugate view."""
     if out._dtype.category <= dtypes.INTEGER:
         return [int(f) for f in factors]
-    return [f.conjugate() for f in factors] if looks_of(out).bits & CONJUGATE else [*factors]
+    return [f.conjugate() for f in factors] if metadata_of(out).bits & CONJUGATE else [*factors]
 
 
 # --- mm --------------------------------------------------------------------------------------------------------------
@@ -127,8 +127,8 @@ def mm_loop(out: Tensor, self: Tensor, mat2: Tensor) -> Run:
 
 def conjugated(out: Tensor, a: Tensor, b: Tensor, bias: Tensor | None = None) -> tuple[bool, bool, bool]:
     """Which operands of a product are to be conjugated in memory: those that differ in this from the result."""
-    wanted = looks_of(out).bits & CONJUGATE
-    flags = [x is not None and looks_of(x).bits & CONJUGATE != wanted for x in (a, b, bias)]
+    wanted = metadata_of(out).bits & CONJUGATE
+    flags = [x is not None and metadata_of(x).bits & CONJUGATE != wanted for x in (a, b, bias)]
     return flags[0], flags[1], flags[2]
 
 
@@ -489,10 +489,10 @@ def matmul_composite(self: Any, other: Any) -> Any:
         return call(mm_op.functional, [self, other])
     if len(self._shape) == 2 and len(other._shape) == 1:
         return call(mv_op.functional, [self, other])
-    return matmul_otherwise(self, other)
+    return matmul_slow(self, other)
 
 
-def matmul_otherwise(self: Any, other: Any) -> Any:
+def matmul_slow(self: Any, other: Any) -> Any:
     """The same where not both are matrices."""
     a, b = len(self._shape), len(other._shape)
     if a == 0 or b == 0:
@@ -593,7 +593,7 @@ def linear_composite(input: Any, weight: Any, bias: Any) -> Any:
         rows = call(view_op.functional, [input, [batch * n, k]])
         product = call(addmm_op.functional, [bias, rows, call(t_op.functional, [weight]), 1, 1])
         return call(view_op.functional, [product, [batch, n, weight._shape[0]]])
-    return linear_otherwise(input, weight, bias)
+    return linear_slow(input, weight, bias)
 
 
 @inline
@@ -602,7 +602,7 @@ def rows_lie_in_turn(x: Any) -> bool:
     return x._stride[0] == x._stride[1] * x._shape[1]
 
 
-def linear_otherwise(input: Any, weight: Any, bias: Any) -> Any:
+def linear_slow(input: Any, weight: Any, bias: Any) -> Any:
     """The same for an input of any other number of dimensions, and a bias.
 
     Under a transform one vector stands for many, which are one matrix: as a vector it needs no views of it.

@@ -10,7 +10,7 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import call, ops
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import BadIndex, Operand
 
@@ -113,7 +113,7 @@ def as_labels(target: Tensor) -> Operand:
     return as_rows(target, 1)
 
 
-def nll_looks(self: Tensor, target: Tensor, reduction: int) -> tuple[Meta, Meta]:
+def nll_metadata(self: Tensor, target: Tensor, reduction: int) -> tuple[Meta, Meta]:
     """(loss, the sum of the weights used)"""
     each = reduction == NONE and len(self._shape) > 1
     total = Meta((), self._dtype, self._device)
@@ -128,13 +128,13 @@ def raise_bad(bad: BadIndex | None) -> None:
 @nll_forward_op.metas
 def nll_forward_metas(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
     check_nll(self, target, weight)
-    return nll_looks(self, target, reduction)
+    return nll_metadata(self, target, reduction)
 
 
 @nll2d_forward_op.metas
 def nll2d_forward_metas(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
     check_nll2d(self, target, weight)
-    return nll_looks(self, target, reduction)
+    return nll_metadata(self, target, reduction)
 
 
 @nll_forward_op.loop
@@ -281,10 +281,10 @@ def nll_nd_composite(self: Any, target: Any, weight: Any, reduction: int, ignore
     """By the number of dimensions: classes, images, or anything else as an image of one row."""
     if len(self._shape) == 2 and len(target._shape) == 1 and self._shape[0] == target._shape[0]:  # as most
         return call(nll_op.functional, [self, target, weight, reduction, ignore_index])
-    return nll_otherwise(self, target, weight, reduction, ignore_index)
+    return nll_slow(self, target, weight, reduction, ignore_index)
 
 
-def nll_otherwise(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+def nll_slow(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     if self.dim() < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {self.dim()})")
     if self.dim() == 1 and target.dim() == 1 and target.shape[0] != 1:
@@ -327,10 +327,10 @@ def cross_entropy_composite(
     if label_smoothing == 0 and len(self._shape) != 1 and self._shape != target._shape:  # as most
         scores = call(log_softmax_op.functional, [self, 1, None])
         return call(nll_nd_op.functional, [scores, target, weight, reduction, ignore_index])
-    return cross_entropy_otherwise(self, target, weight, reduction, ignore_index, label_smoothing)
+    return cross_entropy_slow(self, target, weight, reduction, ignore_index, label_smoothing)
 
 
-def cross_entropy_otherwise(
+def cross_entropy_slow(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
 ) -> Any:
     """The same with probabilities, or smoothed."""

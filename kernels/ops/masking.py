@@ -10,8 +10,18 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.specialiser.marks import inline
-from redispatch.dispatch.tensor import Size, Tensor, another, as_numpy, dtypes, empty, fresh, looks_of, output_spec
+from redispatch.dispatch.specialiser.annotations import inline
+from redispatch.dispatch.tensor import (
+    Size,
+    Tensor,
+    another,
+    as_numpy,
+    dtypes,
+    empty,
+    empty_from,
+    metadata_of,
+    output_spec,
+)
 from redispatch.kernels import Elementwise, broadcast_shapes
 
 from ..declare.numbers import storable
@@ -68,18 +78,18 @@ def broadcast_copy(self: Tensor, mask: Tensor, *rest: Any) -> Tensor:
     return made
 
 
-MASKED: dict[Any, Plan] = {}  # by looks, of the tensor and of the mask: how a filled copy is made
+MASKED: dict[Any, Plan] = {}  # by metadata, of the tensor and of the mask: how a filled copy is made
 REMEMBERED = 4096  # then they start afresh
 
 
 @inline
 def masked_fill_kernel(self: Tensor, mask: Tensor, value: Any) -> Tensor:
-    key = (self._looks or looks_of(self), mask._looks or looks_of(mask))
+    key = (self._interned or metadata_of(self), mask._interned or metadata_of(mask))
     plan = MASKED.get(key)
     if plan is None or self._array is None or mask._array is None:
         return masked_fill_first(key, self, mask, value)
     number = storable(value, self._dtype)
-    result = fresh(plan.outputs[0])
+    result = empty_from(plan.outputs[0])
     plan.run(result._array, 0, self._array, self._offset, mask._array, mask._offset, number)
     return result
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import call
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import numbers
 from redispatch.kernels.cpu import pooling

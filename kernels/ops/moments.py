@@ -14,7 +14,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import call, ops
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtype, dtypes, get_default_dtype
 from redispatch.kernels import Elementwise, Operand
 from redispatch.kernels import exp as exp_
@@ -159,7 +159,7 @@ def ready_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: An
 
 
 def warn_of_freedom(name: str) -> None:
-    kernels.decided_anew()
+    kernels.do_not_cache()
     warnings.warn(
         f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
         "(input numel divided by output numel).",
@@ -304,10 +304,10 @@ def vector_norm_loop(out: Tensor, self: Tensor, ord: Any, dim: Any, keepdim: boo
     dims = reduced_dims(dim, len(self._shape))
     if ord in (0, 1, 2):
         return {0: COUNT, 1: NORM_1, 2: NORM_2}[ord].ready(out._operand, self._operand, dims)
-    to_looks, looks = out._operand[1:4], self._operand[1:4]  # dtype, shape, strides; the memory is not to be kept
+    to_metadata, metadata = out._operand[1:4], self._operand[1:4]  # dtype, shape, strides; the memory is not to be kept
 
     def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
-        run_norm(Operand(to, *to_looks, to_at), Operand(x, *looks, x_at), ord, dims)
+        run_norm(Operand(to, *to_metadata, to_at), Operand(x, *metadata, x_at), ord, dims)
 
     return run
 

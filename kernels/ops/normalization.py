@@ -9,7 +9,7 @@ from typing import Any
 from redispatch import kernels
 from redispatch.dispatch import STATE, call
 from redispatch.dispatch.autograd import pulled_back
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty
 
 from ..declare.declare import Operator, no_formula
@@ -66,8 +66,8 @@ def native_layer_norm_loop(
     rows = input._shape.numel() // size if size else 0
     wide = dtypes.float64 if input._dtype is dtypes.float64 else dtypes.float32  # in which the kernel computes
     scale, shift = (x if x is None or computes_in(x._dtype) is wide else empty(x._shape, wide) for x in (weight, bias))
-    looks = (None if x is None else x._operand for x in (scale, shift))
-    run = kernels.ready_layer_norm(input._operand, rows, size, eps, *looks)
+    metadata = (None if x is None else x._operand for x in (scale, shift))
+    run = kernels.ready_layer_norm(input._operand, rows, size, eps, *metadata)
     wanted = [(x, like._dtype) for x, like in ((input, input), (weight, scale), (bias, shift)) if x is not None]
     return on_dense(run, len(outs), wanted)
 

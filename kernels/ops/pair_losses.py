@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch.specialiser.marks import frozen
-from redispatch.dispatch.tensor import Size, Tensor, fresh, output_spec, result_type
+from redispatch.dispatch.specialiser.annotations import frozen
+from redispatch.dispatch.tensor import Size, Tensor, empty_from, output_spec, result_type
 from redispatch.kernels import Elementwise, Operand, Recipe, Reduction, broadcast_shapes, output_strides
 from redispatch.kernels import exp as exp_
 from redispatch.kernels import log as log_
@@ -71,7 +71,7 @@ class OfPairs(Planned):
         self.check_function = function
         return function
 
-    def looks(self, args: Sequence[Any]) -> Meta:
+    def metadata(self, args: Sequence[Any]) -> Meta:
         """One value of each pair."""
         if self.check_function is not None:
             self.check_function(*args)
@@ -84,7 +84,7 @@ class OfPairs(Planned):
         return Meta(shape, compute, common_device(*given), strides)
 
     def pair_meta(self, *args: Any) -> Meta:
-        return self.looks(args)
+        return self.metadata(args)
 
     def pair_loop(self, out: Tensor, *args: Any) -> Run:
         return self.values(out, args, [args[i] for i in self.number_places])
@@ -120,7 +120,7 @@ class PairLoss(OfPairs):
         self.as_self = as_self
 
     def pair_meta(self, *args: Any) -> Meta:
-        meta = self.looks(args)
+        meta = self.metadata(args)
         if self.as_self:
             check_can_cast(meta.dtype, args[0]._dtype)
             meta = meta._replace(dtype=args[0]._dtype)
@@ -130,14 +130,14 @@ class PairLoss(OfPairs):
         numbers = [args[i] for i in self.number_places]
         if args[self.reduction] not in (MEAN, SUM):
             return self.values(out, args, numbers)
-        scratch = output_spec(Size(self.looks(args).shape), out._dtype)
-        each = fresh(scratch)
+        scratch = output_spec(Size(self.metadata(args).shape), out._dtype)
+        each = empty_from(scratch)
         fill = self.values(each, args, numbers)
         reduction = kernels.MEAN if args[self.reduction] == MEAN else kernels.SUM
         reduce = reduction.ready(out._operand, each._operand, range(len(each._shape)))
 
         def run(to: np.ndarray, to_at: int, *arrays: Any) -> None:
-            values = fresh(scratch)._array
+            values = empty_from(scratch)._array
             fill(values, 0, *arrays)
             reduce(to, to_at, values, 0)
 

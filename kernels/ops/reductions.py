@@ -15,8 +15,8 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import STATE
-from redispatch.dispatch.specialiser.marks import inline, leaf
-from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, looks_of, wrap_dim
+from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, metadata_of, wrap_dim
 from redispatch.kernels import Operand
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
@@ -172,14 +172,14 @@ class Summing(NamedTuple):
     leading: bool
 
 
-SUMMINGS: dict[Any, Summing] = {}  # by looks and wanted size
+SUMMINGS: dict[Any, Summing] = {}  # by metadata and wanted size
 
 
 @sum_to_size_op.implicit
 @inline
 def sum_to_size_composite(self: Tensor, size: Sequence[int]) -> Tensor:
     """What broadcasting `size` to the shape of `self` did, undone."""
-    key = (self._looks or looks_of(self), tuple(size))
+    key = (self._interned or metadata_of(self), tuple(size))
     found = SUMMINGS.get(key) or new_summing(key)
     if not found.dims:
         return self

@@ -13,7 +13,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import STATE
-from redispatch.dispatch.specialiser.marks import leaf
+from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty, wrap_dim
 from redispatch.kernels.cpu.scan import Scan
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.specialiser.marks import frozen
+from redispatch.dispatch.specialiser.annotations import frozen
 from redispatch.dispatch.tensor import (
     Size,
     Tensor,

@@ -6,7 +6,7 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import call, ops
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, strided, wrap_dim
 
 from ..declare.declare import Operator

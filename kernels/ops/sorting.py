@@ -12,8 +12,18 @@ from typing import Any, NamedTuple
 
 from redispatch import kernels
 from redispatch.dispatch import impl
-from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import Size, Tensor, dtype, dtypes, empty, fresh, looks_of, output_spec, wrap_dim
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
+from redispatch.dispatch.tensor import (
+    Size,
+    Tensor,
+    dtype,
+    dtypes,
+    empty,
+    empty_from,
+    metadata_of,
+    output_spec,
+    wrap_dim,
+)
 from redispatch.kernels import Operand
 from redispatch.kernels.declare.out_forms import copy_into_out
 
@@ -78,11 +88,11 @@ class Choosing(Operator):
         x = args[0]
         if x._array is None:
             return self.run_elsewhere(args)
-        key = (x._looks or looks_of(x), args[1:])
+        key = (x._interned or metadata_of(x), args[1:])
         plan = self.plans.get(key)
         if plan is None:
             plan = self.new_plan(key, args)
-        values, indices = fresh(plan.outputs[0]), fresh(plan.outputs[1])
+        values, indices = empty_from(plan.outputs[0]), empty_from(plan.outputs[1])
         plan.run(values._array, 0, indices._array, 0, x._array, x._offset)
         return values, indices
 
@@ -101,7 +111,7 @@ class Choosing(Operator):
         choice = self.choice_function(*args)
         values = output_spec(Size(choice.shape), x._dtype, x._device, choice.strides)
         indices = output_spec(Size(choice.shape), dtypes.int64, x._device, choice.strides)
-        run = choice.ready(fresh(values)._operand, fresh(indices)._operand)
+        run = choice.ready(empty_from(values)._operand, empty_from(indices)._operand)
         if len(self.plans) >= PLANS:
             self.plans.clear()
         plan = self.plans[key] = Plan((values, indices), run)

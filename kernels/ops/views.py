@@ -16,12 +16,12 @@ from redispatch import kernels
 from redispatch.dispatch import call
 from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.layers.negative import NEGATIVE
-from redispatch.dispatch.specialiser.marks import inline, leaf
+from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import (
     Tensor,
     contiguous_format,
     dtype,
-    looks_of,
+    metadata_of,
     overridable_property,
     view_over,
     wrap_dim,
@@ -112,7 +112,7 @@ view_dtype_op = Operator("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor
 @view_dtype_op.explicit
 def view_dtype_kernel(self: Tensor, to: dtype) -> Tensor:
     """The same bytes read as elements of another size: the last dimension shrinks or grows."""
-    bits = looks_of(self).bits if to is not self._dtype else 0
+    bits = metadata_of(self).bits if to is not self._dtype else 0
     if bits & (CONJUGATE | NEGATIVE):
         kind = "conjugate view tensors" if bits & CONJUGATE else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.")
@@ -160,13 +160,13 @@ class Reshaping(NamedTuple):
     is_view: bool
 
 
-RESHAPINGS: dict[Any, Reshaping] = {}  # by looks and wanted shape: geometry.py, Note [Windows are remembered]
+RESHAPINGS: dict[Any, Reshaping] = {}  # by metadata and wanted shape: geometry.py, Note [Windows are remembered]
 
 
 @inline
 def reshaped(self: Tensor, shape: Sequence[int]) -> Tensor:
     """A view where the strides allow it, otherwise a copy."""
-    key = (self._looks or looks_of(self), tuple(shape))
+    key = (self._interned or metadata_of(self), tuple(shape))
     found = RESHAPINGS.get(key) or new_reshaping(key, self)
     if found.is_view:
         return call(view_op.functional, [self, list(found.shape)])
@@ -204,14 +204,14 @@ ravel = composite(
 )
 
 
-FLATTENINGS: dict[Any, tuple[int, ...]] = {}  # by looks and dimensions, the shape
+FLATTENINGS: dict[Any, tuple[int, ...]] = {}  # by metadata and dimensions, the shape
 
 
 @composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
 @inline
 def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` as one; the tensor itself where there is but one."""
-    key = (self._looks or looks_of(self), start_dim, end_dim)
+    key = (self._interned or metadata_of(self), start_dim, end_dim)
     shape = FLATTENINGS.get(key) or new_flattening(key, self)
     return reshaped(self, shape) if len(shape) != len(self._shape) else self
 

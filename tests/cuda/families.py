@@ -15,7 +15,7 @@ def entries(names):
 
 
 def compare(found, wanted):
-    """Both have the same looks and numbers."""
+    """Both have the same metadata and numbers."""
     for ours, theirs in zip(pytree.tree_leaves(found), pytree.tree_leaves(wanted), strict=True):
         if theirs is None:
             assert ours is None

@@ -74,7 +74,7 @@ def test_a_second_call_launches_the_same_with_its_own_addresses(null):
         told = [number for part in second for number in part[3]]
         assert y.data_ptr() in told and x.data_ptr() not in told
         assert other.data_ptr() in told and (one is x or one.data_ptr() not in told)
-        assert one._looks is other._looks or one.shape == other.shape
+        assert one._interned is other._interned or one.shape == other.shape
 
 
 def test_how_much_is_launched_and_allocated(null):

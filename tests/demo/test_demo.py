@@ -47,7 +47,7 @@ def test_swish_has_its_derivative_and_the_next():
     assert gradcheck(lambda x: rd.autograd.grad(swish(x).sum(), x, create_graph=True)[0], (x,))
 
 
-def test_swish_has_looks_without_data():
+def test_swish_has_metadata_without_data():
     fake = swish(rd.empty(3, 4, dtype=rd.float64, device="meta"))
     assert (fake.shape, fake.dtype, fake.device.type) == ((3, 4), rd.float64, "meta")
 

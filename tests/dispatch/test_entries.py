@@ -1,4 +1,4 @@
-"""Entry points: what their lanes make of a call is what the slow path makes of it, error texts included."""
+"""Entry points: what their fast paths make of a call is what the slow path makes of it, error texts included."""
 
 from __future__ import annotations
 
@@ -183,7 +183,9 @@ def agree(function, operators, slow, *, before=(), examples=10, renamed=True):
         args, kwargs = call
         expected = outcome(slow, *before, tuple(args), kwargs)
         assert outcome(function, *before, *args, **kwargs) == expected
-        assert outcome(function, *before, *args, **kwargs) == expected  # lanes for keywords come with the first call
+        assert (
+            outcome(function, *before, *args, **kwargs) == expected
+        )  # fast paths for keywords come with the first call
 
     check()
 
@@ -239,12 +241,12 @@ def test_operators_and_packets_read_calls_as_bind_does(part, no_code):
             agree(op.redispatch, [op], op._redispatched, before=(PLAIN._keyset,), examples=3, renamed=False)
 
 
-# Lanes ----------------------------------------------------------------------------------------------------------------
+# FastPaths ----------------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def slow_roads(function):
-    """A list that notes each call that a function does not take by a lane."""
+    """A list that notes each call that a function does not take by a fast path."""
     noted = []
     point = entry_point_of(function)
     slow = point.slow

@@ -177,8 +177,8 @@ def rowwise(x):
 
 @pytest.mark.parametrize("shape", [(12,), (3, 4), (0,), (1 << 18,)])
 def test_a_remembered_loop_runs_on_all_operands_that_look_alike(shape):
-    looks = [dense(np.zeros(shape, np.float32)) for _ in range(3)]
-    loop = MULTIPLY_ADD.loop((looks[0],), looks[1:], None)
+    metadata = [dense(np.zeros(shape, np.float32)) for _ in range(3)]
+    loop = MULTIPLY_ADD.loop((metadata[0],), metadata[1:], None)
     x, y = (dense(np.random.default_rng(seed).random(shape, np.float32)) for seed in (1, 2))
     ways = [loop.run] if loop.entry is None else [loop.run, lambda *args: loop.entry(0, loop.numel, *args)]
     assert (loop.entry is None) == (shape in [(0,), (1 << 18,)])

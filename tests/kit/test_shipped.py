@@ -99,8 +99,8 @@ SUBCLASSES = {
 
 def fakes():
     mode = modes.FakeTensorMode()
-    looks = lambda x: rd.empty_strided(x.shape, x.stride(), dtype=x.dtype)
-    return mode, {"make": mode.from_tensor, "plain": looks, "values": False}
+    metadata = lambda x: rd.empty_strided(x.shape, x.stride(), dtype=x.dtype)
+    return mode, {"make": mode.from_tensor, "plain": metadata, "values": False}
 
 
 def functionals():

@@ -43,7 +43,7 @@ def as_list(result):
     return [x for item in result for x in as_list(item)] if isinstance(result, tuple | list) else [result]
 
 
-def looks(result):
+def metadata(result):
     """Shape, strides, dtype of each tensor in a result; anything else as it is."""
     return [(tuple(x.shape), x.stride(), x.dtype) if isinstance(x, Tensor) else x for x in as_list(result)]
 

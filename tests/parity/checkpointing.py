@@ -152,10 +152,10 @@ class Programs:
         found = []
         for other in (shorter, longer, wider, coarser):
             for options in ({}, {"early_stop": False}, {"determinism_check": "none"}):
-                found.append(self.outcome(self.runs_otherwise, kind, first, other, options))
+                found.append(self.outcome(self.runs_slow, kind, first, other, options))
         return found
 
-    def runs_otherwise(self, kind, first, other, options):
+    def runs_slow(self, kind, first, other, options):
         runs = []
 
         def function(x):

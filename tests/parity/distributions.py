@@ -164,7 +164,7 @@ def of_transform(t: Any, transform: Any) -> dict[str, Any]:
         "slope": outcome(lambda: transform.log_abs_det_jacobian(x, y)),
         "slope back": outcome(lambda: transform.inv.log_abs_det_jacobian(y, x)),
         "shapes": outcome(lambda: (transform.forward_shape(x.shape), transform.inverse_shape(y.shape))),
-        "looks": outcome(lambda: (transform, transform.inv, transform.domain, transform.codomain)),
+        "metadata": outcome(lambda: (transform, transform.inv, transform.domain, transform.codomain)),
         "bijective": outcome(lambda: (transform.bijective, transform.event_dim)),
     }
 
@@ -188,7 +188,7 @@ COMPOSED: list[tuple[str, Any]] = [
 def of_composed(t: Any, one: Any) -> dict[str, Any]:
     value = t.tensor(0.3)
     return {
-        "looks": outcome(lambda: (one.batch_shape, one.event_shape, one.support, one.sample((2,)).shape)),
+        "metadata": outcome(lambda: (one.batch_shape, one.event_shape, one.support, one.sample((2,)).shape)),
         "mean": outcome(lambda: one.mean),
         "variance": outcome(lambda: one.variance),
         "log_prob": outcome(lambda: one.log_prob(value)),

@@ -127,7 +127,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "gradient looks": "the strides of a turned weight",
     },
     "mkldnn_rnn_layer": {
-        "looks": "the workspace is empty: nothing is kept for backward",
+        "metadata": "the workspace is empty: nothing is kept for backward",
         "operators": "PyTorch detaches the results which it saves within reach of the mode",
         "gradients": "PyTorch's has one for biases that it was told not to use",
         "errors": "oneDNN has no float64",
@@ -173,7 +173,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "operators": "PyTorch asks an operator which dtype integers are promoted to",
     },
     "lu_unpack": {"gradient errors": "PyTorch's fails for factors that were not wanted; ours is none"},
-    "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
+    "native_dropout": {"metadata": "PyTorch gives an empty mask the dtype of the input, others bool"},
     "one_hot": {"operators": "new_empty of no classes, where PyTorch calls empty"},
     "prod": {"operators": "PyTorch detaches the result which it saves within reach of the mode"},
     "prod.dim_int": {
@@ -231,7 +231,7 @@ def as_list(result):
     return [x for item in result for x in as_list(item)] if isinstance(result, tuple | list) else [result]
 
 
-def looks(x):
+def metadata(x):
     if not isinstance(x, Tensor | torch.Tensor):
         return type(x).__name__
     return str(x.dtype), tuple(x.shape), tuple(x.stride()), x.storage_offset()
@@ -324,8 +324,8 @@ def compare(info, sample, requires_grad):
     if len(ours) != len(other):
         return {"values": f"{len(ours)} results instead of {len(other)}"}
     for a, b in zip(ours, other, strict=True):
-        if looks(a) != looks(b):
-            found["looks"] = f"{looks(a)} instead of {looks(b)}"
+        if metadata(a) != metadata(b):
+            found["metadata"] = f"{metadata(a)} instead of {metadata(b)}"
         elif not info.random and info.reference is not None and not same_values(value(a), value(b)):
             found["values"] = f"{a} instead of {b}"
         if getattr(a, "requires_grad", False) != getattr(b, "requires_grad", False):
@@ -377,8 +377,8 @@ def compare_gradients(ours, other, our_inputs, their_inputs):
             found["gradients"] = f"{x} instead of {y}"
         elif x is not None and not same_values(value(x), value(y)):
             found["gradients"] = f"{x} instead of {y}"
-        elif x is not None and looks(x) != looks(y):
-            found["gradient looks"] = f"{looks(x)} instead of {looks(y)}"
+        elif x is not None and metadata(x) != metadata(y):
+            found["gradient looks"] = f"{metadata(x)} instead of {metadata(y)}"
     if our_log.seen != their_log.seen:
         found["backward operators"] = f"{our_log.seen} instead of {their_log.seen}"
     return found
@@ -439,7 +439,7 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
     **dict.fromkeys(["conv_tbc", "conv_tbc_backward"], dict.fromkeys(["errors", "error text"], "as for convolution")),
     "_native_multi_head_attention": {"error text": "what is refused first"},
     "mkldnn_rnn_layer": {
-        "looks": "the workspace is empty: nothing is kept for backward",
+        "metadata": "the workspace is empty: nothing is kept for backward",
         **dict.fromkeys(["errors", "error text", "error class"], "what oneDNN has depends on the processor"),
         "values": "oneDNN keeps states of 16 bits in float32",
     },
@@ -488,12 +488,12 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
     **dict.fromkeys(["rnn_tanh.input", "rnn_tanh.data"], {"error text": "which of two matrices is named first"}),
     "clamp": {"error text": "PyTorch's structured kernel writes bool in the place of Bool"},
     "linspace": {"values": "PyTorch wraps a negative start in uint8 before it counts"},
-    "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
+    "native_dropout": {"metadata": "PyTorch gives an empty mask the dtype of the input, others bool"},
     **dict.fromkeys(
         ["polygamma", "polygamma_", "special_polygamma"],
         {"values": "PyTorch's is exact to 8 digits", "error text": "PyTorch calls the second one trigamma"},
     ),
-    "sum_to_size": {"looks": "a tensor of that size is given back as it is"},
+    "sum_to_size": {"metadata": "a tensor of that size is given back as it is"},
     "nll_loss2d_forward": {"error text": "the name of a kernel"},
     "nll_loss_nd": {"error text": "the name of a kernel"},
     "max_pool1d": {"error text": "the name of a kernel", "errors": "without gradients, PyTorch takes no integers here"},
@@ -537,9 +537,9 @@ def compare_results(info, sample):
         return compare_errors(our_error, their_error)
     found = {}
     for a, b in zip(ours, other, strict=True):
-        if looks(a) != looks(b):
-            found["looks"] = f"{looks(a)} instead of {looks(b)}"
-        elif not info.random and info.reference is not None and not nearly(value(a), value(b), looks(a)[0]):
+        if metadata(a) != metadata(b):
+            found["metadata"] = f"{metadata(a)} instead of {metadata(b)}"
+        elif not info.random and info.reference is not None and not nearly(value(a), value(b), metadata(a)[0]):
             found["values"] = f"{a} instead of {b}"
     return found
 

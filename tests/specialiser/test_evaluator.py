@@ -25,7 +25,7 @@ from redispatch.dispatch import DEFAULT, STATE, Library, below, define_key, incl
 from redispatch.dispatch.config import config
 from redispatch.dispatch.core.registry import add_fallback
 from redispatch.dispatch.layers.layer import boxed_kernel
-from redispatch.dispatch.specialiser.marks import frozen, inline, leaf, pure
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf, pure
 from redispatch.dispatch.specialiser.specialise import SpecialisationError
 
 from .kernels import Thing, append, bump, code_for, codes_for, note, operator_of, outcome, outcomes, seen

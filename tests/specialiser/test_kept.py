@@ -16,7 +16,7 @@ from redispatch.dispatch.core.state import Steps
 from redispatch.dispatch.layers.autograd import DERIVATIVES
 from redispatch.dispatch.layers.layer import boxed_kernel
 from redispatch.dispatch.specialiser import kept, reads, specialise
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.specialiser.site import Site
 from redispatch.testing.op_db import op_db
 

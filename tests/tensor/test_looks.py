@@ -5,24 +5,24 @@ import pickle
 import pytest
 
 import redispatch as rd
-from redispatch.dispatch.tensor import looks as module
-from redispatch.dispatch.tensor import looks_of
+from redispatch.dispatch.tensor import metadata as module
+from redispatch.dispatch.tensor import metadata_of
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.testing import assert_close
 
 
 def said(tensor):
     """What a tensor's looks say of it."""
-    looks = looks_of(tensor)
-    return looks.dtype, looks.shape, looks.stride, looks.device
+    metadata = metadata_of(tensor)
+    return metadata.dtype, metadata.shape, metadata.stride, metadata.device
 
 
 def true_of(tensor):
     return tensor.dtype, tensor.shape, tensor.stride(), tensor.device
 
 
-def test_tensors_that_look_alike_have_one_looks_object():
-    assert looks_of(rd.ones(2, 3)) is looks_of(rd.zeros(6).view(2, 3)) is looks_of(rd.ones(2, 3) + 1)
+def test_tensors_of_equal_metadata_have_one_object_for_it():
+    assert metadata_of(rd.ones(2, 3)) is metadata_of(rd.zeros(6).view(2, 3)) is metadata_of(rd.ones(2, 3) + 1)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_tensors_that_look_alike_have_one_looks_object():
     ],
 )
 def test_tensors_that_look_different_have_different_ones(other):
-    assert looks_of(rd.ones(2, 3)) is not looks_of(other())
+    assert metadata_of(rd.ones(2, 3)) is not metadata_of(other())
 
 
 CHANGES = {
@@ -53,16 +53,16 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_tensor_that_comes_to_look_otherwise_in_place_has_new_looks(change):
+def test_a_tensor_changed_in_place_has_new_metadata(change):
     x = rd.arange(6.0).view(2, 1, 3).squeeze(1) if change is not CHANGES["squeeze_"] else rd.ones(2, 1, 3)
     before = said(x)
-    assert_close(x + 1, x.clone().add(1))  # its looks are in use
+    assert_close(x + 1, x.clone().add(1))  # its metadata are in use
     change(x)
     assert said(x) == true_of(x) != before
     assert_close((x.fill_(2) * x).tolist(), rd.full(x.shape, 4.0).tolist())
 
 
-def test_a_wrapper_that_follows_what_its_parts_became_has_new_looks():
+def test_a_wrapper_that_follows_its_parts_has_new_metadata():
     x = TwoTensor(rd.ones(2, 3), rd.ones(2, 3))
     assert said(x) == true_of(x)
     x.t_()
@@ -70,22 +70,22 @@ def test_a_wrapper_that_follows_what_its_parts_became_has_new_looks():
     assert x.shape == (3, 2)
 
 
-def test_looks_may_be_forgotten_and_made_anew(monkeypatch):
-    """As when the table of looks has become too large: two objects say the same, and calls go on as before."""
+def test_metadata_may_be_forgotten_and_made_again(monkeypatch):
+    """As when the table of metadata has become too large: two objects say the same, and calls go on as before."""
     x = rd.ones(3, 7)
-    first = looks_of(x)
+    first = metadata_of(x)
     monkeypatch.setattr(module, "LIMIT", 0)
     y = rd.ones(7, 3).t().contiguous()
     rd.ones(5, 3, 7)[0] + 1
-    assert said(y) == said(x) and looks_of(x) is first
+    assert said(y) == said(x) and metadata_of(x) is first
     assert_close(x + y, rd.full((3, 7), 2.0))
     assert_close(y.add_(x), rd.full((3, 7), 2.0))
 
 
-def test_the_table_of_looks_is_bounded(monkeypatch):
+def test_the_table_of_metadata_is_bounded(monkeypatch):
     monkeypatch.setattr(module, "LIMIT", 10)
     for n in range(100):
-        looks_of(rd.ones(1000 + n))
+        metadata_of(rd.ones(1000 + n))
     assert len(module._INTERNED) <= 10
 
 

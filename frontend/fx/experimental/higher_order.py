@@ -63,7 +63,7 @@ def graph_of(
     return made, results[0]
 
 
-def looks(leaves: Sequence[Any]) -> list[Any]:
+def metadata(leaves: Sequence[Any]) -> list[Any]:
     """What must be alike where either of two results may come."""
     return [f"{x.dtype}{list(x.shape)}" if isinstance(x, Tensor) else x for x in leaves]
 
@@ -78,10 +78,10 @@ def cond_in_graph(mode: Any, pred: Any, true_fn: Any, false_fn: Any, operands: A
     true_flat, false_flat = Flat(true_fn, *specs), Flat(false_fn, *specs)
     true_graph, found = graph_of(mode, true_flat, leaves, "true_graph")
     false_graph, other = graph_of(mode, false_flat, leaves, "false_graph")
-    if true_flat.structure != false_flat.structure or looks(found) != looks(other):
+    if true_flat.structure != false_flat.structure or metadata(found) != metadata(other):
         raise RuntimeError(
             "cond: expected both branches to return tensors of the same structure, shapes and dtypes, so that a graph "
-            f"holds for either; the first returns {looks(found)}, the second {looks(other)}"
+            f"holds for either; the first returns {metadata(found)}, the second {metadata(other)}"
         )
     args = (pred, true_graph, false_graph, leaves)
     result = found if mode.tracing_mode == "fake" else cond_op(*args)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import STATE, keyset, ops, within
-from redispatch.dispatch.specialiser.marks import inline, leaf
-from redispatch.dispatch.tensor import CPU, Pinned, Tensor, empty, looks_of, owner_of, view_over
+from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch.tensor import CPU, Pinned, Tensor, empty, metadata_of, owner_of, view_over
 from redispatch.kernels import DTYPES, Operand, is_contiguous, is_dense, on_target, overlap
 from redispatch.kernels.cpu.copy import elementwise_for
 from redispatch.kernels.cuda import CUDAElementwise, current_stream
@@ -29,7 +29,9 @@ from .operands import address_of, allocator, block_of, fresh_like, located, oper
 
 ABOVE = keyset("AutogradCUDA", "ADInplaceOrView")  # where layers are that kernels are not to enter again
 _LOOPS: dict[Elementwise, CUDAElementwise] = {}
-READY: dict[Any, Ready] = {}  # copies by (looks of the target, of the source), fills by looks; of the devices there are
+READY: dict[
+    Any, Ready
+] = {}  # copies by (metadata of the target, of the source), fills by metadata; of the devices there are
 
 
 def on_cuda(loops: Elementwise) -> CUDAElementwise:
@@ -48,18 +50,18 @@ def on_cpu(op: Any, *args: Any) -> Any:
 
 def copy_on_device(target: Tensor, source: Tensor) -> None:
     """Writes `source`, broadcast and converted, into `target`; they are on one device and share no memory."""
-    looks = target._looks or looks_of(target), source._looks or looks_of(source)
-    ready, to, at = READY.get(looks), located(target), located(source)
+    metadata = target._interned or metadata_of(target), source._interned or metadata_of(source)
+    ready, to, at = READY.get(metadata), located(target), located(source)
     if ready is not None and not (to | at) & ready.mask:
         ready.start((ready.numel, to, at), stream_for(target))
         return
     out, x = operand(target), operand(source)
     if out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype:
         out, x = out._replace(dtype="int16"), x._replace(dtype="int16")  # 16-bit floats are moved as they are
-    start(looks, elementwise_for(out, x), out, x, None)
+    start(metadata, elementwise_for(out, x), out, x, None)
 
 
-def start(looks: Any, loops: Elementwise, out: Operand, value: Any, dtype: str | None) -> None:
+def start(metadata: Any, loops: Elementwise, out: Operand, value: Any, dtype: str | None) -> None:
     """Launches a kernel with one output and one input. If it is as aligned as can be, the launch is remembered."""
     if 0 in out.shape:
         return
@@ -69,7 +71,7 @@ def start(looks: Any, loops: Elementwise, out: Operand, value: Any, dtype: str |
     if not any(at % VECTOR for at, x in zip(values, (out, value), strict=True) if isinstance(x, Operand)):
         if len(READY) >= LAUNCHES:
             READY.clear()
-        READY[looks] = prepared.ready(memory.driver, as_it_is)
+        READY[metadata] = prepared.ready(memory.driver, as_it_is)
     prepared.start(memory, values)
 
 
@@ -183,17 +185,17 @@ def fetch(target: Tensor, source: Tensor, non_blocking: bool = False) -> None:
 def copy_kernel(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
     """`copy_`: at once where both tensors lie apart on one device, and such were copied before."""
     if is_tensor(src) and src._device is self._device and src._store is not self._store:
-        looks, other = self._looks or looks_of(self), src._looks or looks_of(src)
-        ready = READY.get((looks, other))
-        if ready is not None and not (looks.bits | other.bits):
+        metadata, other = self._interned or metadata_of(self), src._interned or metadata_of(src)
+        ready = READY.get((metadata, other))
+        if ready is not None and not (metadata.bits | other.bits):
             to, at = located(self), located(src)
             if not (to | at) & ready.mask:
                 ready.start((ready.numel, to, at), stream_for(self))
                 return self
-    return copy_otherwise(self, src, non_blocking)
+    return copy_slow(self, src, non_blocking)
 
 
-def copy_otherwise(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
+def copy_slow(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
     with within(STATE.get().excluding(ABOVE)):
         return copy_between_devices(self, src, non_blocking)
 
@@ -202,7 +204,7 @@ def copy_otherwise(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
 @inline
 def fill_kernel(self: Tensor, value: Any) -> Tensor:
     """`fill_.Scalar`: one number in every place."""
-    ready = READY.get(self._looks or looks_of(self))
+    ready = READY.get(self._interned or metadata_of(self))
     if ready is not None:
         to = located(self)
         if not to & ready.mask:
@@ -219,7 +221,7 @@ def filled_first(self: Tensor, value: Any) -> Tensor:
         copy_on_device(self, uploaded(value, self._device, self._dtype))
     else:
         out = operand(self)
-        start(self._looks or looks_of(self), elementwise_for(out, out), out, value, out.dtype)
+        start(self._interned or metadata_of(self), elementwise_for(out, out), out, value, out.dtype)
     return self
 
 

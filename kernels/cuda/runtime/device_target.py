@@ -68,7 +68,7 @@ class OnDevice(Target):
         self.device, self.operator, self.tables, self.errors = device, operator, tables, errors
         self.held: list[Any] = []  # what was sent, until the call has launched all
 
-    def decided_anew(self) -> None:
+    def do_not_cache(self) -> None:
         refuse()
 
     def entry(self, kernel: Any, signature: tuple[str, ...]) -> Callable[..., Any]:

@@ -39,7 +39,7 @@ from typing import Any
 
 from redispatch.dispatch import STATE
 from redispatch.dispatch import pytree as pytree
-from redispatch.dispatch.tensor import Tensor, UntypedStorage, fresh, output_spec, tensor_over
+from redispatch.dispatch.tensor import Tensor, UntypedStorage, empty_from, output_spec, tensor_over
 from redispatch.kernels import is_dense
 
 from .copies import copy_on_device
@@ -99,7 +99,7 @@ class GraphTree:
         self.handle = graph_pool_handle()
         self.root = Node("root", CUDAGraph(), {}, {}, frozenset(), [], None)
         self.here = self.root  # the recording that was made or replayed last
-        self.known: dict[Any, list[Node]] = {}  # what was recorded, by function and looks of its arguments
+        self.known: dict[Any, list[Node]] = {}  # what was recorded, by function and metadata of its arguments
         self.storages: weakref.WeakSet[UntypedStorage] = weakref.WeakSet()  # of results
         self._numbers = itertools.count()
 
@@ -145,7 +145,7 @@ class GraphTree:
                 f"{name_of(function)}: a graph tree records no gradients. Call it under no_grad(), or make both passes "
                 "graphs by make_graphed_callables"
             )
-        key = number, spec, tuple(looks(x) for x in leaves)
+        key = number, spec, tuple(metadata(x) for x in leaves)
         recorded = self.known.get(key)
         if recorded is None:
             self.known[key] = []
@@ -251,7 +251,7 @@ class GraphTree:
         return pytree.tree_unflatten(outputs, node.spec)
 
 
-def looks(x: Any) -> Any:
+def metadata(x: Any) -> Any:
     """What of an argument a recording is made for."""
     return (x._shape, x._stride, x._dtype, x._device) if isinstance(x, Tensor) else (type(x), x)
 
@@ -264,7 +264,7 @@ def place(x: Tensor) -> int:
 def fresh_as(x: Tensor) -> Tensor:
     """Memory for a copy of a tensor, in the order of its strides where it is dense."""
     strides = x._stride if is_dense(x._shape, x._stride) else None
-    return fresh(output_spec(x._shape, x._dtype, x._device, strides))
+    return empty_from(output_spec(x._shape, x._dtype, x._device, strides))
 
 
 def result_of(x: Tensor) -> Result:

@@ -12,8 +12,8 @@ from contextvars import Context
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import STATE, Memo, OpOverload, within
-from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import Tensor, depends_on_default, fresh, get_default_dtype, remember
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
+from redispatch.dispatch.tensor import Tensor, depends_on_default, empty_from, get_default_dtype, remember
 from redispatch.kernels import has_internal_overlap
 from redispatch.kernels.cuda import STREAMS
 from redispatch.kernels.declare.plan import PLANS, Deciding, Plan
@@ -167,7 +167,7 @@ class Recorded(Deciding):
                 if outputs[-1] is not None:
                     made.append(tape.number_of(result._storage.block.address))
             for x in (x for one in stands.values() for x in (one if isinstance(one, list) else [one])):
-                if x is not None and x._looks is None:  # it was given another shape
+                if x is not None and x._interned is None:  # it was given another shape
                     raise Refused
             del found, results, stands, given
             result = x = None
@@ -219,7 +219,7 @@ def finished(op: Recorded, plan: Plan, addresses: list[int], args: tuple[Any, ..
     results: list[Any] = []
     for k, i in enumerate(op.returned):
         if i is None:
-            result = fresh(plan.outputs[k])
+            result = empty_from(plan.outputs[k])
             store: Any = result._store
             addresses.append(store.block.address)
             results.append(result)
@@ -236,7 +236,7 @@ def finished(op: Recorded, plan: Plan, addresses: list[int], args: tuple[Any, ..
 @leaf
 def finished_some(op: Recorded, plan: Plan, addresses: list[int]) -> Any:
     """The same where only some results are asked for."""
-    results = [None if spec is None else fresh(spec) for spec in plan.outputs]
+    results = [None if spec is None else empty_from(spec) for spec in plan.outputs]
     made = [x for x in results if x is not None]
     plan.run([*addresses, *addresses_in(made)], made[0]._storage.block.stream if made else 0)
     return tuple(results) if op.several else results[0]

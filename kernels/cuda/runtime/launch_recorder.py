@@ -13,7 +13,7 @@ anything else of them than a sum, the tapes differ, and there is no plan.
 
 Note [What has no plan]
 A kernel that reads from the device, or sends to it, is refused by the tape's stream, as by one that is captured in a
-graph. One that warns says so (`decided_anew`). Such a kernel runs at each call. Tables that follow from the arguments'
+graph. One that warns says so (`do_not_cache`). Such a kernel runs at each call. Tables that follow from the arguments'
 metadata are sent once, past the tape (`constant`), and kept with the plan.
 
 Read next: launch_plan.py.
@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import shared
-from redispatch.dispatch.tensor import OutputSpec, Tensor, UntypedStorage, device, looks_of, output_spec, tensor_over
+from redispatch.dispatch.tensor import OutputSpec, Tensor, UntypedStorage, device, metadata_of, output_spec, tensor_over
 from redispatch.kernels import last_element
 from redispatch.kernels.cuda import STREAMS, TAPES, Start
 
@@ -145,7 +145,7 @@ class Tape:
 
     def stand_in(self, x: Tensor, low: int) -> Tensor:
         """A tensor that looks like another one, and lies nowhere, at an address with these last bits."""
-        looks = looks_of(x)
+        metadata = metadata_of(x)
         size = (last_element(x._shape, x._stride, 0) + 1) * x._dtype.itemsize
         block = new(Block)
         block.address, block.nbytes, block.used_by = self.placed(size, low), size, None
@@ -153,7 +153,7 @@ class Tape:
         storage = UntypedStorage.without_data(size, self.device)
         storage.block = block
         made = tensor_over(storage, None, x._shape, x._stride, 0, x._dtype, x._device)
-        made._keyset, made._looks = shared(made._keyset | looks.bits), looks
+        made._keyset, made._interned = shared(made._keyset | metadata.bits), metadata
         return made
 
     def spec_of(self, result: Any) -> OutputSpec:
@@ -163,7 +163,7 @@ class Tape:
         k = self.number_of(block.address) if type(block) is Block and block.pool is self.pool else -1
         if not (0 <= k < len(self.places)) or result._offset or self.size_of(k) != made.nbytes:
             raise Refused
-        if looks_of(result) is not made.looks:
+        if metadata_of(result) is not made.metadata:
             raise Refused
         return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import KINDS, Tensor, UntypedStorage, current_index, empty, no_memory
 from redispatch.kernels import Operand
 from redispatch.kernels.cuda import NONE_CHOSEN, STREAMS, Memory

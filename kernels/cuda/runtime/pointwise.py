@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import Tensor, dtypes, fresh, looks_of, no_memory
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
+from redispatch.dispatch.tensor import Tensor, dtypes, empty_from, metadata_of, no_memory
 from redispatch.kernels.cuda.elementwise import VECTOR, Ready
 from redispatch.kernels.declare.pointwise import Pointwise, Variant, as_it_is, shares_memory
 from redispatch.kernels.declare.structured import check_no_internal_overlap
@@ -40,7 +40,7 @@ class PointwiseOnCUDA(OnDevice):
         for variant in op.variants:
             if variant.suits(args):
                 plan = op.plan(variant, args)
-                result = fresh(plan.outputs[0])
+                result = empty_from(plan.outputs[0])
                 ready = plan.run
                 if ready is None:
                     self.compute(variant, plan, result, args, "run")
@@ -108,7 +108,7 @@ class PointwiseOnCUDA(OnDevice):
         memory = block_of(target)
         values = [address_of(x) if isinstance(x, Tensor) else x for x in (target, *inputs)]
         aligned = tuple(v % VECTOR for v, x in zip(values, (target, *inputs), strict=True) if isinstance(x, Tensor))
-        key = target._looks or looks_of(target), aligned
+        key = target._interned or metadata_of(target), aligned
         launch = plan.into.get(key)
         if launch is None:
             operands = [operand(x) if isinstance(x, Tensor) else x for x in inputs]

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor, looks_of
+from redispatch.dispatch.tensor import Tensor, metadata_of
 from redispatch.kernels import DTYPES, Elementwise
 from redispatch.kernels.cpu.adam import ADAM, AMSGRAD
 from redispatch.kernels.cuda.elementwise import VECTOR, as_argument
@@ -62,7 +62,7 @@ def adam_kernel(decoupled: bool) -> Callable[..., None]:
 
 def update(loops: Elementwise, outs: Sequence[Tensor], grad: Tensor, told: tuple[int, ...]) -> None:
     """One launch, remembered by how the tensors look where they are as aligned as can be."""
-    key = loops, grad._looks or looks_of(grad), *[x._looks or looks_of(x) for x in outs]
+    key = loops, grad._interned or metadata_of(grad), *[x._interned or metadata_of(x) for x in outs]
     at = [address_of(x) for x in outs]
     gradient = address_of(grad)
     aligned = not (gradient | functools.reduce(operator.or_, at)) & VECTOR - 1

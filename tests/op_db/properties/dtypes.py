@@ -11,7 +11,7 @@ import pytest
 from redispatch.testing.op_info import EVERY_DTYPE
 
 from ... import drawing
-from ..driver import looks, on_meta, run
+from ..driver import metadata, on_meta, run
 from .table import holds
 
 SHARE = 3
@@ -30,9 +30,9 @@ def one_more(info):
 
 @holds("dtypes", dtypes=one_more, thorough=False, most=1)
 def the_dtype_is_computed_and_looks_as_the_meta_device_says(info, sample):
-    found = looks(run(info, sample.copy()))
+    found = metadata(run(info, sample.copy()))
     if not {"meta"} & {*info.skips, *sample.skips}:
-        assert looks(run(info, on_meta(info, sample))) == found
+        assert metadata(run(info, on_meta(info, sample))) == found
 
 
 def refused(info):

@@ -17,11 +17,11 @@ def add_Tensor(self, other):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-        looks = self._looks or looks_of(self)
-        looks_2 = other._looks or looks_of(other)
-        plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
+        metadata = self._interned or metadata_of(self)
+        metadata_2 = other._interned or metadata_of(other)
+        plan = plans_get(metadata if metadata is metadata_2 else (metadata, metadata_2))
         if plan is None:
-            plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
+            plan = new_plan(variant, (metadata, metadata_2, int), (self, other, 1))
         spec = plan.outputs[0]
         result_3 = new(Tensor)
         result_3._keyset = spec.keyset
@@ -35,7 +35,7 @@ def add_Tensor(self, other):
         result_3._dtype = spec.dtype
         result_3._device = spec.device
         result_3._view = None
-        result_3._looks = spec.looks
+        result_3._interned = spec.metadata
         loop = plan.run
         if loop is None:
             loop_2 = loop_into_fresh(variant, plan, result_3, (self, other, 1))
@@ -56,7 +56,7 @@ def add_Tensor(self, other):
         else:
             entry(0, loop.numel, value_17, 0, array, values, array_2, values_2)
         if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
-            value_25 = result_3._looks or looks_of(result_3)
+            value_25 = result_3._interned or metadata_of(result_3)
             node.outputs = value_25.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -69,13 +69,13 @@ def add_Tensor(self, other):
             record.retains_grad = None
             result_3._autograd = record
             return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    looks_3 = self._looks or looks_of(self)
-    looks_4 = other._looks or looks_of(other)
-    plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))
+    metadata_3 = self._interned or metadata_of(self)
+    metadata_4 = other._interned or metadata_of(other)
+    plan_3 = plans_get(metadata_3 if metadata_3 is metadata_4 else (metadata_3, metadata_4))
     if plan_3 is None:
-        plan_3 = new_plan(variant, (looks_3, looks_4, int), (self, other, 1))
+        plan_3 = new_plan(variant, (metadata_3, metadata_4, int), (self, other, 1))
     spec_2 = plan_3.outputs[0]
     result_4 = new(Tensor)
     result_4._keyset = spec_2.keyset
@@ -89,7 +89,7 @@ def add_Tensor(self, other):
     result_4._dtype = spec_2.dtype
     result_4._device = spec_2.device
     result_4._view = None
-    result_4._looks = spec_2.looks
+    result_4._interned = spec_2.metadata
     loop_3 = plan_3.run
     if loop_3 is None:
         loop_4 = loop_into_fresh(variant, plan_3, result_4, (self, other, 1))

@@ -24,11 +24,11 @@ def add_Tensor(self, other):
     else:
         result_2 = other
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    looks = result._looks or looks_of(result)
-    looks_2 = result_2._looks or looks_of(result_2)
-    plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
+    metadata = result._interned or metadata_of(result)
+    metadata_2 = result_2._interned or metadata_of(result_2)
+    plan = plans_get(metadata if metadata is metadata_2 else (metadata, metadata_2))
     if plan is None:
-        plan = new_plan(variant, (looks, looks_2, int), (result, result_2, 1))
+        plan = new_plan(variant, (metadata, metadata_2, int), (result, result_2, 1))
     spec = plan.outputs[0]
     result_3 = new(Tensor)
     result_3._keyset = spec.keyset
@@ -42,7 +42,7 @@ def add_Tensor(self, other):
     result_3._dtype = spec.dtype
     result_3._device = spec.device
     result_3._view = None
-    result_3._looks = spec.looks
+    result_3._interned = spec.metadata
     loop = plan.run
     if loop is None:
         loop_2 = loop_into_fresh(variant, plan, result_3, (result, result_2, 1))

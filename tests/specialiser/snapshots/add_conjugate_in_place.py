@@ -29,13 +29,13 @@ def add__Tensor(self, other):
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     one_store = result_2._store is not None and result_2._store is result._store
     if result_2 is result or one_store or result_2._array is result._array is not None:
-        result_3 = run_inplace_apart(result, result_2, 1)
+        result_3 = run_inplace_unaliased(result, result_2, 1)
     else:
-        looks = result._looks or looks_of(result)
-        looks_2 = result_2._looks or looks_of(result_2)
-        plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
+        metadata = result._interned or metadata_of(result)
+        metadata_2 = result_2._interned or metadata_of(result_2)
+        plan = plans_get(metadata if metadata is metadata_2 else (metadata, metadata_2))
         if plan is None:
-            plan = new_plan(variant, (looks, looks_2, int), (result, result_2, 1))
+            plan = new_plan(variant, (metadata, metadata_2, int), (result, result_2, 1))
         loop = plan.in_place
         if loop is None:
             loop_2 = loop_in_place(variant, plan, (result, result_2, 1))

@@ -25,13 +25,13 @@ def add__Tensor(self, other):
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         one_store = other._store is not None and other._store is self._store
         if other is self or one_store or other._array is self._array is not None:
-            result_3 = run_inplace_apart(self, other, 1)
+            result_3 = run_inplace_unaliased(self, other, 1)
         else:
-            looks = self._looks or looks_of(self)
-            looks_2 = other._looks or looks_of(other)
-            plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
+            metadata = self._interned or metadata_of(self)
+            metadata_2 = other._interned or metadata_of(other)
+            plan = plans_get(metadata if metadata is metadata_2 else (metadata, metadata_2))
             if plan is None:
-                plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
+                plan = new_plan(variant, (metadata, metadata_2, int), (self, other, 1))
             loop = plan.in_place
             if loop is None:
                 loop_2 = loop_in_place(variant, plan, (self, other, 1))
@@ -59,7 +59,7 @@ def add__Tensor(self, other):
         if plain and self._view is None and self._dtype.category >= 2:
             record_3 = self._autograd
             if record_3 is None:
-                value_21 = self._looks or looks_of(self)
+                value_21 = self._interned or metadata_of(self)
                 node.outputs = value_21.alone
                 record_4 = ResultRecord()
                 record_4.requires_grad = True
@@ -72,26 +72,26 @@ def add__Tensor(self, other):
                 record_4.retains_grad = None
                 self._autograd = record_4
                 return self
-            value_23 = self._looks or looks_of(self)
+            value_23 = self._interned or metadata_of(self)
             node.outputs = value_23.alone
             record_3.grad_fn = node
             record_3.output_nr = 0
             record_3.requires_grad = True
             return self
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], self)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], self)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if self._counter is None:
         raise inference_tensor_written(self)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     one_store_2 = other._store is not None and other._store is self._store
     if other is self or one_store_2 or other._array is self._array is not None:
-        result_4 = run_inplace_apart(self, other, 1)
+        result_4 = run_inplace_unaliased(self, other, 1)
     else:
-        looks_3 = self._looks or looks_of(self)
-        looks_4 = other._looks or looks_of(other)
-        plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))
+        metadata_3 = self._interned or metadata_of(self)
+        metadata_4 = other._interned or metadata_of(other)
+        plan_3 = plans_get(metadata_3 if metadata_3 is metadata_4 else (metadata_3, metadata_4))
         if plan_3 is None:
-            plan_3 = new_plan(variant, (looks_3, looks_4, int), (self, other, 1))
+            plan_3 = new_plan(variant, (metadata_3, metadata_4, int), (self, other, 1))
         loop_3 = plan_3.in_place
         if loop_3 is None:
             loop_4 = loop_in_place(variant, plan_3, (self, other, 1))

@@ -5,13 +5,13 @@ def add__Tensor(self, other):
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     one_store = other._store is not None and other._store is self._store
     if other is self or one_store or other._array is self._array is not None:
-        result = run_inplace_apart(self, other, 1)
+        result = run_inplace_unaliased(self, other, 1)
     else:
-        looks = self._looks or looks_of(self)
-        looks_2 = other._looks or looks_of(other)
-        plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
+        metadata = self._interned or metadata_of(self)
+        metadata_2 = other._interned or metadata_of(other)
+        plan = plans_get(metadata if metadata is metadata_2 else (metadata, metadata_2))
         if plan is None:
-            plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
+            plan = new_plan(variant, (metadata, metadata_2, int), (self, other, 1))
         loop = plan.in_place
         if loop is None:
             loop_2 = loop_in_place(variant, plan, (self, other, 1))

@@ -2,11 +2,11 @@ def add_Tensor(self, other):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    looks = self._looks or looks_of(self)
-    looks_2 = other._looks or looks_of(other)
-    plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
+    metadata = self._interned or metadata_of(self)
+    metadata_2 = other._interned or metadata_of(other)
+    plan = plans_get(metadata if metadata is metadata_2 else (metadata, metadata_2))
     if plan is None:
-        plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
+        plan = new_plan(variant, (metadata, metadata_2, int), (self, other, 1))
     spec = plan.outputs[0]
     result = new(Tensor)
     result._keyset = spec.inference_keyset
@@ -20,7 +20,7 @@ def add_Tensor(self, other):
     result._dtype = spec.dtype
     result._device = spec.device
     result._view = None
-    result._looks = spec.looks
+    result._interned = spec.metadata
     loop = plan.run
     if loop is None:
         loop_2 = loop_into_fresh(variant, plan, result, (self, other, 1))

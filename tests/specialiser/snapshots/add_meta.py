@@ -20,7 +20,7 @@ def add_Tensor(self, other):
         result_3 = _meta_functional(self, other, 1)
         if isinstance(result_3, TensorBase):
             if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
-                value_13 = result_3._looks or looks_of(result_3)
+                value_13 = result_3._interned or metadata_of(result_3)
                 node.outputs = value_13.alone
                 record = ResultRecord()
                 record.requires_grad = True
@@ -33,6 +33,6 @@ def add_Tensor(self, other):
                 record.retains_grad = None
                 result_3._autograd = record
                 return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # Meta: meta add (kernel), kernels/ops/arithmetic.py
     return _meta_functional(self, other, 1)

@@ -14,11 +14,11 @@ def add_Tensor(self, other):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-        looks = self._looks or looks_of(self)
+        metadata = self._interned or metadata_of(self)
         facts = type(other)
-        plan = plans_get(looks if looks is facts else (looks, facts))
+        plan = plans_get(metadata if metadata is facts else (metadata, facts))
         if plan is None:
-            plan = new_plan(variant, (looks, facts, int), (self, other, 1))
+            plan = new_plan(variant, (metadata, facts, int), (self, other, 1))
         spec = plan.outputs[0]
         result_2 = new(Tensor)
         result_2._keyset = spec.keyset
@@ -32,7 +32,7 @@ def add_Tensor(self, other):
         result_2._dtype = spec.dtype
         result_2._device = spec.device
         result_2._view = None
-        result_2._looks = spec.looks
+        result_2._interned = spec.metadata
         loop = plan.run
         if loop is None:
             loop_2 = loop_into_fresh(variant, plan, result_2, (self, other, 1))
@@ -49,7 +49,7 @@ def add_Tensor(self, other):
         else:
             entry(0, loop.numel, value_11, 0, array, values, other)
         if (result_2._autograd is None and (not (result_2 is self or result_2 is other))) and result_2._dtype.category >= 2:
-            value_18 = result_2._looks or looks_of(result_2)
+            value_18 = result_2._interned or metadata_of(result_2)
             node.outputs = value_18.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -62,13 +62,13 @@ def add_Tensor(self, other):
             record.retains_grad = None
             result_2._autograd = record
             return result_2
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_2)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_2)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    looks_2 = self._looks or looks_of(self)
+    metadata_2 = self._interned or metadata_of(self)
     facts_2 = type(other)
-    plan_3 = plans_get(looks_2 if looks_2 is facts_2 else (looks_2, facts_2))
+    plan_3 = plans_get(metadata_2 if metadata_2 is facts_2 else (metadata_2, facts_2))
     if plan_3 is None:
-        plan_3 = new_plan(variant, (looks_2, facts_2, int), (self, other, 1))
+        plan_3 = new_plan(variant, (metadata_2, facts_2, int), (self, other, 1))
     spec_2 = plan_3.outputs[0]
     result_3 = new(Tensor)
     result_3._keyset = spec_2.keyset
@@ -82,7 +82,7 @@ def add_Tensor(self, other):
     result_3._dtype = spec_2.dtype
     result_3._device = spec_2.device
     result_3._view = None
-    result_3._looks = spec_2.looks
+    result_3._interned = spec_2.metadata
     loop_3 = plan_3.run
     if loop_3 is None:
         loop_4 = loop_into_fresh(variant, plan_3, result_3, (self, other, 1))

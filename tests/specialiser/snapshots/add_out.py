@@ -10,20 +10,20 @@ def add_out(self, other, out):
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         one_store = self._store is not None and self._store is out._store
         if self is out or one_store or self._array is out._array is not None:
-            result = run_out_otherwise(self, other, 1, out)
+            result = run_out_slow(self, other, 1, out)
         else:
             one_store_2 = other._store is not None and other._store is out._store
             if other is out or one_store_2 or other._array is out._array is not None:
-                result = run_out_otherwise(self, other, 1, out)
+                result = run_out_slow(self, other, 1, out)
             else:
-                looks = self._looks or looks_of(self)
-                looks_2 = other._looks or looks_of(other)
-                plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
+                metadata = self._interned or metadata_of(self)
+                metadata_2 = other._interned or metadata_of(other)
+                plan = plans_get(metadata if metadata is metadata_2 else (metadata, metadata_2))
                 if plan is None:
-                    plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
+                    plan = new_plan(variant, (metadata, metadata_2, int), (self, other, 1))
                 value_4 = plan.into.get
-                looks_3 = out._looks or looks_of(out)
-                loop = value_4(looks_3)
+                metadata_3 = out._interned or metadata_of(out)
+                loop = value_4(metadata_3)
                 if loop is None or out._array is None:
                     result = run_out_first(variant, plan, (self, other, 1, out))
                 else:
@@ -53,20 +53,20 @@ def add_out(self, other, out):
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     one_store_3 = self._store is not None and self._store is out._store
     if self is out or one_store_3 or self._array is out._array is not None:
-        result_4 = run_out_otherwise(self, other, 1, out)
+        result_4 = run_out_slow(self, other, 1, out)
     else:
         one_store_4 = other._store is not None and other._store is out._store
         if other is out or one_store_4 or other._array is out._array is not None:
-            result_4 = run_out_otherwise(self, other, 1, out)
+            result_4 = run_out_slow(self, other, 1, out)
         else:
-            looks_4 = self._looks or looks_of(self)
-            looks_5 = other._looks or looks_of(other)
-            plan_3 = plans_get(looks_4 if looks_4 is looks_5 else (looks_4, looks_5))
+            metadata_4 = self._interned or metadata_of(self)
+            metadata_5 = other._interned or metadata_of(other)
+            plan_3 = plans_get(metadata_4 if metadata_4 is metadata_5 else (metadata_4, metadata_5))
             if plan_3 is None:
-                plan_3 = new_plan(variant, (looks_4, looks_5, int), (self, other, 1))
+                plan_3 = new_plan(variant, (metadata_4, metadata_5, int), (self, other, 1))
             value_10 = plan_3.into.get
-            looks_6 = out._looks or looks_of(out)
-            loop_2 = value_10(looks_6)
+            metadata_6 = out._interned or metadata_of(out)
+            loop_2 = value_10(metadata_6)
             if loop_2 is None or out._array is None:
                 result_4 = run_out_first(variant, plan_3, (self, other, 1, out))
             else:

@@ -30,7 +30,7 @@ def add_Tensor(self, other):
         finally:
             reset_state(token_2)
         if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
-            value_13 = result_3._looks or looks_of(result_3)
+            value_13 = result_3._interned or metadata_of(result_3)
             node.outputs = value_13.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -43,7 +43,7 @@ def add_Tensor(self, other):
             record.retains_grad = None
             result_3._autograd = record
             return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # Audit: audit (backend fallback), test_snapshots.py
     state = get_state()
     inner_2 = state.excluding(AUTOGRAD)

@@ -86,7 +86,7 @@ def add_Tensor(self, other):
                 reset_state(token_8)
         if isinstance(result_4, TensorBase):
             if (result_4._autograd is None and (not (result_4 is self or result_4 is other))) and result_4._dtype.category >= 2:
-                value_9 = result_4._looks or looks_of(result_4)
+                value_9 = result_4._interned or metadata_of(result_4)
                 node.outputs = value_9.alone
                 token_12 = set_state(inner)
                 try:
@@ -105,7 +105,7 @@ def add_Tensor(self, other):
                 return result_4
         token_13 = set_state(inner)
         try:
-            return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_4)
+            return finish_slow(operator_derivative, op, node, [self, other, 1], result_4)
         finally:
             reset_state(token_13)
     # Python: python (backend fallback), dispatch/layers/python.py

@@ -22,12 +22,12 @@ def cat(tensors, dim):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: structured cat (kernel), kernels/ops/shape.py
-        looks = tensors_0._looks or looks_of(tensors_0)
-        looks_2 = tensors_1._looks or looks_of(tensors_1)
-        looks_3 = tensors_2._looks or looks_of(tensors_2)
-        plan = plans_get(((looks, looks_2, looks_3), dim))
+        metadata = tensors_0._interned or metadata_of(tensors_0)
+        metadata_2 = tensors_1._interned or metadata_of(tensors_1)
+        metadata_3 = tensors_2._interned or metadata_of(tensors_2)
+        plan = plans_get(((metadata, metadata_2, metadata_3), dim))
         if plan is None:
-            plan = new_plan(((looks, looks_2, looks_3), dim), (tensors, dim))
+            plan = new_plan(((metadata, metadata_2, metadata_3), dim), (tensors, dim))
         spec = plan.outputs[0]
         result_4 = new(Tensor)
         result_4._keyset = spec.keyset
@@ -41,7 +41,7 @@ def cat(tensors, dim):
         result_4._dtype = spec.dtype
         result_4._device = spec.device
         result_4._view = None
-        result_4._looks = spec.looks
+        result_4._interned = spec.metadata
         value_23 = plan.run
         value_24 = result_4._array
         array = tensors_0._array
@@ -55,7 +55,7 @@ def cat(tensors, dim):
             array_5 = tensors_2._operand.array
         value_23(value_24, 0, array, tensors_0._offset, array_3, tensors_1._offset, array_5, tensors_2._offset)
         if (result_4._autograd is None and (not (result_4 is tensors_0 or result_4 is tensors_1 or result_4 is tensors_2))) and result_4._dtype.category >= 2:
-            value_34 = result_4._looks or looks_of(result_4)
+            value_34 = result_4._interned or metadata_of(result_4)
             node.outputs = value_34.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -68,14 +68,14 @@ def cat(tensors, dim):
             record.retains_grad = None
             result_4._autograd = record
             return result_4
-        return finish_otherwise(operator_derivative, op, node, [tensors, dim], result_4)
+        return finish_slow(operator_derivative, op, node, [tensors, dim], result_4)
     # CPU: structured cat (kernel), kernels/ops/shape.py
-    looks_4 = tensors_0._looks or looks_of(tensors_0)
-    looks_5 = tensors_1._looks or looks_of(tensors_1)
-    looks_6 = tensors_2._looks or looks_of(tensors_2)
-    plan_3 = plans_get(((looks_4, looks_5, looks_6), dim))
+    metadata_4 = tensors_0._interned or metadata_of(tensors_0)
+    metadata_5 = tensors_1._interned or metadata_of(tensors_1)
+    metadata_6 = tensors_2._interned or metadata_of(tensors_2)
+    plan_3 = plans_get(((metadata_4, metadata_5, metadata_6), dim))
     if plan_3 is None:
-        plan_3 = new_plan(((looks_4, looks_5, looks_6), dim), (tensors, dim))
+        plan_3 = new_plan(((metadata_4, metadata_5, metadata_6), dim), (tensors, dim))
     spec_2 = plan_3.outputs[0]
     result_5 = new(Tensor)
     result_5._keyset = spec_2.keyset
@@ -89,7 +89,7 @@ def cat(tensors, dim):
     result_5._dtype = spec_2.dtype
     result_5._device = spec_2.device
     result_5._view = None
-    result_5._looks = spec_2.looks
+    result_5._interned = spec_2.metadata
     value_31 = plan_3.run
     value_32 = result_5._array
     array_7 = tensors_0._array

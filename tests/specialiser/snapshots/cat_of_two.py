@@ -19,11 +19,11 @@ def cat(tensors):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: structured cat (kernel), kernels/ops/shape.py
-        looks = tensors_0._looks or looks_of(tensors_0)
-        looks_2 = tensors_1._looks or looks_of(tensors_1)
-        plan = plans_get((looks, looks_2))
+        metadata = tensors_0._interned or metadata_of(tensors_0)
+        metadata_2 = tensors_1._interned or metadata_of(tensors_1)
+        plan = plans_get((metadata, metadata_2))
         if plan is None:
-            plan = new_plan(((looks, looks_2), 0), (tensors, 0))
+            plan = new_plan(((metadata, metadata_2), 0), (tensors, 0))
         spec = plan.outputs[0]
         result_3 = new(Tensor)
         result_3._keyset = spec.keyset
@@ -37,7 +37,7 @@ def cat(tensors):
         result_3._dtype = spec.dtype
         result_3._device = spec.device
         result_3._view = None
-        result_3._looks = spec.looks
+        result_3._interned = spec.metadata
         value_17 = plan.run
         value_18 = result_3._array
         array = tensors_0._array
@@ -48,7 +48,7 @@ def cat(tensors):
             array_3 = tensors_1._operand.array
         value_17(value_18, 0, array, tensors_0._offset, array_3, tensors_1._offset)
         if (result_3._autograd is None and (not (result_3 is tensors_0 or result_3 is tensors_1))) and result_3._dtype.category >= 2:
-            value_27 = result_3._looks or looks_of(result_3)
+            value_27 = result_3._interned or metadata_of(result_3)
             node.outputs = value_27.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -61,13 +61,13 @@ def cat(tensors):
             record.retains_grad = None
             result_3._autograd = record
             return result_3
-        return finish_otherwise(operator_derivative, op, node, [tensors, 0], result_3)
+        return finish_slow(operator_derivative, op, node, [tensors, 0], result_3)
     # CPU: structured cat (kernel), kernels/ops/shape.py
-    looks_3 = tensors_0._looks or looks_of(tensors_0)
-    looks_4 = tensors_1._looks or looks_of(tensors_1)
-    plan_3 = plans_get((looks_3, looks_4))
+    metadata_3 = tensors_0._interned or metadata_of(tensors_0)
+    metadata_4 = tensors_1._interned or metadata_of(tensors_1)
+    plan_3 = plans_get((metadata_3, metadata_4))
     if plan_3 is None:
-        plan_3 = new_plan(((looks_3, looks_4), 0), (tensors, 0))
+        plan_3 = new_plan(((metadata_3, metadata_4), 0), (tensors, 0))
     spec_2 = plan_3.outputs[0]
     result_4 = new(Tensor)
     result_4._keyset = spec_2.keyset
@@ -81,7 +81,7 @@ def cat(tensors):
     result_4._dtype = spec_2.dtype
     result_4._device = spec_2.device
     result_4._view = None
-    result_4._looks = spec_2.looks
+    result_4._interned = spec_2.metadata
     value_24 = plan_3.run
     value_25 = result_4._array
     array_5 = tensors_0._array

@@ -24,18 +24,18 @@ def copy(self, src):
         # CPU: copy_inplace_kernel (kernel), kernels/ops/copying.py
         one_store = src._store is not None and src._store is self._store
         if not (src is self or one_store or src._array is self._array is not None):
-            looks = self._looks or looks_of(self)
-            looks_2 = src._looks or looks_of(src)
-            run = WRITES_get((looks, looks_2))
+            metadata = self._interned or metadata_of(self)
+            metadata_2 = src._interned or metadata_of(src)
+            run = WRITES_get((metadata, metadata_2))
             if run is None:
-                run = new_write((looks, looks_2), self, src)
+                run = new_write((metadata, metadata_2), self, src)
             if self._array is not None and src._array is not None:
                 run(self._array, self._offset, src._array, src._offset)
                 result_3 = self
             else:
-                result_3 = copy_inplace_otherwise(self, src)
+                result_3 = copy_inplace_slow(self, src)
         else:
-            result_3 = copy_inplace_otherwise(self, src)
+            result_3 = copy_inplace_slow(self, src)
         if self._counter is not None:
             self._counter[0] += 1
         record_2 = self._autograd
@@ -43,7 +43,7 @@ def copy(self, src):
         if plain and self._view is None and self._dtype.category >= 2:
             record_3 = self._autograd
             if record_3 is None:
-                value_17 = self._looks or looks_of(self)
+                value_17 = self._interned or metadata_of(self)
                 node.outputs = value_17.alone
                 record_4 = ResultRecord()
                 record_4.requires_grad = True
@@ -56,31 +56,31 @@ def copy(self, src):
                 record_4.retains_grad = None
                 self._autograd = record_4
                 return self
-            value_19 = self._looks or looks_of(self)
+            value_19 = self._interned or metadata_of(self)
             node.outputs = value_19.alone
             record_3.grad_fn = node
             record_3.output_nr = 0
             record_3.requires_grad = True
             return self
-        return finish_otherwise(operator_derivative, op, node, [self, src, False], self)
+        return finish_slow(operator_derivative, op, node, [self, src, False], self)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if self._counter is None:
         raise inference_tensor_written(self)
     # CPU: copy_inplace_kernel (kernel), kernels/ops/copying.py
     one_store_2 = src._store is not None and src._store is self._store
     if not (src is self or one_store_2 or src._array is self._array is not None):
-        looks_3 = self._looks or looks_of(self)
-        looks_4 = src._looks or looks_of(src)
-        run_3 = WRITES_get((looks_3, looks_4))
+        metadata_3 = self._interned or metadata_of(self)
+        metadata_4 = src._interned or metadata_of(src)
+        run_3 = WRITES_get((metadata_3, metadata_4))
         if run_3 is None:
-            run_3 = new_write((looks_3, looks_4), self, src)
+            run_3 = new_write((metadata_3, metadata_4), self, src)
         if self._array is not None and src._array is not None:
             run_3(self._array, self._offset, src._array, src._offset)
             result_5 = self
         else:
-            result_5 = copy_inplace_otherwise(self, src)
+            result_5 = copy_inplace_slow(self, src)
     else:
-        result_5 = copy_inplace_otherwise(self, src)
+        result_5 = copy_inplace_slow(self, src)
     if self._counter is not None:
         self._counter[0] += 1
     return self

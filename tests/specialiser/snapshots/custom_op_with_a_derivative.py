@@ -29,7 +29,7 @@ def bump(x):
             raise no_tensor(schema, result_2)
         if isinstance(result_2, TensorBase):
             if result_2._autograd is None and not (result_2 is x) and result_2._dtype.category >= 2 and not node.ctx.non_differentiable:
-                value_8 = result_2._looks or looks_of(result_2)
+                value_8 = result_2._interned or metadata_of(result_2)
                 node.outputs = value_8.alone
                 record = ResultRecord()
                 record.requires_grad = True
@@ -43,7 +43,7 @@ def bump(x):
                 result_2._autograd = record
                 finish_context(node)
                 return result_2
-        return finish_otherwise(op, node, [x, 1.0], result_2)
+        return finish_slow(op, node, [x, 1.0], result_2)
     # CPU: bump (default backend kernel), test_snapshots.py
     chosen_2 = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
     state = get_state()

@@ -5,12 +5,12 @@ def detach(self):
     if (self._autograd is not None and self._autograd.requires_grad):
         # ADInplaceOrView: tracking (kernel), kernels/ops/copying.py
         # CPU: detach_kernel (default backend kernel), kernels/ops/geometry.py
-        looks = self._looks or looks_of(self)
-        window = windows_get(looks)
+        metadata = self._interned or metadata_of(self)
+        window = windows_get(metadata)
         if window is None:
             geometry_2 = geometry(self)
-            window = remember((looks,), self, geometry_2)
-        value_2 = window.looks
+            window = remember((metadata,), self, geometry_2)
+        value_2 = window.metadata
         value_3 = self._store
         if value_3 is None:
             value_3 = self._storage
@@ -28,19 +28,19 @@ def detach(self):
         result._dtype = value_2.dtype
         result._device = value_2.device
         result._view = None
-        result._looks = value_2
+        result._interned = value_2
         if array is None and value_3._array is not None:
             value_3.hand_out(result)
         result._counter = self._counter
         return result
     # ADInplaceOrView: tracking (kernel), kernels/ops/copying.py
     # CPU: detach_kernel (default backend kernel), kernels/ops/geometry.py
-    looks_2 = self._looks or looks_of(self)
-    window_3 = windows_get(looks_2)
+    metadata_2 = self._interned or metadata_of(self)
+    window_3 = windows_get(metadata_2)
     if window_3 is None:
         geometry_3 = geometry(self)
-        window_3 = remember((looks_2,), self, geometry_3)
-    value_5 = window_3.looks
+        window_3 = remember((metadata_2,), self, geometry_3)
+    value_5 = window_3.metadata
     value_6 = self._store
     if value_6 is None:
         value_6 = self._storage
@@ -58,7 +58,7 @@ def detach(self):
     result_2._dtype = value_5.dtype
     result_2._device = value_5.device
     result_2._view = None
-    result_2._looks = value_5
+    result_2._interned = value_5
     if array_2 is None and value_6._array is not None:
         value_6.hand_out(result_2)
     result_2._counter = self._counter

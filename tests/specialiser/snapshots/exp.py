@@ -13,10 +13,10 @@ def exp(self):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: pointwise exp (kernel), kernels/ops/elementary.py
-        looks = self._looks or looks_of(self)
-        plan = plans_get(looks)
+        metadata = self._interned or metadata_of(self)
+        plan = plans_get(metadata)
         if plan is None:
-            plan = new_plan(variant, (looks,), (self,))
+            plan = new_plan(variant, (metadata,), (self,))
         spec = plan.outputs[0]
         result_2 = new(Tensor)
         result_2._keyset = spec.keyset
@@ -30,7 +30,7 @@ def exp(self):
         result_2._dtype = spec.dtype
         result_2._device = spec.device
         result_2._view = None
-        result_2._looks = spec.looks
+        result_2._interned = spec.metadata
         loop = plan.run
         if loop is None:
             loop_2 = loop_into_fresh(variant, plan, result_2, (self,))
@@ -47,7 +47,7 @@ def exp(self):
         else:
             entry(0, loop.numel, value_11, 0, array, values)
         if result_2._autograd is None and not (result_2 is self) and result_2._dtype.category >= 2:
-            value_18 = result_2._looks or looks_of(result_2)
+            value_18 = result_2._interned or metadata_of(result_2)
             node.outputs = value_18.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -66,15 +66,15 @@ def exp(self):
             else:
                 result_4 = result_2._counter[0] if result_2._counter is not None else refuse_inference_tensor(result_2)
                 state = get_state()
-                looks_3 = result_2._looks or looks_of(result_2)
-                node.results = ((result_2._keyset, result_2._counter, result_2._store, result_2._array, result_2._offset, looks_3), result_4)
+                metadata_3 = result_2._interned or metadata_of(result_2)
+                node.results = ((result_2._keyset, result_2._counter, result_2._store, result_2._array, result_2._offset, metadata_3), result_4)
             return result_2
-        return finish_otherwise(operator_derivative, op, node, [self], result_2)
+        return finish_slow(operator_derivative, op, node, [self], result_2)
     # CPU: pointwise exp (kernel), kernels/ops/elementary.py
-    looks_2 = self._looks or looks_of(self)
-    plan_3 = plans_get(looks_2)
+    metadata_2 = self._interned or metadata_of(self)
+    plan_3 = plans_get(metadata_2)
     if plan_3 is None:
-        plan_3 = new_plan(variant, (looks_2,), (self,))
+        plan_3 = new_plan(variant, (metadata_2,), (self,))
     spec_2 = plan_3.outputs[0]
     result_3 = new(Tensor)
     result_3._keyset = spec_2.keyset
@@ -88,7 +88,7 @@ def exp(self):
     result_3._dtype = spec_2.dtype
     result_3._device = spec_2.device
     result_3._view = None
-    result_3._looks = spec_2.looks
+    result_3._interned = spec_2.metadata
     loop_3 = plan_3.run
     if loop_3 is None:
         loop_4 = loop_into_fresh(variant, plan_3, result_3, (self,))

@@ -6,9 +6,9 @@ def index_Tensor(self, indices):
     if (bool((self._autograd is not None and self._autograd.requires_grad))) or (bool((indices_1._autograd is not None and indices_1._autograd.requires_grad))):
         if not bool((self._autograd is not None and self._autograd.requires_grad)):
             # CPU: index_kernel (kernel), kernels/ops/indexing.py
-            value_8 = indices_1._looks or looks_of(indices_1)
-            looks = self._looks or looks_of(self)
-            plan = INDEXED_get((looks, None, value_8))
+            value_8 = indices_1._interned or metadata_of(indices_1)
+            metadata = self._interned or metadata_of(self)
+            plan = INDEXED_get((metadata, None, value_8))
             if plan is None or self._array is None:
                 result_2 = index_first(self, indices)
             else:
@@ -25,7 +25,7 @@ def index_Tensor(self, indices):
                 result_3._dtype = spec.dtype
                 result_3._device = spec.device
                 result_3._view = None
-                result_3._looks = spec.looks
+                result_3._interned = spec.metadata
                 bad = plan.run(result_3._array, 0, self._array, self._offset, indices_1._array, indices_1._offset)
                 if bad is not None:
                     raise first_bad_index(self, indices)
@@ -44,9 +44,9 @@ def index_Tensor(self, indices):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: index_kernel (kernel), kernels/ops/indexing.py
-        value_14 = indices_1._looks or looks_of(indices_1)
-        looks_2 = self._looks or looks_of(self)
-        plan_2 = INDEXED_get((looks_2, None, value_14))
+        value_14 = indices_1._interned or metadata_of(indices_1)
+        metadata_2 = self._interned or metadata_of(self)
+        plan_2 = INDEXED_get((metadata_2, None, value_14))
         if plan_2 is None or self._array is None:
             result_4 = index_first(self, indices)
         else:
@@ -63,14 +63,14 @@ def index_Tensor(self, indices):
             result_5._dtype = spec_2.dtype
             result_5._device = spec_2.device
             result_5._view = None
-            result_5._looks = spec_2.looks
+            result_5._interned = spec_2.metadata
             bad_2 = plan_2.run(result_5._array, 0, self._array, self._offset, indices_1._array, indices_1._offset)
             if bad_2 is not None:
                 raise first_bad_index(self, indices)
             result_4 = result_5
         if isinstance(result_4, TensorBase):
             if result_4._autograd is None and not (result_4 is self) and not (result_4 is indices_1) and result_4._dtype.category >= 2:
-                value_26 = result_4._looks or looks_of(result_4)
+                value_26 = result_4._interned or metadata_of(result_4)
                 node.outputs = value_26.alone
                 record = ResultRecord()
                 record.requires_grad = True
@@ -83,11 +83,11 @@ def index_Tensor(self, indices):
                 record.retains_grad = None
                 result_4._autograd = record
                 return result_4
-        return finish_otherwise(operator_derivative, op, node, [self, indices], result_4)
+        return finish_slow(operator_derivative, op, node, [self, indices], result_4)
     # CPU: index_kernel (kernel), kernels/ops/indexing.py
-    value_20 = indices_1._looks or looks_of(indices_1)
-    looks_3 = self._looks or looks_of(self)
-    plan_3 = INDEXED_get((looks_3, None, value_20))
+    value_20 = indices_1._interned or metadata_of(indices_1)
+    metadata_3 = self._interned or metadata_of(self)
+    plan_3 = INDEXED_get((metadata_3, None, value_20))
     if plan_3 is None or self._array is None:
         result_6 = index_first(self, indices)
     else:
@@ -104,7 +104,7 @@ def index_Tensor(self, indices):
         result_7._dtype = spec_3.dtype
         result_7._device = spec_3.device
         result_7._view = None
-        result_7._looks = spec_3.looks
+        result_7._interned = spec_3.metadata
         bad_3 = plan_3.run(result_7._array, 0, self._array, self._offset, indices_1._array, indices_1._offset)
         if bad_3 is not None:
             raise first_bad_index(self, indices)

@@ -16,12 +16,12 @@ def native_layer_norm(input_2, normalized_shape, eps):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: planned native_layer_norm (kernel), kernels/ops/normalization.py
-        looks = input_2._looks or looks_of(input_2)
+        metadata = input_2._interned or metadata_of(input_2)
         facts = tuple(normalized_shape)
         facts_2 = eps if eps else str(eps)
-        plan = plans_get((looks, facts, facts_2))
+        plan = plans_get((metadata, facts, facts_2))
         if plan is None:
-            plan = new_plan((looks, facts, None, None, facts_2), (input_2, normalized_shape, None, None, eps))
+            plan = new_plan((metadata, facts, None, None, facts_2), (input_2, normalized_shape, None, None, eps))
         spec = plan.outputs[0]
         result_3 = new(Tensor)
         result_3._keyset = spec.keyset
@@ -35,7 +35,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
         result_3._dtype = spec.dtype
         result_3._device = spec.device
         result_3._view = None
-        result_3._looks = spec.looks
+        result_3._interned = spec.metadata
         spec_2 = plan.outputs[1]
         result_4 = new(Tensor)
         result_4._keyset = spec_2.keyset
@@ -49,7 +49,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
         result_4._dtype = spec_2.dtype
         result_4._device = spec_2.device
         result_4._view = None
-        result_4._looks = spec_2.looks
+        result_4._interned = spec_2.metadata
         spec_3 = plan.outputs[2]
         result_5 = new(Tensor)
         result_5._keyset = spec_3.keyset
@@ -63,7 +63,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
         result_5._dtype = spec_3.dtype
         result_5._device = spec_3.device
         result_5._view = None
-        result_5._looks = spec_3.looks
+        result_5._interned = spec_3.metadata
         value_18 = plan.run
         value_19 = result_3._array
         value_20 = result_4._array
@@ -73,7 +73,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
             array = input_2._operand.array
         value_18(value_19, 0, value_20, 0, value_21, 0, array, input_2._offset)
         if result_3._autograd is None and not (result_3 is input_2) and result_4._autograd is None and not (result_4 is input_2) and result_5._autograd is None and not (result_5 is input_2):
-            value_37 = None if result_3._dtype.category < 2 else looks_of(result_3)
+            value_37 = None if result_3._dtype.category < 2 else metadata_of(result_3)
             node.outputs = (value_37, None, None)
             if result_3._dtype.category >= 2:
                 record = ResultRecord()
@@ -89,14 +89,14 @@ def native_layer_norm(input_2, normalized_shape, eps):
             items = [result_3, result_4, result_5]
             node.results = kept_outputs(operator_derivative, node, items)
             return (result_3, result_4, result_5)
-        return finish_otherwise(operator_derivative, op, node, [input_2, normalized_shape, None, None, eps], (result_3, result_4, result_5))
+        return finish_slow(operator_derivative, op, node, [input_2, normalized_shape, None, None, eps], (result_3, result_4, result_5))
     # CPU: planned native_layer_norm (kernel), kernels/ops/normalization.py
-    looks_2 = input_2._looks or looks_of(input_2)
+    metadata_2 = input_2._interned or metadata_of(input_2)
     facts_3 = tuple(normalized_shape)
     facts_4 = eps if eps else str(eps)
-    plan_3 = plans_get((looks_2, facts_3, facts_4))
+    plan_3 = plans_get((metadata_2, facts_3, facts_4))
     if plan_3 is None:
-        plan_3 = new_plan((looks_2, facts_3, None, None, facts_4), (input_2, normalized_shape, None, None, eps))
+        plan_3 = new_plan((metadata_2, facts_3, None, None, facts_4), (input_2, normalized_shape, None, None, eps))
     spec_4 = plan_3.outputs[0]
     result_6 = new(Tensor)
     result_6._keyset = spec_4.keyset
@@ -110,7 +110,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
     result_6._dtype = spec_4.dtype
     result_6._device = spec_4.device
     result_6._view = None
-    result_6._looks = spec_4.looks
+    result_6._interned = spec_4.metadata
     spec_5 = plan_3.outputs[1]
     result_7 = new(Tensor)
     result_7._keyset = spec_5.keyset
@@ -124,7 +124,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
     result_7._dtype = spec_5.dtype
     result_7._device = spec_5.device
     result_7._view = None
-    result_7._looks = spec_5.looks
+    result_7._interned = spec_5.metadata
     spec_6 = plan_3.outputs[2]
     result_8 = new(Tensor)
     result_8._keyset = spec_6.keyset
@@ -138,7 +138,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
     result_8._dtype = spec_6.dtype
     result_8._device = spec_6.device
     result_8._view = None
-    result_8._looks = spec_6.looks
+    result_8._interned = spec_6.metadata
     value_32 = plan_3.run
     value_33 = result_6._array
     value_34 = result_7._array

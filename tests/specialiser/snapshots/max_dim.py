@@ -14,9 +14,9 @@ def max_dim(self, dim):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
-        looks = self._looks or looks_of(self)
-        value_8 = INDEXED_get(('max', looks, dim, False))
-        plan = value_8 or new_indexed(('max', looks, dim, False), self)
+        metadata = self._interned or metadata_of(self)
+        value_8 = INDEXED_get(('max', metadata, dim, False))
+        plan = value_8 or new_indexed(('max', metadata, dim, False), self)
         spec = plan.outputs[0]
         result_2 = new(Tensor)
         result_2._keyset = spec.keyset
@@ -30,7 +30,7 @@ def max_dim(self, dim):
         result_2._dtype = spec.dtype
         result_2._device = spec.device
         result_2._view = None
-        result_2._looks = spec.looks
+        result_2._interned = spec.metadata
         spec_2 = plan.outputs[1]
         result_3 = new(Tensor)
         result_3._keyset = spec_2.keyset
@@ -44,14 +44,14 @@ def max_dim(self, dim):
         result_3._dtype = spec_2.dtype
         result_3._device = spec_2.device
         result_3._view = None
-        result_3._looks = spec_2.looks
+        result_3._interned = spec_2.metadata
         if self._array is not None:
             plan.run(result_2._array, 0, result_3._array, 0, self._array, self._offset)
         else:
             if self._device.type != 'meta':
                 find_extremes('max', self, dim, result_2, result_3)
         if result_2._autograd is None and not (result_2 is self) and result_3._autograd is None and not (result_3 is self):
-            value_26 = None if result_2._dtype.category < 2 else looks_of(result_2)
+            value_26 = None if result_2._dtype.category < 2 else metadata_of(result_2)
             node.outputs = (value_26, None)
             if result_2._dtype.category >= 2:
                 record = ResultRecord()
@@ -67,11 +67,11 @@ def max_dim(self, dim):
             items = [result_2, result_3]
             node.results = kept_outputs(operator_derivative, node, items)
             return (result_2, result_3)
-        return finish_otherwise(operator_derivative, op, node, [self, dim, False], (result_2, result_3))
+        return finish_slow(operator_derivative, op, node, [self, dim, False], (result_2, result_3))
     # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
-    looks_2 = self._looks or looks_of(self)
-    value_17 = INDEXED_get(('max', looks_2, dim, False))
-    plan_2 = value_17 or new_indexed(('max', looks_2, dim, False), self)
+    metadata_2 = self._interned or metadata_of(self)
+    value_17 = INDEXED_get(('max', metadata_2, dim, False))
+    plan_2 = value_17 or new_indexed(('max', metadata_2, dim, False), self)
     spec_3 = plan_2.outputs[0]
     result_4 = new(Tensor)
     result_4._keyset = spec_3.keyset
@@ -85,7 +85,7 @@ def max_dim(self, dim):
     result_4._dtype = spec_3.dtype
     result_4._device = spec_3.device
     result_4._view = None
-    result_4._looks = spec_3.looks
+    result_4._interned = spec_3.metadata
     spec_4 = plan_2.outputs[1]
     result_5 = new(Tensor)
     result_5._keyset = spec_4.keyset
@@ -99,7 +99,7 @@ def max_dim(self, dim):
     result_5._dtype = spec_4.dtype
     result_5._device = spec_4.device
     result_5._view = None
-    result_5._looks = spec_4.looks
+    result_5._interned = spec_4.metadata
     if self._array is not None:
         plan_2.run(result_4._array, 0, result_5._array, 0, self._array, self._offset)
     else:

@@ -22,11 +22,11 @@ def mm(self, mat2):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: structured mm (kernel), kernels/ops/linalg.py
-        looks = self._looks or looks_of(self)
-        looks_2 = mat2._looks or looks_of(mat2)
-        plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
+        metadata = self._interned or metadata_of(self)
+        metadata_2 = mat2._interned or metadata_of(mat2)
+        plan = plans_get(metadata if metadata is metadata_2 else (metadata, metadata_2))
         if plan is None:
-            plan = new_plan((looks, looks_2), (self, mat2))
+            plan = new_plan((metadata, metadata_2), (self, mat2))
         spec = plan.outputs[0]
         result_5 = new(Tensor)
         result_5._keyset = spec.keyset
@@ -40,7 +40,7 @@ def mm(self, mat2):
         result_5._dtype = spec.dtype
         result_5._device = spec.device
         result_5._view = None
-        result_5._looks = spec.looks
+        result_5._interned = spec.metadata
         value_21 = plan.run
         value_22 = result_5._array
         array = self._array
@@ -51,7 +51,7 @@ def mm(self, mat2):
             array_3 = mat2._operand.array
         value_21(value_22, 0, array, self._offset, array_3, mat2._offset)
         if (result_5._autograd is None and (not (result_5 is self or result_5 is mat2))) and result_5._dtype.category >= 2:
-            value_31 = result_5._looks or looks_of(result_5)
+            value_31 = result_5._interned or metadata_of(result_5)
             node.outputs = value_31.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -64,13 +64,13 @@ def mm(self, mat2):
             record.retains_grad = None
             result_5._autograd = record
             return result_5
-        return finish_otherwise(operator_derivative, op, node, [self, mat2], result_5)
+        return finish_slow(operator_derivative, op, node, [self, mat2], result_5)
     # CPU: structured mm (kernel), kernels/ops/linalg.py
-    looks_3 = self._looks or looks_of(self)
-    looks_4 = mat2._looks or looks_of(mat2)
-    plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))
+    metadata_3 = self._interned or metadata_of(self)
+    metadata_4 = mat2._interned or metadata_of(mat2)
+    plan_3 = plans_get(metadata_3 if metadata_3 is metadata_4 else (metadata_3, metadata_4))
     if plan_3 is None:
-        plan_3 = new_plan((looks_3, looks_4), (self, mat2))
+        plan_3 = new_plan((metadata_3, metadata_4), (self, mat2))
     spec_2 = plan_3.outputs[0]
     result_6 = new(Tensor)
     result_6._keyset = spec_2.keyset
@@ -84,7 +84,7 @@ def mm(self, mat2):
     result_6._dtype = spec_2.dtype
     result_6._device = spec_2.device
     result_6._view = None
-    result_6._looks = spec_2.looks
+    result_6._interned = spec_2.metadata
     value_28 = plan_3.run
     value_29 = result_6._array
     array_5 = self._array

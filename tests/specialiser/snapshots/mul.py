@@ -21,11 +21,11 @@ def mul_Tensor(self, other):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
-        looks = self._looks or looks_of(self)
-        looks_2 = other._looks or looks_of(other)
-        plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
+        metadata = self._interned or metadata_of(self)
+        metadata_2 = other._interned or metadata_of(other)
+        plan = plans_get(metadata if metadata is metadata_2 else (metadata, metadata_2))
         if plan is None:
-            plan = new_plan(variant, (looks, looks_2), (self, other))
+            plan = new_plan(variant, (metadata, metadata_2), (self, other))
         spec = plan.outputs[0]
         result_5 = new(Tensor)
         result_5._keyset = spec.keyset
@@ -39,7 +39,7 @@ def mul_Tensor(self, other):
         result_5._dtype = spec.dtype
         result_5._device = spec.device
         result_5._view = None
-        result_5._looks = spec.looks
+        result_5._interned = spec.metadata
         loop = plan.run
         if loop is None:
             loop_2 = loop_into_fresh(variant, plan, result_5, (self, other))
@@ -60,7 +60,7 @@ def mul_Tensor(self, other):
         else:
             entry(0, loop.numel, value_21, 0, array, values, array_2, values_2)
         if (result_5._autograd is None and (not (result_5 is self or result_5 is other))) and result_5._dtype.category >= 2:
-            value_29 = result_5._looks or looks_of(result_5)
+            value_29 = result_5._interned or metadata_of(result_5)
             node.outputs = value_29.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -73,13 +73,13 @@ def mul_Tensor(self, other):
             record.retains_grad = None
             result_5._autograd = record
             return result_5
-        return finish_otherwise(operator_derivative, op, node, [self, other], result_5)
+        return finish_slow(operator_derivative, op, node, [self, other], result_5)
     # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
-    looks_3 = self._looks or looks_of(self)
-    looks_4 = other._looks or looks_of(other)
-    plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))
+    metadata_3 = self._interned or metadata_of(self)
+    metadata_4 = other._interned or metadata_of(other)
+    plan_3 = plans_get(metadata_3 if metadata_3 is metadata_4 else (metadata_3, metadata_4))
     if plan_3 is None:
-        plan_3 = new_plan(variant, (looks_3, looks_4), (self, other))
+        plan_3 = new_plan(variant, (metadata_3, metadata_4), (self, other))
     spec_2 = plan_3.outputs[0]
     result_6 = new(Tensor)
     result_6._keyset = spec_2.keyset
@@ -93,7 +93,7 @@ def mul_Tensor(self, other):
     result_6._dtype = spec_2.dtype
     result_6._device = spec_2.device
     result_6._view = None
-    result_6._looks = spec_2.looks
+    result_6._interned = spec_2.metadata
     loop_3 = plan_3.run
     if loop_3 is None:
         loop_4 = loop_into_fresh(variant, plan_3, result_6, (self, other))

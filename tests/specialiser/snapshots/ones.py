@@ -21,7 +21,7 @@ def ones(size):
     result_3._dtype = spec.dtype
     result_3._device = spec.device
     result_3._view = None
-    result_3._looks = spec.looks
+    result_3._interned = spec.metadata
     if result.run is None:
         result.near(result_3, 1)
     else:

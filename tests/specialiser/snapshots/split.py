@@ -53,13 +53,13 @@ def split_Tensor(self, split_size):
         if isinstance(result_2, TensorBase):
             record = result_2._autograd
             if record is not None and record is result_2._view and record.grad_fn is None and not record.asked and not (result_2 is self) and result_2._dtype.category >= 2:
-                value_8 = result_2._looks or looks_of(result_2)
+                value_8 = result_2._interned or metadata_of(result_2)
                 node.outputs = value_8.alone
                 record_2 = result_2._autograd
                 record_2.grad_fn = node
                 record_2.asked = True
                 return result_2
-        return finish_otherwise(operator_derivative, op, node, [self, split_size, 0], result_2)
+        return finish_slow(operator_derivative, op, node, [self, split_size, 0], result_2)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     # CPU: split_evenly (default backend kernel), kernels/ops/views.py
     result_3 = by_number(self, split_size, 0)

@@ -14,10 +14,10 @@ def sum_2(self):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: structured sum (kernel), kernels/ops/reductions.py
-        looks = self._looks or looks_of(self)
-        plan = plans_get(looks)
+        metadata = self._interned or metadata_of(self)
+        plan = plans_get(metadata)
         if plan is None:
-            plan = new_plan((looks, None), (self, None))
+            plan = new_plan((metadata, None), (self, None))
         spec = plan.outputs[0]
         result_2 = new(Tensor)
         result_2._keyset = spec.keyset
@@ -31,7 +31,7 @@ def sum_2(self):
         result_2._dtype = spec.dtype
         result_2._device = spec.device
         result_2._view = None
-        result_2._looks = spec.looks
+        result_2._interned = spec.metadata
         value_11 = plan.run
         value_12 = result_2._array
         array = self._array
@@ -39,7 +39,7 @@ def sum_2(self):
             array = self._operand.array
         value_11(value_12, 0, array, self._offset)
         if result_2._autograd is None and not (result_2 is self) and result_2._dtype.category >= 2:
-            value_20 = result_2._looks or looks_of(result_2)
+            value_20 = result_2._interned or metadata_of(result_2)
             node.outputs = value_20.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -52,12 +52,12 @@ def sum_2(self):
             record.retains_grad = None
             result_2._autograd = record
             return result_2
-        return finish_otherwise(operator_derivative, op, node, [self, None], result_2)
+        return finish_slow(operator_derivative, op, node, [self, None], result_2)
     # CPU: structured sum (kernel), kernels/ops/reductions.py
-    looks_2 = self._looks or looks_of(self)
-    plan_3 = plans_get(looks_2)
+    metadata_2 = self._interned or metadata_of(self)
+    plan_3 = plans_get(metadata_2)
     if plan_3 is None:
-        plan_3 = new_plan((looks_2, None), (self, None))
+        plan_3 = new_plan((metadata_2, None), (self, None))
     spec_2 = plan_3.outputs[0]
     result_3 = new(Tensor)
     result_3._keyset = spec_2.keyset
@@ -71,7 +71,7 @@ def sum_2(self):
     result_3._dtype = spec_2.dtype
     result_3._device = spec_2.device
     result_3._view = None
-    result_3._looks = spec_2.looks
+    result_3._interned = spec_2.metadata
     value_17 = plan_3.run
     value_18 = result_3._array
     array_3 = self._array

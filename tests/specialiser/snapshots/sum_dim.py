@@ -14,11 +14,11 @@ def sum_dim_IntList(self, dim):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: structured sum (kernel), kernels/ops/reductions.py
-        looks = self._looks or looks_of(self)
+        metadata = self._interned or metadata_of(self)
         facts = tuple(dim)
-        plan = plans_get((looks, facts))
+        plan = plans_get((metadata, facts))
         if plan is None:
-            plan = new_plan((looks, facts, False, None), (self, dim, False, None))
+            plan = new_plan((metadata, facts, False, None), (self, dim, False, None))
         spec = plan.outputs[0]
         result_2 = new(Tensor)
         result_2._keyset = spec.keyset
@@ -32,7 +32,7 @@ def sum_dim_IntList(self, dim):
         result_2._dtype = spec.dtype
         result_2._device = spec.device
         result_2._view = None
-        result_2._looks = spec.looks
+        result_2._interned = spec.metadata
         value_11 = plan.run
         value_12 = result_2._array
         array = self._array
@@ -40,7 +40,7 @@ def sum_dim_IntList(self, dim):
             array = self._operand.array
         value_11(value_12, 0, array, self._offset)
         if result_2._autograd is None and not (result_2 is self) and result_2._dtype.category >= 2:
-            value_20 = result_2._looks or looks_of(result_2)
+            value_20 = result_2._interned or metadata_of(result_2)
             node.outputs = value_20.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -53,13 +53,13 @@ def sum_dim_IntList(self, dim):
             record.retains_grad = None
             result_2._autograd = record
             return result_2
-        return finish_otherwise(operator_derivative, op, node, [self, dim, False, None], result_2)
+        return finish_slow(operator_derivative, op, node, [self, dim, False, None], result_2)
     # CPU: structured sum (kernel), kernels/ops/reductions.py
-    looks_2 = self._looks or looks_of(self)
+    metadata_2 = self._interned or metadata_of(self)
     facts_2 = tuple(dim)
-    plan_3 = plans_get((looks_2, facts_2))
+    plan_3 = plans_get((metadata_2, facts_2))
     if plan_3 is None:
-        plan_3 = new_plan((looks_2, facts_2, False, None), (self, dim, False, None))
+        plan_3 = new_plan((metadata_2, facts_2, False, None), (self, dim, False, None))
     spec_2 = plan_3.outputs[0]
     result_3 = new(Tensor)
     result_3._keyset = spec_2.keyset
@@ -73,7 +73,7 @@ def sum_dim_IntList(self, dim):
     result_3._dtype = spec_2.dtype
     result_3._device = spec_2.device
     result_3._view = None
-    result_3._looks = spec_2.looks
+    result_3._interned = spec_2.metadata
     value_17 = plan_3.run
     value_18 = result_3._array
     array_3 = self._array

@@ -34,7 +34,7 @@ def transpose(self, dim0, dim1):
         if plain and self._view is None and self._dtype.category >= 2:
             record_3 = self._autograd
             if record_3 is None:
-                value_8 = self._looks or looks_of(self)
+                value_8 = self._interned or metadata_of(self)
                 node.outputs = value_8.alone
                 record_4 = ResultRecord()
                 record_4.requires_grad = True
@@ -47,13 +47,13 @@ def transpose(self, dim0, dim1):
                 record_4.retains_grad = None
                 self._autograd = record_4
                 return self
-            value_10 = self._looks or looks_of(self)
+            value_10 = self._interned or metadata_of(self)
             node.outputs = value_10.alone
             record_3.grad_fn = node
             record_3.output_nr = 0
             record_3.requires_grad = True
             return self
-        return finish_otherwise(operator_derivative, op, node, [self, dim0, dim1], self)
+        return finish_slow(operator_derivative, op, node, [self, dim0, dim1], self)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if self._counter is None:
         raise inference_tensor_written(self)

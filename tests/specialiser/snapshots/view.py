@@ -15,13 +15,13 @@ def view(self, size):
             look_on(operator_derivative, node)
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         # CPU: viewed (default backend kernel), kernels/ops/geometry.py
-        looks = self._looks or looks_of(self)
+        metadata = self._interned or metadata_of(self)
         key = tuple(size)
-        window = windows_get((looks, key))
+        window = windows_get((metadata, key))
         if window is None:
             geometry_2 = geometry(self, size)
-            window = remember((looks, key), self, geometry_2)
-        value_8 = window.looks
+            window = remember((metadata, key), self, geometry_2)
+        value_8 = window.metadata
         value_9 = self._store
         if value_9 is None:
             value_9 = self._storage
@@ -39,7 +39,7 @@ def view(self, size):
         result_2._dtype = value_8.dtype
         result_2._device = value_8.device
         result_2._view = None
-        result_2._looks = value_8
+        result_2._interned = value_8
         if array is None and value_9._array is not None:
             value_9.hand_out(result_2)
         if self._counter is not None and result_2 is not self and result_2._autograd is None:
@@ -74,22 +74,22 @@ def view(self, size):
                             enter_other_view(result_2, self, op, [self, size], 0, DEFAULT_CREATION)
         record = result_2._autograd
         if record is not None and record is result_2._view and record.grad_fn is None and not record.asked and not (result_2 is self) and result_2._dtype.category >= 2:
-            value_14 = result_2._looks or looks_of(result_2)
+            value_14 = result_2._interned or metadata_of(result_2)
             node.outputs = value_14.alone
             record_2 = result_2._autograd
             record_2.grad_fn = node
             record_2.asked = True
             return result_2
-        return finish_otherwise(operator_derivative, op, node, [self, size], result_2)
+        return finish_slow(operator_derivative, op, node, [self, size], result_2)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     # CPU: viewed (default backend kernel), kernels/ops/geometry.py
-    looks_2 = self._looks or looks_of(self)
+    metadata_2 = self._interned or metadata_of(self)
     key_2 = tuple(size)
-    window_3 = windows_get((looks_2, key_2))
+    window_3 = windows_get((metadata_2, key_2))
     if window_3 is None:
         geometry_3 = geometry(self, size)
-        window_3 = remember((looks_2, key_2), self, geometry_3)
-    value_11 = window_3.looks
+        window_3 = remember((metadata_2, key_2), self, geometry_3)
+    value_11 = window_3.metadata
     value_12 = self._store
     if value_12 is None:
         value_12 = self._storage
@@ -107,7 +107,7 @@ def view(self, size):
     result_3._dtype = value_11.dtype
     result_3._device = value_11.device
     result_3._view = None
-    result_3._looks = value_11
+    result_3._interned = value_11
     if array_2 is None and value_12._array is not None:
         value_12.hand_out(result_3)
     if self._counter is not None and result_3 is not self and result_3._autograd is None:

@@ -4,13 +4,13 @@ def view(self, size):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     # CPU: viewed (default backend kernel), kernels/ops/geometry.py
-    looks = self._looks or looks_of(self)
+    metadata = self._interned or metadata_of(self)
     key = tuple(size)
-    window = windows_get((looks, key))
+    window = windows_get((metadata, key))
     if window is None:
         geometry_2 = geometry(self, size)
-        window = remember((looks, key), self, geometry_2)
-    value_2 = window.looks
+        window = remember((metadata, key), self, geometry_2)
+    value_2 = window.metadata
     value_3 = self._store
     if value_3 is None:
         value_3 = self._storage
@@ -28,7 +28,7 @@ def view(self, size):
     result._dtype = value_2.dtype
     result._device = value_2.device
     result._view = None
-    result._looks = value_2
+    result._interned = value_2
     if array is None and value_3._array is not None:
         value_3.hand_out(result)
     if self._counter is not None and result is not self and result._autograd is None:

@@ -3,7 +3,7 @@
 Operators remember what they decided for arguments that look alike. Four facts for each argument make a slow key; one
 object of identity hash makes a fast one (62 against 300 ns for two tensors). So looks are interned: tensors that look
 alike hold one object, found when it is first asked for. The identity is there to find things by, and says nothing else:
-the table of interned looks is bounded, so two objects may be equal in all they say.
+the table of interned metadata is bounded, so two objects may be equal in all they say.
 
 Where an existing tensor comes to look otherwise, in place, it goes through `lay_out` or `show_same`.
 """
@@ -13,18 +13,18 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch import LAZY_BITS
-from redispatch.dispatch.specialiser.marks import leaf
+from redispatch.dispatch.specialiser.annotations import leaf
 
 from .devices import device
 from .dtypes import dtype
 from .size import Size
 
-LIMIT = 1 << 15  # interned looks; then the table starts afresh
+LIMIT = 1 << 15  # interned metadata; then the table starts afresh
 
-_INTERNED: dict[tuple[Any, ...], Looks] = {}
+_INTERNED: dict[tuple[Any, ...], Metadata] = {}
 
 
-class Looks:
+class Metadata:
     """How a tensor looks; its memory, offset and class aside. Immutable."""
 
     __slots__ = ("dtype", "shape", "stride", "device", "bits", "alone")
@@ -39,30 +39,30 @@ class Looks:
 
 
 @leaf
-def looks_of(tensor: Any) -> Looks:
-    """How a tensor looks. Where it counts: `tensor._looks or looks_of(tensor)` saves most of the calls."""
-    looks = tensor._looks
-    if looks is None:
+def metadata_of(tensor: Any) -> Metadata:
+    """How a tensor looks. Where it counts: `tensor._interned or metadata_of(tensor)` saves most of the calls."""
+    metadata = tensor._interned
+    if metadata is None:
         bits = tensor._keyset & LAZY_BITS
-        looks = tensor._looks = interned(tensor._dtype, tensor._shape, tensor._stride, tensor._device, bits)
-    return looks
+        metadata = tensor._interned = interned(tensor._dtype, tensor._shape, tensor._stride, tensor._device, bits)
+    return metadata
 
 
-def interned(element: dtype, shape: Size, stride: tuple[int, ...], on: device, bits: int = 0) -> Looks:
-    """The one object for these looks, as long as the table holds it."""
+def interned(element: dtype, shape: Size, stride: tuple[int, ...], on: device, bits: int = 0) -> Metadata:
+    """The one object for these metadata, as long as the table holds it."""
     key = (element, shape, stride, on, bits)
     found = _INTERNED.get(key)
     if found is None:
         if len(_INTERNED) >= LIMIT:
             _INTERNED.clear()
-        found = _INTERNED.setdefault(key, Looks(*key))
+        found = _INTERNED.setdefault(key, Metadata(*key))
     return found
 
 
 def lay_out(tensor: Any, shape: Size, stride: tuple[int, ...], offset: int) -> None:
     """Has an existing tensor show other elements of its storage."""
     tensor._shape, tensor._stride, tensor._offset = shape, stride, offset
-    tensor._looks = None
+    tensor._interned = None
 
 
 def show_same(tensor: Any, other: Any) -> None:
@@ -70,4 +70,4 @@ def show_same(tensor: Any, other: Any) -> None:
     tensor._storage, tensor._array = other._storage, other._array
     tensor._shape, tensor._stride, tensor._offset = other._shape, other._stride, other._offset
     tensor._dtype, tensor._device = other._dtype, other._device
-    tensor._looks = None
+    tensor._interned = None

@@ -1,4 +1,4 @@
-"""Lanes: straight ways through a public function, for calls whose arguments are plain to see.
+"""FastPaths: straight ways through a public function, for calls whose arguments are plain to see.
 
 A public function must ask for overrides, choose an overload, read each argument and work out the facts by which
 specialised code is found. For most calls the classes of the values decide all of that. So the function is written out
@@ -15,13 +15,13 @@ as a person would: a tree of tests on these classes, at whose leaves the code is
         if type(other) is int or type(other) is float or type(other) is bool or type(other) is complex:
             ...
 
-What no lane takes goes the slow path, which defines what the function means: `overridden`, `Parser` or `bind`, `call`.
+What no fast path takes goes the slow path, which defines what the function means: `overridden`, `Parser` or `bind`, `call`.
 
 A *reading* says how one overload reads a call of a given shape (so many positions, these keywords): for each value,
 what a value of each *kind* becomes, and where each slot of the stack comes from. The first overload that fits is
-right; a lane stands only where that is certain.
+right; a fast path stands only where that is certain.
 
-Read next: entries.py (the functions that are made of lanes), signature.py (the readings of public functions).
+Read next: entries.py (the functions that are made of fast paths), signature.py (the readings of public functions).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Kind = Any
 
 TESTED_LAST = {NONE: 1, INTS: 2, BOOLS: 2, TENSORS: 2}  # what is rarer, or costs a loop
 
-FEW = 3  # how many times a lane divides by whether an argument equals its default
+FEW = 3  # how many times a fast path divides by whether an argument equals its default
 
 
 class Taken(NamedTuple):
@@ -217,8 +217,8 @@ class Slot(NamedTuple):
     default: str = ""
 
 
-class Lanes:
-    """Writes the lanes of one function, and collects the constants that they refer to.
+class FastPaths:
+    """Writes the fast paths of one function, and collects the constants that they refer to.
 
     names: the variables which hold the values. finish: gives, for an operator, what its result goes through, or None.
     grad: sets a factory's `requires_grad`. keyset: the variable of the keyset, where that is not to follow from the
@@ -246,7 +246,7 @@ class Lanes:
         return self.tree([Candidate(reading, ()) for reading in readings], 0)
 
     def tree(self, candidates: list[Candidate], position: int) -> list[str]:
-        """Tests on the value at `position`, and what is below them; no lines where no lane is certain."""
+        """Tests on the value at `position`, and what is below them; no lines where no fast path is certain."""
         if not any(one.certain for one in candidates):
             return []
         lines: list[str] = []

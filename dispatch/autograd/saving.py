@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from redispatch.dispatch import TensorBase, wants_gradient
-from redispatch.dispatch.specialiser.marks import inline
-from redispatch.dispatch.tensor import looks_of
-from redispatch.dispatch.tensor.looks import Looks
+from redispatch.dispatch.specialiser.annotations import inline
+from redispatch.dispatch.tensor import metadata_of
+from redispatch.dispatch.tensor.metadata import Metadata
 
 from .anomaly_mode import ANOMALY, remember, watch_writes
 from .formulas import KeptArgument, KeptResult, Rule
@@ -191,10 +191,10 @@ def shown_name(parameter: str, tensors: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SavedThing:
-    """What is known of one saved tensor without unpacking it. `looks` None: a hook has packed it."""
+    """What is known of one saved tensor without unpacking it. `metadata` None: a hook has packed it."""
 
     name: str
-    looks: Looks | None
+    metadata: Metadata | None
     memory: int | None  # the same for all that share the memory; None without data
     memory_bytes: int
 
@@ -224,12 +224,12 @@ def things_in(name: str, value: Any) -> list[SavedThing]:
             return [SavedThing(name, None, None, 0)] if value._unpack is not None else []
         value = value._tensor
     if type(value) is tuple:
-        array, looks = value[3], value[5]
+        array, metadata = value[3], value[5]
     elif isinstance(value, TensorBase):
-        array, looks = value._array, looks_of(value)  # type: ignore[attr-defined]  # of Tensor, which this room knows as TensorBase
+        array, metadata = value._array, metadata_of(value)  # type: ignore[attr-defined]  # of Tensor, which this room knows as TensorBase
     else:
         return []
-    return [SavedThing(name, looks, None if array is None else id(array), 0 if array is None else array.nbytes)]
+    return [SavedThing(name, metadata, None if array is None else id(array), 0 if array is None else array.nbytes)]
 
 
 def held(node: Any, slot: str, index: int) -> tuple[Any, Any]:
