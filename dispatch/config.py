@@ -72,7 +72,7 @@ class Config:
 
 
 def setting(text: str, name: str) -> bool | str:
-    """What a value of the environment variable means."""
+    """Returns the setting that a value of the environment variable stands for."""
     try:
         return SETTINGS[text.lower()]
     except KeyError:

@@ -119,7 +119,7 @@ class HigherOrderOperator(abc.ABC):
         return f"<HigherOrderOperator {self._name}>"
 
     def gen_schema(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """What a call does to its arguments. NotImplementedError: it has none unless a subclass says so."""
+        """Returns the schema of a call. NotImplementedError: it has none unless a subclass says so."""
         raise NotImplementedError(
             f"HigherOrderOperator {self._name} does not implement a gen_schema. This is OK as long as the hop is "
             "functional. e.g. it should not mutate its inputs and there are no input, output aliasing via views or "
@@ -254,11 +254,11 @@ class HigherOrderOperator(abc.ABC):
         return entry.kernel.function(*args, **kwargs)
 
     def _body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a transparent operator does where somebody has no rule for it: in operators, for them to see."""
+        """Runs a transparent operator in operators, where a handler has no rule for it and sees those instead."""
         return self.dispatch(DispatchKey.CPU, *args, **kwargs)
 
     def _transformed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the innermost transform makes of the call. KeyError where it has no rule."""
+        """Returns the call's result under the innermost transform. KeyError where it has no rule."""
         level = STATE.get().innermost
         rule = self.functorch_table.get(type(level).__name__)
         if rule is not None:
@@ -292,7 +292,7 @@ class HigherOrderOperator(abc.ABC):
         return mode if type(mode) in self.python_key_table or supports(mode) else None
 
     def _ask_mode(self, mode: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the innermost mode answers, with itself popped."""
+        """Returns the innermost mode's answer, with itself popped."""
         rule = self.python_key_table.get(type(mode))
         state = STATE.get()
         with within(with_modes(state, state.modes[:-1])):

@@ -223,7 +223,7 @@ def _undo_all(undo: list[Undo]) -> None:
 
 
 def overriding(op: OpOverload, key: DispatchKey, former: Kernel, place: str) -> str:
-    """What is said of a kernel that takes the place of another."""
+    """Returns the warning about a kernel that takes the place of another."""
     return (
         "Overriding a previously registered kernel for the same operator and the same dispatch key\n"
         f"  operator: {op.schema}\n    defined at {op.place}\n  dispatch key: {key.name}\n"

@@ -714,7 +714,7 @@ def keystr(kp: KeyPath) -> str:
 
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
-    """What stands in `obj` at the end of the path."""
+    """Returns the part of `obj` at the end of the path."""
     for key in kp:
         obj = key.get(obj)
     return obj

@@ -36,7 +36,7 @@ class Rule:
 
 @frozen
 class RuleTable(Generic[R]):
-    """What one layer knows of each operator: a dict that refuses a silent second rule and can take one back.
+    """The rules of one layer by operator: a dict that refuses a silent second rule and can take one back.
 
     What users register may `override`: the newest rule holds, and to take back one of them, in any order, leaves the
     others as they are.
@@ -104,7 +104,7 @@ class RuleTable(Generic[R]):
         return op in self._rules
 
     def __iter__(self) -> Iterator[Any]:
-        """What there are rules for, at the moment of asking."""
+        """Iterates over the operators that have rules now."""
         return iter(list(self._rules))
 
     def __len__(self) -> int:

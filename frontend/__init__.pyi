@@ -2,7 +2,11 @@
 
 from typing import Any
 
-from ._collector import resume as _resume
+from redispatch.kernels.declare import return_types as return_types
+from redispatch.kernels.ops import random as random
+from redispatch.kernels.ops.legacy import Storage as Storage, TypedStorage as TypedStorage
+from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils, viz as viz, _future as __future__, _subclasses as _subclasses, accelerator as accelerator, array_api as array_api, backend as backend, compiler as compiler, distributions as distributions, functional as functional, fx as fx, nn as nn, optim as optim, profiler as profiler, serialization as serialization, special as special, testing as testing
+from .utils import type_names as types
 from math import e as e, inf as inf, nan as nan, pi as pi
 from redispatch.dispatch import AcceleratorError as AcceleratorError, DispatchKey as DispatchKey, DispatchKeySet as DispatchKeySet, Hop as Hop, OutOfMemoryError as OutOfMemoryError, Tag as Tag, breakpoint as breakpoint, define_backend as define_backend, define_key as define_key, ops as ops
 from redispatch.dispatch.config import config as config
@@ -10,47 +14,36 @@ from redispatch.dispatch.tensor import Size as Size, UntypedStorage as UntypedSt
 from redispatch.dispatch.tensor.dtypes import bfloat16 as bfloat16, bool as bool, cdouble as cdouble, cfloat as cfloat, complex64 as complex64, complex128 as complex128, double as double, float as float, float16 as float16, float32 as float32, float64 as float64, half as half, int as int, int8 as int8, int16 as int16, int32 as int32, int64 as int64, long as long, short as short, uint8 as uint8
 from redispatch.dispatch.transforms.regions import _disable_functionalization as _disable_functionalization, _enable_functionalization as _enable_functionalization, _from_functional_tensor as _from_functional_tensor, _functionalize_commit_update as _functionalize_commit_update, _functionalize_has_data_mutation as _functionalize_has_data_mutation, _functionalize_has_metadata_mutation as _functionalize_has_metadata_mutation, _functionalize_mutation_counter as _functionalize_mutation_counter, _functionalize_replace as _functionalize_replace, _functionalize_sync as _functionalize_sync, _is_functional_tensor as _is_functional_tensor, _is_functional_tensor_base as _is_functional_tensor_base, _sync as _sync, _to_functional_tensor as _to_functional_tensor
 from redispatch.kernels import get_num_threads as get_num_threads, set_num_threads as set_num_threads
-from redispatch.kernels.declare import return_types as return_types
-from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
-from redispatch.kernels.ops import random as random
-from redispatch.kernels.ops import written_over as _written_over
 from redispatch.kernels.ops.arrangements import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index
-from redispatch.kernels.ops.contractions import trace as trace
 from redispatch.kernels.ops.distances import cdist as cdist
 from redispatch.kernels.ops.dtype_questions import can_cast as can_cast, promote_types as promote_types, result_type as result_type
 from redispatch.kernels.ops.from_data import is_complex as is_complex, is_floating_point as is_floating_point, is_tensor as is_tensor, numel as numel
-from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
-from redispatch.kernels.ops.legacy import Storage as Storage, TypedStorage as TypedStorage
-from redispatch.kernels.ops.low_rank import pca_lowrank as pca_lowrank, svd_lowrank as svd_lowrank
+from redispatch.kernels.ops.linalg import trace as trace
 from redispatch.kernels.ops.lu import lu as lu
-from redispatch.kernels.ops.masking import nonzero as nonzero
 from redispatch.kernels.ops.matrix_functions import chain_matmul as chain_matmul
 from redispatch.kernels.ops.random import Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from redispatch.kernels.ops.ranges import range as range
+from redispatch.kernels.ops.scatter_gather import nonzero as nonzero
 from redispatch.kernels.ops.searching import unique as unique, unique_consecutive as unique_consecutive
 from redispatch.kernels.ops.shape import atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d
+from redispatch.kernels.ops.spectra import pca_lowrank as pca_lowrank, svd_lowrank as svd_lowrank
 from redispatch.kernels.ops.stft import stft as stft
-from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils
-from . import _future as __future__
-from . import ops as _operators
 from ._C import DisableTorchFunction as DisableTorchFunction, DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from ._higher_order_ops import cond as cond, while_loop as while_loop
-from ._moved import enter as _enter_former_paths
 from .amp import autocast as autocast, is_autocast_available as is_autocast_available
+from .amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting, autocast_increment_nesting as autocast_increment_nesting, clear_autocast_cache as clear_autocast_cache, get_autocast_dtype as get_autocast_dtype, is_autocast_cache_enabled as is_autocast_cache_enabled, is_autocast_enabled as is_autocast_enabled, set_autocast_cache_enabled as set_autocast_cache_enabled, set_autocast_dtype as set_autocast_dtype, set_autocast_enabled as set_autocast_enabled
 from .amp.by_device import cpu as cpu, get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_gpu_dtype as get_autocast_gpu_dtype, is_autocast_cpu_enabled as is_autocast_cpu_enabled, set_autocast_cpu_dtype as set_autocast_cpu_dtype, set_autocast_cpu_enabled as set_autocast_cpu_enabled, set_autocast_gpu_dtype as set_autocast_gpu_dtype
-from .amp.functions import autocast_decrement_nesting as autocast_decrement_nesting, autocast_increment_nesting as autocast_increment_nesting, clear_autocast_cache as clear_autocast_cache, get_autocast_dtype as get_autocast_dtype, is_autocast_cache_enabled as is_autocast_cache_enabled, is_autocast_enabled as is_autocast_enabled, set_autocast_cache_enabled as set_autocast_cache_enabled, set_autocast_dtype as set_autocast_dtype, set_autocast_enabled as set_autocast_enabled
 from .autograd import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_anomaly_enabled as set_anomaly_enabled, set_grad_enabled as set_grad_enabled
 from .func import vmap as vmap
-from .utils import type_names as types
 from .utils._device import get_default_device as get_default_device, set_default_device as set_default_device
 from .utils.install import install as install
 from .utils.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled, get_deterministic_debug_mode as get_deterministic_debug_mode, get_float32_matmul_precision as get_float32_matmul_precision, get_num_interop_threads as get_num_interop_threads, is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled, is_storage as is_storage, is_vulkan_available as is_vulkan_available, is_warn_always_enabled as is_warn_always_enabled, set_default_tensor_type as set_default_tensor_type, set_deterministic_debug_mode as set_deterministic_debug_mode, set_float32_matmul_precision as set_float32_matmul_precision, set_flush_denormal as set_flush_denormal, set_num_interop_threads as set_num_interop_threads, set_warn_always as set_warn_always, typename as typename, use_deterministic_algorithms as use_deterministic_algorithms
 from .utils.symbolic import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt, sym_float as sym_float, sym_int as sym_int, sym_ite as sym_ite, sym_max as sym_max, sym_min as sym_min, sym_not as sym_not, sym_sqrt as sym_sqrt, sym_sum as sym_sum
 from .viz import explain as explain
-from . import accelerator as accelerator, array_api as array_api, backend as backend, compiler as compiler, distributions as distributions, functional as functional, nn as nn, optim as optim, profiler as profiler, serialization as serialization, special as special, testing as testing, viz as viz
 from .backend import get_device_module as get_device_module
 from .compiler import compile as compile
 from .serialization import load as load, save as save
+from .utils.backend_registration import _register_device_module as _register_device_module
 from .utils.dlpack import to_dlpack as to_dlpack
 from ._C._VariableFunctions import (
     Tensor as Tensor,

@@ -37,17 +37,41 @@ MOVED = {
 
 # a package -> its modules of today -> former modules, PyTorch's among them, that are part of them
 JOINED = {
+    "redispatch._higher_order_ops": {
+        "control_flow": "associative_scan body cond map scan while_loop",
+        "wrap": "auto_functionalize out_dtype",
+    },
+    "redispatch.amp": {
+        "autocast_mode": "custom functions",
+    },
+    "redispatch.array_api": {
+        "arrays": "creation manipulation",
+        "linalg": "products",
+        "promotion": "data_types info",
+        "reductions": "searching statistics",
+    },
+    "redispatch.backend": {
+        "register": "device_module methods",
+    },
+    "redispatch.demo": {
+        "train": "activation data model",
+    },
     "redispatch.distributions": {
         "bernoulli": "binary binomial geometric negative_binomial poisson",
-        "categorical": "multinomial one_hot_categorical",
+        "categorical": "mixture_same_family multinomial one_hot_categorical relaxed_bernoulli relaxed_categorical",
         "cauchy": "half_cauchy laplace studentT",
         "distribution": "exp_family",
         "exponential": "pareto weibull",
         "gamma": "beta chi2 dirichlet fishersnedecor inverse_gamma",
-        "normal": "half_normal log_normal logistic_normal",
-        "relaxed_bernoulli": "relaxed_categorical",
+        "normal": "half_normal log_normal logistic_normal multivariate_normal",
         "transformed_distribution": "independent",
         "uniform": "gumbel kumaraswamy",
+    },
+    "redispatch.fx": {
+        "_symbolic_trace": "wrapping",
+    },
+    "redispatch.fx.experimental": {
+        "proxy_tensor": "higher_order",
     },
     "redispatch.nn": {
         "activation": "piecewise rectifiers",
@@ -64,8 +88,50 @@ JOINED = {
         "tree": "typename",
         "utils.parametrizations": "utils.orthogonal",
     },
+    "redispatch.nn.utils": {
+        "fusion": "init memory_format",
+        "weight_norm": "spectral_norm",
+    },
+    "redispatch.optim": {
+        "adagrad": "adadelta adafactor rmsprop rprop",
+        "adam": "adamax adamw nadam radam sparse_adam",
+        "lbfgs": "line_search",
+        "sgd": "asgd muon",
+    },
+    "redispatch.optim.lr_scheduler": {
+        "compound": "plateau",
+        "scheduler": "simple",
+    },
+    "redispatch.serialization": {
+        "names": "rebuild",
+        "writer": "archive",
+    },
+    "redispatch.utils": {
+        "flop_counter": "flop_formulas",
+    },
+    "redispatch.utils.data": {
+        "dataloader": "collate",
+        "dataset": "sampler",
+    },
+    "redispatch.viz": {
+        "graph_picture": "graph_layout graph_model graph_text",
+        "tables": "chrome notebook page",
+    },
 }
-PRESENT = {
+# PyTorch's path of a module -> where the module stands; the stub of this name, which type checkers read, is generated
+ALIASES = {
+    "redispatch._subclasses.fake_tensor": "redispatch.modes.fake_tensor",
+    "redispatch._subclasses.functional_tensor": "redispatch.modes.functional_tensor",
+    "redispatch._subclasses.schema_check_mode": "redispatch.modes.schema_check",
+    "redispatch.autograd.anomaly_mode": "redispatch.dispatch.autograd.anomaly_mode",
+    "redispatch.autograd.forward_ad": "redispatch.dispatch.autograd.forward_ad",
+    "redispatch.autograd.function": "redispatch.dispatch.autograd.function",
+    "redispatch.autograd.grad_mode": "redispatch.dispatch.autograd.grad_mode",
+    "redispatch.autograd.graph": "redispatch.dispatch.autograd.graph",
+    "redispatch.autograd.variable": "redispatch.dispatch.autograd.variable",
+    "redispatch.utils._pytree": "redispatch.dispatch.pytree",
+}
+PRESENT = ALIASES | {
     f"{package}.{former}": f"{package}.{present}"
     for package, modules in JOINED.items()
     for present, names in modules.items()
@@ -108,12 +174,17 @@ def package(name: str) -> ModuleType:
 
 
 def join(package: str) -> None:
-    """Makes the modules that are part of others importable, and attributes of their package. Called by the package."""
+    """Makes the modules that are part of others importable, and attributes of their package. Called by the package.
+
+    A function of a former module's name, such as `cond`, stays what the attribute is. What is imported late is found by
+    `Moved`.
+    """
     for present, names in JOINED[package].items():
-        module = sys.modules[f"{package}.{present}"]
-        for name in names.split():
-            sys.modules[f"{package}.{name}"] = module
-            setattr(sys.modules[package], name, module)
+        if f"{package}.{present}" in sys.modules:
+            module = sys.modules[f"{package}.{present}"]
+            for name in names.split():
+                sys.modules[f"{package}.{name}"] = module
+                vars(sys.modules[package]).setdefault(name, module)
 
 
 def enter() -> None:

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import pytree
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.ops.from_data import from_numpy
-
-from .utils import _pytree as pytree
 
 __all__ = [
     "allow_in_graph",

@@ -1,10 +1,11 @@
 """Stubs for type checkers: the functions and methods that operators have, whose signatures are in the schemas.
 
-    python -m redispatch.stubs            writes frontend/_C/_VariableFunctions.pyi and __init__.pyi
+    python -m redispatch.stubs            writes frontend/_C/_VariableFunctions.pyi, __init__.pyi and their like
     python -m redispatch.stubs --check    says which of them is out of date
 
 A public function takes tensors of any kind and returns a `Tensor` whose methods the checker knows. What is written in
-Python by hand is not repeated here; __init__.pyi imports it as __init__.py does. tests/test_stubs.py holds the files
+Python by hand is not repeated here; __init__.pyi imports it as __init__.py does. So do the stubs of modules that only
+forward names: in rows of a table, or as another path of a module. tests/test_stubs.py holds the files
 current, and has mypy read a program against them.
 """
 
@@ -13,8 +14,10 @@ from __future__ import annotations
 import ast
 import inspect
 import keyword
+import re
 import sys
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -24,9 +27,19 @@ from redispatch.dispatch import ListType, OptionalType, entry_point_of
 from redispatch.dispatch.entry.signature import Signature
 from redispatch.dispatch.schema.convert import NUMBER_FOR_TENSOR
 from redispatch.dispatch.schema.schema import NO_DEFAULT, Type
+from redispatch.nn import derived
+
+from ._moved import ALIASES
+from ._names import TAKEN
 
 ROOT = Path(__file__).parent
 FUNCTIONS, FACE = "_C/_VariableFunctions.pyi", "__init__.pyi"
+ROWS = """
+    _higher_order_ops _subclasses array_api autograd distributions functional fx modes nn nn.functional optim
+    optim.lr_scheduler subclasses testing utils.data
+""".split()
+MADE = '"""Made by `python -m redispatch.stubs`."""'
+
 
 HEAD = '''"""Made by `python -m redispatch.stubs` from the operators' schemas."""
 
@@ -49,7 +62,93 @@ NAMES = {
 def stubs() -> dict[str, str]:
     """File name -> text."""
     modules = {f"{name}.pyi": module_stub(getattr(redispatch, name)) for name in ("fft", "linalg", "special")}
-    return {FUNCTIONS: functions_stub(), FACE: face_stub(), **modules}
+    rows = {file_of(name): rows_stub(import_module(name)) for name in (f"redispatch.{row}" for row in ROWS)}
+    aliases = {file_of(name): alias_stub(present) for name, present in ALIASES.items()}
+    return {FUNCTIONS: functions_stub(), FACE: face_stub(), **modules, **rows, **aliases}
+
+
+def file_of(module: str) -> str:
+    """The stub of a module, from here."""
+    path = module.partition(".")[2].replace(".", "/")
+    path = f"../{path}" if path in ("modes", "subclasses") else path
+    return f"{path}/__init__.pyi" if (ROOT / path).is_dir() else f"{path}.pyi"
+
+
+def rows_stub(module: ModuleType) -> str:
+    """The names of a module that takes them in rows. What `module_of` and its like made is written out."""
+    taken = {name: getattr(module, name) for name, place in TAKEN[module.__name__].items() if place != "redispatch"}
+    all_tensors = module.__name__ == "redispatch.nn.functional"
+    written = {name: text for name, value in taken.items() if (text := written_out(name, value, all_tensors))}
+    used = " ".join(written.values())
+    head = [line for name, line in USED.items() if re.search(rf"\b{name}\b", used) and name not in taken]
+    lines = import_lines(imports(module), written)
+    return "\n".join([MADE, "", *head, *lines, *constants(module), "", *sorted(written.values()), ""])
+
+
+def constants(module: ModuleType) -> list[str]:
+    """The names that a module gives to constants of Python."""
+    nodes = ast.parse(Path(str(module.__file__)).read_text()).body
+    assigned = [node for node in nodes if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
+    kinds = {ast.unparse(node.targets[0]): type(ast.literal_eval(node.value)).__name__ for node in assigned}
+    return [f"{name}: {kind.removesuffix('Type')}" for name, kind in kinds.items()]
+
+
+# What signatures name -> the line of a stub that brings it
+USED = {
+    "Any": "from typing import Any",
+    "Sequence": "from collections.abc import Sequence",
+    "Callable": "from collections.abc import Callable",
+    "_Tensor": "from redispatch.dispatch.tensor import Tensor as _Tensor, dtype, memory_format",
+    "Tensor": "from redispatch._C._VariableFunctions import Tensor",
+    "_int": "from builtins import bool as _bool, complex as _complex, float as _float, int as _int",
+    "overload": "from typing import overload",
+}
+
+
+def written_out(name: str, value: Any, all_tensors: bool) -> str:
+    """The definition of an operator's function, of what no file defines, and of all functions that return tensors."""
+    if is_face(value):
+        return definition(name, value)
+    is_function = inspect.isfunction(value)
+    if not (is_function or inspect.isclass(value)):
+        return ""
+    returns_tensor = is_function and value.__annotations__.get("return") == "Tensor"
+    if name in defined(value.__module__) and not (all_tensors and returns_tensor):
+        return ""
+    if is_function:
+        return f"def {name}{arguments(value)}: ..."
+    methods = [f"    def {one}{arguments(getattr(value, one), 'self')}: ..." for one in ("__init__", "forward")]
+    return "\n".join([f"class {name}(Module):", *methods])
+
+
+def arguments(function: Any, *first: str) -> str:
+    """The arguments and the result of a function that Python wrote; `first` are the names that have no type."""
+    shown = inspect.signature(function)
+    kept = [parameter for name, parameter in shown.parameters.items() if name not in first]
+    taken = re.sub(r"\bTensor\b", "_Tensor", derived.signature([*first], kept))  # of any kind
+    return f"({taken}) -> {shown.return_annotation}"
+
+
+def defined(module: str) -> set[str]:
+    """The functions and classes that stand in a module's file, but those whose type a decorator takes."""
+    nodes = ast.parse(Path(str(import_module(module).__file__)).read_text()).body
+    return {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and not any("reducing" in ast.unparse(decorator) for decorator in node.decorator_list)
+    }
+
+
+def alias_stub(present: str) -> str:
+    """The names of a module that stands elsewhere; PyTorch's private ones by themselves."""
+    private = [name for name, value in vars(import_module(present)).items() if is_private(name, value, present)]
+    more = import_lines({present: dict(zip(private, private, strict=True))})
+    return "\n".join([MADE, "", f"from {present} import *", *more, ""])
+
+
+def is_private(name: str, value: Any, module: str) -> bool:
+    return bool(re.match("_[^_]", name)) and getattr(value, "__module__", None) == module
 
 
 def module_stub(module: ModuleType) -> str:
@@ -114,32 +213,18 @@ def tuple_name(signature: Signature) -> str:
     return "_".join(["_return", signature.op._opname, *(item.name for item in signature.op.schema.returns)])
 
 
-SHOWN = ("redispatch", "math")  # of math e, inf, nan, pi
-
-
 def face_stub() -> str:
     """What __init__.py imports, each name marked as public; operators' functions come from their stub."""
     operators = {*operator_names(), "Tensor"}
-    lines = []
-    for node in ast.walk(ast.parse((ROOT / "__init__.py").read_text())):  # those for type checkers alone, too
-        if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).partition(".")[0] in SHOWN):
-            kept = [(alias.name, alias.asname or alias.name) for alias in node.names]
-            kept = [pair for pair in kept if pair[1] not in operators]
-            if kept:
-                lines.append(
-                    f"from {'.' * node.level}{node.module or ''} import {', '.join(f'{a} as {b}' for a, b in kept)}"
-                )
     listed = "".join(f"    {name} as {name},\n" for name in sorted(operators))
     plain = [f"def {name}(*args: Any, **kwargs: Any) -> {kind}: ..." for name, kind in sorted(PLAIN.items())]
-    lines = [without(line, PLAIN.keys()) for line in lines]
-    lines = [line for line in lines if line]
     return "\n".join(
         [
             '"""Made by `python -m redispatch.stubs`: the public names, with the types of operators\' functions."""',
             "",
             "from typing import Any",
             "",
-            *lines,
+            *import_lines(imports(redispatch), operators | PLAIN.keys()),
             f"from ._C._VariableFunctions import (\n{listed})",
             "",
             "__version__: str",
@@ -156,11 +241,29 @@ PLAIN = dict.fromkeys(
 PLAIN |= dict.fromkeys(["meshgrid", "broadcast_tensors"], "tuple[Tensor, ...]")
 
 
-def without(line: str, names: Iterable[str]) -> str:
-    """An import without these names; empty where nothing remains."""
-    head, _, listed = line.partition(" import ")
-    kept = [pair for pair in listed.split(", ") if pair.split(" as ")[1] not in names]
-    return f"{head} import {', '.join(kept)}" if kept else ""
+def imports(module: ModuleType) -> dict[str, dict[str, str]]:
+    """What a module imports for others, by import or in rows: place -> its name here -> its name there."""
+    found: dict[str, dict[str, str]] = {}
+    for node in ast.parse(Path(str(module.__file__)).read_text()).body:
+        if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).startswith("redispatch")):
+            names = {alias.asname or alias.name: alias.name for alias in node.names}
+            shown = {name: there for name, there in names.items() if name == there or not re.match("_[^_]", name)}
+            for helper in ("_moved", "_names", "layers_of"):
+                shown.pop(helper, None)
+            found.setdefault("." * node.level + (node.module or ""), {}).update(shown)
+    for name, place in TAKEN.get(module.__name__, {}).items():
+        found.setdefault(place, {})[name] = name
+    return found
+
+
+def import_lines(rows: dict[str, dict[str, str]], without: Iterable[str] = ()) -> list[str]:
+    """The imports of a stub, which mark what they import as public, without these names."""
+    kept = {place: {name: names[name] for name in names if name not in without} for place, names in rows.items()}
+    return [
+        f"from {place} import {', '.join(f'{there} as {name}' for name, there in names.items())}"
+        for place, names in kept.items()
+        if names
+    ]
 
 
 def operator_names() -> list[str]:

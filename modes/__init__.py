@@ -3,45 +3,25 @@
 Each is imported when it is asked for: `redispatch.modes.ProfilerMode`, or `from redispatch.modes.profiler import …`.
 """
 
-from __future__ import annotations
+from redispatch import _names
 
-from typing import TYPE_CHECKING
-
-from redispatch.utils._late import late_names
-
-if TYPE_CHECKING:
-    from .coverage import OperatorCoverageMode
-    from .cross_check import CrossCheckMode
-    from .determinism import DeterminismMode
-    from .device_context import DeviceContext
-    from .dtype_check import DtypeCheckMode
-    from .fake_tensor import FakeTensorMode
-    from .flop_counter import FlopCounterMode
-    from .functional_rng import FunctionalRNGMode
-    from .functional_tensor import FunctionalTensorMode
-    from .logging_mode import LoggingMode
-    from .memory_tracker import MemoryTrackerMode
-    from .nan_detector import NanDetectorMode
-    from .profiler import ProfilerMode
-    from .schema_check import SchemaCheckMode
-
-_PLACES = {
-    "CrossCheckMode": "cross_check",
-    "DeterminismMode": "determinism",
-    "DeviceContext": "device_context",
-    "DtypeCheckMode": "dtype_check",
-    "FakeTensorMode": "fake_tensor",
-    "FlopCounterMode": "flop_counter",
-    "FunctionalRNGMode": "functional_rng",
-    "FunctionalTensorMode": "functional_tensor",
-    "LoggingMode": "logging_mode",
-    "MemoryTrackerMode": "memory_tracker",
-    "NanDetectorMode": "nan_detector",
-    "OperatorCoverageMode": "coverage",
-    "ProfilerMode": "profiler",
-    "SchemaCheckMode": "schema_check",
-}
-
-__all__ = list(_PLACES)
-
-__getattr__, __dir__ = late_names(__name__, _PLACES)
+PLACES, __getattr__, __dir__ = _names.late(
+    globals(),
+    {
+        ".coverage": "OperatorCoverageMode",
+        ".cross_check": "CrossCheckMode",
+        ".determinism": "DeterminismMode",
+        ".device_context": "DeviceContext",
+        ".dtype_check": "DtypeCheckMode",
+        ".fake_tensor": "FakeTensorMode",
+        ".flop_counter": "FlopCounterMode",
+        ".functional_rng": "FunctionalRNGMode",
+        ".functional_tensor": "FunctionalTensorMode",
+        ".logging_mode": "LoggingMode",
+        ".memory_tracker": "MemoryTrackerMode",
+        ".nan_detector": "NanDetectorMode",
+        ".profiler": "ProfilerMode",
+        ".schema_check": "SchemaCheckMode",
+    },
+)
+__all__ = sorted(PLACES)

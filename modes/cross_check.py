@@ -24,7 +24,7 @@ from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import _disable_current_modes
 from redispatch.utils.text_table import text_table
 
-from .findings import UNINITIALIZED, FindingMode, call_text, tensors_with_data
+from .findings import FindingMode, call_text, is_uninitialized, tensors_with_data
 
 WIDE = {False: rd.float64, True: rd.complex128}  # by whether numbers are complex
 ROUNDINGS = 16  # a result may be this many units in the last place of its largest element away
@@ -87,7 +87,7 @@ class CrossCheckMode(FindingMode):
     def reason_to_skip(self, func: Any, args: Any, kwargs: Any) -> str:
         if rd.Tag.nondeterministic_seeded in func.tags:
             return "random"
-        if func._schema.name in UNINITIALIZED:
+        if is_uninitialized(func):
             return "uninitialised"
         if func._schema.is_view:
             return "a view"

@@ -21,7 +21,7 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import _disable_current_modes
 
-from .findings import UNINITIALIZED, FindingMode, call_text, copied, tensors_with_data
+from .findings import FindingMode, call_text, copied, is_uninitialized, tensors_with_data
 
 
 class NondeterminismError(RuntimeError):
@@ -42,7 +42,7 @@ class DeterminismMode(FindingMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func._schema.name in UNINITIALIZED:
+        if is_uninitialized(func):
             return func(*args, **kwargs)
         with _disable_current_modes():
             storages: dict[int, Any] = {}

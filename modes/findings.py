@@ -19,14 +19,11 @@ from .logging_mode import summary
 
 ACTIONS = ("raise", "warn", "record")
 
-# What they return is whatever stood in memory: there is nothing to check in it.
-UNINITIALIZED = frozenset(
-    f"aten::{name}"
-    for name in (
-        "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_",
-        "resize_as_", "resize", "resize_as",
-    )
-)  # fmt: skip
+
+def is_uninitialized(func: Any) -> bool:
+    """Whether an operator returns whatever stood in memory, by its name: there is nothing to check in it."""
+    _, _, name = func._schema.name.partition("::")
+    return not {"empty", "resize"}.isdisjoint(name.split("_"))
 
 
 class FindingMode(TorchDispatchMode):
@@ -75,7 +72,7 @@ def tensors_with_data(value: Any) -> Iterator[Any]:
 
 
 def floating_tensors(value: Any) -> list[Any]:
-    """Of `tensors_with_data`, those of floating and complex dtypes."""
+    """Returns the `tensors_with_data` of floating and complex dtypes."""
     return [x for x in tensors_with_data(value) if x.dtype.is_floating_point or x.dtype.is_complex]
 
 

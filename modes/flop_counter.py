@@ -11,8 +11,8 @@ operator without one falls back on its tags: a pointwise operator costs one oper
 a reduction one for each element of what it reduces. How serious it is: for every day; products are counted as
 PyTorch's `torch.utils.flop_counter` does, which leaves pointwise operators and reductions out.
 
-Read next: frontend/utils/flop_counter.py, which counts by module; frontend/utils/flop_formulas.py, the table;
-frontend/demo/activation.py, which registers the formula of an operator of its own; logging_mode.py, if you have not.
+Read next: frontend/utils/flop_counter.py, which counts by module; frontend/utils/flop_counter.py, the table;
+frontend/demo/train.py, which registers the formula of an operator of its own; logging_mode.py, if you have not.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from typing import Any
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils import flop_counter
-from redispatch.utils.flop_counter import register_flop_formula
-from redispatch.utils.flop_formulas import Formula, flop_registry
+from redispatch.utils.flop_counter import Formula, flop_registry, register_flop_formula
 from redispatch.utils.text_table import text_table
 
 __all__ = ["FlopCounterMode", "flop_registry", "register_flop_formula"]
@@ -46,7 +45,7 @@ def clone_flops(*args: Any, **kwargs: Any) -> int:
     return 0
 
 
-BESIDE_PRODUCTS: dict[Any, Formula] = {  # what frontend/utils/flop_formulas.py does not count
+BESIDE_PRODUCTS: dict[Any, Formula] = {  # what frontend/utils/flop_counter.py does not count
     rd.ops.aten._softmax: softmax_flops,
     rd.ops.aten._safe_softmax: softmax_flops,
     rd.ops.aten._log_softmax: softmax_flops,
@@ -57,7 +56,8 @@ BESIDE_PRODUCTS: dict[Any, Formula] = {  # what frontend/utils/flop_formulas.py 
 
 
 def flops_by_tags(func: Any, args: Any, kwargs: Any, out: Any) -> int:
-    """What an operator without a formula costs: by its tags, or nothing (views, copies, indexing, new tensors)."""
+    """Returns the cost of an operator without a formula: by its tags, or nothing (views, copies, indexing, new
+    tensors)."""
     tags = {str(tag).removeprefix("Tag.") for tag in getattr(func, "tags", ())}
     if "pointwise" in tags:
         return sum(x.numel() for x in pytree.tree_leaves(out) if isinstance(x, rd.Tensor))

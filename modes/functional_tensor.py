@@ -85,7 +85,7 @@ class FunctionalTensorMode(TorchDispatchMode):
 
 
 class ModeAPI(FunctionalizeAPI):
-    """What the rules of higher-order operators work with under the mode."""
+    """The functions that rules of higher-order operators call under the mode."""
 
     def wrap_tensors(self, args: Any) -> Any:
         return pytree.tree_map_only(rd.Tensor, FunctionalTensor.to_functional, args)

@@ -30,7 +30,7 @@ GIVEN = "(given)"  # who made what was there before: parameters, inputs, arrays
 
 
 class Point(NamedTuple):
-    """What was alive after one call, in bytes."""
+    """The memory in use after one call, in bytes."""
 
     op: str
     live: int
@@ -151,7 +151,7 @@ class MemoryTrackerMode(TorchDispatchMode):
 
 
 def note_end(ended: deque[tuple[int, weakref.ref[Any]]], number: int, reference: weakref.ref[Any]) -> None:
-    """What is called when a storage dies."""
+    """Notes that a storage has died."""
     ended.append((number, reference))
 
 

@@ -21,7 +21,7 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import _disable_current_modes
 
-from .findings import UNINITIALIZED, FindingMode, call_text, floating_tensors
+from .findings import FindingMode, call_text, floating_tensors, is_uninitialized
 
 
 class NonFiniteError(FloatingPointError):
@@ -53,7 +53,7 @@ class NanDetectorMode(FindingMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func._schema.name in UNINITIALIZED:
+        if is_uninitialized(func):
             return func(*args, **kwargs)
         # Before the call, which may write its arguments. Those that it writes without reading them are no inputs.
         given, call, inputs = read_by(func, args, kwargs), call_text(func, args, kwargs), []
@@ -98,21 +98,20 @@ def read_by(func: Any, args: Any, kwargs: dict[str, Any]) -> list[Any]:
     """The arguments that an operator may read: all but those of `out=`, and the target of a copy or a fill."""
     schema = func._schema
     written_only = {argument.name for argument in schema.arguments if argument.is_out}
-    if schema.name in WRITES_ALL:
+    if writes_all(func):
         written_only.add("self")
     names = [argument.name for argument in schema.arguments]
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     return [value for name, value in given.items() if name not in written_only]
 
 
-# In-place operators after which nothing is left of the former values.
-WRITES_ALL = frozenset(
-    f"aten::{name}"
-    for name in (
-        "copy_", "fill_", "zero_", "uniform_", "normal_", "exponential_", "bernoulli_", "random_", "cauchy_",
-        "log_normal_", "geometric_", "set_",
-    )
-)  # fmt: skip
+def writes_all(func: Any) -> bool:
+    """Whether nothing is left of the first argument's former values: it is copied to, filled, or drawn."""
+    schema = func._schema
+    if schema.name in ("aten::copy_", "aten::fill_", "aten::zero_", "aten::set_"):
+        return True
+    scales = any(argument.name == "noise" for argument in schema.arguments)  # what is there, by what it draws
+    return schema.name.endswith("_") and rd.Tag.nondeterministic_seeded in func.tags and not scales
 
 
 def description(tensor: Any) -> str:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
-from redispatch.utils.flop_formulas import flop_registry
+from redispatch.utils.flop_counter import flop_registry
 from redispatch.utils.text_table import spoken_bytes, spoken_seconds, text_table
 
 from .logging_mode import summary
@@ -55,7 +55,7 @@ class Event(NamedTuple):
 
 @dataclass
 class Cost:
-    """What all calls of one operator cost together. path: the keys at which its first call stopped."""
+    """The cost of all calls of one operator together. path: the keys at which its first call stopped."""
 
     calls: int = 0
     seconds: float = 0.0
@@ -67,7 +67,7 @@ class ProfilerMode(TorchDispatchMode):
     """A region in which each call of an operator is timed.
 
     paths: records at which dispatch keys the first call of each operator stops; that call runs under a trace, and its
-    time includes the trace's. flops: counts floating-point operations of products (frontend/utils/flop_formulas.py).
+    time includes the trace's. flops: counts floating-point operations of products (frontend/utils/flop_counter.py).
     clock: what tells the time, in seconds. Results: `events`, one for each call in their order; `costs`, by operator;
     `get_table()`, `print_table()`, `chrome()`, `export_chrome_trace(path)`. A call that raises is timed, too. Each
     region starts from nothing.
@@ -217,7 +217,7 @@ def bytes_made(func: Any, args: Any, kwargs: Any, result: Any) -> int:
 
 
 def flops_of(func: Any, args: Any, kwargs: Any, result: Any) -> int:
-    """What an operator with a formula costs; 0 without one."""
+    """Returns the cost of an operator with a formula; 0 without one."""
     formula = flop_registry.get(getattr(func, "overloadpacket", func))
     return formula(*args, **kwargs, out_val=result) if formula else 0
 

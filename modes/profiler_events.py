@@ -242,7 +242,7 @@ class EventList(list[FunctionEvent]):
 
 
 def empty_sum(name: str) -> FunctionEvent:
-    """What events are added to."""
+    """Returns an empty sum, to which events are added."""
     return FunctionEvent(name, Interval(0.0, 0.0), 0, count=0)
 
 

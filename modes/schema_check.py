@@ -21,14 +21,14 @@ from .findings import warn_user
 
 
 class Mutation(NamedTuple):
-    """That an operator wrote an argument, or might have."""
+    """A write of an argument, done or possible."""
 
     op_name: str
     arg_name: str
 
 
 class Aliasing(NamedTuple):
-    """That a result shares memory with an argument."""
+    """Shared memory of a result and an argument."""
 
     op_name: str
     arg_name: str

@@ -128,7 +128,7 @@ def both(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def real_part(x: Any) -> Any:
-    """That of a pair, of a plain tensor or of a number."""
+    """Returns the real part of a pair, of a plain tensor or of a number."""
     if isinstance(x, ComplexPair):
         return x.re
     return x.real if isinstance(x, rd.Tensor | complex) else x
@@ -338,12 +338,11 @@ def view_as_real(x: Any) -> rd.Tensor:
 
 
 NOT_SUPPORTED = {
-    "@cholesky @determinants @lu @matri* @orthogonal @pseudo_inverse @solving @spectra": "use x.to_complex()",
+    "@cholesky @lu @matri* @pseudo_inverse @solving @spectra": "use x.to_complex()",
     "@fft @fourier @stft @ranges": "makes complex tensors of PyTorch's own kind: use x.to_complex()",
-    "@convolution* @*padding @folding @grid_sampling @recurrent": "a layer of real numbers",
-    "*shuffle bilinear _trilinear": "a layer of real numbers",
+    "@convolution* @*padding @folding @grid_sampling @shuffles @bilinear @recurrent": "a layer of real numbers",
     "@random @dropout": "draws numbers: draw both parts",
-    "*_reduce scatter.*reduce scatter.value index_fill embedding_renorm_ renorm": "no line of the textbook",
+    "@scatter_reduce scatter.*reduce scatter.value index_fill embedding_renorm_ renorm": "no line of the textbook",
     "log*exp sinc ldexp cumprod addbmm addr soft_margin_loss* *norm*dtype dist": "no line of the textbook",
     "var_mean std_mean block_diag allclose _foreach* nonzero_static": "no line of the textbook",
     "#inplace_view resize* set_* as_strided*": "goes by memory, and a pair has two",

@@ -131,7 +131,7 @@ def constant_rule(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def zero_rule(func: Any, args: Any, kwargs: Any) -> Any:
-    """What zero does to others: `zero + x` is x, `zero * x` and a matrix product with it are zero."""
+    """Applies the algebra of zero: `zero + x` is x, `zero * x` and a matrix product with it are zero."""
     if func not in ZERO_RULES or not any(isinstance(x, ZeroTensor) for x in args):
         return NotImplemented
     return ZERO_RULES[func](func, *args, **kwargs)

@@ -105,7 +105,7 @@ class LoggingTensor(rd.Tensor):
 
 
 def shown(value: Any, metadata: bool = False) -> str:
-    """A value as the log shows it: a LoggingTensor by label (and metadata, where asked), another tensor by its metadata.
+    """Returns a value as the log shows it: a LoggingTensor by label (with `metadata`, by it, too), another by metadata.
 
     Lists and tuples are shown by their items; anything else by its `repr`.
     """

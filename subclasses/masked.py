@@ -68,7 +68,7 @@ class MaskedTensor(rd.Tensor):
         return _Leave.apply(self, fill)
 
     def filled(self, fill: Any) -> rd.Tensor:
-        """The same, with nothing recorded."""
+        """Returns the filled values, without recording."""
         return self.data_.masked_fill(~self.mask, fill)
 
     def __repr__(self) -> str:
@@ -152,7 +152,8 @@ def filled(tree: Any, fill: Any) -> Any:
 
 
 def mask_of(x: Any) -> rd.Tensor:
-    """What counts: of a plain tensor, everything. Contiguous, so that it can be viewed wherever the values can."""
+    """Returns the mask of a tensor: of a plain one, all True. Contiguous, so that it can be viewed wherever the values
+    can."""
     return x.mask.contiguous() if isinstance(x, MaskedTensor) else rd.ones(x.shape, dtype=rd.bool)
 
 
@@ -202,7 +203,7 @@ def highest(dtype: Any) -> Any:
 
 
 def neutral(func: Any, x: Any) -> Any:
-    """What changes nothing where it stands among the elements that a reduction, or a running sum, goes over."""
+    """Returns the value that changes nothing among the elements of a reduction or a running sum."""
     value = NEUTRAL[func]
     return value(x.dtype) if callable(value) else value
 
@@ -314,10 +315,10 @@ NOT_SUPPORTED = {
     "@convolution* @*pooling @upsampling @grid_sampling @*padding @folding unfold_backward": "mixes neighbours",
     "@fft @fourier @stft": "each element of a spectrum is made of all elements",
     "@*norm* @distances @*loss* @ctc @moments mean": "divides by the number of elements: write it by mean() and var()",
-    "@cholesky @determinants @lu @matri* @orthogonal @pseudo_inverse @solving @spectra trace": "needs a whole matrix",
-    "@attention @recurrent @fused* @gates addr": "a layer in one step: write it in operators",
-    "@random @dropout @rrelu @distributions #nondeterministic_seeded": "draws numbers, as many as there are elements",
-    "@index* @masking @scatter* @embedding repeat_interleave": "writes where indices say",
+    "@cholesky @lu @matri* @pseudo_inverse @solving @spectra trace": "needs a whole matrix",
+    "@attention @recurrent @fused* @bilinear glu* addr": "a layer in one step: write it in operators",
+    "@random @dropout @rrelu @gamma_draws #nondeterministic_seeded": "draws numbers, as many as there are elements",
+    "@indexing @replacing @scatter* @embedding_bag embedding* repeat_interleave": "writes where indices say",
     "@fake_quantize _amp_* _prelu_kernel_backward log_sigmoid* polygamma_ block_diag @ranges": "its mask is not known",
     "#inplace_view resize* set_*": "turns the tensor itself: take the form that gives another",
     "@complex_numbers polar *.dtype as_strided* *_conj* *_neg_view* view_as_*": "another meaning of the same memory",

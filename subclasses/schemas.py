@@ -1,4 +1,4 @@
-"""What a handler reads off an operator's schema and tags, when one rule is to serve hundreds of operators.
+"""The facts that a handler reads off an operator's schema and tags, when one rule is to serve hundreds of operators.
 
     is_elementwise(aten.exp.default)                        # True: one line of a subclass answers all of these
     written_by(aten.add_.Tensor, (x, y), {})                # [x]

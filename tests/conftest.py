@@ -13,8 +13,10 @@ import hypothesis.core
 import pytest
 from hypothesis import HealthCheck, settings
 
+import redispatch
 from redispatch.dispatch import DEFAULT, STATE
 from redispatch.kernels.ops import late_out_forms  # noqa: F401  # before any test, which would be made to forget them
+from redispatch.kernels.ops.random import fork_rng
 
 from . import drawing
 from .registries import Snapshot
@@ -163,6 +165,14 @@ def registries_are_given_back():
         if not (imported and snapshot.library_has_defined_more()):
             snapshot.restore()
         snapshot = None
+
+
+@pytest.fixture
+def seeded():
+    """Random numbers that are the same each time; afterwards they go on as if none had been drawn."""
+    with fork_rng():
+        redispatch.manual_seed(0)
+        yield
 
 
 @pytest.fixture(autouse=True)

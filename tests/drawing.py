@@ -12,6 +12,8 @@ import os
 import random
 from datetime import UTC, datetime
 
+from hypothesis import settings
+
 # In the environment, so that the workers of xdist and programs that tests start draw the same, at midnight, too
 SEED = os.environ.setdefault("REDISPATCH_SEED", datetime.now(UTC).date().isoformat())
 
@@ -32,6 +34,11 @@ def number(*words):
 def one_in(count, *words):
     """Whether this is drawn, where one of so many is; always, where everything is tried."""
     return everything or count == 1 or number(*words) % count == 0
+
+
+def at_length(count):
+    """Gives a property so many examples where everything is tried, and elsewhere as many as others."""
+    return settings(max_examples=count) if everything else settings()
 
 
 def draw(choices, *words, count=1):

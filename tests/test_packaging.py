@@ -77,6 +77,7 @@ from redispatch.kernels.program import Program
 from redispatch.func.batching.fallback import one_by_one
 assert pointwise is today and Tensor is rd.Tensor and callable(rd.dispatch.trace) and callable(rd.tensor)
 assert rd.ops.aten.add.Tensor(rd.ones(1), rd.ones(1)).item() == 2
+assert rd.utils._pytree.tree_leaves([1, (2,)]) == [1, 2]
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -25,12 +25,15 @@ same: bool = rd.equal(x, y)
 zeros = rd.zeros((2, 3), dtype=rd.float64, device="cpu")
 loss = rd.nn.functional.mse_loss(x, zeros.float()) + rd.tensor([1.0]).sum()
 loss.backward()
+layer: rd.nn.ReLU = rd.nn.ReLU(inplace=True)
+pooled: rd.Tensor = rd.nn.functional.relu(rd.nn.MaxPool2d(2, stride=1)(x))
 """
 WRONG = {
     "rd.add(x)": "No overload variant|Missing positional argument|Too few arguments",
     "rd.add(x, 'two')": "incompatible type",
     "x.transpose(0, 'one')": "incompatible type|No overload variant",
     "rd.exp(x, base=2)": "Unexpected keyword argument",
+    "rd.nn.MaxPool2d(2, base=2)": "Unexpected keyword argument",
     "x.sum().nothing_of_the_kind(1) + rd.no_such_function(x)": "has no attribute",
     "n: int = rd.exp(x)": "Incompatible types in assignment",
 }

@@ -1,4 +1,4 @@
-"""What users call: `backward`, `grad`, and the methods of Tensor that belong to autograd.
+"""The functions that users call: `backward`, `grad`, and the methods of Tensor that belong to autograd.
 
 Read next: grad_mode.py, function.py, graph.py.
 """
@@ -294,7 +294,7 @@ def first_gradient(index: int, output: Place, given: Any) -> Any:
     if given is None and type(output) is Tensor and not output._shape and output._dtype.category == dtypes.FLOATING:
         return ONES_LIKE()(output) if wants_gradient(output) else None  # a loss, as nearly always
     if isinstance(output, GradientEdge):
-        metadata: Any = output.node.outputs[output.output_nr]  # an output that has an edge has looks
+        metadata: Any = output.node.outputs[output.output_nr]  # an output that has an edge has metadata
         shape, dtype, device = metadata.shape, metadata.dtype, metadata.device
     else:
         shape, dtype, device = output._shape, output._dtype, output._device

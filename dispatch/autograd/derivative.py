@@ -18,7 +18,7 @@ functional one; where these ask for the argument that it overwrites, a copy is m
 call, in `begin` and `finish`, and for the backward pass, in `all_gradients`, becomes a few straight lines when it is
 specialised. What few operators or calls need is done by ordinary functions beside it.
 
-Read next: formulas.py (what a formula's parameters mean), keeping.py, operator_node.py (backward), engine.py.
+Read next: formulas.py (what a formula's parameters mean), saving.py, operator_node.py (backward), engine.py.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ from .history import (
     tie_new,
     tie_results,
 )
+from .node import SEQUENCE
+from .operator_node import OperatorNode
+from .saved import kept_result
 from .saving import (
     RELEASES,
     kept_arguments,
@@ -57,9 +60,6 @@ from .saving import (
     saved_value,
     shown_name,
 )
-from .node import SEQUENCE
-from .operator_node import OperatorNode
-from .saved import kept_result
 from .watch import WATCH
 
 

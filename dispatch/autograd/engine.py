@@ -137,7 +137,8 @@ class Task:
                 heappush(self.ready, (-node.sequence, next_tick(), node, buffer))
 
     def received(self, node: Node, number: int, gradient: Any) -> list[Any] | None:
-        """All that has come for `node`, now that a gradient of its output `number` is there; None if more are to come.
+        """Adds a gradient of output `number` of `node`; returns all its gradients once complete, None if more are to
+        come.
 
         Only for nodes in `waiting`: any other gets this one alone.
         """
@@ -324,7 +325,7 @@ def dependencies(roots: Sequence[Target]) -> tuple[set[Node], dict[Node, Any]]:
 
 
 def callers(nodes: Iterable[Node], targets: Sequence[Target]) -> set[Node]:
-    """Those among the nodes from which some target can be reached by one edge or more."""
+    """Returns the nodes from which some target can be reached by one edge or more."""
     callers_of: dict[Node, list[Node]] = {}
     for node in nodes:
         for edge in node.next_edges:

@@ -24,7 +24,7 @@ FACTS = ("shape", "dtype", "device", "stride", "offset", "requires_grad")
 @frozen
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one parameter of a formula stands for."""
+    """The meaning of one parameter of a formula."""
 
     parameter: str
     source: str  # "kept", "facts" or "results", and then `index` says where in that list; "grad", "grads", "needs"
@@ -156,7 +156,7 @@ class Reading:
 
 
 class Rule(Protocol):
-    """What nodes read of an `OperatorDerivative` (derivative.py): its formulas, and what they need, in tuples."""
+    """The part of an `OperatorDerivative` (derivative.py) that nodes read: its formulas and their needs, in tuples."""
 
     formulas: Any
     inputs: Any  # the positions of differentiable arguments

@@ -43,7 +43,7 @@ from .watch import WATCH
 
 
 class FunctionCtx:
-    """What `forward` and `backward` share: attributes of the user's choice, and the methods below."""
+    """The context that `forward` and `backward` share: attributes of the user's choice, and the methods below."""
 
     to_save: tuple[Any, ...] = ()
     dirty_tensors: tuple[Any, ...] = ()
@@ -81,7 +81,7 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved. RuntimeError where it was let go after a backward pass, or was overwritten."""
+        """Returns the saved tensors. RuntimeError where a backward pass freed them, or they were overwritten."""
         node = self._node()
         if node is None:
             return self.to_save
@@ -197,7 +197,7 @@ class FunctionNode(Node):
             self.saved = None
 
     def __getattr__(self, name: str) -> Any:
-        """What the user put on the context is found on the node, too."""
+        """Finds attributes that the user put on the context."""
         if name in FunctionNode.__slots__ or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.ctx, name)
@@ -343,7 +343,7 @@ def takes_just(function: Callable[..., Any], count: int) -> bool:
 
 
 def tie_outputs(node: FunctionNode | None, ctx: FunctionCtx, inputs: Sequence[Any], output: Any) -> Any:
-    """What `apply` returns: forward's outputs, those that are differentiable as outputs of `node`."""
+    """Returns the result of `apply`: forward's outputs, the differentiable ones as outputs of `node`."""
     if (
         node is not None
         and type(output) is Tensor

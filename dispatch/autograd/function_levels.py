@@ -37,7 +37,7 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def apply_recorded(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
-    """What `apply` is under a GradLevel: called outside, and recorded here."""
+    """Runs `apply` under a GradLevel: calls it outside, and records it here."""
     check_is_split(cls)
     lifted = tuple(level.lift(value) if isinstance(value, Tensor) else value for value in args)
     with within(STATE.get().outer()):
@@ -57,7 +57,7 @@ def apply_recorded(level: Any, cls: type[Function], args: tuple[Any, ...]) -> An
 
 
 def apply_with_tangents(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
-    """What `apply` is under a JvpLevel: called outside, its tangents by the user's jvp."""
+    """Runs `apply` under a JvpLevel: calls it outside, and takes its tangents from the user's jvp."""
     check_is_split(cls)
     values = tuple(mapped(value, level.unwrap) for value in args)
     with within(STATE.get().outer()):
@@ -79,8 +79,8 @@ def tangents_by_user(cls: type[Function], values: tuple[Any, ...], tangents: lis
 def asked_for_tangents(
     cls: type[Function], ctx: FunctionCtx, values: tuple[Any, ...], tangents: list[Any], output: Any
 ) -> Any:
-    """What the Function's `jvp` says; zeros stand for missing tangents of inputs that could have one, unless `ctx`
-    says that they are not to be made."""
+    """Returns the answer of the Function's `jvp`; zeros stand for missing tangents of inputs that could have one,
+    unless `ctx` forbids them."""
     if ctx.materialize_grads:
         pairs = zip(values, tangents, strict=True)
         tangents = [ops.aten.zeros_like.default(value) if lacks(value, one) else one for value, one in pairs]

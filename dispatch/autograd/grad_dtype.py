@@ -15,7 +15,7 @@ from redispatch.dispatch.tensor import AutogradRecord, Metadata, Tensor, dtype, 
 
 
 class WithGradDtype(AutogradRecord):
-    """What autograd keeps of such a leaf. grad_dtype: None for any."""
+    """The autograd record of such a leaf. grad_dtype: None for any."""
 
     __slots__ = ("grad_dtype",)
     grad_dtype: dtype | None

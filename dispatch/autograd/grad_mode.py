@@ -146,7 +146,7 @@ class set_multithreading_enabled(_Switch):
 
 
 def is_multithreading_enabled() -> bool:
-    """What `set_multithreading_enabled` said last."""
+    """Returns the last value of `set_multithreading_enabled`."""
     return set_multithreading_enabled._value.get()
 
 

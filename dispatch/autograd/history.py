@@ -49,7 +49,7 @@ def gradient_edges(value: Any, is_list: bool) -> list[Edge]:
 
 
 def other_gradient_edge(tensor: Any) -> Edge:
-    """The same where it takes longer: for views that are out of date, and for what may be a leaf."""
+    """Returns the gradient edge in the slow cases: views that are out of date, and possible leaves."""
     record = tensor._autograd
     node = current_grad_fn(tensor)
     if node is not None:
@@ -130,7 +130,7 @@ def result_record(node: Node, number: int) -> AutogradRecord:
 
 @inline
 def tie_fresh_ones(tensors: Sequence[Any], node: Node, nondifferentiable: frozenset[int]) -> None:
-    """The same for several outputs, of which some have no gradient."""
+    """Ties several outputs to the node, of which some have no gradient."""
     node.outputs = tuple(
         None if number in nondifferentiable or tensor._dtype.category < dtypes.FLOATING else metadata_of(tensor)
         for number, tensor in enumerate(tensors)

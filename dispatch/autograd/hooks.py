@@ -21,7 +21,7 @@ _number = itertools.count().__next__
 
 
 class RemovableHandle:
-    """What registering a hook returns: `handle.remove()` takes the hook off; leaving a `with` block does so, too."""
+    """The handle of a registered hook: `handle.remove()` takes the hook off; leaving a `with` block does so, too."""
 
     def __init__(self, hooks: Any, *, extra_dict: Any = ()) -> None:
         """`extra_dict`: one or several more that have something under the hook's number."""

@@ -20,7 +20,7 @@ from .saved_hooks import saved_tensors_hooks
 
 
 class Kept:
-    """What is saved in the place of a tensor: the tensor itself, and later perhaps a copy."""
+    """The saved stand-in of a tensor: the tensor itself, and later perhaps a copy."""
 
     __slots__ = ("tensor", "context", "__weakref__")
 
@@ -29,7 +29,7 @@ class Kept:
 
 
 class MutationContext:
-    """What one region knows: the saved tensors, by the memory that they show. `clear()` forgets them."""
+    """The saved tensors of one region, by the memory that they show. `clear()` forgets them."""
 
     def __init__(self) -> None:
         # Weak, since a graph may go inside the region; what has its copy is no longer here.

@@ -1,4 +1,4 @@
-"""What this room needs from the operators and cannot name: the room `ops` may fill these slots with operators.
+"""The operators that autograd needs and cannot name: the room `ops` fills these slots.
 
 Everything else is asked of tensors themselves, through their methods; and so are these, as long as nobody fills them.
 """

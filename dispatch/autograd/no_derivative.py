@@ -1,4 +1,4 @@
-"""What an operator without a derivative records: a node that raises when backward reaches it.
+"""The node of an operator without a derivative: it raises when backward reaches it.
 
 The error comes in backward, not in forward, because most results are never differentiated. Where it is known that no
 derivative can come, it does not wait: a custom operator that writes a tensor of the graph would cut it off from its

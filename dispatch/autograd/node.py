@@ -122,7 +122,7 @@ class Node:
 
 
 class InputMetadata(NamedTuple):
-    """What one output of a node's call looked like (the node's input is its gradient)."""
+    """The metadata of one output of a node's call (the node's input is its gradient)."""
 
     shape: Any
     dtype: Any

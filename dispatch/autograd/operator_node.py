@@ -1,9 +1,9 @@
 """OperatorNode: the node of an operator call, whose backward the formulas of its rule are.
 
-The call has left in the node what the formulas need (keeping.py). Where somebody waits behind every edge, as in nearly
+The call has left in the node what the formulas need (saving.py). Where somebody waits behind every edge, as in nearly
 all passes, what is to be done is known for each class of nodes; straight.py makes code of it.
 
-Read next: keeping.py, straight.py.
+Read next: saving.py, straight.py.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ def last_gradients(rule: Rule, node: Any, gradients: list[Any]) -> Sequence[Any]
 
 
 def some_gradients(rule: Rule, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
-    """What a node hands on along each edge. `wanted` says where somebody waits; None: behind every edge."""
+    """Returns the gradient for each edge. `wanted` says which edges need one; None: every edge."""
     if not rule.for_complex and any_complex(gradients):
         return conjugates(formulas_gradients(rule, node, conjugates(gradients), wanted))
     return formulas_gradients(rule, node, gradients, wanted)
 
 
 def formulas_gradients(rule: Rule, node: Any, gradients: list[Any], wanted: Sequence[bool] | None) -> Sequence[Any]:
-    """What the formulas give for these gradients."""
+    """Returns the gradients by the node's formulas."""
     edges = node.next_edges
     if wanted is None:
         wanted = [edge is not None for edge in edges]
@@ -170,7 +170,7 @@ def argument(
     kept: Any,
     results: Any,
 ) -> Any:
-    """What a formula gets for one of its parameters, from what the node still holds. RuntimeError if written since."""
+    """Returns the value of one parameter of a formula, from the node's saved values. RuntimeError if written since."""
     if need.source == "grad":
         return gradients[0]
     if need.source == "grads":

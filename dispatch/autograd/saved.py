@@ -202,7 +202,7 @@ def refuse_inference_tensor(tensor: Any) -> int:
 
 @inline
 def kept_value(node: Any, value: Any, version: int | None) -> Any:
-    """What was kept of an argument, for the node's formulas. Errors: as `SavedTensor.unpack`."""
+    """Returns the saved value of an argument, for the node's formulas. Errors: as `SavedTensor.unpack`."""
     as_it_is = version is None or (version >= 0 and value._counter[0] == version)
     return value if as_it_is else other_kept_value(node, value, version)
 
@@ -217,7 +217,7 @@ def other_kept_value(node: Any, value: Any, version: int | None) -> Any:
 
 @inline
 def kept_result(tensor: Any, number: int = 0) -> tuple[Any, int]:
-    """What a node keeps of its output `number`, and its version: Note [Results are taken apart]."""
+    """Returns the form in which a node saves its output `number`, and its version: Note [Results are taken apart]."""
     if WATCH.on and packs(tensor):
         return SavedTensor(tensor, number), WRAPPED
     version = version_of(tensor)
@@ -248,7 +248,7 @@ def put_together(parts: tuple[Any, ...]) -> Any:
 
 
 def kept_result_value(node: Any, value: Any, version: int | None, number: int) -> Any:
-    """What was kept of the node's output with this number, for its formulas. Errors: as `SavedTensor.unpack`.
+    """Returns the saved output of this number, for the node's formulas. Errors: as `SavedTensor.unpack`.
 
     Where nothing is recorded, nobody sees whether it has a history, and it goes without.
     """
@@ -337,7 +337,7 @@ def without_history(tensor: Any) -> Any:
 
 
 def detached(tensor: Any) -> Any:
-    """The same where a class or mode that handles operators decides for itself what this means."""
+    """Detaches a tensor whose class or mode handles operators and decides for itself how."""
     with within(STATE.get().excluding(AUTOGRAD)):
         return tensor.detach()
 

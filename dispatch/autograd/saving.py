@@ -1,4 +1,4 @@
-"""What a node keeps of a call for its formulas; how users see it, and how it is let go.
+"""The values of a call that a node saves for its formulas; how users see them, and how they are freed.
 
     kept      arguments that are tensors, each with its version: saved.py, Note [Kept tensors]
     facts     everything else about the arguments
@@ -41,7 +41,8 @@ from .watch import WATCH
 
 @inline
 def kept_arguments(rule: Rule, stack: list[Any], edges: Sequence[Sequence[Edge]]) -> tuple[Any, ...]:
-    """What a node keeps of the arguments: saved.py, Note [Kept tensors]. `edges`: of each differentiable argument."""
+    """Returns what a node saves of the arguments: saved.py, Note [Kept tensors]. `edges`: of each differentiable
+    argument."""
     kept: list[Any] = []
     for one in rule.kept:
         value: Any = stack[one.argument]
@@ -90,7 +91,7 @@ def look_on(rule: Rule, node: OperatorNode) -> None:
 
 
 def kept_outputs(rule: Rule, node: OperatorNode, outputs: Sequence[Any], stack: Sequence[Any] = ()) -> Any:
-    """What a node keeps of the outputs. `stack`: the arguments, if the call has written some of them."""
+    """Returns what a node saves of the outputs. `stack`: the arguments, if the call has written some of them."""
     kept: list[Any] = []
     for one in rule.results:
         if one.users and not serves(one, edges_of(rule, node)):
@@ -115,7 +116,7 @@ def kept_output(node: OperatorNode, output: Any, number: int, stack: Sequence[An
 
 
 def kept_twin(output: Any) -> Any:
-    """What the node of `output` keeps of it, as a tensor object of its own; None where it keeps nothing.
+    """Returns the node's own tensor object of a saved `output`; None where it saves nothing.
 
     In forward mode the tangent of a result is known only when the call has been recorded; it belongs to both.
     """
@@ -191,7 +192,7 @@ def shown_name(parameter: str, tensors: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SavedThing:
-    """What is known of one saved tensor without unpacking it. `metadata` None: a hook has packed it."""
+    """The facts of one saved tensor, known without unpacking it. `metadata` None: a hook has packed it."""
 
     name: str
     metadata: Metadata | None
@@ -216,7 +217,7 @@ def saved_things(node: Any) -> list[SavedThing]:
 
 
 def things_in(name: str, value: Any) -> list[SavedThing]:
-    """What one value that a node keeps is made of: see saved.py, Note [Kept tensors]."""
+    """Returns the parts of one saved value: see saved.py, Note [Kept tensors]."""
     if isinstance(value, list):
         return [thing for index, item in enumerate(value) for thing in things_in(f"{name}[{index}]", item)]
     if isinstance(value, SavedTensor):

@@ -76,7 +76,7 @@ def given(tangents: list[Any], position: int, stack: list[Any]) -> list[Any]:
 
 
 def gradients_by_calling(op: OpOverload, stack: list[Any], tangents: list[Any], seeds: Sequence[Any]) -> list[Any]:
-    """The same for a derivative that only a recorded call can give: the operator is called again, and recorded."""
+    """Returns gradients of a derivative that only a recorded call can give: calls the operator again, recorded."""
     with GradLevel() as level:
         leaves: list[Any] = []
 
@@ -129,7 +129,7 @@ def value_of(
     gradients: Sequence[Any],
     needs: tuple[bool, ...],
 ) -> Any:
-    """What a formula gets for one of its parameters, taken from the call itself instead of a node."""
+    """Returns the value of one parameter of a formula, taken from the call itself instead of a node."""
     if need.source == "grad":
         return gradients[0]
     if need.source == "grads":

@@ -144,8 +144,8 @@ def enter_view(view: Any, base: Any, replay: Callable[[Any], Any] | None, creati
 def enter_other_view(
     view: Any, base: Any, op: OpOverload, stack: list[Any], index: int, creation: CreationMeta
 ) -> None:
-    """The same for a view of another dtype, with a lazy bit, of a class that handles operators, or of a view that takes
-    a replay."""
+    """Enters a view in the slow cases: of another dtype, with a lazy bit, of a class that handles operators, or of a
+    view that takes a replay."""
     step = operator_step(op, stack, index) if needs_replay(view, base) else None
     make_view(view, base, step, creation)
 

@@ -1,4 +1,4 @@
-"""What the dispatcher and its layers know of a tensor. The class Tensor itself belongs to a room further up.
+"""The interface of tensors and operators to the dispatcher. The class Tensor itself belongs to a room further up.
 
 The other tables here are filled by that room, too: a schema names types which only it knows (dtype, device,
 layout, ...), and a device type names the backend whose kernels serve it.
@@ -33,7 +33,7 @@ class TensorBase:
 
 
 class Operator(Protocol):
-    """What files below operator.py know of an operator."""
+    """The interface of an operator to the files below operator.py."""
 
     __name__: str
     place: str

@@ -32,7 +32,7 @@ def call(op: Operator, stack: list[Any]) -> Any:
 
 
 class Specialised:
-    """What runs an operator by specialised code: the room above fills it in, and takes it out to have all run boxed."""
+    """Runs operators by specialised code: the room above fills it in, and takes it out to have all run boxed."""
 
     run: Callable[[Operator, int, list[Any]], Any] | None = None
 

@@ -97,7 +97,7 @@ class OpOverload(HasEntryPoint):
 
     @pure
     def entry(self, keyset: int) -> Entry:
-        """Who answers for a keyset: the highest key of it that is not fallen through."""
+        """Returns the entry of a keyset: of its highest key that is not fallen through."""
         entries = self._entries
         found = entries.get(keyset)
         if found is None:
@@ -112,7 +112,7 @@ class OpOverload(HasEntryPoint):
         return with_stops(self, self.entry_at(DispatchKey.Undefined))
 
     def entry_at(self, key: DispatchKey) -> Entry:
-        """Who answers at one runtime key; where nothing does, an entry whose kernel raises MissingKernelError."""
+        """Returns the entry at one runtime key; where there is no kernel, one that raises MissingKernelError."""
         return resolve(self.registrations, FALLBACKS, key) or Entry(key, MISSING, "missing")
 
     def has_kernel_for_dispatch_key(self, key: DispatchKey | str) -> bool:

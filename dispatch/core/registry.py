@@ -1,4 +1,4 @@
-"""What is registered for the whole process: the operators by name, and the fallbacks that hold for all of them.
+"""The process-wide registry: the operators by name, and the fallbacks that hold for all of them.
 
 Registering makes operators forget the entries that they have worked out. Read next: operator.py, ../library.py.
 """

@@ -36,7 +36,7 @@ KEYS_MASK = (1 << KEYSET_BITS) - 1
 
 
 class StateKeys:
-    """What a state does to the keys of a call: some are added, then some are taken away. Interned: see `state_keys`.
+    """The keys that a state adds to those of a call, and then takes away. Interned: see `state_keys`.
 
     by_mode: whether a public function first asks a function mode.
     """
@@ -65,7 +65,7 @@ class Steps:
 
 
 class LevelKind(NamedTuple):
-    """What a state knows of a transform.
+    """The facts of a transform that a state holds.
 
     Note [Levels in a state]
     Each use of a transform is an object of its own, and wrappers tell by it whose they are. Did states hold it, each
@@ -365,7 +365,7 @@ PRE_DISPATCH = keyset("PreDispatch")
 
 
 def with_pre_dispatch_modes(state: State, modes: tuple[Any, ...]) -> State:
-    """The same for the stack of the key PreDispatch."""
+    """Returns a state with other modes on the stack of the key PreDispatch."""
     included = state.included | PRE_DISPATCH if modes else state.included & ~PRE_DISPATCH
     return state.replace(pre_dispatch_modes=modes, included=included)
 

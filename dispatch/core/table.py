@@ -49,7 +49,7 @@ class Kernel:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """Who answers at one runtime key, and by which step of the rule."""
+    """The kernel that answers at one runtime key, and the step of the rule that chose it."""
 
     key: DispatchKey
     kernel: Kernel
@@ -76,7 +76,7 @@ def backends_of_autograd(key: DispatchKey) -> frozenset[DispatchKey]:
 
 
 def _dense_keys() -> tuple[DispatchKey, ...]:
-    """What the two functions below are cached by: the keys, as a backend of the same name may be another one later."""
+    """Returns the cache key of the two functions below: the keys, as another backend of the same name may follow."""
     return tuple(runtime_key("Dense", name) for name in backends())
 
 

@@ -39,7 +39,7 @@ from ..inspection.frames import hide_frames
 from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, default_of
 from ..schema.schema import NO_DEFAULT, TENSOR, OptionalType
 from ..specialiser.residual import Writer, compiled
-from .fast_paths import A_TENSOR, Fixed, FastPaths, Reading, Reads, indented, reads
+from .fast_paths import A_TENSOR, FastPaths, Fixed, Reading, Reads, indented, reads
 
 # Names that the code uses itself; an argument may have that of another builtin
 WORDS = (
@@ -257,7 +257,7 @@ class EntryPoint:
     # Keywords ---------------------------------------------------------------------------------------------------------
 
     def keyed(self, count: int, names: Sequence[str]) -> tuple[Callable[..., Any], bool]:
-        """(`fast path(kwargs, *values)` for calls with `count` positions and these keywords, whether such may be right)"""
+        """Returns `fast_path(kwargs, *values)` for `count` positions and these keywords, and whether one may fit."""
         with LOCK:
             forms = self.forms()
             readings = [reading for form in forms for reading in form.read(count, names)]
@@ -271,7 +271,7 @@ class EntryPoint:
             else:
                 positions = "".join(f"{name}, " for name in fast_paths.names[:count])
                 lines = [
-                    f"def {self.code_name}({listed('kwargs', *self.lead, *lanes.names, '/')}):",
+                    f"def {self.code_name}({listed('kwargs', *self.lead, *fast_paths.names, '/')}):",
                     "    state = get_state()",
                     *indented(tree),
                     f"    return slow({listed(*self.lead, f'({positions})', 'kwargs')})",
@@ -289,8 +289,8 @@ class EntryPoint:
 
 
 class Keyed(dict[Any, Callable[..., Any]]):
-    """The fast paths for calls with keywords: keyword -> `fast path(kwargs, *values)`, for one keyword and `count` positions; or
-    (number of positions, keyword, keyword, ...) -> the same."""
+    """Caches the fast paths for calls with keywords: keyword -> `fast_path(kwargs, *values)`, for one keyword and
+    `count` positions; or (number of positions, keyword, keyword, ...) -> the same."""
 
     def __init__(self, entry_point: EntryPoint, count: int | None = None) -> None:
         self.entry_point, self.count = entry_point, count
@@ -308,7 +308,7 @@ def listed(*parts: str) -> str:
 
 
 class HasEntryPoint:
-    """What is called through a function of its own: Python finds it in the slot and passes it the arguments alone.
+    """An object called through a function of its own: Python finds it in the slot and passes it the arguments alone.
 
     A method `__call__` that hands them on would cost as much again as all the rest of a call.
     """
@@ -372,7 +372,7 @@ class FixedEntryPoint(EntryPoint):
         return f"slow({listed(*self.names)})"
 
     def operand(self, index: int, reads: Reads) -> Reads:
-        """What is read of an operand: `self` is a tensor, any other may be a number."""
+        """Returns the readings of an operand: `self` is a tensor, any other may be a number."""
         kinds = (A_TENSOR, *NUMBERS) if index else (A_TENSOR,)
         return Reads({kind: taken for kind, taken in reads.taken.items() if kind in kinds}, reads.unsure)
 

@@ -15,7 +15,7 @@ as a person would: a tree of tests on these classes, at whose leaves the code is
         if type(other) is int or type(other) is float or type(other) is bool or type(other) is complex:
             ...
 
-What no fast path takes goes the slow path, which defines what the function means: `overridden`, `Parser` or `bind`, `call`.
+Calls that no fast path covers use the slow path, which defines the semantics: `overridden`, `Parser` or `bind`, `call`.
 
 A *reading* says how one overload reads a call of a given shape (so many positions, these keywords): for each value,
 what a value of each *kind* becomes, and where each slot of the stack comes from. The first overload that fits is
@@ -68,7 +68,7 @@ MAYBE = Taken(None, text="")  # not certain, or not decided by the kind
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What values of each kind become at one place: taken, refused for certain, or MAYBE."""
+    """The readings of a parameter, by kinds of values: taken, refused for certain, or MAYBE."""
 
     taken: dict[Kind, Taken]
     unsure: frozenset[Kind] | None  # the kinds that are neither taken nor certainly refused; None: all others
@@ -112,7 +112,7 @@ class Reading:
 
 
 def reads(type_: Type, default: Any = NO_DEFAULT, *, numbers: bool, strict: bool, none: Any = NO_DEFAULT) -> Reads:
-    """What values become where a schema wants `type_`.
+    """Returns the readings of a parameter of the schema type `type_`.
 
     numbers: whether Python's numbers stand for tensors. strict: by the rules of public functions (signature.py), not
     those of `ops` (boxing.py). none: what None becomes; NO_DEFAULT where it is refused.
@@ -160,7 +160,7 @@ def base_reads(name: str, default: Any, strict: bool) -> tuple[list[Taken], froz
 
 
 def list_reads(type_: ListType, default: Any, strict: bool) -> tuple[list[Taken], frozenset[Kind] | None]:
-    """The same at a list."""
+    """Returns the readings of a parameter whose type is a list."""
     inner = type_.elem.elem if isinstance(type_.elem, OptionalType) else type_.elem
     name = inner.name if isinstance(inner, BaseType) else ""
     if name == "Tensor":

@@ -83,7 +83,7 @@ class Parameter:
         return self._convert(value)
 
     def reads(self, none: Any, spread: bool) -> Reads:
-        """What values of each kind become: the same as `convert`, for fast paths. `none` is what None becomes, where it may
+        """Converts values of each kind as `convert` does, for fast paths. `none` replaces None, where it may
         be given; with `spread` a lone int is a list of one."""
         found = reads(
             self.type,
@@ -184,7 +184,7 @@ class Signature:
                 stack[index] = self._for_none(index)
 
     def _for_none(self, index: int) -> Any:
-        """What stands on a factory's stack where None was given, or nothing."""
+        """Returns the stack value of a factory's argument given as None, or nothing."""
         if self.is_factory and self.arguments[index] == "pin_memory":
             return False
         if self.needs_device and self.arguments[index] == "device":
@@ -313,7 +313,7 @@ class Parser:
         return [Signature(op, out, self.method) for op, out in self.overloads]
 
     def parse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[OpOverload, list[Any], bool]:
-        """What `Signature.bind` gives for the first signature that fits. TypeError where none does."""
+        """Binds a call by the first signature that fits. TypeError where none does."""
         problems = []
         for signature in self.signatures:
             try:

@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 def explain(op: OpOverload | OpOverloadPacket | str, keyset: Any, places: bool = False) -> str:
-    """Who answers for `op` at each key of `keyset` (a keyset, keys, their names, or a tensor), as text.
+    """Shows as text which kernel answers for `op` at each key of `keyset` (a keyset, keys, their names, or a tensor).
 
     `op` may be its name ("aten::add.Tensor"), or a packet that has one overload. With `places`, the file and line of
     each registration.
@@ -45,7 +45,7 @@ def explain(op: OpOverload | OpOverloadPacket | str, keyset: Any, places: bool =
 
 
 def rows_of(op: OpOverload, keyset: int) -> list[Row]:
-    """Who answers for `op` at each key of `keyset`, from the highest key down."""
+    """Returns the entry of `op` at each key of `keyset`, from the highest key down."""
     rows = [row_of(op, op.entry_at(key), note_of(op, key)) for key in runtime_keys(keyset)]
     if rows:
         return rows
@@ -73,7 +73,7 @@ def operator_meant(op: Any) -> OpOverload:
 
 
 def who_answers(entry: Entry) -> str:
-    """Who answers, in words."""
+    """Names the kernel of an entry in words."""
     if entry.rule == "missing":
         return "nothing: a call that arrives here fails"
     if entry.kernel.is_fallthrough:
@@ -82,7 +82,7 @@ def who_answers(entry: Entry) -> str:
 
 
 def note_of(op: OpOverload, key: DispatchKey) -> str:
-    """What the layer at this key knows of this operator."""
+    """Returns a note on the rule that the layer at this key has for this operator."""
     if key.is_autograd:
         rule = DERIVATIVES.get(op)
         return str(rule) if rule is not None else ""
@@ -116,7 +116,7 @@ def dump_table(op: OpOverload) -> str:
 
 
 def dump_registrations(op: OpOverload) -> str:
-    """What is registered for `op`, as PyTorch's `_dispatch_dump`."""
+    """Lists the registrations of `op`, as PyTorch's `_dispatch_dump`."""
     lines = [
         f"name: {op.qualified_name}",
         f"schema: {op.schema}",

@@ -1,4 +1,4 @@
-"""What a trace remembers of what it sees: of values and of the dispatch state their facts, and never themselves.
+"""The records of a trace: facts of values and of the dispatch state, never the values themselves.
 
 A trace that held tensors would keep their memory, and would show what has become of them since. So each tensor has a
 number in the trace, by which it is known again, and its facts as they were at that moment. Equal facts are one object:

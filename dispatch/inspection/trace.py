@@ -73,7 +73,7 @@ class Hop:
     # Recording --------------------------------------------------------------------------------------------------------
 
     def hop(self, op: OpOverload, entry: Entry, keyset: int, stack: list[Any]) -> Any:
-        """What the interpreter calls instead of the kernel while this hop is the present one."""
+        """Runs in the place of the kernel while this hop is the present one."""
         child = Hop(op, entry, keyset, self)
         child.inputs = tuple(
             self.seen.value(value, argument.name) for argument, value in zip(op.schema.arguments, stack, strict=True)
@@ -91,14 +91,14 @@ class Hop:
         arguments: Iterable[tuple[str, Any]],
         answer: Callable[[], Any],
     ) -> Any:
-        """What a handler answers, `answer()`, recorded: whose it is, the method's name and code, what it is given."""
+        """Records a handler's answer, `answer()`: whose it is, the method's name and code, its arguments."""
         child = Hop(function, parent=self, key=method, handler=who)
         child.code = getattr(code, "__code__", None)
         child.inputs = tuple(self.seen.anything(value, name) for name, value in arguments)
         return self._record(child, answer)
 
     def called(self, op: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the kernel of a higher-order operator answers, recorded."""
+        """Records the answer of a higher-order operator's kernel."""
         child = Hop(op, entry, STATE.get().included, self)
         child.inputs = tuple(self.seen.anything(value, name) for name, value in named(args, kwargs))
         return self._record(child, lambda: entry.kernel.function(*args, **kwargs))
@@ -138,18 +138,18 @@ class Hop:
 
     @property
     def arguments(self) -> str:
-        """What went in, as text."""
+        """Returns the arguments as text."""
         named = bool(self.handler) and any(value.name for value in self.inputs)
         return ", ".join(f"{v.name}={v.text}" if named and v.name else v.text for v in self.inputs)
 
     @property
     def result(self) -> str:
-        """What came out, as text; empty where it raised."""
+        """Returns the result as text; empty where the hop raised."""
         return self.output.text if self.output is not None else ""
 
     @property
     def answered(self) -> str:
-        """Who answered: the kernel's name and the rule by which it was found; or whose handler it is."""
+        """Names the kernel that answered and the rule by which it was found; or the owner of the handler."""
         if self.entry is None:
             return self.handler
         notes = f", {', '.join(self.notes)}" if self.notes else ""
@@ -222,7 +222,7 @@ class Hop:
 
 
 def name_of(function: Any) -> str:
-    """What to call an operator, or a public function that a handler is given."""
+    """Returns the name of an operator, or of a public function that a handler is given."""
     if isinstance(function, OpOverload) or not hasattr(function, "__name__"):
         return str(function)
     return function.__name__

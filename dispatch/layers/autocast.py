@@ -241,7 +241,7 @@ def stopping(op: OpOverload, device: str) -> Undo:
 
 
 class OwnPolicies:
-    """What one region of the user's says of single operators. As long as it is there, they stop at the layer."""
+    """The user's policies for single operators in one region. While it is there, these stop at the layer."""
 
     def __init__(self, device: str, policies: Mapping[OpOverload, Policy]) -> None:
         self.device, self.policies = device, dict(policies)

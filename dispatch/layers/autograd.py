@@ -28,7 +28,7 @@ BELOW_AUTOGRAD = below("AutogradOther")
 
 
 class Derivative(Protocol):
-    """What an operator tells autograd."""
+    """The interface of an operator to autograd."""
 
     def begin(self, op: OpOverload, stack: list[Any]) -> Any:
         """A node with edges to the inputs and what the derivative needs of them; None if nothing is to be recorded.

@@ -168,7 +168,8 @@ def show(op: OpOverload, stack: list[Any]) -> Any:
 
 
 def op_for_views(op: OpOverload) -> OpOverload:
-    """What stands for a view operator on values: itself, or its copy where nothing is to share memory."""
+    """Returns the operator that stands for a view operator on values: itself, or its copy where no memory may be
+    shared."""
     return op if STATE.get().reapply_views else copying_form(op)
 
 
@@ -371,7 +372,7 @@ def as_form(schema: FunctionSchema, other: OpOverload) -> FunctionalForm | None:
 
 
 def forget_forms(event: str, op: OpOverload) -> None:
-    """What was found does not hold any more: there is another operator."""
+    """Forgets cached forms, since there is another operator."""
     functional_form.cache_clear()
     copying_form.cache_clear()
     view_form.cache_clear()

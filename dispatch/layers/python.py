@@ -38,7 +38,7 @@ TORCH_DISPATCH: RuleTable[Callable[..., Any]] = RuleTable("torch_dispatch rule")
 
 
 def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """What a class sets as its `__torch_dispatch__` to handle no operator itself."""
+    """Handles no operator: a class sets this as its `__torch_dispatch__` to opt out."""
     return NotImplemented
 
 
@@ -94,7 +94,8 @@ def python(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 
 @inline
 def ask(asked: Any, kind: type, op: OpOverload, types: tuple[type, ...], args: Any, kwargs: Any) -> Any:
-    """What a mode, or a class of tensors, answers: by its rule for this operator, or by its `__torch_dispatch__`."""
+    """Returns the answer of a mode, or of a class of tensors, by its rule for this operator or its
+    `__torch_dispatch__`."""
     tracer = STATE.get().tracer
     if tracer is not None:
         return ask_traced(tracer, asked, kind, op, types, args, kwargs)
@@ -122,7 +123,7 @@ def call_showing_type(op: OpOverload, tensor: Any) -> Any:
 def ask_traced(
     tracer: Any, asked: Any, kind: type, op: OpOverload, types: tuple[type, ...], args: Any, kwargs: Any
 ) -> Any:
-    """The same, while a trace records. It is told who was asked; a mode's own `__repr__` may be anything."""
+    """Returns the answer while a trace records. It is told who was asked; a mode's own `__repr__` may be anything."""
     rule = TORCH_DISPATCH.get((op, kind)) if TORCH_DISPATCH.concerns(op) else None
     tracer.notes.append(f"asks {kind.__name__ if asked is kind else repr(asked)}")
     given = [*(("", value) for value in args), *kwargs.items()]
@@ -135,7 +136,7 @@ def ask_traced(
 
 
 def ask_in_turn(op: OpOverload, asked: Any, types: tuple[type, ...], args: Any, kwargs: Any) -> Any:
-    """What the first of the classes `asked` answers that does not answer NotImplemented."""
+    """Returns the first answer of the classes `asked` that is not NotImplemented."""
     state = STATE.get()
     for kind in asked:
         with within(state.excluding(ABOVE_PYTHON)):
@@ -177,7 +178,7 @@ def in_order(kinds: tuple[type, ...]) -> tuple[type, ...]:
 
 
 def forget_handlers(kind: type) -> None:
-    """What was remembered does not hold any more: the handler of a class has changed."""
+    """Forgets cached handlers, since the handler of a class has changed."""
     _HANDLING.clear()
 
 

@@ -177,7 +177,7 @@ def grad_wrapper(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 
 
 def outside_of_levels(tensor: Any) -> Any:
-    """What a wrapper held. RuntimeError where its level is at work, but not here: in another thread, say."""
+    """Returns a wrapper's value. RuntimeError where its level is at work, but not here: in another thread, say."""
     bare = without_dead(tensor)
     if getattr(bare, "_level", None) is not None:
         raise RuntimeError(
@@ -188,7 +188,7 @@ def outside_of_levels(tensor: Any) -> Any:
 
 
 def without_dead(tensor: Any) -> Any:
-    """What a wrapper held whose level is gone; other tensors as they are."""
+    """Returns the value of a wrapper whose level is gone; other tensors as they are."""
     while (level := getattr(tensor, "_level", None)) is not None and not level.alive:
         tensor = level.unwrap(tensor)
     return tensor

@@ -24,7 +24,7 @@ def of_builtin_method(public: Callable[..., Any], args: tuple[Any, ...], kwargs:
 
 
 def ask_mode_of_builtin_method(public: Callable[..., Any], state: State, args: tuple[Any, ...]) -> Any:
-    """The same, of a tensor whose class has no say, in a state whose function modes are asked."""
+    """Asks function modes about a method of a tensor whose class has no say."""
     return of_builtin_method(public, args, {})
 
 

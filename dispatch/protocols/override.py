@@ -5,7 +5,7 @@ argument's class has a `__torch_function__` of its own; then `handle_torch_funct
 that mode popped), or else the arguments' classes, subclass before superclass and otherwise from left to right,
 until one does not answer NotImplemented. A class opts out by `__torch_function__ = _disabled_torch_function_impl`.
 
-Read next: lanes.py (calls that need not ask), operator.py.
+Read next: fast_paths.py (calls that need not ask), operator.py.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def not_handled(text: str) -> TypeError:
 
 
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """What a class sets as its `__torch_function__` to take no part in overriding."""
+    """Calls the function itself: a class sets this as its `__torch_function__` to take no part in overriding."""
     return NotImplemented
 
 
@@ -233,7 +233,8 @@ def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /
 
 
 def call_overridden(public: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The same for what is a builtin in PyTorch: handlers then get None in the place of no keyword arguments."""
+    """Calls the handlers of a function that is a builtin in PyTorch: they get None in the place of no keyword
+    arguments."""
     return ask(public, overriding(args, kwargs), args, kwargs or None)
 
 
@@ -288,7 +289,7 @@ def ask(public: Callable[..., Any], relevant: Sequence[Any], args: tuple[Any, ..
 
 
 def _answer(kind: type, handler: Any, public: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: Any) -> Any:
-    """What the handler of a mode or a class answers; a trace is told of it."""
+    """Returns the answer of a handler of a mode or a class; a trace is told of it."""
     tracer = STATE.get().tracer
     if tracer is None:
         return handler(public, types, args, kwargs)
@@ -308,7 +309,8 @@ _ASKED: ContextVar[tuple[Any, ...]] = ContextVar("questions that foreign handler
 def asked_once(
     kind: type, handler: Callable[..., Any], public: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: Any
 ) -> Any:
-    """What the `__torch_function__` of `kind` answers; NotImplemented where it is answering this very call already."""
+    """Returns the answer of `__torch_function__` of `kind`; NotImplemented where it is answering this very call
+    already."""
     question = (kind, public, *map(id, args))
     if question in _ASKED.get():
         return NotImplemented

@@ -1,4 +1,4 @@
-"""What an operator's schema says, as plain immutable records, and how it is written down again.
+"""Operator schemas as plain immutable records, and their text.
 
     add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
 
@@ -41,7 +41,7 @@ class Type:
 
     @property
     def annotation_str(self) -> str:
-        """The same as `str(self)`; PyTorch's name for it."""
+        """Returns `str(self)`; PyTorch's name for it."""
         return str(self)
 
     def kind(self) -> str:
@@ -437,7 +437,7 @@ class FunctionSchema:
             object.__setattr__(self, name, value)
 
     def with_scratch(self, name: str) -> FunctionSchema:
-        """The same schema, of whose writes to this argument no layer hears.
+        """Returns this schema with an argument whose writes no layer sees.
 
         For memory that an operator fills for its own derivative: it is kept as it is after the call, its version stays,
         and it gets no history.

@@ -82,7 +82,7 @@ class Path:
             self.facts, self.loaded, self.states = other.facts, other.loaded, other.states
 
     def mark(self) -> Path:
-        """What `become` needs to go back to here, as long as nothing but called functions are worked out meanwhile."""
+        """Returns the point to which `become` goes back, while only called functions are worked out meanwhile."""
         other = Path(self.block, self.state)
         other.frames, other.facts, other.loaded = list(self.frames), dict(self.facts), self.loaded
         other.states = self.states
@@ -1076,7 +1076,7 @@ def foldable(value: Any) -> bool:
 
 
 def answered(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function answers. One that raises does so when the code runs: perhaps it is never reached."""
+    """Calls a function for its answer. One that raises does so when the code runs: perhaps it is never reached."""
     try:
         return function(*arguments)
     except Exception as problem:
@@ -1174,7 +1174,7 @@ COMPARE: dict[type, Callable[..., Any]] = {
 
 
 def compared(how: ast.cmpop, left: Any, right: Any) -> bool | None:
-    """What a comparison gives, where that is known."""
+    """Returns the outcome of a comparison, where that is known."""
     if isinstance(how, ast.Is | ast.IsNot) and isinstance(left, Items) and isinstance(right, Items):
         return (left is right) is isinstance(how, ast.Is)
     if is_static(left) and is_static(right):
@@ -1218,7 +1218,7 @@ def _differ(value: Any, other: Any, identity: bool) -> bool:
 
 
 def hint_of(node: ast.expr) -> str:
-    """What to call the value of an expression: after what it reads."""
+    """Returns a name for the value of an expression: after what it reads."""
     match node:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name.lstrip("_") or "value"

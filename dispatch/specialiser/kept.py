@@ -41,7 +41,7 @@ def file_for(facts: Sequence[Any]) -> Path | None:
 
 @once
 def engine_digest() -> bytes | None:
-    """What the evaluator is: its source, and this Python. None where the source has changed since it was imported."""
+    """Returns a digest of the evaluator: its source, and this Python. None where the source has changed since then."""
     room = Path(__file__).parent
     parts = [room, room.parent, *(room.parent / part for part in PARTS)]
     files = sorted(file for part in parts for file in part.glob("*.py"))

@@ -1,12 +1,12 @@
 """Memos: what was worked out for combinations of facts, so that it is worked out once.
 
-    plan = self.plans.get((looks, other_looks, int))
+    plan = self.plans.get((metadata, other, int))
 
 is a look-up by three facts. Specialised code knows some of them beforehand: the `int` here. What it asks is the memo's
 *part* for these, a dictionary of its own by the facts that are left; and where these are one object, that object alone
 is the key. So the code above becomes, in the residual,
 
-    plan = plans_get(looks if looks is other_looks else (looks, other_looks))
+    plan = plans_get(metadata if metadata is other else (metadata, other))
 
 which takes half the time, since a tuple need not be made and hashed. Read next: specialiser/calls.py, `memo_get`.
 """

@@ -101,7 +101,7 @@ READ: dict[str, Callable[[Any, Any, list[Any]], Any]] = {
 
 
 def metadata_of(value: Any) -> tuple[Any, ...]:
-    """What tells an object from others as far as the evaluator asks; what else it asks, it notes as reads."""
+    """Returns the facts that distinguish an object for the evaluator; anything else it asks, it notes as reads."""
     if type(value) is FunctionType:
         returns = value.__annotations__.get("return") == "TensorBase"
         return ("function", value.__module__, value.__qualname__, value.__name__, marks_of(value), returns)
@@ -122,12 +122,12 @@ def metadata_of(value: Any) -> tuple[Any, ...]:
 
 
 def marks_of(value: Any) -> tuple[bool, ...]:
-    """How a thing that is called is marked (marks.py)."""
+    """How a thing that is called is marked (annotations.py)."""
     return tuple([bool(getattr(value, mark, False)) for mark in ("__inline__", "__pure__", "__leaf__")])
 
 
 def parts_of(value: Any) -> Iterable[tuple[str, Any]]:
-    """What else is read of a new object at once: (how, name)."""
+    """Returns the other reads of a new object, made at once: (how, name)."""
     if type(value) is tuple:
         return [("item", place) for place in range(len(value))]
     if isinstance(value, type):
@@ -157,7 +157,7 @@ _DIGESTS: dict[CodeType, bytes] = {}
 
 
 def code_digest(code: CodeType) -> bytes:
-    """What a function does, where it stands, and its names: all that its syntax tree says."""
+    """Returns a digest of a function: its code, place and names, which is all that its syntax tree says."""
     import marshal  # version 2 writes the same code the same way: later ones count who refers to what
 
     found = _DIGESTS.get(code)
@@ -191,7 +191,7 @@ def read_again(steps: Iterable[Step], roots: Sequence[Any]) -> list[Any] | None:
 
 
 class Reads:
-    """What one piece of code was made from. `roots` are objects from which everything else is found."""
+    """The inputs of one piece of code. `roots` are objects from which everything else is found."""
 
     def __init__(self, roots: Sequence[Any] = (), problem: str = "") -> None:
         self.problem = problem  # why the code cannot be kept

@@ -82,7 +82,7 @@ class Block:
         return False
 
     def tidy(self) -> Block:
-        """The same statements as a person would write them.
+        """Rewrites the statements as a person would write them.
 
         No empty branches, no `else` after a branch that never comes out, no name for what is returned at once.
         """
@@ -246,7 +246,7 @@ class Writer:
 
 
 def constant_name(value: Any) -> str:
-    """What to call an object that the source gives no name: a function its own, a rule that of its class."""
+    """Returns a name for an object that the source gives none: a function its own, a rule that of its class."""
     if type(value) is int:
         return "keyset"  # nothing else is that large
     name = getattr(value, "__name__", None) or getattr(value, "name", None)

@@ -37,8 +37,8 @@ class Codes(Protocol):
 
 
 class Last:
-    """What a site remembers: in such a state, for tensors with this keyset, this code. Immutable, because other threads
-    read it meanwhile."""
+    """The last call of a site: in such a state, for tensors with this keyset, this code. Immutable, because other
+    threads read it meanwhile."""
 
     __slots__ = ("state", "tensors", "code")
 
@@ -75,7 +75,7 @@ class Site:
         return known.code
 
     def look_up(self, state: StateKeys, tensors: int) -> Callable[..., Any]:
-        """What the table says."""
+        """Metadata the code up in the table."""
         table = self.table
         generation = table.op.generation
         keys = (tensors | state.added) & state.kept

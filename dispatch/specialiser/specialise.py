@@ -88,7 +88,7 @@ class Table(dict[int, Callable[..., Any]]):
 
 
 def boxed(op: Operator, facts: Facts, keyset: int) -> Callable[..., Any]:
-    """The same as a specialised function, by the boxed interpreter."""
+    """Returns the boxed interpreter in the form of a specialised function."""
     defaults = defaults_of(op.schema)
 
     def run_boxed(*arguments: Any) -> Any:
@@ -254,7 +254,7 @@ def arguments(schema: FunctionSchema, facts: Facts, writer: Writer, body: Block)
 
 
 def state_facts(keys: int) -> dict[str, Any]:
-    """What the flags tell about the dispatch state."""
+    """Returns the facts of the dispatch state that flags tell."""
     return {
         "grad_enabled": not keys & NO_GRAD,
         "inference": bool(keys & INFERENCE),

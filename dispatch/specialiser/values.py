@@ -1,4 +1,4 @@
-"""What the evaluator knows of a value while it works a function out: the value itself, its parts, or only its name.
+"""The evaluator's knowledge of a value while it works a function out: the value itself, its parts, or only its name.
 
     Static    the very Python object                          an operator, a schema, a keyset, a rule, a default
     Items     a list, tuple or dict whose length is known     the stack, a tuple of arguments

@@ -1,6 +1,6 @@
 """Tensors: storages, dtypes, devices, shapes, and the class that ties them together.
 
-Read in this order: dtypes, promotion, devices, device_kinds, layouts, size, looks, storage, shared_memory, record,
+Read in this order: dtypes, promotion, devices, device_kinds, layouts, size, metadata, storage, shared_memory, record,
 tensor, factory, subclass, copies, printing.
 """
 

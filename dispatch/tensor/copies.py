@@ -99,7 +99,7 @@ def rebuild(
 
 
 def reduce_ex(self: Any, protocol: Any) -> tuple[Any, ...]:
-    """What pickle keeps of a tensor: its storage, how to look at it, whether it requires grad, its attributes."""
+    """Returns pickle's form of a tensor: its storage, how to view it, whether it requires grad, its attributes."""
     if overridden((self,), {}):
         return handle_torch_function(reduce_ex, (self,), self, protocol)
     state = self._requires_grad(), self.__dict__ or None
@@ -135,7 +135,7 @@ def copy_storage(self: UntypedStorage, memo: dict[int, Any]) -> UntypedStorage:
 
 
 def reduce_storage(self: UntypedStorage) -> tuple[Any, ...]:
-    """What pickle keeps of a storage: its bytes; its size alone where it has none."""
+    """Returns pickle's form of a storage: its bytes; its size alone where it has none."""
     data = self.read().tobytes() if self.has_data else None
     return _rebuilt_storage, (data, self.nbytes(), self.device)
 

@@ -47,7 +47,7 @@ class Allocator:
         raise NotImplementedError(f"{type(self).__name__} has no write(block, data)")
 
     def address(self, block: Any) -> int:
-        """What `data_ptr` says of a block."""
+        """Returns the `data_ptr` of a block."""
         return block if isinstance(block, int) else id(block)
 
 

@@ -32,7 +32,7 @@ _SURE = 1 << 16  # bytes; so few are always to be had
 
 @frozen
 class OutputSpec:
-    """What fresh tensors that look alike have in common."""
+    """The common facts of new tensors with equal metadata."""
 
     metadata: Metadata
     shape: Size
@@ -85,7 +85,7 @@ def memory_for(spec: OutputSpec, t: Tensor) -> np.ndarray | None:
 
 @lru_cache(1 << 14)
 def output_spec(shape: Size, element: dtype, on: device = CPU, strides: tuple[int, ...] | None = None) -> OutputSpec:
-    """What tensors of this shape and dtype are made from; dense in the order of `strides`, or row by row.
+    """Returns the spec of tensors of this shape and dtype; dense in the order of `strides`, or row by row.
 
     Errors: RuntimeError for a negative size, or for one that overflows.
     """
@@ -179,7 +179,7 @@ def view_keyset(base: Tensor) -> int:
 
 @frozen
 class Window:
-    """What views that look alike have in common, and how many elements behind the base's first one they begin."""
+    """The common facts of views with equal metadata, and their offset in elements from the base's first one."""
 
     __slots__ = ("metadata", "start", "keyset", "inference_keyset")
     metadata: Metadata

@@ -27,7 +27,7 @@ class layout:
 
 
 class named_layout(layout):
-    """A layout that is no more than a name. A class of its own, since lanes pass values of `layout` on unseen."""
+    """A layout that is no more than a name. A class of its own, since fast paths pass values of `layout` on unseen."""
 
 
 class memory_format:

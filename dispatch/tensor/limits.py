@@ -11,7 +11,7 @@ from .dtypes import get_default_dtype
 
 
 class Limits:
-    """What finfo and iinfo share: a dtype, by whose name they are equal."""
+    """The common base of finfo and iinfo: a dtype, by whose name they are equal."""
 
     __slots__ = ("_kind",)
     _kind: dtype_class

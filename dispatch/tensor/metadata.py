@@ -1,11 +1,11 @@
-"""Looks: what a kernel's choice depends on, as one object: dtype, shape, strides, device, and the lazy bits, if any.
+"""Metadata: the facts that a kernel's choice depends on, as one object: dtype, shape, strides, device and lazy bits.
 
-Operators remember what they decided for arguments that look alike. Four facts for each argument make a slow key; one
-object of identity hash makes a fast one (62 against 300 ns for two tensors). So looks are interned: tensors that look
-alike hold one object, found when it is first asked for. The identity is there to find things by, and says nothing else:
-the table of interned metadata is bounded, so two objects may be equal in all they say.
+Operators cache their decisions by the metadata of arguments. Four facts for each argument make a slow key; one object
+of identity hash makes a fast one (62 against 300 ns for two tensors). So metadata is interned: tensors of equal
+metadata hold one object, found when it is first asked for. The identity is a key, and says nothing else: the table is
+bounded, so two objects may be equal in all they say.
 
-Where an existing tensor comes to look otherwise, in place, it goes through `lay_out` or `show_same`.
+Where the metadata of an existing tensor changes, in place, it goes through `lay_out` or `show_same`.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _INTERNED: dict[tuple[Any, ...], Metadata] = {}
 
 
 class Metadata:
-    """How a tensor looks; its memory, offset and class aside. Immutable."""
+    """The metadata of a tensor; its memory, offset and class aside. Immutable."""
 
     __slots__ = ("dtype", "shape", "stride", "device", "bits", "alone")
 
     def __init__(self, element: dtype, shape: Size, stride: tuple[int, ...], on: device, bits: int) -> None:
         self.dtype, self.shape, self.stride, self.device = element, shape, stride, on
         self.bits = bits  # those in LAZY_BITS: whether the elements are the conjugates of what lies in memory, ...
-        self.alone = (self,)  # what the node of a call has in `outputs` whose only result looks so
+        self.alone = (self,)  # `outputs` of the node of a call with this one result
 
     def __repr__(self) -> str:
-        return f"Looks({self.dtype}, {tuple(self.shape)}, {self.stride}, {self.device})"
+        return f"Metadata({self.dtype}, {tuple(self.shape)}, {self.stride}, {self.device})"
 
 
 @leaf
 def metadata_of(tensor: Any) -> Metadata:
-    """How a tensor looks. Where it counts: `tensor._interned or metadata_of(tensor)` saves most of the calls."""
+    """Returns the metadata of a tensor. Hot code asks `tensor._interned or metadata_of(tensor)`."""
     metadata = tensor._interned
     if metadata is None:
         bits = tensor._keyset & LAZY_BITS
@@ -49,7 +49,7 @@ def metadata_of(tensor: Any) -> Metadata:
 
 
 def interned(element: dtype, shape: Size, stride: tuple[int, ...], on: device, bits: int = 0) -> Metadata:
-    """The one object for these metadata, as long as the table holds it."""
+    """Returns the one object for this metadata, as long as the table holds it."""
     key = (element, shape, stride, on, bits)
     found = _INTERNED.get(key)
     if found is None:

@@ -1,4 +1,4 @@
-"""What a kernel is given: the flat array of a whole storage, and how to walk it.
+"""The operand of a kernel: the flat array of a whole storage, and how to walk it.
 
 A view never becomes a numpy view: every view of a storage shares the storage's one flat array, and differs in
 `shape`, `strides` and `offset` only. This keeps a small operator call free of numpy's own view objects.

@@ -39,7 +39,7 @@ def pinned_memory(nbytes: int) -> Pinned | None:
 
 
 def owner_of(x: Tensor) -> Pinned | None:
-    """What owns a tensor's memory, if that is pinned."""
+    """Returns the owner of a tensor's memory, if that is pinned."""
     owner = None if x._store is None else getattr(x._store, "_owner", None)
     return owner if isinstance(owner, Pinned) else None
 

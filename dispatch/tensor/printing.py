@@ -24,7 +24,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class PrintOptions:
-    """What `set_printoptions` sets."""
+    """The settings of `set_printoptions`."""
 
     precision: int = 4  # digits after the point
     threshold: float = 1000  # a tensor with more elements is abridged

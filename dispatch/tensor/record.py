@@ -1,4 +1,4 @@
-"""What a tensor remembers besides its data: what autograd keeps of it, and what it is a view of.
+"""A tensor's records besides its data: what autograd keeps of it, and its base, if it is a view.
 
 Most tensors have neither; each record is made when there is something to put into it.
 """
@@ -13,7 +13,7 @@ from redispatch.dispatch import Slot
 
 
 class AutogradRecord:
-    """What autograd keeps of a tensor.
+    """The record of a tensor that autograd keeps.
 
     `requires_grad` holds for leaves that were asked to and for every result that was recorded. A leaf has no
     `grad_fn`; its node is the accumulator, which holds the tensor weakly.
@@ -52,7 +52,7 @@ class CreationMeta(Enum):
 
 
 class ViewRecord:
-    """What a view is a view of: always a base that is no view itself, however long the chain that led here.
+    """The base of a view: always one that is no view itself, however long the chain that led here.
 
     `replay` makes the view from the base again. `version` is the counter's value when `grad_fn` was last right: a
     write through the base or another view since then makes it stale.

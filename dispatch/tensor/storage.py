@@ -109,7 +109,7 @@ class UntypedStorage:
 
     @property
     def allocator(self) -> Allocator | None:
-        """What gives the memory of a user's device."""
+        """Returns the allocator of a user's device."""
         kind = KINDS.get(self.device.type)
         return None if kind is None else kind.allocator
 

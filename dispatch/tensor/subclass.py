@@ -129,7 +129,7 @@ def make_wrapper_subclass(
 
 
 class Face(NamedTuple):
-    """What a wrapper shows, and from which arguments that was worked out."""
+    """The metadata that a wrapper shows, and the arguments from which it was worked out."""
 
     size: Any
     strides: Any
@@ -195,7 +195,7 @@ def wrapper_keyset(device_type: str, inference: bool = False) -> int:
 
 
 def as_subclass(self: Tensor, cls: type) -> Any:
-    """The same memory as class `cls`; with grad, if this tensor has one, flowing through."""
+    """Returns an alias of class `cls`; gradients flow through it."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"cls must be a type (got {cls!r}) that inherits from Tensor")
     state = STATE.get()

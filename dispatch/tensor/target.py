@@ -20,10 +20,10 @@ from .operand import Operand, as_ndarray
 
 
 class Target:
-    """What a device does in the place of the CPU."""
+    """The work of the CPU, done by another device."""
 
     def entry(self, kernel: Any, signature: tuple[str, ...]) -> Callable[..., Any]:
-        """What runs the loop of a `Kernel` (kernels/engine/compile.py): `f(lo, hi, *args)`."""
+        """Returns the function that runs the loop of a `Kernel` (kernels/engine/compile.py): `f(lo, hi, *args)`."""
         raise NotImplementedError
 
     def memory(self, count: int, dtype: Any) -> Any:
@@ -47,7 +47,7 @@ class Target:
         raise NotImplementedError
 
     def put(self, x: Operand, source: Operand, places: Sequence[Place], how: str, skip: int | None = None) -> None:
-        """The same with x written: "replace", "sum", "prod", "amax", "amin" says how the new meets the old."""
+        """Writes source to places in x: "replace", "sum", "prod", "amax", "amin" says how the new meets the old."""
         raise NotImplementedError
 
     def do_not_cache(self) -> None:

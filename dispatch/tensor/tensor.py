@@ -109,12 +109,12 @@ def overridable(function: Callable[..., Any], asked: Callable[..., Any] | None =
 
 
 def overridable_in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a method that PyTorch has in Python; of the classes, the tensor's own is asked."""
+    """Makes a method overridable that PyTorch has in Python; of the classes, the tensor's own is asked."""
     return overridable(function, OfPython(function, alone=True))
 
 
 def overridable_builtin(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for one in C++ that asks the tensor's class alone, and so shows it even if it is a plain one."""
+    """Makes a method overridable that PyTorch has in C++ and that asks the tensor's class alone, even a plain one."""
     return overridable(function, of_builtin_method)
 
 
@@ -180,7 +180,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         "_dtype",
         "_device",
         "_view",
-        "_interned",  # shape, stride, dtype and device as one object, or None: see looks.py
+        "_interned",  # shape, stride, dtype and device as one object, or None: see metadata.py
         "__dict__",
         "__weakref__",
     )
@@ -798,7 +798,7 @@ def shown(tensor: Tensor) -> np.ndarray:
 
 
 def lazy_to_numpy(tensor: Tensor) -> RuntimeError:
-    """What is raised where numpy is to see memory that does not hold the elements themselves."""
+    """Returns the error for numpy's access to memory that does not hold the elements themselves."""
     if tensor._keyset & ZERO_TENSOR:
         return RuntimeError(" Cannot convert a ZeroTensor to numpy. Set force=True if you need the zero array.")
     bit, way = ("conjugate", "conj") if tensor._keyset & CONJUGATE else ("negative", "neg")
@@ -916,7 +916,7 @@ HELD_ONCE = references_to_local()  # measured, since it depends on the interpret
 
 
 def ask_default(public: Callable[..., Any], state: State, args: tuple[Any, ...]) -> Any:
-    """What a call means under the default `__torch_function__`; NotImplemented where another class has a say, too."""
+    """Calls a function under the default `__torch_function__`; NotImplemented where another class has a say, too."""
     cls: Any = None
     for value in args:
         kind = type(value)

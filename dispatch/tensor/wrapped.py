@@ -103,7 +103,7 @@ def metadata_without(value: Any, bdim: int | None) -> tuple[Size, tuple[int, ...
 
 
 def look_like_values(written: Any) -> None:
-    """The same for each wrapper that a call wrote: a tensor, or a list."""
+    """Has each wrapper that a call wrote show its value's metadata: a tensor, or a list."""
     for one in written if isinstance(written, list | tuple) else (written,):
         if level_of(one) is not None and (one._bdim is not None or one._value._shape != one._shape):
             look_like_value(one)

@@ -1,4 +1,4 @@
-"""What batching rules are made of: the batch moved to the front, and arguments that count dimensions put right.
+"""The parts of batching rules: the batch moved to the front, and arguments that count dimensions put right.
 
 A rule is a function of (op, values, dims, size), as BATCHING says (dispatch/layers/transforms.py). Most rules bring
 all batches to the front, where dimension d of an example is dimension d + 1 of its batch.
@@ -28,7 +28,7 @@ class Decomposition:
 @frozen
 @dataclass(frozen=True)
 class Rules:
-    """What `vmap` must be told about operators; kernels/batching/ knows them."""
+    """The facts of operators that `vmap` needs; kernels/batching/ provides them."""
 
     of: Callable[[OpOverload], Any]  # the batching rule of an operator that has declared none
     of_rows: Callable[[OpOverload], Any]  # the rule for tensors whose rows are the examples, or None

@@ -21,14 +21,14 @@ from redispatch.dispatch.tensor import Tensor
 
 
 class VmapInfo(NamedTuple):
-    """What a user's vmap is told."""
+    """The information that a user's vmap gets."""
 
     batch_size: int
     randomness: str
 
 
 def apply_mapped(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
-    """What `apply` is under a VmapLevel. RuntimeError where the Function has no rule, or two."""
+    """Runs `apply` under a VmapLevel. RuntimeError where the Function has no rule, or two."""
     check_is_split(cls)
     by_user = getattr(cls, "vmap", None)
     if cls.generate_vmap_rule and by_user is not None:

@@ -102,7 +102,7 @@ class Inputs:
                 tensor.as_strided_(wrapper._shape, wrapper._stride, wrapper._offset)
 
     def show_other_memory(self, tensor: Tensor, wrapper: Any, storage: FunctionalStorage) -> None:
-        """The same for an input that was resized beyond its memory, or made to show that of another tensor."""
+        """Updates an input that was resized beyond its memory, or made to show that of another tensor."""
         value = wrapper.current()
         if storage.larger is not None and wrapper._store is storage.larger:
             tensor.resize_(value._shape).copy_(value)

@@ -61,7 +61,7 @@ def vmap(
 
 
 def name_of(func: Callable[..., Any]) -> str:
-    """What error messages call a function."""
+    """Returns the name of a function for error messages."""
     if isinstance(func, functools.partial):
         return f"functools.partial({name_of(func.func)}, ...)"
     return getattr(func, "__name__", None) or repr(func)
@@ -219,7 +219,7 @@ def run_in_chunks(
     name: str,
     chunk_size: int,
 ) -> Any:
-    """The same by `chunk_size` examples at a time."""
+    """Maps `chunk_size` examples at a time."""
     parts = []
     for start in range(0, size, chunk_size):
         count = min(chunk_size, size - start)

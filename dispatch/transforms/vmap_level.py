@@ -130,7 +130,7 @@ class VmapLevel(Level):
         return result_of(op.schema, stack, 0, result, self.wrapping(dims))
 
     def wrapping(self, dims: Any) -> Callable[[Any], Any]:
-        """What wraps the tensors of one result: a list of them may have a dim for each."""
+        """Returns the function that wraps the tensors of one result: a list of them may have a dim for each."""
         if isinstance(dims, tuple | list):
             each = iter(dims)
             return lambda value: self.wrap(value, next(each))

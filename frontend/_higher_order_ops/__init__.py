@@ -4,35 +4,20 @@ They are transparent: run eagerly they are the Python loop or branch that they s
 modes and transforms as what their bodies call. A mode that wants the operator itself sets
 `supports_higher_order_operators`, or registers a rule by `py_impl`.
 
-Read next: cond.py, the shortest with a rule of its own.
+Read next: control_flow.py.
 """
 
-from .associative_scan import associative_scan
-from .auto_functionalize import auto_functionalized
-from .cond import cond
-from .map import map
-from .out_dtype import out_dtype
-from .scan import scan
-from .while_loop import while_loop
-from .wrap import (
-    tag_activation_checkpoint,
-    wrap,
-    wrap_activation_checkpoint,
-    wrap_with_autocast,
-    wrap_with_set_grad_enabled,
+from redispatch import _moved, _names
+
+__all__ = _names.take(
+    globals(),
+    {
+        ".control_flow": "associative_scan cond map scan while_loop",
+        ".wrap": """
+            auto_functionalized out_dtype tag_activation_checkpoint wrap wrap_activation_checkpoint wrap_with_autocast
+            wrap_with_set_grad_enabled
+        """,
+    },
 )
 
-__all__ = [
-    "associative_scan",
-    "auto_functionalized",
-    "cond",
-    "map",
-    "out_dtype",
-    "scan",
-    "tag_activation_checkpoint",
-    "while_loop",
-    "wrap",
-    "wrap_activation_checkpoint",
-    "wrap_with_autocast",
-    "wrap_with_set_grad_enabled",
-]
+_moved.join(__name__)

@@ -1,17 +1,13 @@
 """PyTorch's private names for its own modes. The modes are in modes/."""
 
-from .fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorDeviceMismatchError,
-    FakeTensorMode,
-)
+from redispatch import _names
 
-__all__ = [
-    "DataDependentOutputException",
-    "DynamicOutputShapeException",
-    "FakeTensor",
-    "FakeTensorDeviceMismatchError",
-    "FakeTensorMode",
-]
+__all__ = _names.take(
+    globals(),
+    {
+        "redispatch.modes.fake_tensor": """
+            DataDependentOutputException DynamicOutputShapeException FakeTensor FakeTensorDeviceMismatchError
+            FakeTensorMode
+        """
+    },
+)

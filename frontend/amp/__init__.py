@@ -3,9 +3,9 @@
 Read in this order: autocast_mode, functions, custom, grad_scaler.
 """
 
-from .autocast_mode import _enter_autocast, _exit_autocast, autocast
-from .custom import custom_bwd, custom_fwd
-from .functions import is_autocast_available
+from redispatch import _moved
+
+from .autocast_mode import _enter_autocast, _exit_autocast, autocast, custom_bwd, custom_fwd, is_autocast_available
 from .grad_scaler import GradScaler
 
 __all__ = [
@@ -17,3 +17,5 @@ __all__ = [
     "custom_fwd",
     "is_autocast_available",
 ]
+
+_moved.join(__name__)

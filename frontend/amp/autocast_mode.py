@@ -6,22 +6,123 @@
 Entering un-excludes the device's Autocast key and sets its dtype; what is cast, and how, is the layer's business
 (dispatch/layers/autocast.py). The casts of parameters are kept for the outermost region and dropped at its end.
 
-Read next: functions.py (a region's parts one by one), custom.py (autocast in a Function of one's own), grad_scaler.py.
+The functions on the state of autocast, one thing at a time, stand here, too. Read next: grad_scaler.py.
 """
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
 
 from redispatch.dispatch import STATE, OpOverload, OpOverloadPacket, Region, operator_named, ops
 from redispatch.dispatch.layers import autocast as layer
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, CastCache, OwnPolicies, autocast_key
-from redispatch.dispatch.tensor import dtypes
+from redispatch.dispatch.tensor import Tensor, dtypes
 
-from .functions import SUPPORTED, get_autocast_dtype, is_autocast_cache_enabled
+# device type -> the dtypes that autocast can cast to there, the default one first; users' devices are added
+SUPPORTED = {
+    "cpu": (dtypes.bfloat16, dtypes.float16),
+    "cuda": (dtypes.float16, dtypes.bfloat16),
+}
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether there is autocast for this device type."""
+    return device_type in KEY_OF_DEVICE
+
+
+def key_of(device_type: str) -> int:
+    """The keyset of a device type's Autocast key. RuntimeError for one without autocast, TypeError for no name."""
+    if not isinstance(device_type, str):
+        raise TypeError(f"argument 'device_type' (position 1) must be str, not {type(device_type).__name__}")
+    if device_type not in KEY_OF_DEVICE:
+        raise RuntimeError(
+            f"unsupported device type for autocast: {device_type}; it is there for {', '.join(KEY_OF_DEVICE)}"
+        )
+    return autocast_key(device_type)
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is at work for this device."""
+    return not STATE.get().excluded & key_of(device_type)
+
+
+@overload
+def set_autocast_enabled(device_type: bool) -> None: ...
+@overload
+def set_autocast_enabled(device_type: str, enabled: bool) -> None: ...
+
+
+def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+    """Turns autocast for this device on or off; given nothing but a bool, that for CUDA."""
+    if enabled is None and isinstance(device_type, bool):
+        set_autocast_enabled("cuda", device_type)
+        return
+    if not isinstance(device_type, str) or not isinstance(enabled, bool):
+        raise TypeError(
+            "set_autocast_enabled(): expected (str device_type, bool enabled) or (bool enabled), but got "
+            f"({type(device_type).__name__}, {type(enabled).__name__})"
+        )
+    key, state = key_of(device_type), STATE.get()
+    dtypes_ = {**state.autocast_dtypes, device_type: get_autocast_dtype(device_type)}
+    excluded = state.excluded & ~key if enabled else state.excluded | key
+    STATE.set(state.replace(excluded=excluded, autocast_dtypes=dtypes_))
+
+
+def get_autocast_dtype(device_type: str) -> Any:
+    """What autocast would cast to on this device in the present state."""
+    key_of(device_type)
+    return STATE.get().autocast_dtypes.get(device_type) or SUPPORTED[device_type][0]
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """Sets what autocast casts to on this device. TypeError for what is no dtype."""
+    if not isinstance(dtype, dtypes.dtype):
+        raise TypeError(
+            f"set_autocast_dtype(): argument 'dtype' (position 2) must be torch.dtype, not {type(dtype).__name__}"
+        )
+    key_of(device_type)
+    state = STATE.get()
+    STATE.set(state.replace(autocast_dtypes={**state.autocast_dtypes, device_type: dtype}))
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether casts of parameters are kept."""
+    return STATE.get().autocast_keeps
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Has casts of parameters kept, or not."""
+    STATE.set(STATE.get().replace(autocast_keeps=bool(enabled)))
+
+
+def clear_autocast_cache() -> None:
+    """Forgets the casts that were kept."""
+    cache = STATE.get().autocast_cache
+    if cache is not None:
+        cache.clear()
+
+
+def autocast_increment_nesting() -> int:
+    """Enters one more region, as far as the cache is concerned: how many there are now."""
+    state = STATE.get()
+    cache = CastCache() if state.autocast_cache is None else state.autocast_cache
+    STATE.set(state.replace(autocast_nesting=state.autocast_nesting + 1, autocast_cache=cache))
+    return state.autocast_nesting + 1
+
+
+def autocast_decrement_nesting() -> int:
+    """Leaves one; with the last, what was kept is gone: how many there are now."""
+    state = STATE.get()
+    left = state.autocast_nesting - 1
+    STATE.set(state.replace(autocast_nesting=left, autocast_cache=state.autocast_cache if left else None))
+    return left
+
 
 # The names by which a region may give an operator a policy. `fp32_append_dtype` and `banned` are not among them: they
 # mean something for a few operators only.
@@ -193,3 +294,75 @@ def _enter_autocast(*arguments: Any) -> autocast:
 
 def _exit_autocast(region: autocast) -> None:
     region.__exit__(None, None, None)
+
+
+# --- Autocast in an `autograd.Function` of one's own: what dtype its forward gets, and that its backward runs alike
+#
+# class Product(Function):
+#     @staticmethod
+#     @custom_fwd(device_type="cpu", cast_inputs=float32)
+#     def forward(ctx, a, b): ...
+#
+#     @staticmethod
+#     @custom_bwd(device_type="cpu")
+#     def backward(ctx, grad): ...
+
+Method = Callable[..., Any]
+
+
+def custom_fwd(fwd: Method | None = None, *, device_type: str, cast_inputs: Any = None) -> Any:
+    """A decorator for `forward`: in a region, it is given its floating-point tensors in `cast_inputs` and runs without
+    autocast. Without `cast_inputs` it runs as the region has it, and outside of regions nothing is changed.
+
+    Errors: ValueError for a device type that is no string.
+    """
+    check_device_type(device_type)
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        ctx, inside = args[0], is_autocast_enabled(device_type)
+        ctx._dtype = get_autocast_dtype(device_type)
+        ctx._fwd_used_autocast = inside and cast_inputs is None
+        if cast_inputs is None or not inside:
+            return fwd(*args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(*cast(args, device_type, cast_inputs), **cast(kwargs, device_type, cast_inputs))
+
+    return forward
+
+
+def custom_bwd(bwd: Method | None = None, *, device_type: str) -> Any:
+    """A decorator for `backward`: it runs with autocast as `forward` did, wherever the backward pass is started."""
+    check_device_type(device_type)
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        ctx = args[0]
+        with autocast(device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._dtype):
+            return bwd(*args, **kwargs)
+
+    return backward
+
+
+def check_device_type(device_type: Any) -> None:
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+
+
+def cast(value: Any, device_type: str, dtype: Any) -> Any:
+    """The value with the floating-point tensors of a device in `dtype`, float64 excepted; inside containers, too."""
+    if isinstance(value, Tensor):
+        eligible = value.is_floating_point() and value.device.type == device_type and value.dtype is not dtypes.float64
+        return value.to(dtype) if eligible else value
+    if isinstance(value, str | bytes | np.ndarray):
+        return value
+    if isinstance(value, Mapping):
+        return {cast(key, device_type, dtype): cast(item, device_type, dtype) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        items = (cast(item, device_type, dtype) for item in value)
+        return type(value)(items) if isinstance(value, list | tuple) else items
+    return value

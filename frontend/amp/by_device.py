@@ -14,7 +14,7 @@ from typing import Any
 
 from redispatch.dispatch.tensor import dtypes
 
-from . import autocast_mode, custom, functions, grad_scaler
+from . import autocast_mode, grad_scaler
 
 PACKAGE = __name__.rpartition(".amp.")[0]
 
@@ -61,7 +61,7 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: Any = None
         "`torch.cuda.amp.custom_fwd(args...)` is deprecated. Please use `torch.amp.custom_fwd(args..., "
         "device_type='cuda')` instead."
     )
-    return functools.partial(custom.custom_fwd, device_type="cuda")(fwd, cast_inputs=cast_inputs)
+    return functools.partial(autocast_mode.custom_fwd, device_type="cuda")(fwd, cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Callable[..., Any]) -> Any:
@@ -70,7 +70,7 @@ def custom_bwd(bwd: Callable[..., Any]) -> Any:
         "`torch.cuda.amp.custom_bwd(args...)` is deprecated. Please use `torch.amp.custom_bwd(args..., "
         "device_type='cuda')` instead."
     )
-    return functools.partial(custom.custom_bwd, device_type="cuda")(bwd)
+    return functools.partial(autocast_mode.custom_bwd, device_type="cuda")(bwd)
 
 
 def module(name: str, **names: Any) -> ModuleType:
@@ -112,9 +112,9 @@ def of_device(function: Callable[..., Any], device: str, name: str, argument: st
     return older
 
 
-is_autocast_cpu_enabled = of_device(functions.is_autocast_enabled, "cpu", "is_autocast_cpu_enabled")
-set_autocast_cpu_enabled = of_device(functions.set_autocast_enabled, "cpu", "set_autocast_cpu_enabled", "enabled")
-get_autocast_cpu_dtype = of_device(functions.get_autocast_dtype, "cpu", "get_autocast_cpu_dtype")
-set_autocast_cpu_dtype = of_device(functions.set_autocast_dtype, "cpu", "set_autocast_cpu_dtype", "dtype")
-get_autocast_gpu_dtype = of_device(functions.get_autocast_dtype, "cuda", "get_autocast_gpu_dtype")
-set_autocast_gpu_dtype = of_device(functions.set_autocast_dtype, "cuda", "set_autocast_gpu_dtype", "dtype")
+is_autocast_cpu_enabled = of_device(autocast_mode.is_autocast_enabled, "cpu", "is_autocast_cpu_enabled")
+set_autocast_cpu_enabled = of_device(autocast_mode.set_autocast_enabled, "cpu", "set_autocast_cpu_enabled", "enabled")
+get_autocast_cpu_dtype = of_device(autocast_mode.get_autocast_dtype, "cpu", "get_autocast_cpu_dtype")
+set_autocast_cpu_dtype = of_device(autocast_mode.set_autocast_dtype, "cpu", "set_autocast_cpu_dtype", "dtype")
+get_autocast_gpu_dtype = of_device(autocast_mode.get_autocast_dtype, "cuda", "get_autocast_gpu_dtype")
+set_autocast_gpu_dtype = of_device(autocast_mode.set_autocast_dtype, "cuda", "set_autocast_gpu_dtype", "dtype")

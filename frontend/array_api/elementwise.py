@@ -1,11 +1,10 @@
 """Functions of each element: the library's own, with the standard's signatures and its promotion.
 
-Where the standard asks for something else than PyTorch does, there is a function here instead of a line.
+Where the standard asks for something else than PyTorch does, there is a function here instead of a name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import redispatch as rd
@@ -13,98 +12,48 @@ from redispatch import Tensor
 
 from .promotion import together
 
-Unary = Callable[[Tensor], Tensor]
-Binary = Callable[[Any, Any], Tensor]
+# The functions that are PyTorch's but for the signature and the promotion
+UNARY = """
+    abs acos acosh asin asinh atan atanh bitwise_invert ceil cos cosh exp expm1 floor imag isfinite isinf isnan log
+    log10 log1p log2 logical_not negative positive real reciprocal round signbit sin sinh sqrt square tan tanh trunc
+""".split()
+BINARY = """
+    add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal
+    floor_divide greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum
+    minimum multiply nextafter not_equal pow subtract
+""".split()
+RENAMED = {"bitwise_invert": rd.bitwise_not, "equal": rd.eq}
 
 
-def unary(function: Any, name: str = "") -> Unary:
+def unary(function: Any) -> Any:
     """A function of the library as one of a single array, which it takes by position."""
 
     def elementwise(x: Tensor, /) -> Tensor:
         return function(x)
 
-    return called(elementwise, function, name)
+    return elementwise
 
 
-def binary(function: Any, name: str = "") -> Binary:
+def binary(function: Any) -> Any:
     """A function of the library as one of two arrays, or an array and a number, which meet in their common dtype."""
 
     def elementwise(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
         return function(*together(x1, x2))
 
-    return called(elementwise, function, name)
+    return elementwise
 
 
-def called(made: Any, function: Any, name: str) -> Any:
-    made.__name__ = made.__qualname__ = name or function.__name__
-    made.__doc__ = f"`redispatch.{function.__name__}`, by the standard's rules."
+def called(name: str, made: Any, path: str) -> Any:
+    """Gives a function its name, and a docstring that names the one of the library that it calls."""
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"`redispatch.{path}`, by the standard's rules."
     return made
 
 
-abs = unary(rd.abs)
-acos = unary(rd.acos)
-acosh = unary(rd.acosh)
-asin = unary(rd.asin)
-asinh = unary(rd.asinh)
-atan = unary(rd.atan)
-atanh = unary(rd.atanh)
-bitwise_invert = unary(rd.bitwise_not, "bitwise_invert")
-ceil = unary(rd.ceil)
-cos = unary(rd.cos)
-cosh = unary(rd.cosh)
-exp = unary(rd.exp)
-expm1 = unary(rd.expm1)
-floor = unary(rd.floor)
-imag = unary(rd.imag)
-isfinite = unary(rd.isfinite)
-isinf = unary(rd.isinf)
-isnan = unary(rd.isnan)
-log = unary(rd.log)
-log10 = unary(rd.log10)
-log1p = unary(rd.log1p)
-log2 = unary(rd.log2)
-logical_not = unary(rd.logical_not)
-negative = unary(rd.negative)
-positive = unary(rd.positive)
-real = unary(rd.real)
-reciprocal = unary(rd.reciprocal)
-round = unary(rd.round)
-signbit = unary(rd.signbit)
-sin = unary(rd.sin)
-sinh = unary(rd.sinh)
-sqrt = unary(rd.sqrt)
-square = unary(rd.square)
-tan = unary(rd.tan)
-tanh = unary(rd.tanh)
-trunc = unary(rd.trunc)
-
-add = binary(rd.add)
-atan2 = binary(rd.atan2)
-bitwise_and = binary(rd.bitwise_and)
-bitwise_left_shift = binary(rd.bitwise_left_shift)
-bitwise_or = binary(rd.bitwise_or)
-bitwise_right_shift = binary(rd.bitwise_right_shift)
-bitwise_xor = binary(rd.bitwise_xor)
-copysign = binary(rd.copysign)
-divide = binary(rd.divide)
-equal = binary(rd.eq, "equal")
-floor_divide = binary(rd.floor_divide)
-greater = binary(rd.greater)
-greater_equal = binary(rd.greater_equal)
-hypot = binary(rd.hypot)
-less = binary(rd.less)
-less_equal = binary(rd.less_equal)
-logaddexp = binary(rd.logaddexp)
-logical_and = binary(rd.logical_and)
-logical_or = binary(rd.logical_or)
-logical_xor = binary(rd.logical_xor)
-maximum = binary(rd.maximum)
-minimum = binary(rd.minimum)
-multiply = binary(rd.multiply)
-nextafter = binary(rd.nextafter)
-not_equal = binary(rd.not_equal)
-pow = binary(rd.pow)
-subtract = binary(rd.subtract)
+for _names, _form in ((UNARY, unary), (BINARY, binary)):
+    for _name in _names:
+        _function = RENAMED.get(_name) or getattr(rd, _name)
+        globals()[_name] = called(_name, _form(_function), _function.__name__)
 
 
 def conj(x: Tensor, /) -> Tensor:

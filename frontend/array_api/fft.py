@@ -3,60 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import redispatch as rd
 from redispatch import Tensor, dtype
+
+from .elementwise import called
 
 Norm = Literal["backward", "ortho", "forward"]
 Axes = int | Sequence[int] | None
 
 
-def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    return rd.fft.fft(x, n, axis, norm)
+class AlongOne(Protocol):
+    """A transform along one axis."""
+
+    def __call__(self, x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor: ...
 
 
-def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    return rd.fft.ifft(x, n, axis, norm)
+class AlongSeveral(Protocol):
+    """A transform along several axes."""
+
+    def __call__(
+        self,
+        x: Tensor,
+        /,
+        *,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: Norm = "backward",
+    ) -> Tensor: ...
 
 
-def fftn(
-    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-) -> Tensor:
-    return rd.fft.fftn(x, s, axes, norm)
+def along_one(transform: Any) -> AlongOne:
+    def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+        return transform(x, n, axis, norm)
+
+    return named(transform, fft)
 
 
-def ifftn(
-    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-) -> Tensor:
-    return rd.fft.ifftn(x, s, axes, norm)
+def along_several(transform: Any) -> AlongSeveral:
+    def fftn(
+        x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+    ) -> Tensor:
+        return transform(x, s, axes, norm)
+
+    return named(transform, fftn)
 
 
-def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    return rd.fft.rfft(x, n, axis, norm)
+def named(transform: Any, made: Any) -> Any:
+    name = transform.__name__.removeprefix("fft_")
+    return called(name, made, f"fft.{name}")
 
 
-def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    return rd.fft.irfft(x, n, axis, norm)
-
-
-def rfftn(
-    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-) -> Tensor:
-    return rd.fft.rfftn(x, s, axes, norm)
-
-
-def irfftn(
-    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-) -> Tensor:
-    return rd.fft.irfftn(x, s, axes, norm)
-
-
-def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    return rd.fft.hfft(x, n, axis, norm)
+fft, ifft, hfft = along_one(rd.fft.fft), along_one(rd.fft.ifft), along_one(rd.fft.hfft)
+rfft, irfft = along_one(rd.fft.rfft), along_one(rd.fft.irfft)
+fftn, ifftn = along_several(rd.fft.fftn), along_several(rd.fft.ifftn)
+rfftn, irfftn = along_several(rd.fft.rfftn), along_several(rd.fft.irfftn)
 
 
 def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """`redispatch.fft.ihfft`, by the standard's rules; a lazy conjugate could not be handed to other libraries."""
     return rd.fft.ihfft(x, n, axis, norm).resolve_conj()
 
 
@@ -80,19 +86,6 @@ def ifftshift(x: Tensor, /, *, axes: Axes = None) -> Tensor:
     return rd.fft.ifftshift(x, axes)
 
 
-__all__ = [
-    "fft",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfftn",
-    "rfft",
-    "rfftfreq",
-    "rfftn",
-]
+__all__ = """
+    fft fftfreq fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftfreq rfftn
+""".split()

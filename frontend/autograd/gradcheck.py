@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch.autograd import forward_ad
 from redispatch.dispatch.autograd.api import grad
 from redispatch.dispatch.autograd.engine import run_backward
 from redispatch.dispatch.autograd.history import gradient_edge
 from redispatch.dispatch.autograd.needs import BATCHED
 from redispatch.dispatch.tensor import Tensor, as_numpy, get_default_dtype, shown
 from redispatch.dispatch.tensor.printing import format_tensor
-
-from . import forward_ad
 
 
 class GradcheckError(RuntimeError):

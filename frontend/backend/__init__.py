@@ -1,15 +1,22 @@
 """Backends of one's own: `redispatch.backend.register("mydev", allocator=..., kernels={...}, fallback="cpu")`.
 
-Read register.py first; then device_memory.py (what a device has for free once its memory can be read and written),
-cpu_fallback.py, device_module.py and methods.py.
+Read register.py first; then device_memory.py (what a device has for free once its memory can be read and written)
+and cpu_fallback.py.
 """
 
+from redispatch import _moved
 from redispatch.dispatch.tensor import Allocator
 
 from .cpu_fallback import cpu_fallback
-from .device_module import DeviceModule, get_device_module, register_device_module
-from .methods import generate_methods
-from .register import Backend, enable_autocast, register
+from .register import (
+    Backend,
+    DeviceModule,
+    enable_autocast,
+    generate_methods,
+    get_device_module,
+    register,
+    register_device_module,
+)
 
 __all__ = [
     "Allocator",
@@ -22,3 +29,5 @@ __all__ = [
     "register",
     "register_device_module",
 ]
+
+_moved.join(__name__)

@@ -87,7 +87,7 @@ def storage_is_on_cuda(self: Any) -> bool:
 def storage_on_cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
     """A storage on a CUDA device: an index, a device, or the current one; itself if it is there."""
     start()
-    from redispatch.backend.methods import move_storage  # here, because it imports nn
+    from redispatch.backend.register import move_storage  # here, because it imports nn
 
     return move_storage(self, "cuda", device)
 

@@ -10,13 +10,19 @@ import warnings
 from types import SimpleNamespace
 from typing import Any
 
-from redispatch.backend.device_module import Guard
+from redispatch.backend.register import Guard
 from redispatch.dispatch.tensor import KINDS, Tensor, current_index, dtypes, set_current_index
 from redispatch.kernels.cuda import driver
 from redispatch.kernels.cuda.runtime.devices import NoCUDAError, start, started
 from redispatch.kernels.cuda.runtime.graph_trees import GraphTree
-from redispatch.kernels.cuda.runtime.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
-from redispatch.kernels.cuda.runtime.mem_pool import MemPool, use_mem_pool
+from redispatch.kernels.cuda.runtime.graphs import (
+    CUDAGraph,
+    MemPool,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    use_mem_pool,
+)
 from redispatch.kernels.cuda.runtime.memory import CachingAllocator, OutOfMemoryError
 from redispatch.kernels.cuda.runtime.streams import (
     Event,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redispatch.amp.functions import is_autocast_cache_enabled, is_autocast_enabled
-from redispatch.dispatch import pytree as pytree
+from redispatch.amp.autocast_mode import is_autocast_cache_enabled, is_autocast_enabled
+from redispatch.dispatch import pytree
 from redispatch.dispatch.autograd import Function, grad
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.cuda.runtime.graphs import CUDAGraph, Handle, graph, graph_pool_handle, warming_up

@@ -4,7 +4,11 @@ Read in this order: data (the digits), activation (an operator of our own), mode
 way), picture, story (the order in which it is all told). Every file uses public names only, as a user's program would.
 """
 
-from .data import MissingExtra
+from redispatch import _moved
+
 from .story import tell
+from .train import MissingExtra
 
 __all__ = ["MissingExtra", "tell"]
+
+_moved.join(__name__)

@@ -16,8 +16,7 @@ from string import Template
 
 import numpy as np
 
-from .data import SIDE
-from .train import History
+from .train import SIDE, History
 
 TILES = 60  # digits shown
 WIDTH, HEIGHT = 460, 230  # of a chart, in SVG units

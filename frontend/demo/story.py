@@ -13,9 +13,7 @@ import redispatch as rd
 from redispatch.utils._terminal import Progress, heading, show
 
 from . import picture, tour
-from .data import Split, load_digits
-from .model import Classifier, predictions
-from .train import BATCH, Trainer
+from .train import BATCH, Classifier, Split, Trainer, load_digits, predictions
 
 EPOCHS = 16
 

@@ -10,10 +10,7 @@ from redispatch.modes.flop_counter import FlopCounterMode
 from redispatch.subclasses.checked_tensor import CheckedTensor, NonFiniteError
 from redispatch.subclasses.logging_tensor import Log, LoggingTensor
 
-from .activation import swish
-from .data import Split
-from .model import Classifier
-from .train import LEARNING_RATE, Trainer
+from .train import LEARNING_RATE, Classifier, Split, Trainer, swish
 
 
 def own_operator() -> str:

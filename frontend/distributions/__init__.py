@@ -8,44 +8,34 @@ A family and its relatives a file, written with public names only. Read in this 
 constraints, transforms, transformed_distribution, kl.
 """
 
-from redispatch import _moved
+from redispatch import _moved, _names
 
 from . import constraints, transforms
-from .bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
-from .categorical import Categorical, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
-from .cauchy import Cauchy, HalfCauchy, Laplace, StudentT
-from .constraint_registry import biject_to, transform_to
-from .distribution import Distribution, ExponentialFamily
-from .exponential import Exponential, Pareto, Weibull
-from .gamma import Beta, Chi2, Dirichlet, FisherSnedecor, Gamma, InverseGamma
-from .kl import kl_divergence, register_kl
-from .mixture_same_family import MixtureSameFamily
-from .multivariate_normal import MultivariateNormal
-from .normal import HalfNormal, LogisticNormal, LogNormal, Normal
-from .relaxed_bernoulli import RelaxedBernoulli, RelaxedOneHotCategorical
-from .transformed_distribution import Independent, TransformedDistribution
-from .transforms import (
-    AbsTransform,
-    AffineTransform,
-    CatTransform,
-    ComposeTransform,
-    CorrCholeskyTransform,
-    CumulativeDistributionTransform,
-    ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PositiveDefiniteTransform,
-    PowerTransform,
-    ReshapeTransform,
-    SigmoidTransform,
-    SoftmaxTransform,
-    SoftplusTransform,
-    StackTransform,
-    StickBreakingTransform,
-    TanhTransform,
-    Transform,
-    identity_transform,
+
+_names.take(
+    globals(),
+    {
+        ".bernoulli": "Bernoulli Binomial Geometric NegativeBinomial Poisson",
+        ".categorical": """
+            Categorical MixtureSameFamily Multinomial OneHotCategorical OneHotCategoricalStraightThrough
+            RelaxedBernoulli RelaxedOneHotCategorical
+        """,
+        ".cauchy": "Cauchy HalfCauchy Laplace StudentT",
+        ".constraint_registry": "biject_to transform_to",
+        ".distribution": "Distribution ExponentialFamily",
+        ".exponential": "Exponential Pareto Weibull",
+        ".gamma": "Beta Chi2 Dirichlet FisherSnedecor Gamma InverseGamma",
+        ".kl": "kl_divergence register_kl",
+        ".normal": "HalfNormal LogisticNormal LogNormal MultivariateNormal Normal",
+        ".transformed_distribution": "Independent TransformedDistribution",
+        ".transforms": """
+            AbsTransform AffineTransform CatTransform ComposeTransform CorrCholeskyTransform
+            CumulativeDistributionTransform ExpTransform IndependentTransform LowerCholeskyTransform
+            PositiveDefiniteTransform PowerTransform ReshapeTransform SigmoidTransform SoftmaxTransform
+            SoftplusTransform StackTransform StickBreakingTransform TanhTransform Transform identity_transform
+        """,
+        ".uniform": "Gumbel Kumaraswamy Uniform",
+    },
 )
-from .uniform import Gumbel, Kumaraswamy, Uniform
 
 _moved.join(__name__)

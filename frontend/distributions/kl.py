@@ -24,8 +24,7 @@ from .cauchy import Cauchy, Laplace
 from .distribution import Distribution, ExponentialFamily
 from .exponential import Exponential, Pareto
 from .gamma import Beta, Dirichlet, Gamma
-from .multivariate_normal import MultivariateNormal, half_log_det, mahalanobis
-from .normal import HalfNormal, Normal
+from .normal import HalfNormal, MultivariateNormal, Normal, half_log_det, mahalanobis
 from .transformed_distribution import Independent, TransformedDistribution
 from .uniform import Gumbel, Uniform
 from .utils import EULER, sum_rightmost

@@ -1,34 +1,25 @@
 """fx: programs as graphs of calls, which can be looked at, changed and run.
 
-Read in this order: node, graph, codegen, graph_module, proxy, wrapping, _symbolic_trace, interpreter; then
+Read in this order: node, graph, codegen, graph_module, proxy, _symbolic_trace, interpreter; then
 subgraph_rewriter, and experimental/proxy_tensor.py, which traces the operators that run.
 """
 
-from . import _pytree
-from ._symbolic_trace import Tracer, symbolic_trace
-from .graph import Graph
-from .graph_module import GraphModule
-from .interpreter import Interpreter, Transformer
-from .node import Node, has_side_effect, map_aggregate, map_arg
-from .proxy import Attribute, Proxy, TraceError
-from .subgraph_rewriter import replace_pattern
-from .wrapping import wrap
+from redispatch import _moved, _names
 
-__all__ = [
-    "Attribute",
-    "Graph",
-    "GraphModule",
-    "Interpreter",
-    "Node",
-    "Proxy",
-    "TraceError",
-    "Tracer",
-    "Transformer",
-    "_pytree",
-    "has_side_effect",
-    "map_aggregate",
-    "map_arg",
-    "replace_pattern",
-    "symbolic_trace",
-    "wrap",
-]
+from . import _pytree
+
+__all__ = _names.take(
+    globals(),
+    {
+        "._symbolic_trace": "Tracer symbolic_trace wrap",
+        ".graph": "Graph",
+        ".graph_module": "GraphModule",
+        ".interpreter": "Interpreter Transformer",
+        ".node": "Node has_side_effect map_aggregate map_arg",
+        ".proxy": "Attribute Proxy TraceError",
+        ".subgraph_rewriter": "replace_pattern",
+    },
+)
+__all__ += ["_pytree"]
+
+_moved.join(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.utils._pytree import tree_flatten
+from redispatch.dispatch.pytree import tree_flatten
 
 
 def tree_flatten_spec(tree: Any, spec: Any) -> list[Any]:

@@ -12,23 +12,113 @@ Source: PyTorch's torch.fx. Read next: interpreter.py.
 
 from __future__ import annotations
 
+import builtins
+import functools
 import inspect
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FunctionType, ModuleType
 from typing import Any
 
 from redispatch import nn
+from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.tensor import Tensor
 
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, has_side_effect
 from .proxy import Proxy, TracerBase
-from .wrapping import steps_in_place
+
+Places = dict[tuple[int, str], dict[str, Any]]  # (which module, the name in it) -> the module's names
+WRAPPED: Places = {}
+_LOCK = threading.RLock()
+_IN_PLACE: dict[
+    tuple[int, str], list[Any]
+] = {}  # place -> [how many tracers want it, whether it was there, what it was]
+
+
+def wrap(fn_or_name: Any) -> Any:
+    """Makes a function of the calling module a step of its own for symbolic tracing; returns what it was given.
+
+    Errors: RuntimeError for what is neither a function nor a name; NotImplementedError inside a function.
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = inspect.currentframe()
+    caller = frame.f_back if frame else None
+    if caller is None or caller.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    WRAPPED[id(caller.f_globals), name] = caller.f_globals
+    return fn_or_name
+
+
+@contextmanager
+def steps_in_place(
+    functions: Iterable[Callable[..., Any]], names: dict[str, Any], modules: Iterable[ModuleType] = ()
+) -> Iterator[None]:
+    """A region in which wrapped functions make nodes: those of `wrap`, and `functions` where `names` has them.
+
+    modules: those whose functions do, too, called by the module's name or by one that `names` has for them.
+    """
+    theirs = [(vars(module), name, one) for module in modules for name, one in vars(module).items() if callable(one)]
+    theirs = [(space, name, one) for space, name, one in theirs if not name.startswith("_")]
+    chosen = [*functions, *(one for _, _, one in theirs)]
+    own = {(id(space), name): space for space, name, _ in theirs}
+    own |= {(id(names), name): names for name, value in names.items() if any(value is one for one in chosen)}
+    places = {**WRAPPED, **own}
+    with _LOCK:
+        for place, module in places.items():
+            put(place, module)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            for place, module in places.items():
+                take_back(place, module)
+
+
+def put(place: tuple[int, str], module: dict[str, Any]) -> None:
+    entry = _IN_PLACE.get(place)
+    if entry is None:
+        name = place[1]
+        function = module.get(name, getattr(builtins, name, None))
+        entry = _IN_PLACE[place] = [0, name in module, function]
+        if function is not None:
+            module[name] = step(function)
+    entry[0] += 1
+
+
+def take_back(place: tuple[int, str], module: dict[str, Any]) -> None:
+    entry, name = _IN_PLACE[place], place[1]
+    entry[0] -= 1
+    if entry[0]:
+        return
+    del _IN_PLACE[place]
+    if entry[1]:
+        module[name] = entry[2]
+    else:
+        module.pop(name, None)
+
+
+def step(function: Any) -> Any:
+    """The function that makes a node for a call with a proxy, and calls `function` otherwise."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        proxy = next((leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Proxy)), None)
+        if proxy is None:
+            return function(*args, **kwargs)
+        return proxy.tracer.create_proxy("call_function", function, args, kwargs)
+
+    return called
+
+
+__all__ = ["steps_in_place", "wrap"]
+
 
 TRACER: ContextVar[Tracer | None] = ContextVar("the tracer at work", default=None)
 
@@ -202,7 +292,6 @@ def assert_is_none(value: Any, message: str) -> None:
 
 # Modules under a tracer -----------------------------------------------------------------------------------------------
 
-_LOCK = threading.RLock()
 _INSIDE = 0
 
 

@@ -24,10 +24,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import redispatch
-from redispatch.dispatch import OpOverload, OpOverloadPacket
+from redispatch.dispatch import OpOverload, OpOverloadPacket, pytree
 from redispatch.dispatch.higher_order import HigherOrderOperator
 from redispatch.dispatch.tensor import Tensor
-from redispatch.utils import _pytree as pytree
 
 from . import _pytree as fx_pytree
 from .node import Node, qualified_name

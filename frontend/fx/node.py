@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.higher_order import HigherOrderOperator
-from redispatch.utils._pytree import is_namedtuple_instance, register_pytree_node
+from redispatch.dispatch.pytree import is_namedtuple_instance, register_pytree_node
 
 Target = Callable[..., Any] | str
 OPCODES = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")

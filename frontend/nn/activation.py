@@ -12,7 +12,7 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, contiguous_format
 from redispatch.kernels.declare.overridable import builtin_function, overridable_function
-from redispatch.kernels.ops import activations, gates
+from redispatch.kernels.ops import activations
 from redispatch.kernels.ops import rrelu as randomly_leaking
 from redispatch.kernels.ops.creation import empty
 from redispatch.kernels.ops.softmax import log_softmax as _log_softmax
@@ -101,7 +101,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    return gates.glu(input, dim)
+    return activations.glu(input, dim)
 
 
 GELU = module_of("GELU", gelu, by_keyword=True)

@@ -15,6 +15,7 @@ import linecache
 import sys
 from collections.abc import Callable, Sequence
 from inspect import Parameter
+from types import ModuleType
 from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
@@ -27,6 +28,7 @@ functional: Any = sys.modules[f"{__package__}.functional"]
 
 IMAGES = {1: "a length", 2: "an image", 3: "a volume"}
 SIZES = {1: "length", 2: "height, width", 3: "depth, height, width"}
+HELPERS = ("LazyModuleMixin", "NonDynamicallyQuantizableLinear")  # which have no name in PyTorch's `nn`
 LEGACY = ("size_average", "reduce")  # switches of losses, which a module turns into its `reduction`
 
 
@@ -66,7 +68,7 @@ def module_of(
     call = f"{called}({', '.join([*given, *passed])})"
     parts = [
         initializer(kept, base, keyword_only, check is not None),
-        f"    def forward({', '.join(['self', *given])}):\n        return {call}\n",
+        f"    def forward({', '.join(['self', *(f'{name}: Any' for name in given)])}) -> Any:\n        return {call}\n",
         representation(list(kept), shown),
     ]
     text = f"class {name}({base.__name__}):\n" + "\n".join(part for part in parts if part)
@@ -91,6 +93,13 @@ def by_dims(base: Any, doc: str, name: str | None = None, **attributes: Sequence
         own = {**dict(zip(attributes, row, strict=True)), "__doc__": text, "__module__": base.__module__}
         made.append(type(f"{name or base.__name__.lstrip('_')}{dims}d", (base,), own))
     return made
+
+
+def layers_of(family: ModuleType) -> str:
+    """Returns the names of the layers that a family's file defines."""
+    own = (value for value in vars(family).values() if getattr(value, "__module__", None) == family.__name__)
+    classes = (value.__name__ for value in own if isinstance(value, type) and issubclass(value, Module))
+    return " ".join(name for name in classes if not name.startswith("_") and name not in HELPERS)
 
 
 def read(
@@ -168,13 +177,16 @@ def shows(*names: str) -> Callable[[Any], str]:
 
 def signature(first: list[str], parameters: Any) -> str:
     """Returns the text between the parentheses of a definition."""
-    parts, star = list(first), False
+    parts, star, before = list(first), False, None
     for parameter in parameters:
+        if before is Parameter.POSITIONAL_ONLY is not parameter.kind:
+            parts.append("/")
         if parameter.kind is Parameter.KEYWORD_ONLY and not star:
             parts, star = [*parts, "*"], True
+        before = parameter.kind
         default = "" if parameter.default is Parameter.empty else f" = {parameter.default!r}"
         parts.append(f"{parameter.name}: {parameter.annotation}{default}")
-    return ", ".join(parts)
+    return ", ".join([*parts, "/"] if before is Parameter.POSITIONAL_ONLY else parts)
 
 
 def emitted(name: str, text: str, module: str, scope: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.declare.overridable import overridable_initializer
 from redispatch.kernels.ops import comparison, creation, random
-from redispatch.kernels.ops import orthogonal as decompositions
+from redispatch.kernels.ops import spectra as decompositions
 
 # --- Fills and distributions --------------------------------------------------------------------------------------
 

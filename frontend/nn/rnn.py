@@ -11,7 +11,7 @@ import warnings
 from numbers import Number
 from typing import Any
 
-from redispatch.amp.functions import is_autocast_enabled
+from redispatch.amp.autocast_mode import is_autocast_enabled
 from redispatch.kernels.ops import creation, recurrent
 
 from . import init

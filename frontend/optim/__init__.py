@@ -1,43 +1,22 @@
 """Optimizers, and schedules of their learning rates.
 
-Read in this order: optimizer, sgd, adam, adamw, then any; lr_scheduler.
+Read in this order: optimizer, sgd, adam, then any; lr_scheduler.
 """
 
-from . import lr_scheduler, swa_utils
-from .adadelta import Adadelta
-from .adafactor import Adafactor
-from .adagrad import Adagrad
-from .adam import Adam
-from .adamax import Adamax
-from .adamw import AdamW
-from .asgd import ASGD
-from .lbfgs import LBFGS
-from .muon import Muon
-from .nadam import NAdam
-from .optimizer import Optimizer
-from .radam import RAdam
-from .rmsprop import RMSprop
-from .rprop import Rprop
-from .sgd import SGD
-from .sparse_adam import SparseAdam
+from redispatch import _moved, _names
 
-__all__ = [
-    "ASGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "LBFGS",
-    "Muon",
-    "NAdam",
-    "Optimizer",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SGD",
-    "SparseAdam",
-    "lr_scheduler",
-    "swa_utils",
-]
+from . import lr_scheduler, swa_utils
+
+__all__ = _names.take(
+    globals(),
+    {
+        ".adagrad": "Adadelta Adafactor Adagrad RMSprop Rprop",
+        ".adam": "Adam Adamax AdamW NAdam RAdam SparseAdam",
+        ".lbfgs": "LBFGS",
+        ".optimizer": "Optimizer",
+        ".sgd": "ASGD SGD Muon",
+    },
+)
+__all__ += ["lr_scheduler", "swa_utils"]
+
+_moved.join(__name__)

@@ -1,14 +1,9 @@
-"""Adam: every element has a step size of its own, from running means of its gradient and the gradient's square.
+"""Adam and its kin: every element has a step size of its own, from running means of its gradient and what is like its
+square.
 
-    m ← β₁ m + (1 - β₁) g          m̂ = m / (1 - β₁ᵗ)
-    v ← β₂ v + (1 - β₂) g²         v̂ = v / (1 - β₂ᵗ)
-    p ← p - lr · m̂ / (√v̂ + ε)
-
-The running means start at zero; the divisors make up for that. `amsgrad` takes the largest v so far in the place of v.
-Weight decay adds weight_decay · p to g; decoupled, it shrinks p by itself (adamw.py).
-
-Sources: Kingma and Ba, "Adam: a method for stochastic optimization" (2014); Reddi, Kale and Kumar, "On the convergence
-of Adam and beyond" (2018).
+In the formulas g is the gradient, m and v the running means, t counts the steps from 1. The means start at zero, which
+the divisors of m̂ and v̂ make up for. Weight decay adds weight_decay · p to g; decoupled, it shrinks p by itself, by
+lr · weight_decay.
 """
 
 from __future__ import annotations
@@ -16,17 +11,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from redispatch.kernels.ops import arithmetic
+from redispatch.kernels.ops import arithmetic, creation
 from redispatch.kernels.ops.fused_updates import adam_op, adamw_op, foreach_add_op
 
-from .optimizer import Group, Optimizer, begin, check_betas, check_lr, check_not_negative, count_step, number
+from .optimizer import Formula, Group, begin, number, options
 
 
-class Adam(Optimizer):
+class Adam(Formula):
     """Adam. `maximize` goes uphill.
 
-    `foreach`, `fused` and `capturable` choose between PyTorch's implementations and change no result; here is one.
+        m ← β₁ m + (1 - β₁) g          m̂ = m / (1 - β₁ᵗ)
+        v ← β₂ v + (1 - β₂) g²         v̂ = v / (1 - β₂ᵗ)
+        p ← p - lr · m̂ / (√v̂ + ε)
+
+    `amsgrad` takes the largest v so far in the place of v. `foreach`, `fused` and `capturable` choose between PyTorch's
+    implementations and change no result; here is one.
     Errors: ValueError for a negative option, or betas outside [0, 1).
+    Sources: Kingma and Ba, "Adam: a method for stochastic optimization" (2014); Reddi, Kale and Kumar, "On the
+    convergence of Adam and beyond" (2018).
     """
 
     def __init__(
@@ -45,28 +47,14 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_not_negative("epsilon value", eps)
         betas = number(betas[0]), number(betas[1])
-        check_betas(betas)
-        check_not_negative("weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals(), "lr", "eps", "betas", "weight_decay"))
+
+    def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
+        begin(param, state, "exp_avg", "exp_avg_sq", *["max_exp_avg_sq"] * group["amsgrad"])
 
     def update_all(self, params: list[Any], group: Group) -> None:
-        """All at once, by one operator; one after the other where the steps are recorded, or are complex."""
+        """Moves all at once, by one operator; one after the other where the steps are recorded, or are complex."""
         if not params:
             return
         if group["differentiable"] or any(param.is_complex() for param in params):
@@ -91,30 +79,179 @@ class Adam(Optimizer):
             lr=number(group["lr"]),
             beta1=beta1,
             beta2=beta2,
-            weight_decay=group["weight_decay"],
-            eps=group["eps"],
-            amsgrad=group["amsgrad"],
-            maximize=group["maximize"],
+            **{name: group[name] for name in ("weight_decay", "eps", "amsgrad", "maximize")},
         )
 
-    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        if not state:
-            self._start(param, state, group)
-        lr = number(group["lr"])
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
         beta1, beta2 = group["betas"]
-        if group["weight_decay"] != 0:
-            if group["decoupled_weight_decay"]:
-                param.mul_(1 - lr * group["weight_decay"])
-            else:
-                grad = grad.add(param, alpha=group["weight_decay"])
-        step = count_step(state)
         mean = state["exp_avg"].mul_(beta1).add_(grad, alpha=1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).add_(grad * grad, alpha=1 - beta2)
         if group["amsgrad"]:
             square = arithmetic.maximum(state["max_exp_avg_sq"], square, out=state["max_exp_avg_sq"])
         # The divisors of the means are numbers: they go into the step size and the root, not into every element twice.
-        root = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
-        param.add_(mean / root, alpha=-lr / (1 - beta1**step))
+        root = (square.sqrt() / math.sqrt(1 - beta2**t)).add_(group["eps"])
+        param.add_(mean / root, alpha=-lr / (1 - beta1**t))
+
+
+class AdamW(Adam):
+    """Adam which shrinks every parameter by lr · weight_decay of itself before each update.
+
+    So the decay is not divided by the running size of the gradient.
+    Source: Loshchilov and Hutter, "Decoupled weight decay regularization" (2017).
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(params, **options(locals()), decoupled_weight_decay=True)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True  # whatever a checkpoint of Adam says: it is what makes this AdamW
+
+
+class Adamax(Formula):
+    """Adam with the largest gradient of late, which fades, in the place of the root of the mean square.
+
+        m ← β₁ m + (1 - β₁) g
+        u ← max(β₂ u, |g| + ε)
+        p ← p - lr / (1 - β₁ᵗ) · m / u
+
+    `maximize` goes uphill; `foreach` and `capturable` change no result.
+    Errors: ValueError for a negative option, or betas outside [0, 1).
+    Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2014), section 7.
+    """
+
+    _buffers = ("exp_avg", "exp_inf")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        super().__init__(params, options(locals(), "lr", "eps", "betas", "weight_decay"))
+
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
+        beta1, beta2 = group["betas"]
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        largest = state["exp_inf"].mul_(beta2)
+        largest.copy_(arithmetic.maximum(largest, grad.abs().add_(group["eps"])))
+        param.addcdiv_(mean, largest, value=-lr / (1 - beta1**t))
+
+
+class NAdam(Formula):
+    """Adam with Nesterov's momentum, which looks a step ahead. The share of the old mean grows with the steps.
+
+        μₜ = β₁ (1 - 0.96^(t ψ) / 2)
+        p ← p - lr (1 - μₜ) / (1 - Π μ) · g / (√v̂ + ε) - lr μₜ₊₁ / (1 - Π μ · μₜ₊₁) · m / (√v̂ + ε)
+
+    ψ is `momentum_decay`, m and v are Adam's. `maximize` goes uphill; `foreach` and `capturable` change no result.
+    Errors: ValueError for a negative option, or betas outside [0, 1).
+    Source: Dozat, "Incorporating Nesterov momentum into Adam" (2016).
+    """
+
+    _buffers = ("exp_avg", "exp_avg_sq")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, options(locals(), "lr", "eps", "betas", "weight_decay", "momentum_decay"))
 
     def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
-        begin(param, state, "exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []))
+        super()._start(param, state, group)
+        state["mu_product"] = creation.ones(())
+
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
+        beta1, beta2 = group["betas"]
+        mu, ahead = (beta1 * (1 - 0.5 * 0.96 ** (step * group["momentum_decay"])) for step in (t, t + 1))
+        state["mu_product"] *= mu
+        product = state["mu_product"].item()
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        root = (square.sqrt() / math.sqrt(1 - beta2**t)).add_(group["eps"])
+        param.addcdiv_(grad, root, value=-lr * (1 - mu) / (1 - product))
+        param.addcdiv_(mean, root, value=-lr * ahead / (1 - product * ahead))
+
+
+class RAdam(Formula):
+    """Adam that goes by the mean alone until enough gradients were seen to know their variance.
+
+        ρ∞ = 2 / (1 - β₂) - 1,   ρₜ = ρ∞ - 2 t β₂ᵗ / (1 - β₂ᵗ)
+        ρₜ > 5:  p ← p - lr m̂ · √((ρₜ - 4) (ρₜ - 2) ρ∞ / ((ρ∞ - 4) (ρ∞ - 2) ρₜ)) / (√v̂ + ε)
+        else:    p ← p - lr m̂
+
+    `maximize` goes uphill; `foreach` and `capturable` change no result.
+    Errors: ValueError for a negative option, or betas outside [0, 1).
+    Source: Liu et al., "On the variance of the adaptive learning rate and beyond" (2019).
+    """
+
+    _buffers = ("exp_avg", "exp_avg_sq")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, options(locals(), "lr", "eps", "betas", "weight_decay"))
+
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
+        beta1, beta2 = group["betas"]
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        size, seen = lr / (1 - beta1**t), 1 - beta2**t
+        most = 2 / (1 - beta2) - 1
+        length = most - 2 * t * beta2**t / seen  # of the running mean of squares, in gradients
+        if length <= 5:
+            param.add_(mean, alpha=-size)
+            return
+        correction = math.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
+        param.addcdiv_(mean, square.sqrt().add_(group["eps"]), value=-size * correction * math.sqrt(seen))
+
+
+class SparseAdam:
+    """Adam that updates only the rows which a sparse gradient has. NotImplementedError: there are no sparse tensors."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("SparseAdam: sparse gradients are not supported; please consider Adam instead")

@@ -1,4 +1,4 @@
-"""Optimizer: what all optimizers share. A subclass gives `update`, the formula for one parameter, or `update_all`.
+"""Optimizer: what all optimizers share. A subclass gives `update`, which moves one parameter, or `update_all`.
 
 An optimizer holds *groups* of parameters, dictionaries with a list of parameters and the options for them (learning
 rate, weight decay, ...), and for each parameter a dictionary of state (a momentum, a count of steps). One step walks
@@ -324,24 +324,55 @@ def number(value: Any) -> float:
     return value.item() if isinstance(value, Tensor) else value
 
 
-def check_lr(lr: Any) -> None:
-    """Raises ValueError for a learning rate that is negative, or a tensor of several elements."""
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
-    check_not_negative("learning rate", lr)
+CALLED = {"lr": "learning rate", "eps": "epsilon value"}  # in errors
 
 
-def check_not_negative(what: str, value: Any) -> None:
-    """Raises ValueError for a negative option, or NaN."""
-    if not value >= 0:
-        raise ValueError(f"Invalid {what}: {value}")
+def options(scope: dict[str, Any], *checks: str) -> Group:
+    """Returns the arguments of an optimizer's `__init__` but the parameters, from its `locals()`: its options.
+
+    checks: which of them must not be negative, or NaN; betas must be in [0, 1), a learning rate be one element.
+    Errors: ValueError.
+    """
+    chosen = {name: value for name, value in scope.items() if name not in ("self", "params", "__class__")}
+    for name in checks:
+        value = chosen[name]
+        if name == "betas":
+            for index, beta in enumerate(value):
+                if not 0 <= beta < 1:
+                    raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+            continue
+        if name == "lr" and isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if not value >= 0:
+            raise ValueError(f"Invalid {CALLED.get(name, f'{name} value')}: {value}")
+    return chosen
 
 
-def check_betas(betas: Any) -> None:
-    """Raises ValueError for a share of a running mean that is not in [0, 1)."""
-    for index, beta in enumerate(betas):
-        if not 0 <= beta < 1:
-            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+class Formula(Optimizer):
+    """An optimizer that is a formula for one parameter: its state, the count of steps and weight decay are done here.
+
+    _buffers: the names of its state, tensors like the parameter that start as zeros.
+    """
+
+    _buffers: tuple[str, ...] = ()
+
+    def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
+        """Makes the state of a parameter, before its first step."""
+        begin(param, state, *self._buffers)
+
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        if not state:
+            self._start(param, state, group)
+        t, lr, decay = count_step(state), number(group["lr"]), group["weight_decay"]
+        if decay != 0 and group.get("decoupled_weight_decay"):
+            param.mul_(1 - lr * decay)
+        elif decay != 0:
+            grad = grad.add(param, alpha=decay)
+        self._move(param, grad, state, group, lr, t)
+
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
+        """Moves the parameter in its step `t`, counted from 1. `grad` has the weight decay, and is not written to."""
+        raise NotImplementedError
 
 
 def begin(param: Any, state: dict[str, Any], *names: str) -> None:

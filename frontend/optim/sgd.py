@@ -1,25 +1,29 @@
-"""Stochastic gradient descent, with momentum.
+"""Optimizers that follow the gradient: with momentum, with the mean of where it led, with a matrix made orthogonal.
 
-    g ← grad + weight_decay · p
-    b ← momentum · b + (1 - dampening) · g          (b ← g in the first step)
-    p ← p - lr · b                                  (nesterov: p - lr · (g + momentum · b))
-
-Source: Sutskever et al., "On the importance of initialization and momentum in deep learning" (2013), but with the
-learning rate outside the momentum, as in PyTorch.
+In the formulas g is the gradient, with weight_decay · p added, and t counts the steps from 1.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from .optimizer import Group, Optimizer, check_lr, check_not_negative, number
+from redispatch.kernels.ops import creation, linalg
+
+from .optimizer import Formula, Group, Optimizer, begin, number, options, zeros_like
 
 
 class SGD(Optimizer):
     """Stochastic gradient descent. `maximize` goes uphill.
 
+        g ← grad + weight_decay · p
+        b ← momentum · b + (1 - dampening) · g          (b ← g in the first step)
+        p ← p - lr · b                                  (nesterov: p - lr · (g + momentum · b))
+
     `foreach` and `fused` choose between PyTorch's implementations and change no result; here there is one.
     Errors: ValueError for a negative option, or nesterov without momentum or with dampening.
+    Source: Sutskever et al., "On the importance of initialization and momentum in deep learning" (2013), but with the
+    learning rate outside the momentum, as in PyTorch.
 
     >>> import redispatch as rd
     >>> x = rd.tensor([1.0], requires_grad=True)
@@ -44,23 +48,10 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
-        check_not_negative("momentum value", momentum)
-        check_not_negative("weight_decay value", weight_decay)
+        chosen = options(locals(), "lr", "momentum", "weight_decay")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, chosen)
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         if group["weight_decay"] != 0:
@@ -74,3 +65,123 @@ class SGD(Optimizer):
                 buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
             grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
         param.add_(grad, alpha=-number(group["lr"]))
+
+
+class ASGD(Formula):
+    """Averaged SGD: steps of a falling rate, and the mean of where they have led since step t0, `state["ax"]`.
+
+        p ← (1 - λ η) p - η g          η = lr / (1 + λ lr t)^α
+        a ← a + (p - a) · μ            μ = 1 / max(1, t - t0), where the mean is the parameter itself up to then
+
+    `maximize` goes uphill; `foreach` and `capturable` change no result.
+    Errors: ValueError for a negative option.
+    Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992).
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        super().__init__(params, options(locals(), "lr", "weight_decay"))
+
+    def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
+        begin(param, state, "ax")
+        state["eta"], state["mu"] = creation.full((), number(group["lr"])), creation.ones(())
+
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
+        decay, eta, mu, mean = group["lambd"], state["eta"].item(), state["mu"].item(), state["ax"]
+        param.mul_(1 - decay * eta).add_(grad, alpha=-eta)
+        if mu == 1:
+            mean.copy_(param)
+        else:
+            mean.add_((param - mean).mul_(mu))
+        # As default floats, whatever a checkpoint made of the state.
+        state["eta"].copy_(creation.full((), lr / (1 + decay * lr * t) ** group["alpha"]))
+        state["mu"].copy_(creation.full((), 1 / max(1, t - group["t0"])))
+
+
+class Muon(Optimizer):
+    """Momentum whose matrix is made nearly orthogonal, so that no direction of a weight is left behind; for matrices.
+
+        b ← momentum · b + (1 - momentum) · g
+        u ← g + momentum (b - g) if nesterov, else b
+        o ← U Vᵀ, about, of the singular value decomposition u = U S Vᵀ
+        p ← (1 - lr · weight_decay) p - lr' · o
+
+    adjust_lr_fn: how the rate depends on the shape, "original" or "match_rms_adamw".
+    Errors: ValueError for a negative option, or a parameter that is no matrix.
+    Source: Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024).
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        chosen = options(locals())
+        for name, value in {"Learning rate": lr, "momentum": momentum, "weight decay": weight_decay}.items():
+            if not value >= 0:
+                raise ValueError(f"{name} should be >= 0 but is: {value}")
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
+        super().__init__(params, chosen)
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.ndim != 2:
+                    raise ValueError(
+                        "Muon only supports 2D parameters whereas we found a parameter with size: " + str(param.size())
+                    )
+
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        if not state:
+            state["momentum_buffer"] = zeros_like(grad)
+        momentum, rate = group["momentum"], number(group["lr"])
+        buffer = state["momentum_buffer"].lerp_(grad, 1 - momentum)
+        update = grad.lerp(buffer, momentum) if group["nesterov"] else buffer
+        update = orthogonalized(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        param.mul_(1 - rate * group["weight_decay"])
+        param.add_(update, alpha=-rate * shape_factor(group["adjust_lr_fn"], *param.shape))
+
+
+def orthogonalized(matrix: Any, coefficients: Any, steps: int, eps: float) -> Any:
+    """Returns the matrix with all its singular values near 1, in bfloat16, which is enough for that.
+
+    The polynomial a x + b x³ + c x⁵, applied to a matrix, acts on its singular values; a few times over it takes all of
+    them near 1.
+    """
+    if steps >= 100:
+        raise ValueError("Number of steps must be less than 100 for computational efficiency")
+    if len(coefficients) != 3:
+        raise ValueError("Coefficients must be a tuple of exactly 3 values")
+    a, b, c = coefficients
+    tall = matrix.size(0) > matrix.size(1)
+    x = matrix.bfloat16()
+    x = x.t() if tall else x
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        square = x @ x.t()
+        x = linalg.addmm(x, linalg.addmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return x.t() if tall else x
+
+
+def shape_factor(rule: str | None, rows: int, columns: int) -> float:
+    """Returns how much larger steps of a matrix of this shape are."""
+    if rule == "match_rms_adamw":
+        return 0.2 * math.sqrt(max(rows, columns))
+    return math.sqrt(max(1, rows / columns))

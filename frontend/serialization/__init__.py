@@ -4,13 +4,17 @@
     model.load_state_dict(rd.load("model.pt"))
 
 A file is a zip archive of a pickle, which says how everything hangs together, and of the bytes of each storage
-(archive.py). A pickle is a small program, and Python's own reader runs whatever the file asks for. The reader here
+(writer.py). A pickle is a small program, and Python's own reader runs whatever the file asks for. The reader here
 knows a list of names (names.py) and refuses all others, so that loading a file never runs code that it brought along.
 
 Read next: names.py, reader.py, writer.py.
 """
 
+from redispatch import _moved
+
 from .api import load, save
 from .names import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+
+_moved.join(__name__)

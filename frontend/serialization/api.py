@@ -6,9 +6,8 @@ import os
 import pickle
 from typing import Any
 
-from .archive import ArchiveReader, is_path, opened, writing
 from .reader import Reader, placing
-from .writer import Writer
+from .writer import ArchiveReader, Writer, is_path, opened, writing
 
 
 def save(obj: Any, f: Any, *, pickle_protocol: int = 2) -> None:

@@ -17,9 +17,8 @@ from redispatch.dispatch.tensor import KINDS, Tensor, UntypedStorage, as_device,
 from redispatch.kernels.ops.legacy import TypedStorage
 from redispatch.nn.parameter import Parameter
 
-from .archive import ArchiveReader
-from .names import READ, allowed_by_users, shipped
-from .rebuild import with_state
+from .names import READ, allowed_by_users, shipped, with_state
+from .writer import ArchiveReader
 
 # What the machine may do: numbers, strings and containers, and the six that are restricted below
 PLAIN = """

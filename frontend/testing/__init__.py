@@ -6,9 +6,7 @@ tests for one operator, wherever it is declared; `check_subclass` and `check_mod
 or under a mode, and report what it breaks.
 """
 
-from typing import TYPE_CHECKING
-
-from redispatch.utils._late import late_names
+from redispatch import _names
 
 from .check_operator import check_operator
 from .comparison import assert_allclose, assert_close
@@ -16,19 +14,11 @@ from .make_tensor import make_tensor
 from .op_info import ErrorInput, Maker, OpInfo, SampleInput, sample
 from .scalar_info import info_of
 
-if TYPE_CHECKING:
-    from .mode_check import check_mode
-    from .report import Finding, Report, ReportError
-    from .subclass_check import check_subclass
-
 # Late: they want neural networks, optimizers and files, which the modes that use this room do not.
-_PLACES = {
-    "Finding": "report",
-    "Report": "report",
-    "ReportError": "report",
-    "check_mode": "mode_check",
-    "check_subclass": "subclass_check",
-}
+_places, __getattr__, __dir__ = _names.late(
+    globals(),
+    {".report": "Finding Report ReportError", ".mode_check": "check_mode", ".subclass_check": "check_subclass"},
+)
 
 __all__ = [
     "ErrorInput",
@@ -47,5 +37,3 @@ __all__ = [
     "make_tensor",
     "sample",
 ]
-
-__getattr__, __dir__ = late_names(__name__, _PLACES)

@@ -6,7 +6,7 @@ Its samples are a function of a `Maker`, which makes tensors of the dtype asked 
 forms are found by their schemas, and the same samples serve them. Whoever defines an operator writes an OpInfo beside
 it and gets the tests of tests/op_db/ for it.
 
-Read next: op_db/arithmetic.py, for how a family is written; tests/op_db/.
+Read next: op_db/common.py, for how samples are written; tests/op_db/.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ class OpInfo:
     random:     whether results depend on the generator, which is then seeded before each call.
     representative: whether it stands for all pointwise operators in tests that would take too long with each.
     alike:      whether it is one of a family that is made by one rule, of which `make test` draws some.
-    function:   where the public function is, "nn.functional.gelu"; by default `redispatch.<name>`, if it is this.
+    function:   where the public function is, "nn.functional.gelu"; by default `redispatch.<name>`, if it is this, or
+                `redispatch.linalg.<name>` for "linalg_<name>", and so for fft and special.
     errors:     calls that must fail, and how.
     tolerance:  (rtol, atol) by dtype name, where the dtype's own is too strict; it carries its reason as a comment.
     skips:      a generic test that does not hold (PROPERTIES) -> the reason.
@@ -204,6 +205,9 @@ class OpInfo:
             raise ValueError(f"{self.name}: no generic test is called {', '.join(sorted(unknown))}")
         if "::" not in self.name:
             object.__setattr__(self, "name", f"aten::{self.name}")
+        room, under, function = str(self).partition(".")[0].partition("_")
+        if self.function is None and under and room in ("linalg", "fft", "special"):
+            object.__setattr__(self, "function", f"{room}.{function}")
 
     def __str__(self) -> str:
         return self.name.removeprefix("aten::")

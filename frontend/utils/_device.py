@@ -16,25 +16,21 @@ from typing import Any
 from redispatch.dispatch import STATE, TorchFunctionMode
 from redispatch.dispatch.protocols.mode_stack import with_function_modes
 from redispatch.dispatch.tensor import CPU, DEVICE_CONTEXT, as_device, device
-
-CONSTRUCTORS = """
-    arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye frombuffer full
-    hamming_window hann_window kaiser_window linspace logspace ones rand randint randn randperm range
-    scalar_tensor tensor tril_indices triu_indices zeros fft.fftfreq fft.rfftfreq
-""".split()
+from redispatch.kernels.declare.public import FUNCTIONS
 
 
 @functools.cache
 def constructors() -> frozenset[Any]:
-    """The functions that take a device and make tensors, as far as the library has them."""
+    """The functions that take a device and make tensors: operators that do, but for `normal`, which PyTorch's list has
+    not, and those of any data."""
     library = sys.modules[__name__.partition(".")[0]]
-    found = set()
-    for name in CONSTRUCTORS:
-        value: Any = library
-        for part in name.split("."):
-            value = getattr(value, part, None)
-        found.add(value)
-    return frozenset(found - {None})
+    found = {
+        getattr(library, name) if room == "" else function
+        for room, functions in FUNCTIONS.items()
+        for name, function in functions.items()
+        if any(op.text.is_factory for op in function.ops) and name not in ("normal", "_efficientzerotensor")
+    }
+    return frozenset(found | {library.as_tensor, library.asarray, library.frombuffer, library.tensor})
 
 
 class DeviceContext(TorchFunctionMode):

@@ -28,9 +28,8 @@ from redispatch.dispatch import (
     with_pre_dispatch_modes,
     within,
 )
+from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.tensor import META, Tensor, UntypedStorage, lay_out, tensor_over
-
-from ._pytree import tree_leaves
 
 __all__ = [
     "AliasInfo",

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch import OpOverload, OpOverloadPacket, TorchDispatchMode, exclude, keyset, operator_named
+from redispatch.dispatch.pytree import tree_map
 from redispatch.dispatch.tensor import Tensor
-
-from ._pytree import tree_map
 
 __all__ = [
     "SAC_IGNORED_OPS",

@@ -31,18 +31,18 @@ from contextvars import ContextVar
 from typing import Any
 
 from redispatch.autograd import Function, SavedTensor, backward, enable_grad, is_grad_enabled, no_grad
-from redispatch.autograd.graph import saved_tensors_hooks
 from redispatch.dispatch import AUTOCAST_KEYS, STATE, State, TorchDispatchMode, within
 from redispatch.dispatch.autograd.current_pass import CURRENT_PASS
+from redispatch.dispatch.autograd.graph import saved_tensors_hooks
 from redispatch.dispatch.autograd.saved import copy_of
 from redispatch.dispatch.autograd.watch import WATCH
 from redispatch.dispatch.layers.autocast import CastCache
 from redispatch.dispatch.places import is_own
+from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.tensor import KINDS, Tensor
 from redispatch.kernels.ops.random import default_states, fork_rng, restore_states
 
 from ._device import DeviceContext
-from ._pytree import tree_leaves
 from ._selective_checkpoint import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,

@@ -17,13 +17,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import redispatch as rd
-from redispatch.autograd.graph import register_multi_grad_hook
+from redispatch.dispatch import pytree
 from redispatch.dispatch.autograd.current_pass import CURRENT_PASS
 from redispatch.dispatch.autograd.engine import CURRENT_TASK
+from redispatch.dispatch.autograd.graph import register_multi_grad_hook
 from redispatch.dispatch.autograd.watch import WATCH
 from redispatch.nn.hooks import register_module_forward_hook, register_module_forward_pre_hook
-
-from . import _pytree as pytree
 
 GLOBAL = "Global"
 

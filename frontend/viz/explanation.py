@@ -38,8 +38,8 @@ from redispatch.dispatch.inspection.explain import Row, operator_meant, rows_of
 from redispatch.dispatch.inspection.explain import explain as read_table
 from redispatch.dispatch.inspection.trace import name_of
 from redispatch.dispatch.layers.python import given_tensors, handling_types
+from redispatch.dispatch.pytree import tree_leaves, tree_map
 from redispatch.kernels.ops import random
-from redispatch.utils._pytree import tree_leaves, tree_map
 
 STYLE = """<style>
 .redispatch-explain{font:13px/1.6 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-x:auto}

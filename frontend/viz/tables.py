@@ -1,16 +1,15 @@
-"""A trace as plain tables, for a program in a browser: each fact once, hops by columns, everything else by its number.
-
-A trace of a hundred thousand hops has a few dozen kernels, keysets and sources. So the tables that describe them are
-short, and a hop is a row of small integers. Read next: page.py, which puts the tables into a page; page.js, which reads
-them.
-"""
+"""A trace for others to show: tables for a browser, one HTML page, a tree in a notebook, a file for Perfetto."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import linecache
 import os
 from collections.abc import Callable
+from functools import cache
+from html import escape
+from importlib.resources import files
 from typing import Any
 
 from redispatch.dispatch import DispatchKey, Hop, OpOverload, describe
@@ -20,6 +19,11 @@ from redispatch.dispatch.inspection.explain import rows_of
 from redispatch.dispatch.inspection.seen import StateFacts, TensorFacts, Value
 from redispatch.dispatch.inspection.trace import name_of
 from redispatch.dispatch.places import is_own, short
+
+# --- Plain tables, for a program in a browser: each fact once, hops by columns, everything else by its number --------
+#
+# A trace of a hundred thousand hops has a few dozen kernels, keysets and sources. So the tables that describe them are
+# short, and a hop is a row of small integers. page.js reads them.
 
 LONG = 400  # characters of an argument's text: a list of numbers can have a million
 COLUMNS = (
@@ -239,3 +243,130 @@ def spoken(error: BaseException) -> str:
 
 def shortened(text: str) -> str:
     return text if len(text) <= LONG else f"{text[: LONG - 20]} … {len(text)} characters"
+
+
+# --- A trace as one HTML page that needs neither network nor server: tables, a style and a script in one file ---------
+#
+# The tables travel as JSON inside the page; page.html, page.css and page.js beside this file are the page. What the
+# page shows of a hop is made when it is looked at, so a long trace opens as fast as a short one.
+
+
+def page(root: Hop) -> str:
+    """The page."""
+    title = ", ".join(dict.fromkeys(name_of(hop.op) for hop in root.children[:50])) or "nothing was called"
+    parts = {
+        "title": escape(title if len(title) < 80 else f"{title[:79]}…"),
+        "style": part("page.css"),
+        "script": part("page.js"),
+        "tables": in_script(json.dumps(Tables(root).made(), separators=(",", ":"))),
+    }
+    text = part("page.html")
+    before, *rest = text.split("{{")
+    return before + "".join(parts[name] + after for name, _, after in (piece.partition("}}") for piece in rest))
+
+
+@cache
+def part(name: str) -> str:
+    """A file of the page."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def in_script(text: str) -> str:
+    """JSON that may stand in a script element: no text in it can end the element, or begin a comment."""
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+# --- What notebooks show of a trace: a tree to unfold. Without script: it is kept in the notebook's file --------------
+
+MOST = 500  # hops; a notebook keeps every output
+STYLE = """<style>
+.redispatch-trace{font:13px/1.6 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-x:auto}
+.redispatch-trace details,.redispatch-trace .hop{margin-left:1.1em;white-space:nowrap}
+.redispatch-trace summary{margin-left:-1.1em;cursor:pointer}
+.redispatch-trace b{font-weight:600}
+.redispatch-trace i{font-style:normal;padding:0 .45em;border-radius:.6em;background:rgba(64,120,242,.16)}
+.redispatch-trace s{text-decoration:none;opacity:.62}
+</style>"""
+
+
+def tree(root: Hop) -> str:
+    """The hops below `root`, each unfoldable; the first `MOST` of a long trace."""
+    parts = [STYLE, '<div class="redispatch-trace">']
+    open_at: list[int] = []  # depths of the elements that are still open
+    shown = 0
+    total = sum(1 for _ in root.walk())
+    for depth, hop in root.walk():
+        while open_at and open_at[-1] >= depth:
+            parts.append("</details>")
+            open_at.pop()
+        if shown == MOST:
+            break
+        shown += 1
+        if hop.children:
+            parts.append(f"<details{' open' if depth < 2 else ''}><summary>{line(hop)}</summary>")
+            open_at.append(depth)
+        else:
+            parts.append(f'<div class="hop">{line(hop)}</div>')
+    parts += ["</details>"] * len(open_at)
+    if shown < total:
+        parts.append(
+            f'<div class="hop"><s>… {total - shown} hops more: hops.html("trace.html") writes them all</s></div>'
+        )
+    return "".join([*parts, "</div>"])
+
+
+def line(hop: Hop) -> str:
+    """One hop."""
+    outcome = type(hop.error).__name__ if hop.error is not None else hop.result
+    return (
+        f"<b>{escape(name_of(hop.op))}</b> <i>{escape(hop.key)}</i> "
+        f'<span title="{escape(short_place(hop.place))}">{escape(hop.answered)}</span> '
+        f"({escape(shortened(hop.arguments))}) → {escape(shortened(outcome))} <s>{hop.seconds * 1e6:.0f} µs</s>"
+    )
+
+
+# --- A trace in the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open --------------------
+#
+# Each hop is one complete event: where it began, how long it took, what it was given. Hops inside it lie below it.
+# Source: "Trace Event Format", the Chromium project; times are in microseconds.
+
+
+def chrome(root: Hop) -> str:
+    """The events as JSON."""
+    began = min((hop.start for hop in root.children), default=0.0)
+    events = [event(hop, began) for _, hop in root.walk()]
+    names = [
+        {"ph": "M", "name": "process_name", "pid": os.getpid(), "args": {"name": "redispatch"}},
+        *(
+            {"ph": "M", "name": "thread_name", "pid": os.getpid(), "tid": thread, "args": {"name": f"thread {index}"}}
+            for index, thread in enumerate(dict.fromkeys(hop.thread for _, hop in root.walk()))
+        ),
+    ]
+    return json.dumps({"traceEvents": names + events, "displayTimeUnit": "ns"})
+
+
+def event(hop: Hop, began: float) -> dict[str, Any]:
+    """One hop."""
+    arguments = {
+        "key": hop.key,
+        "answered by": hop.answered,
+        "registered at": short_place(hop.place),
+        "called at": short_place(hop.called_at),
+        "arguments": shortened(hop.arguments),
+        "tensors": ", ".join(f"#{tensor.number} {tensor.summary}" for value in hop.inputs for tensor in value.tensors),
+        "result": shortened(hop.result),
+    }
+    if hop.entry is not None:
+        arguments["keyset"] = describe(hop.keyset)
+    if hop.error is not None:
+        arguments["error"] = shortened(spoken(hop.error))
+    return {
+        "ph": "X",
+        "name": f"{name_of(hop.op)} [{hop.key}]",
+        "cat": "handler" if hop.handler else "dispatch",
+        "ts": (hop.start - began) * 1e6,
+        "dur": hop.seconds * 1e6,
+        "pid": os.getpid(),
+        "tid": hop.thread,
+        "args": arguments,
+    }

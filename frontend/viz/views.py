@@ -10,17 +10,17 @@ class Views:
     """A trace as a page, as Chrome's JSON, and as a notebook's output."""
 
     def page(self, root: Hop) -> str:
-        from .page import page  # late: see above
+        from .tables import page  # late: see above
 
         return page(root)
 
     def chrome(self, root: Hop) -> str:
-        from .chrome import chrome  # late: see above
+        from .tables import chrome  # late: see above
 
         return chrome(root)
 
     def notebook(self, root: Hop) -> str:
-        from .notebook import tree  # late: see above
+        from .tables import tree  # late: see above
 
         return tree(root)
 

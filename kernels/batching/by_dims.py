@@ -15,6 +15,7 @@ from .fallback import one_by_one
 
 DIMENSIONS = ("dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "axis", "dimension")
 SIZES = ("size", "sizes", "input_sizes", "input_size", "self_sizes", "sym_sizes")
+COUNTED = {*DIMENSIONS, *SIZES, "split_size"}  # an operator with one of these arguments works along dimensions
 ONE_MORE = ("unsqueeze", "unsqueeze_", "stack", "unsqueeze_copy", "diag_embed")  # their dimensions are the result's
 
 
@@ -76,7 +77,7 @@ def leading_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) 
 
 
 BROADCAST = (
-    *("cholesky_solve", "triangular_solve", "linalg_solve_triangular", "linalg_lu_solve"),
+    *("triangular_solve", "linalg_solve_triangular", "linalg_lu_solve"),
     *("_cdist_forward", "binary_cross_entropy_backward"),
 )
 

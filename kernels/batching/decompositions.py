@@ -13,16 +13,13 @@ from typing import Any
 from redispatch.dispatch import DispatchKey, OpOverload, call, ops
 from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.layers.transforms import BATCHING
-from redispatch.kernels.ops.added_products import addbmm_op, addr_op
+from redispatch.kernels.ops import linalg
 from redispatch.kernels.ops.batch_norm import batch_norm_no_stats_op, batch_norm_no_training_op
-from redispatch.kernels.ops.contractions import trace_op
 from redispatch.kernels.ops.distances import pdist_backward_op, pdist_forward_op
-from redispatch.kernels.ops.embedding import embedding_dense_backward_op
 from redispatch.kernels.ops.functional_forms import MADE
-from redispatch.kernels.ops.index_functions import put_op
-from redispatch.kernels.ops.linalg import vdot_op
-from redispatch.kernels.ops.masking import masked_scatter_op
 from redispatch.kernels.ops.norms import renorm_op
+from redispatch.kernels.ops.replacing import masked_scatter_op, put_op
+from redispatch.kernels.ops.scatter_gather import embedding_dense_backward_op
 from redispatch.kernels.ops.searching import isin_op, scalar_isin_op
 from redispatch.kernels.ops.solving import solve_lu_op
 
@@ -188,10 +185,10 @@ def no_training(op: OpOverload, stack: list[Any]) -> Any:
 
 
 for declared, formula in [
-    (trace_op, trace),
-    (vdot_op, vdot),
-    (addbmm_op, addbmm),
-    (addr_op, addr),
+    (linalg.trace_op, trace),
+    (linalg.vdot.op, vdot),
+    (linalg.addbmm.op, addbmm),
+    (linalg.addr.op, addr),
     (renorm_op, renorm),
     (embedding_dense_backward_op, embedding_backward),
     (put_op, put),

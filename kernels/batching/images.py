@@ -10,44 +10,25 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
-from redispatch.kernels.ops.rearrange import channel_shuffle_op, native_channel_shuffle_op
+from redispatch.kernels.declare.describe import image_rank
+from redispatch.kernels.ops.shuffles import channel_shuffle_op, native_channel_shuffle_op
 
 from ...dispatch.transforms.batched import each, is_tensor, position_of, rank, ranks, whole
 from .fallback import one_by_one
 
-# the number of dimensions of one image, the channels' included: operators on such images
-BY_RANK = {
-    2: """
-        reflection_pad1d replication_pad1d reflection_pad1d_backward replication_pad1d_backward
-        upsample_nearest1d _upsample_nearest_exact1d upsample_linear1d col2im upsample_nearest1d_backward
-        _upsample_nearest_exact1d_backward upsample_linear1d_backward
-    """,
-    3: """
-        max_pool2d_with_indices max_pool2d_with_indices_backward avg_pool2d avg_pool2d_backward _adaptive_avg_pool2d
-        _adaptive_avg_pool2d_backward adaptive_max_pool2d adaptive_max_pool2d_backward
-        reflection_pad2d replication_pad2d reflection_pad2d_backward replication_pad2d_backward upsample_nearest2d
-        _upsample_nearest_exact2d upsample_bilinear2d upsample_bicubic2d im2col grid_sampler_2d max_unpool2d
-        _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward
-        upsample_nearest2d_backward _upsample_nearest_exact2d_backward upsample_bilinear2d_backward
-        upsample_bicubic2d_backward _upsample_bilinear2d_aa _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa
-        _upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa _upsample_lanczos2d_aa_backward
-        grid_sampler_2d_backward fractional_max_pool2d fractional_max_pool2d_backward
-    """,
-    4: """
-        max_pool3d_with_indices max_pool3d_with_indices_backward avg_pool3d avg_pool3d_backward _adaptive_avg_pool3d
-        _adaptive_avg_pool3d_backward adaptive_max_pool3d reflection_pad3d replication_pad3d reflection_pad3d_backward
-        replication_pad3d_backward upsample_nearest3d _upsample_nearest_exact3d upsample_trilinear3d grid_sampler_3d
-        max_unpool3d upsample_nearest3d_backward _upsample_nearest_exact3d_backward upsample_trilinear3d_backward
-        grid_sampler_3d_backward adaptive_max_pool3d_backward fractional_max_pool3d fractional_max_pool3d_backward
-    """,
-}
-IMAGES = {name: rank for rank, names in BY_RANK.items() for name in names.split()}
+# Where the name does not say how many dimensions an image has: heads are channels, and col2im takes lists of columns
+OTHER_RANKS = {"im2col": 3, "col2im": 2, "_scaled_dot_product_flash_attention_for_cpu": 3}
+
+
+def rank_of_image(op: OpOverload) -> int:
+    """The number of dimensions of one image, the channels' included, or 0 for an operator that is not on images."""
+    return image_rank(op._opname) or OTHER_RANKS.get(op._opname.removesuffix("_backward"), 0)
 
 
 def images_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """All images one after the other; the results in batches again."""
     count = max(ranks(op.schema, values, dims))
-    image = IMAGES[op._opname]
+    image = rank_of_image(op)
     several = count > image
     if any(own is not None and rank(value, own) < image for value, own in tensors(values, dims)):
         return one_by_one(op, values, dims, size)
@@ -77,7 +58,7 @@ def shuffle_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) 
 def fractional_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """The numbers that say where windows lie have a batch dimension even for a single image."""
     x, kernel, output, samples = values
-    several = rank(x, dims[0]) > IMAGES[op._opname]
+    several = rank(x, dims[0]) > rank_of_image(op)
     images = whole(x, dims[0], size)
     lies = whole(samples, dims[3], size).flatten(0, 1)
     result = call(op, [images.flatten(0, 1) if several else images, kernel, output, lies])

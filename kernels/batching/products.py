@@ -8,7 +8,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.convolution import convolution_backward_op, convolution_op
-from redispatch.kernels.ops.linalg import addmm_op, addmv_op, baddbmm_op, bmm_op, dot_op, mm_op, mv_op
+from redispatch.kernels.ops.linalg import addmm, addmv, baddbmm, bmm, dot, mm, mv
 
 from ...dispatch.transforms.batched import front, padded, whole
 
@@ -68,16 +68,16 @@ def plus_product(product: Any) -> Any:
     return rule
 
 
-BASE = {"addmm": mm_op.functional, "addmv": mv_op.functional, "baddbmm": bmm_op.functional}
+BASE = {"addmm": mm.op.functional, "addmv": mv.op.functional, "baddbmm": bmm.op.functional}
 
 for declared, rule in [
-    (mm_op, mm_rule),
-    (mv_op, mv_rule),
-    (dot_op, dot_rule),
-    (bmm_op, bmm_rule),
-    (addmm_op, plus_product(mm_rule)),
-    (addmv_op, plus_product(mv_rule)),
-    (baddbmm_op, plus_product(bmm_rule)),
+    (mm.op, mm_rule),
+    (mv.op, mv_rule),
+    (dot.op, dot_rule),
+    (bmm.op, bmm_rule),
+    (addmm.op, plus_product(mm_rule)),
+    (addmv.op, plus_product(mv_rule)),
+    (baddbmm.op, plus_product(bmm_rule)),
 ]:
     BATCHING.add(declared.functional, rule, PLACE)
 

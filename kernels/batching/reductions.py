@@ -9,35 +9,29 @@ from redispatch.dispatch import OpOverload, ops
 from ...dispatch.transforms.batched import front
 from .by_dims import dims_rule
 
-# full reduction -> the overload along one dimension, and which of its results is meant
-FULL = {
-    "sum": ("sum.dim_IntList", None),
-    "mean": ("mean.dim", None),
-    "max": ("amax", None),
-    "min": ("amin", None),
-    "prod": ("prod.dim_int", None),
-    "all": ("all.dim", None),
-    "any": ("any.dim", None),
-    "median": ("median.dim", 0),
-    "nanmedian": ("nanmedian.dim", 0),
-    "count_nonzero": ("count_nonzero.dim_IntList", None),
-    "argmax": ("argmax", None),
-    "argmin": ("argmin", None),
-    "aminmax": ("aminmax", None),
-}
-OVERLOADS = {"argmax", "argmin", "aminmax", "count_nonzero"}  # whose `dim` may be given, too: then they are not full
+
+def along_dim(op: OpOverload) -> tuple[OpOverload, int | None]:
+    """(the overload that does the same along one dimension, which of its results is meant)"""
+    if op._opname in ("max", "min"):  # along a dimension they give places, too, and one of equal elements the gradient
+        return getattr(ops.aten, f"a{op._opname}").default, None
+    packet = getattr(ops.aten, op._opname)
+    overloads = (op, *(getattr(packet, name) for name in packet.overloads()))
+    found = next(one for one in overloads if takes_dim(one) and not one.schema.is_out)
+    return found, 0 if len(found.schema.returns) > len(op.schema.returns) else None
+
+
+def takes_dim(op: OpOverload) -> bool:
+    return any(argument.name == "dim" for argument in op.schema.arguments)
 
 
 def full_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """The examples as rows, and each row reduced."""
-    has_dim = op._opname in OVERLOADS and len(values) > 1 and values[1] is not None
-    if op._overloadname != "default" or has_dim:
+    may_name = takes_dim(op)  # whether a dimension may be given, too: then the whole is not reduced
+    if op._overloadname != "default" or (may_name and len(values) > 1 and values[1] is not None):
         return dims_rule(op, values, dims, size)
-    name, which = FULL[op._opname]
-    packet, _, overload = name.partition(".")
-    along = getattr(getattr(ops.aten, packet), overload or "default")
+    along, which = along_dim(op)
     rows = front(values[0], dims[0])
-    keepdim = bool(values[2]) if op._opname in OVERLOADS and len(values) > 2 else False
+    keepdim = bool(values[2]) if may_name and len(values) > 2 else False
     result = reduced(op, along, rows.reshape(size, -1), values)
     result = result[which] if which is not None else result
     if keepdim:
@@ -53,6 +47,6 @@ def reduced(op: OpOverload, along: OpOverload, rows: Any, values: list[Any]) -> 
         return along(rows, [1], dtype=values[1])
     if op._opname == "aminmax":
         return along(rows, dim=1)
-    if op._opname in ("max", "min", "count_nonzero"):
+    if op._opname in ("max", "min"):
         return along(rows, [1])
     return along(rows, 1)

@@ -4,23 +4,13 @@ Arrays are dense and in the same order. frontend/optim/adam.py has the formula. 
 """
 
 import math
-from functools import cache
 
 import numpy as np
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type, load, real_type, store
 from ..engine.elementwise import Elementwise
+from ..engine.template import Template, load_x, store_x
 
 uint64 = np.uint64
-
-
-def load_one(x):
-    return x
-
-
-def store_one(x):
-    return x
 
 
 def moments(x, grad, mean, square, decoupled, sign, decay, new1, keep2, new2):
@@ -62,26 +52,19 @@ def adam_loop(
     top:   the largest v so far, which counts in its place if `amsgrad`
     """
     for i in range(lo, hi):
-        x, grad = load_one(p[uint64(p_at + i)]), load_one(g[uint64(g_at + i)])
-        mean, square = load_one(m[uint64(m_at + i)]), load_one(v[uint64(v_at + i)])
+        x, grad = load_x(p[uint64(p_at + i)]), load_x(g[uint64(g_at + i)])
+        mean, square = load_x(m[uint64(m_at + i)]), load_x(v[uint64(v_at + i)])
         x, mean, square = moments(x, grad, mean, square, decoupled, sign, decay, new1, keep2, new2)
-        m[uint64(m_at + i)] = store_one(mean)
-        v[uint64(v_at + i)] = store_one(square)
+        m[uint64(m_at + i)] = store_x(mean)
+        v[uint64(v_at + i)] = store_x(square)
         if amsgrad:
-            square = max(load_one(top[uint64(top_at + i)]), square)
-            top[uint64(top_at + i)] = store_one(square)
-        p[uint64(p_at + i)] = store_one(moved(x, mean, square, size, root, eps))
+            square = max(load_x(top[uint64(top_at + i)]), square)
+            top[uint64(top_at + i)] = store_x(square)
+        p[uint64(p_at + i)] = store_x(moved(x, mean, square, size, root, eps))
 
 
 ADAM = Elementwise("adam", adam_element, outputs=3)
 AMSGRAD = Elementwise("amsgrad", amsgrad_element, outputs=4)
 
 
-@cache
-def adam(dtype: str) -> Entry:
-    """`f(lo, hi, decoupled, amsgrad, sign, decay, new1, keep2, new2, size, root, eps, p, p_at, g, g_at, m, m_at, v,
-    v_at, top, top_at)`, for tensors of this dtype."""
-    real, array = real_type(dtype), array_type(dtype)
-    assert real is not None
-    kernel = Kernel(adam_loop, given={"load_one": load(dtype), "store_one": store(dtype)}, real=real)
-    return kernel.entry("int64", "int64", "int64", "int64", *[real] * 8, *(array, "int64") * 5)
+ADAM_LOOP = Template(adam_loop, "x sign decay new1 keep2 new2 size root eps", "x[] p g m v top")

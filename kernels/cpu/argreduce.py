@@ -10,35 +10,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import ByTarget, memory
+from redispatch.dispatch.tensor.target import memory
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type, load
 from ..engine.elementwise import offset_of
 from ..engine.order import order
 from ..engine.pool import ready
+from ..engine.template import Template, load_x
 from .reduce import BLOCK, reduce_plan
 
 FEW = 64  # elements of which one is looked for by itself
 uint64 = np.uint64
-
-
-# --- the loop. The names right below stand for what `_entry` passes to `Kernel(given=...)`. ---------------------------
-
-
-def load_one(x):
-    return x
-
-
-def pick(best, x):
-    return x
-
-
-worst = np.float64(0)
-
-
-def beats(x, best):
-    return True
+pick, beats, worst = order("float64", True)  # they stand for those of the dtype
 
 
 def argreduce_loop(
@@ -60,10 +42,10 @@ def argreduce_loop(
                 top = worst
                 if step == 1:
                     for k in range(block, stop):
-                        top = pick(top, load_one(x[uint64(at + k)]))
+                        top = pick(top, load_x(x[uint64(at + k)]))
                 else:
                     for k in range(block, stop):
-                        top = pick(top, load_one(x[uint64(at + k * step)]))
+                        top = pick(top, load_x(x[uint64(at + k * step)]))
                 if best_run < 0 or beats(top, best):
                     best, best_run, j = top, run, block
         at = base + offset_of(best_run, dims - 1, reduced, reduced_in, 0)
@@ -71,13 +53,13 @@ def argreduce_loop(
         while j + FEW <= inner:
             found = False
             for k in range(j, j + FEW):
-                value = load_one(x[uint64(at + k * step)])
+                value = load_x(x[uint64(at + k * step)])
                 found |= (value == best) | (is_nan & (value != value))
             if found:
                 break
             j += FEW
         while j < inner - 1:
-            value = load_one(x[uint64(at + j * step)])
+            value = load_x(x[uint64(at + j * step)])
             if value == best or (is_nan and value != value):
                 break
             j += 1
@@ -85,19 +67,9 @@ def argreduce_loop(
         indices[uint64(indices_at + offset_of(i, kept_dims, kept, index_to, 0))] = best_run * inner + j
 
 
-_ENTRIES = ByTarget()
-
-
-def _entry(dtype: str, largest: bool) -> Entry:
-    entry = _ENTRIES.get((dtype, largest))
-    if entry is None:
-        pick, beats, worst = order(dtype, largest)
-        given = {"load_one": load(dtype), "pick": pick, "beats": beats, "worst": worst}
-        kernel = Kernel(argreduce_loop, name="argmax" if largest else "argmin", given=given)
-        tables, array = ["int64[]"] * 6, array_type(dtype)
-        entry = kernel.entry("int64", "int64", *tables, array, "int64", "int64[]", "int64", array, "int64")
-        _ENTRIES[dtype, largest] = entry
-    return entry
+ARGREDUCE = Template(
+    argreduce_loop, "int64[] kept value_to index_to kept_in reduced reduced_in indices", "x[] values x"
+)
 
 
 def extreme_with_indices(
@@ -126,4 +98,6 @@ def ready_extreme(
         values, nobody = Operand(cell, x.dtype, indices.shape, (0,) * len(indices.shape)), (cell, 0)
     walk = reduce_plan(x.shape, x.strides, tuple(dims), (values.strides, indices.strides), True)
     leading = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in, *nobody)
-    return ready(_entry(x.dtype, largest), walk.results, leading, 2 * walk.elements)
+    how = order(x.dtype, largest)._asdict()
+    entry = ARGREDUCE(name="argmax" if largest else "argmin", x=x.dtype, **how)
+    return ready(entry, walk.results, leading, 2 * walk.elements)

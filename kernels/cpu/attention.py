@@ -24,28 +24,20 @@ import numpy as np
 
 from redispatch.dispatch.tensor.operand import Operand
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type, load
 from ..engine.pool import parallel_for
 from ..engine.primitives import maximum
 from ..engine.program import integral
+from ..engine.template import Template, load_mask, lowest, one, zero
 from ..maths.vecmath import exp, log
-from .blas import bare
-from .blas_threads import allow_threads
+from .blas import allow_threads, bare
 from .reduce import REASSOCIATE
 
 ROWS, COLUMNS = 64, 512  # queries and keys in a block
 SHARED = 1 << 16  # scores that may be in memory at a time: so many small heads are worked on together
 uint64 = np.uint64
 
-# --- the loops. The names right below stand for what `_entry` passes to `Kernel(given=...)`. --------------------------
+# --- the loops -------------------------------------------------------------------------------------------------------
 
-
-def load_one(x):
-    return x
-
-
-lowest, zero, one = np.float64(-np.inf), np.float64(0), np.float64(1)
 lanes = 32  # elements that a loop over vectors does at a time
 
 
@@ -65,10 +57,10 @@ def scale_and_mask(lo, hi, block, scale, scores, mask, mask_at):
         from_ = mask_at + group // heads * of_batch + group % heads * of_head + repeat * of_repeat + i * of_row
         if of_column == 1:
             for j in range(columns):
-                scores[uint64(at + j)] = scores[uint64(at + j)] * scale + load_one(mask[uint64(from_ + j)])
+                scores[uint64(at + j)] = scores[uint64(at + j)] * scale + load_mask(mask[uint64(from_ + j)])
         else:
             for j in range(columns):
-                added = load_one(mask[uint64(from_ + j * of_column)])
+                added = load_mask(mask[uint64(from_ + j * of_column)])
                 scores[uint64(at + j)] = scores[uint64(at + j)] * scale + added
 
 
@@ -189,35 +181,13 @@ def weigh_again(lo, hi, rows, columns, seen, scale, factor, scores, grads, logs,
                 grads[uint64(at + j)] = zero
 
 
-_ENTRIES: dict[tuple[str, str], Entry] = {}
-
-
-def _entry(loop: Any, compute: str, mask: str = "") -> Entry:
-    """The compiled loop for scores of this dtype; `mask` is the dtype of what `scale_and_mask` adds."""
-    key = (loop.__name__, compute + mask)
-    entry = _ENTRIES.get(key)
-    if entry is None:
-        real = getattr(np, compute)
-        given = {"lowest": real(-np.inf), "zero": real(0), "one": real(1)}
-        floats = f"{compute}[]"
-        if loop is scale_and_mask:
-            given = {"load_one": load(mask)}
-            signature = ["int64[]", compute, floats, array_type(mask), "int64"]
-        elif loop is weigh:
-            signature = ["int64"] * 3 + [compute, "int64"] + [floats] * 4
-        elif loop is weigh_again:
-            signature = ["int64"] * 3 + [compute] * 2 + [floats] * 4
-        elif loop is gather:
-            signature = ["int64"] + [floats] * 3
-        elif loop is finish:
-            signature = ["int64"] * 4 + ["int64[]"] + [floats] * 3 + [floats, "int64"] * 2
-        else:
-            signature = ["int64"] * 4 + ["int64[]"] + [floats, "int64"] * 3 + [floats] * 2
-        # "reassoc" for the sums over a row, see `reduce.py`
-        kernel = Kernel(loop, given=given, real=compute, fastmath=REASSOCIATE)
-        entry = _ENTRIES[key] = kernel.entry("int64", "int64", *signature)
-    return entry
-
+# "reassoc" for the sums over a row, see `reduce.py`
+SCALE_AND_MASK = Template(scale_and_mask, "int64[] block", "x scale", "x[] scores", "mask[] mask", fastmath=REASSOCIATE)
+WEIGH = Template(weigh, "x scale", "x[] scores tops totals factors", fastmath=REASSOCIATE)
+WEIGH_AGAIN = Template(weigh_again, "x scale factor", "x[] scores grads logs dots", fastmath=REASSOCIATE)
+GATHER = Template(gather, "x[] sums product factors", fastmath=REASSOCIATE)
+FINISH = Template(finish, "int64[] steps", "x[] tops totals sums out logs", fastmath=REASSOCIATE)
+PREPARE = Template(prepare, "int64[] steps", "x[] grad out logs row_logs dots", fastmath=REASSOCIATE)
 
 # --- blocks ----------------------------------------------------------------------------------------------------------
 
@@ -336,7 +306,7 @@ class Attention:
         mask, steps, (array, at) = self.mask, self.mask.strides, given.mask
         at += b.start * steps[0] + g.start * steps[1] + i * steps[3] + j * steps[4]
         table = np.array([rows, columns, self.repeats, shape[1], *steps], np.int64)
-        loop = _entry(scale_and_mask, self.dtype, mask.dtype)
+        loop = SCALE_AND_MASK(x=self.dtype, mask=mask.dtype)
         loop(0, block.size // columns, table, self.scale, flat, array, at)
         return block, 1.0
 
@@ -363,16 +333,16 @@ class Attention:
                 for j, columns in self.blocks_of(i, rows):
                     block, scale = self.scores(given, part, i, rows, j, columns, flat)
                     seen = self.seen(i, j, columns)
-                    _entry(weigh, self.dtype)(0, count, rows, columns, seen, scale, j == 0, flat, tops, totals, factors)
+                    WEIGH(x=self.dtype)(0, count, rows, columns, seen, scale, j == 0, flat, tops, totals, factors)
                     target = (sums if j == 0 else product)[: count * rows * self.width]
                     np.matmul(
                         block, given.value[b, g, :, j : j + columns], out=target.reshape(*heads, rows, self.width)
                     )
                     if j > 0:
-                        _entry(gather, self.dtype)(0, count * rows, self.width, sums, product, factors)
+                        GATHER(x=self.dtype)(0, count * rows, self.width, sums, product, factors)
                 at = self.starts(strides, places, part, i)
                 sizes = rows, self.width, self.repeats, heads[1]
-                _entry(finish, self.dtype)(0, count, *sizes, steps, tops, totals, sums, *at)
+                FINISH(x=self.dtype)(0, count, *sizes, steps, tops, totals, sums, *at)
 
         return lambda *arrays: self.run(some, self.given(*arrays[4:]), arrays[:4])
 
@@ -402,7 +372,7 @@ class Attention:
                 last, end = i + rows == self.n, 0
                 at = self.starts(strides, places, part, i)
                 sizes = rows, self.width, self.repeats, heads[1]
-                _entry(prepare, self.dtype)(0, count, *sizes, steps, *at, row_logs, dots)
+                PREPARE(x=self.dtype)(0, count, *sizes, steps, *at, row_logs, dots)
                 queries, grads = given.query[b, g, :, i : i + rows], of_out[:, :, :, i : i + rows]
                 for j, columns in self.blocks_of(i, rows):
                     end = j + columns
@@ -412,9 +382,7 @@ class Attention:
                     np.matmul(grads, values.swapaxes(-1, -2), out=of_weights)
                     seen = self.seen(i, j, columns)
                     scales = scale, self.scale
-                    _entry(weigh_again, self.dtype)(
-                        0, count, rows, columns, seen, *scales, flat, flat_grads, row_logs, dots
-                    )
+                    WEIGH_AGAIN(x=self.dtype)(0, count, rows, columns, seen, *scales, flat, flat_grads, row_logs, dots)
                     product(of_weights, keys, to_query[:, :, :, i : i + rows], j == 0)
                     product(weights.swapaxes(-1, -2), grads, to_value[:, :, :, j:end], last)
                     product(of_weights.swapaxes(-1, -2), queries, to_key[:, :, :, j:end], last)

@@ -2,28 +2,32 @@
 
 16-bit floats are widened to float32 and the product is rounded once. Integers go through numpy's own loops, and wrap.
 Small matrices never reach BLAS: making views for it takes longer than a loop of our own takes for the product.
-Read next: `copy.py`.
+
+OpenBLAS keeps threads of its own, and offers numpy and scipy no way to say how many. For a small product they cost more
+than they give: waiting for each other, they have made a 64 x 64 product take 15 ms on a busy machine that one thread
+finishes in 16 us. So products below `WORTH_THREADS` run on one thread, larger ones on as many as `set_num_threads`
+allows. Each package brings a library of its own; where it was built with another BLAS, nothing is changed. Read next:
+`copy.py`.
 """
 
 from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguous, numel
 from redispatch.dispatch.tensor.operand import DTYPES, Operand, as_ndarray
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type, as_is, load, real_type, store
 from ..engine.elementwise import Elementwise
-from ..engine.pool import ready
+from ..engine.pool import get_num_threads, ready
 from ..engine.program import integral
-from .blas_threads import allow_threads
+from ..engine.template import Template, load_x, store_x, zero
 from .copy import copy
 
 FEW = 4096  # multiplications in one product of matrices, up to which the loops below are faster than BLAS
 uint64 = np.uint64
-# These stand for what the dtype needs: a zero, and the way from and to what the storage holds.
-zero, widen, narrow = np.float64(0), as_is, as_is
 
 # Which of the two factors, and of what is added to their product, are to be conjugated.
 Conjugated = tuple[bool, bool, bool]
@@ -55,9 +59,9 @@ def product_loop(lo, hi, sizes, steps, out, out_at, a, a_at, b, b_at):
                 c00, c01, c02, c03 = zero, zero, zero, zero
                 c10, c11, c12, c13 = zero, zero, zero, zero
                 for _ in range(k):
-                    x0, x1 = widen(a[uint64(from_)]), widen(a[uint64(from_ + x1_at)])
-                    y0, y1 = widen(b[uint64(at)]), widen(b[uint64(at + y1_at)])
-                    y2, y3 = widen(b[uint64(at + y2_at)]), widen(b[uint64(at + y3_at)])
+                    x0, x1 = load_x(a[uint64(from_)]), load_x(a[uint64(from_ + x1_at)])
+                    y0, y1 = load_x(b[uint64(at)]), load_x(b[uint64(at + y1_at)])
+                    y2, y3 = load_x(b[uint64(at + y2_at)]), load_x(b[uint64(at + y3_at)])
                     c00 += x0 * y0
                     c01 += x0 * y1
                     c02 += x0 * y2
@@ -68,14 +72,14 @@ def product_loop(lo, hi, sizes, steps, out, out_at, a, a_at, b, b_at):
                     c13 += x1 * y3
                     from_ += a_column
                     at += b_row
-                out[uint64(to0 + j * out_column)] = narrow(c00)
-                out[uint64(to0 + j1 * out_column)] = narrow(c01)
-                out[uint64(to0 + j2 * out_column)] = narrow(c02)
-                out[uint64(to0 + j3 * out_column)] = narrow(c03)
-                out[uint64(to1 + j * out_column)] = narrow(c10)
-                out[uint64(to1 + j1 * out_column)] = narrow(c11)
-                out[uint64(to1 + j2 * out_column)] = narrow(c12)
-                out[uint64(to1 + j3 * out_column)] = narrow(c13)
+                out[uint64(to0 + j * out_column)] = store_x(c00)
+                out[uint64(to0 + j1 * out_column)] = store_x(c01)
+                out[uint64(to0 + j2 * out_column)] = store_x(c02)
+                out[uint64(to0 + j3 * out_column)] = store_x(c03)
+                out[uint64(to1 + j * out_column)] = store_x(c10)
+                out[uint64(to1 + j1 * out_column)] = store_x(c11)
+                out[uint64(to1 + j2 * out_column)] = store_x(c12)
+                out[uint64(to1 + j3 * out_column)] = store_x(c13)
 
 
 def biased_product_loop(lo, hi, sizes, steps, alpha, beta, out, out_at, bias, bias_at, a, a_at, b, b_at):
@@ -95,19 +99,10 @@ def biased_product_loop(lo, hi, sizes, steps, alpha, beta, out, out_at, bias, bi
 # "contract" alone: a product and a sum may be rounded once instead of twice, as in BLAS. It changes nothing for NaN.
 CONTRACT = frozenset({"contract"})
 
-_ENTRIES: dict[tuple[str, bool], Entry] = {}
-
-
-def _entry(dtype: str, biased: bool) -> Entry:
-    entry = _ENTRIES.get((dtype, biased))
-    if entry is None:
-        loop = biased_product_loop if biased else product_loop
-        real = real_type(dtype)
-        given = {"zero": np.dtype(DTYPES[dtype].compute).type(0), "widen": load(dtype), "narrow": store(dtype)}
-        kernel = Kernel(loop, given=given, real=real, fastmath=CONTRACT)
-        before = ["int64", "int64", "int64[]", "int64[]", *[dtype] * (2 * biased)]
-        entry = _ENTRIES[dtype, biased] = kernel.entry(*before, *[array_type(dtype), "int64"] * (3 + biased))
-    return entry
+PRODUCT = Template(product_loop, "int64[] sizes steps", "x[] out a b", fastmath=CONTRACT)
+BIASED_PRODUCT = Template(
+    biased_product_loop, "int64[] sizes steps", "x alpha beta", "x[] out bias a b", fastmath=CONTRACT
+)
 
 
 def _tables(a: Operand, b: Operand, *steps_of: Operand) -> tuple[np.ndarray, np.ndarray]:
@@ -177,16 +172,6 @@ def matmul(
     copy(out, Operand(dense.ravel(), compute, dense.shape, contiguous_strides(dense.shape)))
 
 
-def mm(out: Operand, a: Operand, b: Operand) -> None:
-    """out[n, m] = a[n, k] @ b[k, m]."""
-    matmul(out, a, b)
-
-
-def bmm(out: Operand, a: Operand, b: Operand) -> None:
-    """out[batch, n, m] = a[batch, n, k] @ b[batch, k, m]."""
-    matmul(out, a, b)
-
-
 def addmm(
     out: Operand,
     bias: Operand,
@@ -207,7 +192,7 @@ def addmm(
 def ready_matmul(out: Operand, a: Operand, b: Operand, *, conj: Conjugated = NONE) -> Callable[..., object]:
     """`matmul` of matrices or batches of them, as `f(out, out_at, a, a_at, b, b_at)`."""
     if is_small(a, b):
-        return ready(_entry(out.dtype, False), _matrices(out), _tables(a, b, out, a, b), FEW)
+        return ready(PRODUCT(x=out.dtype), _matrices(out), _tables(a, b, out, a, b), FEW)
     return _ready_blas(bare(out), bare(a), bare(b), conj)
 
 
@@ -235,7 +220,7 @@ def ready_addmm(
         )
     alpha, beta = float(alpha), float(beta)  # type: ignore[arg-type]  # the dtype is real
     if is_small(a, b):
-        return ready(_entry(out.dtype, True), _matrices(out), (*_tables(a, b, out, a, b, bias), alpha, beta), FEW)
+        return ready(BIASED_PRODUCT(x=out.dtype), _matrices(out), (*_tables(a, b, out, a, b, bias), alpha, beta), FEW)
     multiply = _ready_blas(out, a, b)
     add = _SCALED_SUM.loop((out,), (out, bias, alpha, beta), out.dtype).run
 
@@ -307,3 +292,43 @@ def _matrix_of(x: Operand) -> Callable[[np.ndarray, int], np.ndarray]:
     if is_contiguous(x.shape[::-1], x.strides[::-1]):
         return by_columns
     return lambda array, at: as_ndarray(moved(x, array, at))
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+WORTH_THREADS = 16_000_000  # multiplications; about a quarter of a millisecond on one core
+
+_NAMES = [f"{prefix}openblas_set_num_threads{suffix}" for prefix in ("scipy_", "") for suffix in ("64_", "_64", "")]
+_current: dict[str, int] = {}  # what was said last to each package's library
+
+
+@cache
+def _setter(package: str) -> Callable[[int], None] | None:
+    """OpenBLAS's own function, from the library that the package brought along; None where there is none."""
+    import ctypes  # here, because a program may never multiply matrices
+
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent
+    for libraries in (folder.parent / f"{package}.libs", folder / ".dylibs", folder / ".libs"):
+        for path in libraries.glob("*openblas*"):
+            try:
+                library = ctypes.CDLL(str(path))
+            except OSError:
+                continue
+            for name in _NAMES:
+                if hasattr(library, name):
+                    function = getattr(library, name)
+                    function.argtypes, function.restype = [ctypes.c_int], None
+                    return function
+    return None
+
+
+def allow_threads(multiplications: int, package: str = "numpy") -> None:
+    """Called before a product of that size."""
+    wanted = get_num_threads() if multiplications >= WORTH_THREADS else 1
+    if wanted != _current.get(package):
+        _current[package] = wanted
+        if (set_threads := _setter(package)) is not None:
+            set_threads(wanted)

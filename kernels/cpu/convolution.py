@@ -10,29 +10,36 @@ Groups are matrices of their own, side by side. One, two or three dimensions are
 The columns of one sample are made at a time, in memory that the next sample uses again.
 
 Source: Chellapilla, Puri, Simard, "High performance convolutional neural networks for document processing", 2006.
+
+Where each channel has windows of its own, there is no matrix product, but sums of shifted rows (`Depthwise`):
+
+    y[channel] = sum over the window's elements k of w[channel, k] * x[channel], shifted by k
+
+The matrices would have a single row for each group here, and to make their columns would take longer
+than these sums do. A row of an image is short and stays in the nearest cache while it is added to.
+
 Read next: blas.py, which multiplies; direct_convolution.py, which makes no columns.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from redispatch.dispatch.tensor.geometry import contiguous_strides, numel
+from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguous, numel
 from redispatch.dispatch.tensor.operand import Operand
-from redispatch.dispatch.tensor.target import ByTarget
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type
 from ..engine.pool import parallel_for
 from ..engine.program import integral
-from .blas import bmm
+from ..engine.template import Template, zero
+from .blas import matmul
+from .copy import copy
+from .reduce import REASSOCIATE
 
 uint64 = np.uint64
-zero = np.float64(0)  # stands for a zero of the dtype
 
 
 class Windows(NamedTuple):
@@ -135,32 +142,22 @@ def fold_loop(lo, hi, g, columns, columns_at, x, x_at):
                     from_ += ow
 
 
-_ENTRIES = ByTarget()
-
-
-def _entry(loop: str, dtype: str) -> Entry:
-    entry = _ENTRIES.get((loop, dtype))
-    if entry is None:
-        function = unfold_loop if loop == "unfold" else fold_loop
-        array = array_type(dtype)
-        kernel = Kernel(function, name=f"{loop}_windows", given={"zero": getattr(np, dtype)(0)})
-        entry = kernel.entry("int64", "int64", "int64[]", array, "int64", array, "int64")
-        _ENTRIES[loop, dtype] = entry
-    return entry
+UNFOLD = Template(unfold_loop, "int64[] g", "x[] columns x")
+FOLD = Template(fold_loop, "int64[] g", "x[] columns x")
 
 
 def unfold(columns: Operand, x: Operand, windows: Windows) -> None:
     """columns[channels * size, windows] of an image x[channels, depth, height, width]; the columns are contiguous."""
     rows = x.shape[0] * math.prod(windows.size)
     args = (windows.table(*x.strides), columns.array, columns.offset, x.array, x.offset)
-    parallel_for(_entry("unfold", x.dtype), rows, args, math.prod(windows.counts))
+    parallel_for(UNFOLD(name="unfold_windows", x=x.dtype), rows, args, math.prod(windows.counts))
 
 
 def fold(x: Operand, columns: Operand, windows: Windows) -> None:
     """Adds the columns to an image x[channels, depth, height, width], whose elements lie apart."""
     work = math.prod(windows.counts) * math.prod(windows.size)
     args = (windows.table(*x.strides), columns.array, columns.offset, x.array, x.offset)
-    parallel_for(_entry("fold", x.dtype), x.shape[0], args, work)
+    parallel_for(FOLD(name="fold_windows", x=x.dtype), x.shape[0], args, work)
 
 
 # --- products --------------------------------------------------------------------------------------------------------
@@ -231,7 +228,7 @@ class Product:
         """y = W X + bias; y, weight and bias are contiguous."""
         columns = self.scratch(x)
         for n in range(x.shape[0]):
-            bmm(
+            matmul(
                 part(y, n, self.result_shape), part(weight, 0, self.weight_shape), self.columns_of(image(x, n), columns)
             )
         add_to_channels(y, bias, x.shape[0])
@@ -241,7 +238,7 @@ class Product:
         elements(x)[:] = 0
         columns, matrices = contiguous(self.columns_shape, self.dtype), part(weight, 0, self.weight_shape, True)
         for n in range(x.shape[0]):
-            bmm(columns, matrices, part(y, n, self.result_shape))
+            matmul(columns, matrices, part(y, n, self.result_shape))
             fold(image(x, n), columns, self.windows)
         add_to_channels(x, bias, x.shape[0])
 
@@ -252,5 +249,126 @@ class Product:
         total[:] = 0
         for n in range(x.shape[0]):
             turned = part(self.columns_of(image(x, n), memory), 0, self.columns_shape, True)
-            bmm(found, part(y, n, self.result_shape), turned)
+            matmul(found, part(y, n, self.result_shape), turned)
             total += found.array
+
+
+# --- one row of a depthwise convolution -------------------------------------------------------------------------------
+
+
+@integral
+def correlate_row(y, y_at, x, x_at, step, w, w_at, first, last):
+    """y[i] += w * x[i * step], for first <= i < last."""
+    weight = w[uint64(w_at)]
+    if step == 1:
+        for i in range(first, last):
+            y[uint64(y_at + i)] += weight * x[uint64(x_at + i)]
+    else:
+        for i in range(first, last):
+            y[uint64(y_at + i)] += weight * x[uint64(x_at + i * step)]
+
+
+@integral
+def spread_row(y, y_at, x, x_at, step, w, w_at, first, last):
+    """x[i * step] += w * y[i], for first <= i < last."""
+    weight = w[uint64(w_at)]
+    if step == 1:
+        for i in range(first, last):
+            x[uint64(x_at + i)] += weight * y[uint64(y_at + i)]
+    else:
+        for i in range(first, last):
+            x[uint64(x_at + i * step)] += weight * y[uint64(y_at + i)]
+
+
+@integral
+def multiply_rows(y, y_at, x, x_at, step, w, w_at, first, last):
+    """w += the sum of y[i] * x[i * step], for first <= i < last."""
+    total = w[uint64(w_at)]
+    if step == 1:
+        for i in range(first, last):
+            total += y[uint64(y_at + i)] * x[uint64(x_at + i)]
+    else:
+        for i in range(first, last):
+            total += y[uint64(y_at + i)] * x[uint64(x_at + i * step)]
+    w[uint64(w_at)] = total
+
+
+def with_row(y, y_at, x, x_at, step, w, w_at, first, last):
+    """Stands for one of the three."""
+
+
+# --- all images ------------------------------------------------------------------------------------------------------
+
+
+@integral
+def channels_loop(lo, hi, g, y, y_at, x, x_at, w, w_at):
+    """Channels lo <= channel < hi of x, in all images, with all that belongs to them.
+
+    g: the fields of Windows; images, channels of x, channels of y for each of these. All arrays are contiguous.
+    """
+    d, h, width, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
+    kd, kh, kw, sd, sh, sw = g[6], g[7], g[8], g[9], g[10], g[11]
+    pd, ph, pw, dd, dh, dw = g[12], g[13], g[14], g[15], g[16], g[17]
+    images, channels, each = g[18], g[19], g[20]
+    for channel in range(lo, hi):
+        for n in range(images):
+            x_plane = x_at + (n * channels + channel) * d * h * width
+            for made in range(channel * each, (channel + 1) * each):
+                y_plane, window = y_at + (n * channels * each + made) * od * oh * ow, w_at + made * kd * kh * kw
+                for k in range(kd * kh * kw):
+                    kx, ky, kz = k % kw, k // kw % kh, k // (kw * kh)
+                    shift = kx * dw - pw
+                    first, last = first_inside(shift, sw), first_behind(shift, sw, width, ow)
+                    for z in range(od):
+                        iz = z * sd + kz * dd - pd
+                        for row in range(oh):
+                            iy = row * sh + ky * dh - ph
+                            if iz >= 0 and iz < d and iy >= 0 and iy < h:
+                                of = x_plane + (iz * h + iy) * width + shift
+                                with_row(y, y_plane + (z * oh + row) * ow, x, of, sw, w, window + k, first, last)
+
+
+CHANNELS = Template(channels_loop, "int64[] g", "x[] y x w")
+# The sum of products may be added in any order, so that it is done in vectors; NaN and inf count as ever.
+SUMS_OF_PRODUCTS = Template(channels_loop, "int64[] g", "x[] y x w", fastmath=REASSOCIATE)
+
+
+class Depthwise:
+    """The shapes of one such convolution: the batch x[n, in, d, h, w], y[n, out, counts...], weights[out, 1, ...]."""
+
+    def __init__(self, windows: Windows, into: int, out: int, dtype: str) -> None:
+        self.windows, self.into, self.each, self.dtype = windows, into, out // into, dtype
+
+    def correlate(self, y: Operand, x: Operand, weight: Operand, bias: Operand | None = None) -> None:
+        """y = the sums, and the bias of each channel; y, weight and bias are contiguous."""
+        elements(y)[:] = 0
+        self._run(correlate_row, y, dense(x), weight)
+        add_to_channels(y, bias, x.shape[0])
+
+    def spread(self, x: Operand, y: Operand, weight: Operand, bias: Operand | None = None) -> None:
+        """x = the sum of each sum's part, and the bias of each channel; all are contiguous."""
+        elements(x)[:] = 0
+        self._run(spread_row, y, x, weight)
+        add_to_channels(x, bias, x.shape[0])
+
+    def correlations(self, weight: Operand, y: Operand, x: Operand) -> None:
+        """W = the products of rows; weight and y are contiguous."""
+        elements(weight)[:] = 0
+        self._run(multiply_rows, y, dense(x), weight)
+
+    def _run(self, row: Callable[..., Any], y: Operand, x: Operand, weight: Operand) -> None:
+        arrays = [part for one in (y, x, weight) for part in (one.array, one.offset)]
+        work = x.shape[0] * self.each * int(np.prod(self.windows.counts)) * int(np.prod(self.windows.size))
+        table = self.windows.table(x.shape[0], self.into, self.each)
+        loop = SUMS_OF_PRODUCTS if row is multiply_rows else CHANNELS
+        entry = loop(name=f"depthwise_{row.__name__}", x=self.dtype, with_row=row)
+        parallel_for(entry, self.into, (table, *arrays), max(1, work))
+
+
+def dense(x: Operand) -> Operand:
+    """The same elements, row by row."""
+    if is_contiguous(x.shape, x.strides):
+        return x
+    made = contiguous(x.shape, x.dtype)
+    copy(made, x)
+    return made

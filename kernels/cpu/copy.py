@@ -15,9 +15,10 @@ from redispatch.dispatch.tensor.operand import DTYPES, Operand
 from redispatch.dispatch.tensor.target import ByTarget
 
 from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type, store
+from ..engine.convert import array_type
 from ..engine.elementwise import Elementwise, Number
 from ..engine.pool import SMALL, parallel_for, ready
+from ..engine.template import Template, store_out
 
 
 def identity(x):
@@ -46,18 +47,17 @@ def negative_real_part(x):
 
 def arange_loop(lo, hi, out, out_at, start, step):
     for i in range(lo, hi):
-        out[uint64(out_at + i)] = store_one(start + i * step)
+        out[uint64(out_at + i)] = store_out(start + i * step)
 
 
 uint64 = np.uint64
-store_one = float  # replaced by the store of the output's dtype
 
 _COPY = Elementwise("copy", identity)
 _REAL = Elementwise("copy_real", real_part)
 _CONJUGATE, _NEGATIVE = Elementwise("copy_conj", conjugate), Elementwise("copy_neg", negative)
 _NEGATIVE_CONJUGATE = Elementwise("copy_neg_conj", negative_conjugate)
 _NEGATIVE_REAL = Elementwise("copy_neg_real", negative_real_part)
-_ARANGE: dict[str, Kernel] = {}
+ARANGE = Template(arange_loop, "out[] out", "number start step")
 
 
 def copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = False) -> None:
@@ -170,9 +170,6 @@ def arange(out: Operand, start: float, step: float) -> None:
         arange(dense, start, step)
         copy(out, dense)
         return
-    kernel = _ARANGE.get(out.dtype)
-    if kernel is None:
-        kernel = _ARANGE[out.dtype] = Kernel(arange_loop, name="arange", given={"store_one": store(out.dtype)})
-    entry = kernel.entry("int64", "int64", array_type(out.dtype), "int64", number, number)
     first, by = (float(start), float(step)) if number == "float64" else (math.trunc(start), math.trunc(step))
+    entry = ARANGE(name="arange", out=out.dtype, number=number)
     parallel_for(entry, size, (out.array, out.offset, first, by))

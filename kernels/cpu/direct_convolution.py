@@ -23,25 +23,23 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides
 from redispatch.dispatch.tensor.operand import Operand
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type
 from ..engine.pool import parallel_for
 from ..engine.program import integral
+from ..engine.template import Template, zero
 from .blas import CONTRACT
 from .convolution import Product, Windows, first_behind, first_inside
 from .reduce import REASSOCIATE
 
 uint64 = np.uint64
-zero = np.float64(0)  # stands for a zero of the dtype
 
 ROWS = 4  # of the result, done together
 CHUNK = 1024  # places done together: their sums stay in the nearest cache
@@ -245,29 +243,11 @@ def add_three(w, at, a, b, c):
     w[uint64(at + 2)] += c
 
 
-_ENTRIES: dict[tuple[Callable[..., Any], str], Entry] = {}
+LAY_OUT = Template(lay_out_loop, "int64[] g", "x[] planes x")
 # "contract": a product and a sum may be rounded once, as in BLAS; REASSOCIATE: so may sums be added in any order, which
 # makes vectors of them. NaN and inf count as ever.
-FLAGS = {lay_out_loop: frozenset(), sums_loop: CONTRACT, products_loop: CONTRACT | REASSOCIATE}
-
-
-def _entry(loop: Callable[..., Any], dtype: str) -> Entry:
-    entry = _ENTRIES.get((loop, dtype))
-    if entry is None:
-        given = {} if loop is sums_loop else {"zero": getattr(np, dtype)(0)}
-        kernel = Kernel(loop, given=given, fastmath=FLAGS[loop])
-        entry = _ENTRIES[loop, dtype] = kernel.entry("int64", "int64", "int64[]", *arguments(loop, array_type(dtype)))
-    return entry
-
-
-def arguments(loop: Callable[..., Any], array: str) -> list[str]:
-    """The types of what a loop takes after its range and its table."""
-    if loop is lay_out_loop:
-        return ["int64", "int64", array, array, "int64"]
-    if loop is products_loop:
-        return ["int64[]", array, array, array]
-    return ["int64[]", array, array, "int64", array, array, array, "int64"]
-
+SUMS = Template(sums_loop, "int64[] g taps", "x[] bias w sums x out", fastmath=CONTRACT)
+PRODUCTS = Template(products_loop, "int64[] g taps", "x[] w y x", fastmath=CONTRACT | REASSOCIATE)
 
 # --- how images are laid out -----------------------------------------------------------------------------------------
 
@@ -315,7 +295,7 @@ class Layout:
         planes = aligned(channels * self.phases * stride, x.dtype)
         table = np.array([*self.before, *x.strides, *self.after], np.int64)
         args = (table, images, stride, planes, x.array, x.offset + first * x.strides[0])
-        parallel_for(_entry(lay_out_loop, x.dtype), channels * images, args, self.phases * self.of_image)
+        parallel_for(LAY_OUT(x=x.dtype), channels * images, args, self.phases * self.of_image)
         return planes
 
 
@@ -370,7 +350,7 @@ class Direct(Product):
             taps, sums = self.rows * batch.stride + self.shifts, aligned(units * ROWS * chunk, self.dtype)
             to = result.offset + batch.first * of_batch
             args = (table, taps, added, weight.array, weight.offset, sums, planes, result.array, to)
-            parallel_for(_entry(sums_loop, self.dtype), units, args, (len(taps) + 1) * chunk)
+            parallel_for(SUMS(x=self.dtype), units, args, (len(taps) + 1) * chunk)
 
     def spread(self, x: Operand, y: Operand, weight: Operand, bias: Operand | None = None) -> None:
         """x = fold(W^T Y) + bias: the windows, turned around, move over y; all are contiguous."""
@@ -409,7 +389,7 @@ class Direct(Product):
             table = np.array([len(taps), rows, batch.places, chunk_of(batch.places), *steps], np.int64)
             args = (table, taps, found, of_grad.lay_out(grad, batch), planes)
             units = self.groups * -(-rows // ROWS)
-            parallel_for(_entry(products_loop, self.dtype), units, args, len(taps) * batch.places)
+            parallel_for(PRODUCTS(x=self.dtype), units, args, len(taps) * batch.places)
 
     def images(self, y: Operand, n: int) -> Operand:
         """A contiguous y as images of three dimensions."""

@@ -11,16 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from redispatch.dispatch.tensor.operand import Operand
-from redispatch.dispatch.tensor.target import cached_by_target
 
-from ..engine.compile import Entry, Kernel
+from ..engine.compile import Entry
 from ..engine.pool import parallel_for
 from ..engine.program import integral
-
-zero = np.float64(0)  # of the dtype
+from ..engine.template import Template, zero
 
 
 def add_count(total, size, p):
@@ -65,11 +61,11 @@ WAYS: dict[str, tuple[Callable, Callable]] = {
 join, finish = WAYS["sum"]  # they stand for those of the way
 
 
-def way_of(p: float) -> str:
-    """How the p-norm is formed; for p = 0 it is how many differences there are."""
-    if math.isinf(p):
-        return "largest"
-    return {0.0: "count", 1.0: "sum", 2.0: "euclid"}.get(p, "power")
+def way_of(p: float, loop: Template, dtype: str) -> Entry:
+    """The loop for the way in which the p-norm is formed; for p = 0 it is how many differences there are."""
+    way = "largest" if math.isinf(p) else {0.0: "count", 1.0: "sum", 2.0: "euclid"}.get(p, "power")
+    join, finish = WAYS[way]
+    return loop(name=f"distances_{loop.name}_{way}", x=dtype, join=join, finish=finish)
 
 
 @integral
@@ -101,24 +97,19 @@ def pairs_loop(lo, hi, rows, width, p, out, out_at, a, a_at):
             out[to + other] = distance(join, finish, zero, width, p, a, a_at + row * width, a, a_at + other * width)
 
 
-@cached_by_target
-def _entry(loop: Callable, way: str, dtype: str, numbers: int, arrays: int) -> Entry:
-    join, finish = WAYS[way]
-    given = {"join": join, "finish": finish, "zero": getattr(np, dtype)(0)}
-    kernel = Kernel(loop, name=f"distances_{loop.__name__}_{way}", given=given, real=dtype)
-    return kernel.entry("int64", "int64", *["int64"] * numbers, dtype, *[f"{dtype}[]", "int64"] * arrays)
+EACH = Template(each_loop, "x p", "x[] out a b")
+PAIRS = Template(pairs_loop, "x p", "x[] out a")
 
 
 def distances(out: Operand, a: Operand, b: Operand, p: float) -> None:
     """out[batch, rows, others] of a[batch, rows, width] and b[batch, others, width]; float32 or float64, contiguous."""
     (_, rows, width), others = a.shape, b.shape[1]
     arrays = out.array, out.offset, a.array, a.offset, b.array, b.offset
-    entry = _entry(each_loop, way_of(p), a.dtype, 3, 3)
-    parallel_for(entry, math.prod(out.shape), (rows, others, width, p, *arrays), 2 * width)
+    parallel_for(way_of(p, EACH, a.dtype), math.prod(out.shape), (rows, others, width, p, *arrays), 2 * width)
 
 
 def distances_of_pairs(out: Operand, a: Operand, p: float) -> None:
     """out[rows (rows - 1) / 2] of a[rows, width]; float32 or float64, contiguous."""
     rows, width = a.shape
-    entry = _entry(pairs_loop, way_of(p), a.dtype, 2, 2)
-    parallel_for(entry, rows, (rows, width, p, out.array, out.offset, a.array, a.offset), rows * width)
+    arrays = out.array, out.offset, a.array, a.offset
+    parallel_for(way_of(p, PAIRS, a.dtype), rows, (rows, width, p, *arrays), rows * width)

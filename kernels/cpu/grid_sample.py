@@ -17,16 +17,14 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch.tensor.operand import Operand
-from redispatch.dispatch.tensor.target import ByTarget, memory
+from redispatch.dispatch.tensor.target import memory
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type
 from ..engine.pool import parallel_for
 from ..engine.program import integral
+from ..engine.template import Template, one, zero
 
 uint64, int64 = np.uint64, np.int64
 real = np.float64  # stands for the dtype
-zero, one = np.float64(0), np.float64(1)  # of the dtype
 
 LINE, NEAREST, CUBIC = 0, 1, 2  # how to interpolate
 ZEROS, BORDER, REFLECTION = 0, 1, 2  # what is outside of the image
@@ -237,17 +235,11 @@ def move_loop(lo, hi, g, places, weights, slopes, out, out_at, grad, grad_at, x,
 
 # --- calls -----------------------------------------------------------------------------------------------------------
 
-_ENTRIES = ByTarget()
-
-
-def _entry(loop: Any, dtype: str, *signature: str) -> Entry:
-    entry = _ENTRIES.get((loop, dtype))
-    if entry is None:
-        given = {"zero": getattr(np, dtype)(0), "one": getattr(np, dtype)(1), "real": getattr(np, dtype)}
-        used = {name: value for name, value in given.items() if name in loop.__code__.co_names}
-        kernel = Kernel(loop, name=f"grid_{loop.__name__}", given=used, real=dtype)
-        entry = _ENTRIES[loop, dtype] = kernel.entry("int64", "int64", *signature)
-    return entry
+LOCATE = Template(locate_loop, "x[] sizes weights slopes grid", "int64[] places")
+COMBINE = Template(combine_loop, "int64[] g cells places", "x[] products weights")
+SAMPLE = Template(sample_loop, "int64[] cells", "x[] weights out x")
+PUT_BACK = Template(put_back_loop, "int64[] cells", "x[] weights out grad")
+MOVE = Template(move_loop, "int64[] g places", "x[] weights slopes out grad x")
 
 
 class Points:
@@ -270,32 +262,26 @@ class Points:
         """What the loops over channels take: sizes, and the elements and weights of all points."""
         terms = self.terms**self.axes
         cells, products = memory(self.count * terms, np.int64), memory(self.count * terms, self.dtype)
-        array = array_type(self.dtype)
-        entry = _entry(combine_loop, self.dtype, "int64[]", "int64[]", array, "int64[]", array)
-        parallel_for(entry, self.count, (self.g, cells, products, self.places, self.weights), 4 * terms)
+        parallel_for(COMBINE(x=self.dtype), self.count, (self.g, cells, products, self.places, self.weights), 4 * terms)
         return self.channels, self.points, self.elements, terms, cells, products
 
     def sample(self, out: Operand, x: Operand) -> None:
         """out[n, channels, points] of the images x[n, channels, size]."""
-        self._by_planes(sample_loop, out, x)
+        self._by_planes(SAMPLE, out, x)
 
     def put_back(self, out: Operand, grad: Operand) -> None:
         """Adds to out[n, channels, size] the gradients grad[n, channels, points]."""
-        self._by_planes(put_back_loop, out, grad)
+        self._by_planes(PUT_BACK, out, grad)
 
-    def _by_planes(self, loop: Any, out: Operand, x: Operand) -> None:
-        array = array_type(self.dtype)
-        entry = _entry(loop, self.dtype, *["int64"] * 4, "int64[]", array, array, "int64", array, "int64")
+    def _by_planes(self, loop: Template, out: Operand, x: Operand) -> None:
         args = (*self.combined, out.array, out.offset, x.array, x.offset)
-        parallel_for(entry, prod(x.shape[:2]), args, max(1, 4 * self.points * self.terms**self.axes))
+        parallel_for(loop(x=self.dtype), prod(x.shape[:2]), args, max(1, 4 * self.points * self.terms**self.axes))
 
     def move(self, out: Operand, grad: Operand, x: Operand) -> None:
         """out[n, points, axes], the gradients of the grid."""
-        array = array_type(self.dtype)
-        entry = _entry(move_loop, self.dtype, "int64[]", "int64[]", array, array, *[array, "int64"] * 3)
         tables = self.g, self.places, self.weights, self.slopes
         args = (*tables, out.array, out.offset, grad.array, grad.offset, x.array, x.offset)
-        parallel_for(entry, self.count, args, max(1, 4 * self.channels * self.terms**self.axes))
+        parallel_for(MOVE(x=self.dtype), self.count, args, max(1, 4 * self.channels * self.terms**self.axes))
 
 
 def locate(grid: Operand, images: tuple[int, ...], mode: int, padding: int, align: bool) -> Points:
@@ -304,10 +290,8 @@ def locate(grid: Operand, images: tuple[int, ...], mode: int, padding: int, alig
     count, dtype = prod(grid.shape[:-1]), grid.dtype
     size = count * axes * terms
     places, weights, slopes = memory(size, np.int64), memory(size, dtype), memory(size, dtype)
-    array = array_type(dtype)
-    entry = _entry(locate_loop, dtype, *["int64"] * 4, array, "int64[]", *[array] * 3, "int64")
     sizes = np.array(images[2:], dtype)
     args = (axes, terms, padding, int(align), sizes, places, weights, slopes, grid.array, grid.offset)
-    parallel_for(entry, count, args, 8 * axes * terms)
+    parallel_for(LOCATE(x=dtype, real=getattr(np, dtype)), count, args, 8 * axes * terms)
     g = images[1], prod(grid.shape[1:-1]), axes, terms, *[1] * (3 - axes), *images[2:]
     return Points(np.array(g, np.int64), count, places, weights, slopes, dtype)

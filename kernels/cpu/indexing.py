@@ -25,12 +25,12 @@ from redispatch.dispatch.tensor.geometry import (
     plan,
 )
 from redispatch.dispatch.tensor.operand import DTYPES, Operand, as_ndarray
-from redispatch.dispatch.tensor.target import TARGET, ByTarget, Place, memory
+from redispatch.dispatch.tensor.target import TARGET, Place, memory
 
-from ..engine.compile import Kernel
-from ..engine.convert import array_type, as_is, load, real_type, store
+from ..engine.convert import as_is
 from ..engine.elementwise import offset_of
 from ..engine.pool import parallel_for, ready, serial_for
+from ..engine.template import Template, load_x, store_x
 from .copy import copy, fill
 
 uint64 = np.uint64
@@ -57,7 +57,7 @@ def outside_loop(lo, hi, index, at, low, size, found):
         found[0] = 1
 
 
-_OUTSIDE = Kernel(outside_loop)
+OUTSIDE = Template(outside_loop, "index[] index", "int64[] found")
 
 
 def first_bad(index: Operand, size: int, *, wrap: bool, dim: int = 0) -> BadIndex | None:
@@ -67,8 +67,7 @@ def first_bad(index: Operand, size: int, *, wrap: bool, dim: int = 0) -> BadInde
     low = -size if wrap else 0
     if is_contiguous(index.shape, index.strides):
         found = np.zeros(1, np.int64)
-        entry = _OUTSIDE.entry("int64", "int64", array_type(index.dtype), "int64", "int64", "int64", "int64[]")
-        parallel_for(entry, numel(index.shape), (index.array, index.offset, low, size, found))
+        parallel_for(OUTSIDE(index=index.dtype), numel(index.shape), (index.array, index.offset, low, size, found))
         if not found[0]:
             return None
     view = as_ndarray(index)
@@ -173,14 +172,6 @@ def fold_loop(lo, hi, sizes, strides, out, out_at, index, index_at, scale, size,
         bad[0] = 1
 
 
-def load_one(x):
-    return x
-
-
-def store_one(x):
-    return x
-
-
 def combine(old, new):
     return new
 
@@ -205,17 +196,17 @@ def put_loop(lo, hi, sizes, strides, source, source_at, index, index_at, x, x_at
             elif source_step == 1 and x_step == 1:
                 for i in range(first, last):
                     at = uint64(x_row + i)
-                    x[at] = store_one(combine(load_one(x[at]), load_one(source[uint64(source_row + i)])))
+                    x[at] = store_x(combine(load_x(x[at]), load_x(source[uint64(source_row + i)])))
             else:
                 for i in range(first, last):
                     at = uint64(x_row + i * x_step)
-                    x[at] = store_one(combine(load_one(x[at]), load_one(source[uint64(source_row + i * source_step)])))
+                    x[at] = store_x(combine(load_x(x[at]), load_x(source[uint64(source_row + i * source_step)])))
         else:
             for i in range(first, last):
                 position = index[uint64(index_row + i * index_step)]
                 if position != skip:
                     at = uint64(x_row + i * x_step + position * scale)
-                    x[at] = store_one(combine(load_one(x[at]), load_one(source[uint64(source_row + i * source_step)])))
+                    x[at] = store_x(combine(load_x(x[at]), load_x(source[uint64(source_row + i * source_step)])))
         left -= last - first
         row += 1
         first = 0
@@ -273,13 +264,11 @@ COMBINE: dict[str, Callable] = {
     "amin": smallest,
 }
 
-_TAKE = {wrap: Kernel(take_loop, given={"counted": from_the_end if wrap else counted}) for wrap in (False, True)}
-_TAKE_ROWS = {
-    wrap: Kernel(take_rows_loop, given={"counted": from_the_end if wrap else counted}) for wrap in (False, True)
-}
-_FOLD = Kernel(fold_loop)
-_ADD_ROWS = Kernel(add_rows_loop)
-_PUT = ByTarget()
+TAKE = Template(take_loop, "int64[] sizes strides bad", "x[] out x", "index[] index")
+TAKE_ROWS = Template(take_rows_loop, "x[] out x", "index[] index", "int64[] bad")
+FOLD = Template(fold_loop, "int64[] sizes strides out bad", "index[] index")
+ADD_ROWS = Template(add_rows_loop, "stored nothing", "x[] out source", "index[] index", "int64[] bad")
+PUT = Template(put_loop, "int64[] sizes strides", "x[] source x", "index[] index")
 NEVER = -(1 << 63)  # an index to skip that no scanned index equals
 
 
@@ -300,15 +289,12 @@ def _ready_take(
     walk = plan(out.shape, (out.strides, index.strides, x.strides))
     if walk.numel == 0 or size == 0:
         return lambda *arrays: walk.numel == 0
-    array = array_type(x.dtype)
-    arrays = (array, "int64", array_type(index.dtype), "int64", array, "int64", "int64", "int64", "int64[]")
+    how: dict[str, Any] = {"x": x.dtype, "index": index.dtype, "counted": from_the_end if wrap else counted}
     if len(walk.sizes) == 2 and walk.steps == (1, 0, 1):
         rows, width = (int(n) for n in walk.sizes)
-        entry = _TAKE_ROWS[wrap].entry(*["int64"] * 6, *arrays)
-        run = ready(entry, rows, (width, *(int(step) for step in walk.strides[::2])), width)
+        run = ready(TAKE_ROWS(**how), rows, (width, *(int(step) for step in walk.strides[::2])), width)
     else:
-        entry = _TAKE[wrap].entry("int64", "int64", "int64[]", "int64[]", *arrays)
-        run = ready(entry, walk.numel, (walk.sizes, walk.strides))
+        run = ready(TAKE(**how), walk.numel, (walk.sizes, walk.strides))
 
     def take(*arrays: Any) -> bool:
         bad = np.zeros(1, np.int64)
@@ -323,9 +309,7 @@ def _ready_fold_in(offsets: Operand, index: Operand) -> Callable[..., object]:
     walk = plan(offsets.shape, (offsets.strides, index.strides))
     if walk.numel == 0:
         return lambda *arrays: None
-    arrays = ("int64[]", "int64[]", "int64[]", "int64", array_type(index.dtype), "int64")
-    entry = _FOLD.entry("int64", "int64", *arrays, "int64", "int64", "int64[]")
-    return ready(entry, walk.numel, (walk.sizes, walk.strides))
+    return ready(FOLD(index=index.dtype), walk.numel, (walk.sizes, walk.strides))
 
 
 def _put(
@@ -346,20 +330,8 @@ def _ready_put(
     """`f(source, source_at, index, index_at, x, x_at)` that does `_put` for operands that look like these."""
     # the walk must not follow x's order: with "replace", the last of equal positions wins in row-major order
     sizes, strides = _row_major(x.shape, (source.strides, index.strides, x.strides))
-    entry = _PUT.get((how, x.dtype, index.dtype))
-    if entry is None:
-        plain = how == "replace"
-        given = {
-            "combine": COMBINE[how],
-            "load_one": as_is if plain else load(x.dtype),
-            "store_one": as_is if plain else store(x.dtype),
-        }
-        array = array_type(x.dtype)
-        entry = Kernel(put_loop, name=f"put_{how}", given=given, real=real_type(x.dtype)).entry(
-            *("int64", "int64", "int64[]", "int64[]"),
-            *(array, "int64", array_type(index.dtype), "int64", array, "int64", "int64", "int64"),
-        )
-        _PUT[how, x.dtype, index.dtype] = entry
+    moved = {"load_x": as_is, "store_x": as_is} if how == "replace" else {}
+    entry = PUT(name=f"put_{how}", x=x.dtype, index=index.dtype, combine=COMBINE[how], **moved)
     elements = numel(x.shape)
 
     def put(*arrays: Any) -> None:
@@ -489,13 +461,11 @@ def embedding_dense_backward(out: Operand, grad: Operand, index: Operand, paddin
 
 def _add_rows(out: Operand, grad: Operand, index: Operand, padding_index: int) -> BadIndex | None:
     """`embedding_dense_backward` of dense operands, in one pass."""
-    array, (size, width), found = array_type(out.dtype), out.shape, np.zeros(1, np.int64)
-    head = ["int64"] * 6 + [array[:-2]]
-    entry = _ADD_ROWS.entry(*head, array, "int64", array_type(index.dtype), "int64", array, "int64", "int64[]")
+    (size, width), found, storage = out.shape, np.zeros(1, np.int64), DTYPES[out.dtype].storage
+    entry = ADD_ROWS(x=out.dtype, index=index.dtype, stored=storage.name)
     arrays = (out.array, out.offset, index.array, index.offset, grad.array, grad.offset)
-    nothing = DTYPES[out.dtype].storage.type(0)
     count = numel(index.shape)
-    serial_for(entry, count, (count, width, size, padding_index, nothing, *arrays, found), max(1, width))
+    serial_for(entry, count, (count, width, size, padding_index, storage.type(0), *arrays, found), max(1, width))
     return first_bad(index, size, wrap=False) if found[0] else None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .blas_threads import allow_threads
+from .blas import allow_threads
 
 Matrix = np.ndarray
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}

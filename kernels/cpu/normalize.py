@@ -7,45 +7,20 @@ Read next: `loss.py`.
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import ByTarget
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import CONVERT, array_type, load, real_type, store
+from ..engine.convert import CONVERT
 from ..engine.pool import ready
+from ..engine.template import Template, given, load_bias, load_weight, load_x, one, store_x, zero
 from .reduce import REASSOCIATE, SUM
 
 uint64, float64 = np.uint64, np.float64
 
-# The names right below stand for what `_entry` passes to `Kernel(given=...)`.
-
-
-def load_one(x):
-    return x
-
-
-def load_weight(x):
-    return x
-
-
-def load_bias(x):
-    return x
-
-
-def store_one(x):
-    return x
-
-
-def narrow(x):
-    return x
-
-
-zero, one, unit, nothing = np.float64(0), np.float64(1), np.float64(1), np.float64(0)
+narrow = given  # stands for the conversion to the type that is computed in
 
 
 def layer_norm_loop(
@@ -55,47 +30,26 @@ def layer_norm_loop(
     """out = (x - mean) * rstd * weight + bias, with rstd = 1 / sqrt(variance + eps), for rows lo <= i < hi."""
     for i in range(lo, hi):
         base, target = x_at + i * size, out_at + i * size
-        total, squares = zero, zero
+        total, squares = 0.0, 0.0
         for j in range(size):
-            total += float64(load_one(x[uint64(base + j)]))
+            total += float64(load_x(x[uint64(base + j)]))
         center = total / size
         for j in range(size):
-            difference = float64(load_one(x[uint64(base + j)])) - center
+            difference = float64(load_x(x[uint64(base + j)])) - center
             squares += difference * difference
-        mean[uint64(mean_at + i)] = store_one(center)
-        rstd[uint64(rstd_at + i)] = store_one(one / math.sqrt(squares / size + eps))
-        middle, scale = narrow(center), load_one(rstd[uint64(rstd_at + i)])
+        mean[uint64(mean_at + i)] = store_x(center)
+        rstd[uint64(rstd_at + i)] = store_x(1.0 / math.sqrt(squares / size + eps))
+        middle, scale = narrow(center), load_x(rstd[uint64(rstd_at + i)])
         for j in range(size):
-            factor = load_weight(weight[uint64(weight_at + j)]) if weighted == 1 else unit
-            shift = load_bias(bias[uint64(bias_at + j)]) if shifted == 1 else nothing
-            out[uint64(target + j)] = store_one((load_one(x[uint64(base + j)]) - middle) * scale * factor + shift)
+            factor = load_weight(weight[uint64(weight_at + j)]) if weighted == 1 else one
+            shift = load_bias(bias[uint64(bias_at + j)]) if shifted == 1 else zero
+            out[uint64(target + j)] = store_x((load_x(x[uint64(base + j)]) - middle) * scale * factor + shift)
 
 
-_ENTRIES = ByTarget()
-
-
-def _entry(dtype: str, weight: str, bias: str) -> Entry:
-    entry = _ENTRIES.get((dtype, weight, bias))
-    if entry is None:
-        compute = DTYPES[dtype].compute
-        given: dict[str, object] = {
-            "load_one": load(dtype),
-            "load_weight": load(weight),
-            "load_bias": load(bias),
-            "store_one": store(dtype),
-            "narrow": CONVERT[compute],
-            "zero": np.float64(0),
-            "one": np.float64(1),
-            "unit": np.dtype(compute).type(1),
-            "nothing": np.dtype(compute).type(0),
-        }
-        # "reassoc" for the sums over a row, see `reduce.py`
-        kernel = Kernel(layer_norm_loop, given=given, real=real_type(dtype), fastmath=REASSOCIATE)
-        arrays = [array_type(one) for one in (dtype, dtype, dtype, dtype, weight, bias)]
-        signature = [word for array in arrays for word in (array, "int64")]
-        entry = kernel.entry("int64", "int64", "int64", "float64", "int64", "int64", *signature)
-        _ENTRIES[dtype, weight, bias] = entry
-    return entry
+# "reassoc" for the sums over a row, see `reduce.py`
+LAYER_NORM = Template(
+    layer_norm_loop, "float64 eps", "x[] out mean rstd x", "weight[] weight", "bias[] bias", fastmath=REASSOCIATE
+)
 
 
 def ready_layer_norm(
@@ -103,9 +57,10 @@ def ready_layer_norm(
 ) -> Callable[..., object]:
     """`f(out, at, mean, at, rstd, at, x, at, weight, at, bias, at)` for `rows` dense rows of `size`; the last two pairs
     only where they are given. Weight and bias compute in the type in which `x` does."""
-    kinds = [x.dtype if one is None else one.dtype for one in (weight, bias)]
+    kinds = {k: (one or x).dtype for k, one in (("weight", weight), ("bias", bias))}
+    entry = LAYER_NORM(x=x.dtype, **kinds, narrow=CONVERT[DTYPES[x.dtype].compute])
     leading = (size, float(eps), int(weight is not None), int(bias is not None))
-    run = ready(_entry(x.dtype, *kinds), rows if size else 0, leading, 8 * size)
+    run = ready(entry, rows if size else 0, leading, 8 * size)
     if weight is not None and bias is not None:
         return run
     if weight is not None:
@@ -134,58 +89,43 @@ def layer_norm_backward_loop(
         scales, shifts = 2 * b * size, (2 * b + 1) * size
         if of_affine:
             for j in range(2 * size):
-                parts[uint64(scales + j)] = nothing
-        for i in range(b * rows_of_block, min((b + 1) * rows_of_block, rows)):
+                parts[uint64(scales + j)] = zero
+        for i in range(b * ROWS, min((b + 1) * ROWS, rows)):
             base, source, target = x_at + i * size, grad_at + i * size, i * size
-            middle, scale = load_one(mean[uint64(mean_at + i)]), load_one(rstd[uint64(rstd_at + i)])
+            middle, scale = load_x(mean[uint64(mean_at + i)]), load_x(rstd[uint64(rstd_at + i)])
             if of_affine:
                 for j in range(size):
-                    g = load_one(grad[uint64(source + j)])
-                    parts[uint64(scales + j)] += g * ((load_one(x[uint64(base + j)]) - middle) * scale)
+                    g = load_x(grad[uint64(source + j)])
+                    parts[uint64(scales + j)] += g * ((load_x(x[uint64(base + j)]) - middle) * scale)
                     parts[uint64(shifts + j)] += g
             if of_input:
-                total, slope = nothing, nothing
+                total, slope = zero, zero
                 if weighted:
                     for j in range(size):
-                        g = load_one(grad[uint64(source + j)]) * load_weight(weight[uint64(weight_at + j)])
+                        g = load_x(grad[uint64(source + j)]) * load_weight(weight[uint64(weight_at + j)])
                         total += g
-                        slope += g * ((load_one(x[uint64(base + j)]) - middle) * scale)
+                        slope += g * ((load_x(x[uint64(base + j)]) - middle) * scale)
                 else:
                     for j in range(size):
-                        g = load_one(grad[uint64(source + j)])
+                        g = load_x(grad[uint64(source + j)])
                         total += g
-                        slope += g * ((load_one(x[uint64(base + j)]) - middle) * scale)
+                        slope += g * ((load_x(x[uint64(base + j)]) - middle) * scale)
                 shared, tilt = scale * narrow(total / size), scale * scale * narrow(slope / size)
                 if weighted:
                     for j in range(size):
-                        g = load_one(grad[uint64(source + j)]) * load_weight(weight[uint64(weight_at + j)])
-                        difference = load_one(x[uint64(base + j)]) - middle
-                        out[uint64(target + j)] = store_one(scale * g - shared - tilt * difference)
+                        g = load_x(grad[uint64(source + j)]) * load_weight(weight[uint64(weight_at + j)])
+                        difference = load_x(x[uint64(base + j)]) - middle
+                        out[uint64(target + j)] = store_x(scale * g - shared - tilt * difference)
                 else:
                     for j in range(size):
-                        g = load_one(grad[uint64(source + j)])
-                        difference = load_one(x[uint64(base + j)]) - middle
-                        out[uint64(target + j)] = store_one(scale * g - shared - tilt * difference)
+                        g = load_x(grad[uint64(source + j)])
+                        difference = load_x(x[uint64(base + j)]) - middle
+                        out[uint64(target + j)] = store_x(scale * g - shared - tilt * difference)
 
 
-rows_of_block = ROWS
-
-
-@cache
-def _backward_entry(dtype: str, weight: str) -> Entry:
-    compute = DTYPES[dtype].compute
-    given: dict[str, object] = {
-        "load_one": load(dtype),
-        "load_weight": load(weight),
-        "store_one": store(dtype),
-        "narrow": CONVERT[compute],
-        "nothing": np.dtype(compute).type(0),
-        "rows_of_block": ROWS,
-    }
-    kernel = Kernel(layer_norm_backward_loop, given=given, real=real_type(dtype), fastmath=REASSOCIATE)
-    one = array_type(dtype)
-    arrays = [word for array in (one, one, one, one, array_type(weight)) for word in (array, "int64")]
-    return kernel.entry(*["int64"] * 7, one, f"{compute}[]", *arrays)
+LAYER_NORM_BACKWARD = Template(
+    layer_norm_backward_loop, "x[] out grad x mean rstd", "x.compute[] parts", "weight[] weight", fastmath=REASSOCIATE
+)
 
 
 def ready_layer_norm_backward(
@@ -201,7 +141,8 @@ def ready_layer_norm_backward(
     storage, there = DTYPES[dtype].storage, [out is not None for out in outs]
     sums = any(there[1:])
     flags = int(weight is not None), int(there[0]), int(sums)
-    run = ready(_backward_entry(dtype, weight or dtype), blocks if size else 0, (rows, size, *flags), 16 * ROWS * size)
+    entry = LAYER_NORM_BACKWARD(x=dtype, weight=weight or dtype, narrow=CONVERT[compute])
+    run = ready(entry, blocks if size else 0, (rows, size, *flags), 16 * ROWS * size)
     columns = Operand(np.empty(blocks * 2 * size, compute), compute, (blocks, size), (2 * size, 1))
     adding = [None if out is None else SUM.ready(_as_row(out), columns, (0,)) for out in outs[1:]]
     behind = 2 * sum(there)

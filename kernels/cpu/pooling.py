@@ -7,34 +7,23 @@ two dimensions are three, of which the first have size 1. Read next: convolution
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import ByTarget
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type, load, real_type, store
 from ..engine.pool import parallel_for
 from ..engine.primitives import maximum
 from ..engine.program import integral
+from ..engine.template import Template, load_x, lowest, store_x, zero
 from .convolution import first_behind, first_inside
 
 uint64 = np.uint64
-# They stand for a zero, and for the lowest number, of the dtype in which is computed.
-zero, lowest = np.float64(0), np.float64(-np.inf)
 SIDES, PACE = (2, 3), 2  # of square windows, and their stride, as networks have them: loops are compiled for these
 side = 2  # one of them
-
-
-def widen(x):
-    return x
-
-
-def narrow(x):
-    return x
 
 
 @dataclass(frozen=True)
@@ -143,7 +132,7 @@ def largest_loop(lo, hi, tables, step, out, out_at, places, places_at, x, x_at):
                     if inside and g[w_at + i] < g[w_at + ow + i]:
                         out[uint64(to + i)] = x[uint64(image + at)]
                     else:
-                        out[uint64(to + i)] = narrow(lowest)
+                        out[uint64(to + i)] = store_x(lowest)
                     places[uint64(to_place + i)] = at
                 for z in range(g[z_at + k], g[z_at + od + k], sz):
                     for y in range(g[y_at + j], g[y_at + oh + j], sy):
@@ -152,17 +141,17 @@ def largest_loop(lo, hi, tables, step, out, out_at, places, places_at, x, x_at):
                             for i in range(ow):
                                 p, q = to + i, to_place + i
                                 for at in range(row + g[w_at + i], row + g[w_at + ow + i], sx):
-                                    keep_larger(widen, narrow, 1, out, p, places, q, x, image + at, 1, at)
+                                    keep_larger(load_x, store_x, 1, out, p, places, q, x, image + at, 1, at)
                         for t in range(length):
                             first = first_inside(begin + t * sx, stride)
                             m, at = first_behind(begin + t * sx, stride, w, ow) - first, row + begin + t * sx
                             at, p, q = at + first * stride, to + first, to_place + first
                             if stride == 1:
-                                keep_larger(widen, narrow, m, out, p, places, q, x, image + at, 1, at)
+                                keep_larger(load_x, store_x, m, out, p, places, q, x, image + at, 1, at)
                             elif stride == 2:
-                                keep_larger(widen, narrow, m, out, p, places, q, x, image + at, 2, at)
+                                keep_larger(load_x, store_x, m, out, p, places, q, x, image + at, 2, at)
                             else:
-                                keep_larger(widen, narrow, m, out, p, places, q, x, image + at, stride, at)
+                                keep_larger(load_x, store_x, m, out, p, places, q, x, image + at, stride, at)
                 to, to_place = to + ow, to_place + ow
 
 
@@ -228,13 +217,13 @@ def squares_loop(lo, hi, tables, step, out, out_at, places, places_at, x, x_at):
             top, bottom, left, right = g[y_at + j], g[y_at + oh + j], ow, ow
             if bottom - top == side:
                 at, p, q = top * w + begin + first * PACE, to + first, to_place + first
-                if largest_of_squares(widen, narrow, last - first, out, p, places, q, x, image, at, w):
+                if largest_of_squares(load_x, store_x, last - first, out, p, places, q, x, image, at, w):
                     left, right = first, last
             for i in range(ow):
                 if i < left or i >= right:
                     start, stop = g[w_at + i], g[w_at + ow + i]
                     p, q = to + i, to_place + i
-                    largest_of_one(widen, narrow, lowest, out, p, places, q, x, image, w, top, bottom, start, stop)
+                    largest_of_one(load_x, store_x, lowest, out, p, places, q, x, image, w, top, bottom, start, stop)
             to, to_place = to + ow, to_place + ow
 
 
@@ -276,9 +265,9 @@ def mean_loop(lo, hi, g, out, out_at, x, x_at):
                         for y in range(first, last):
                             row = image + (z * h + y) * w
                             for at in range(row + left, row + right):
-                                total += widen(x[uint64(at)])
+                                total += load_x(x[uint64(at)])
                     divisor = g[9] if g[9] != 0 else extent * g[w_at + 2 * ow + i]
-                    out[uint64(to)] = narrow(total / divisor)
+                    out[uint64(to)] = store_x(total / divisor)
                     to += 1
 
 
@@ -304,65 +293,50 @@ def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
                     of += 1
 
 
-_ENTRIES = ByTarget()
-LOOPS: dict[str, tuple[Callable, dict]] = {
-    **{one.__name__: (one, {}) for one in (largest_loop, put_back_loop, put_loop, mean_loop, spread_loop)},
-    **{
-        f"squares_of_{side}_loop": (squares_loop, {"side": side, "largest_of_squares": squares(side)}) for side in SIDES
-    },
-}
+LARGEST = Template(largest_loop, "int64[] tables places", "x[] out x")
+SQUARES = Template(squares_loop, "int64[] tables places", "x[] out x")
+PUT_BACK = Template(put_back_loop, "x[] out grad", "int64[] places")
+PUT = Template(put_loop, "x[] out x", "int64[] places")
+MEAN = Template(mean_loop, "int64[] g", "x[] out x")
+SPREAD = Template(spread_loop, "int64[] g", "x[] out grad")
+OF_SIDE = {side: {"side": side, "largest_of_squares": squares(side)} for side in SIDES}
 
 
-def _entry(loop: str, dtype: str, *arguments: str) -> Entry:
-    """`arguments`: the types of what comes between the range and the first array, then those of the arrays."""
-    entry = _ENTRIES.get((loop, dtype))
-    if entry is None:
-        compute = DTYPES[dtype].compute
-        number = getattr(np, compute)
-        least = number(-np.inf) if DTYPES[dtype].kind == "float" else number(np.iinfo(compute).min)
-        function, constants = LOOPS[loop]
-        given = {"widen": load(dtype), "narrow": store(dtype), "zero": number(0), "lowest": least, **constants}
-        kernel = Kernel(function, name=loop, given=given, real=real_type(dtype))
-        entry = _ENTRIES[loop, dtype] = kernel.entry("int64", "int64", *arguments)
-    return entry
-
-
-def _run(loop: str, images: int, work: int, head: Sequence[object], *operands: Operand) -> None:
-    dtype = operands[0].dtype
-    types = ["int64" if isinstance(one, int) else "int64[]" for one in head]
-    for one in operands:
-        types += [array_type(one.dtype), "int64"]
+def _run(loop: Template, images: int, work: int, head: Sequence[object], *operands: Operand, **given: Any) -> None:
     arrays = [part for one in operands for part in (one.array, one.offset)]
-    parallel_for(_entry(loop, dtype, *types), images, (*head, *arrays), work)
+    parallel_for(loop(x=operands[0].dtype, **given), images, (*head, *arrays), work)
 
 
 def largest(out: Operand, places: Operand, x: Operand, windows: Windows, images: int) -> None:
     """The largest elements and their places. All operands are contiguous; `places` is int64."""
-    squares = windows.side and DTYPES[x.dtype].kind == "float"
-    loop = f"squares_of_{windows.side}_loop" if squares else "largest_loop"
-    _run(loop, images, windows.work, (windows.table, windows.step), out, places, x)
+    head = windows.table, windows.step
+    if windows.side and DTYPES[x.dtype].kind == "float":
+        name = f"squares_of_{windows.side}_loop"
+        _run(SQUARES, images, windows.work, head, out, places, x, name=name, **OF_SIDE[windows.side])
+    else:
+        _run(LARGEST, images, windows.work, head, out, places, x)
 
 
 def put_back(out: Operand, places: Operand, grad: Operand, images: int) -> None:
     """Adds the gradients of the largest elements to `out`. All are contiguous; no 16-bit floats."""
-    _by_places("put_back_loop", out, places, grad, images)
+    _by_places(PUT_BACK, out, places, grad, images)
 
 
 def put(out: Operand, places: Operand, x: Operand, images: int) -> None:
     """Puts elements in their places in `out`, of the same dtype. All are contiguous."""
-    _by_places("put_loop", out, places, x, images)
+    _by_places(PUT, out, places, x, images)
 
 
-def _by_places(loop: str, out: Operand, places: Operand, x: Operand, images: int) -> None:
+def _by_places(loop: Template, out: Operand, places: Operand, x: Operand, images: int) -> None:
     elements, windows = (int(np.prod(one.shape)) // images for one in (out, x))
     _run(loop, images, 4 * max(windows, 1), (elements, windows), out, places, x)
 
 
 def means(out: Operand, x: Operand, windows: Windows3d, images: int) -> None:
     """The means. All operands are contiguous."""
-    _run("mean_loop", images, windows.work, (windows.table,), out, x)
+    _run(MEAN, images, windows.work, (windows.table,), out, x)
 
 
 def spread(out: Operand, grad: Operand, windows: Windows3d, images: int) -> None:
     """Adds the gradients of the means to `out`. All are contiguous; no 16-bit floats."""
-    _run("spread_loop", images, windows.work, (windows.table,), out, grad)
+    _run(SPREAD, images, windows.work, (windows.table,), out, grad)

@@ -16,13 +16,12 @@ import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguous, numel
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import ByTarget, memory
+from redispatch.dispatch.tensor.target import memory
 
-from ..engine.compile import Kernel
-from ..engine.convert import array_type, store
 from ..engine.pool import parallel_for
 from ..engine.primitives import offset_from, seed_from
 from ..engine.program import integral
+from ..engine.template import Template, store_out
 from ..maths.vecmath.logarithm import log
 from ..maths.vecmath.trigonometric import (
     cosine_float32,
@@ -66,10 +65,6 @@ def blocks(elements: int) -> int:
 # --- loops over blocks -----------------------------------------------------------------------------------------------
 
 
-def store_one(x):
-    return x
-
-
 def draw(w0, w1, w2, w3, a, b):
     return w0, w1, w2, w3
 
@@ -80,10 +75,10 @@ def fill_by_fours(lo, hi, out, out_at, seed, offset, a, b):
         w0, w1, w2, w3 = block(key, start + uint64(i))
         x0, x1, x2, x3 = draw(w0, w1, w2, w3, a, b)
         at = uint64(out_at + 4 * i)
-        out[at] = store_one(x0)
-        out[at + uint64(1)] = store_one(x1)
-        out[at + uint64(2)] = store_one(x2)
-        out[at + uint64(3)] = store_one(x3)
+        out[at] = store_out(x0)
+        out[at + uint64(1)] = store_out(x1)
+        out[at + uint64(2)] = store_out(x2)
+        out[at + uint64(3)] = store_out(x3)
 
 
 def fill_by_twos(lo, hi, out, out_at, seed, offset, a, b):
@@ -92,8 +87,8 @@ def fill_by_twos(lo, hi, out, out_at, seed, offset, a, b):
         w0, w1, w2, w3 = block(key, start + uint64(i))
         x0, x1 = draw(w0, w1, w2, w3, a, b)
         at = uint64(out_at + 2 * i)
-        out[at] = store_one(x0)
-        out[at + uint64(1)] = store_one(x1)
+        out[at] = store_out(x0)
+        out[at + uint64(1)] = store_out(x1)
 
 
 # --- from words to numbers -------------------------------------------------------------------------------------------
@@ -250,7 +245,11 @@ def wide_integers(w0, w1, w2, w3, low, size):
 
 # --- fills -----------------------------------------------------------------------------------------------------------
 
-_ENTRIES = ByTarget()
+# "contract": a product and a sum may be rounded once
+TYPES = "out[] out", "uint64 seed offset", "number a b"
+FILLS = {
+    by: Template(loop, *TYPES, fastmath=frozenset({"contract"})) for by, loop in ((4, fill_by_fours), (2, fill_by_twos))
+}
 
 
 def _fill(out: Operand, seed: int, offset: int, drawing: Callable, a: float, b: float, number: str, by: int) -> None:
@@ -264,13 +263,7 @@ def _fill(out: Operand, seed: int, offset: int, drawing: Callable, a: float, b: 
         _fill(dense, seed, offset, drawing, a, b, number, by)
         copy(out, dense)
         return
-    entry = _ENTRIES.get((drawing, out.dtype, number))
-    if entry is None:
-        loop, given = (fill_by_fours if by == 4 else fill_by_twos), {"draw": drawing, "store_one": store(out.dtype)}
-        real = number if number in ("float32", "float64") else None
-        kernel = Kernel(loop, name=f"{drawing.__name__}_loop", given=given, real=real, fastmath=frozenset({"contract"}))
-        signature = ("int64", "int64", array_type(out.dtype), "int64", "uint64", "uint64", number, number)
-        entry = _ENTRIES[drawing, out.dtype, number] = kernel.entry(*signature)
+    entry = FILLS[by](name=f"{drawing.__name__}_loop", number=number, out=out.dtype, draw=drawing)
     whole, rest = divmod(elements, by)
     seed, offset = seed & MASK, offset & MASK
     parallel_for(entry, whole, (out.array, out.offset, seed, offset, a, b), 8 * by)
@@ -333,7 +326,7 @@ def shuffle_loop(lo, hi, out, keys, n):
         out[uint64(i)], out[uint64(j)] = out[uint64(j)], out[uint64(i)]
 
 
-SHUFFLE = Kernel(shuffle_loop)
+SHUFFLE = Template(shuffle_loop, "int64[] out keys")
 
 
 def permutation(n: int, seed: int, offset: int) -> np.ndarray:
@@ -341,5 +334,5 @@ def permutation(n: int, seed: int, offset: int) -> np.ndarray:
     keys = np.empty(n, np.int64)
     _fill(Operand(keys, "int64", (n,), (1,)), seed, offset, integers, 0, 1 << 32, "int64", 4)
     out = np.arange(n)
-    SHUFFLE.entry("int64", "int64", "int64[]", "int64[]", "int64")(0, n, out, keys, n)
+    SHUFFLE()(0, n, out, keys, n)
     return out

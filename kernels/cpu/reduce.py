@@ -13,7 +13,7 @@ blocks in float64; 16-bit floats accumulate in float32, integers and bools in in
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +22,12 @@ from redispatch.dispatch.tensor.geometry import Ints, coalesce, loop_order, nume
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
 from redispatch.dispatch.tensor.target import TARGET, ByTarget, memory, scratch
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import CONVERT, array_type, as_is, load, real_type, store
+from ..engine.compile import Entry
+from ..engine.convert import CONVERT, as_is, load
 from ..engine.elementwise import offset_of
 from ..engine.order import order
 from ..engine.pool import get_num_threads, parallel_for, ready
+from ..engine.template import Template, given, load_x, store_out, zero
 
 BLOCK = 512  # elements that the inner loop combines before the accumulator is widened
 STRIP = 1024  # accumulators that a column loop holds at once: 8 kB, a quarter of a first-level cache
@@ -34,34 +35,10 @@ FEW = 1 << 10  # so many elements are read column by column in less time than ac
 PIECE = 1 << 17  # a full reduction of more than two of these is cut into such pieces, one result each
 float32, float64, uint64 = np.float32, np.float64, np.uint64
 
-# --- the loops. The functions right below stand in for those that `Reduction` passes to `Kernel(given=...)`. --------
+# --- the loops. These names stand for those of a `Reduction`. ---------------------------------------------------------
 
-
-def load_one(x):
-    return x
-
-
-def narrow(acc):
-    return acc
-
-
-def widen(part):
-    return part
-
-
-def combine(acc, x):
-    return acc + x
-
-
-def finish_one(acc, total):
-    return acc
-
-
-def store_one(x):
-    return x
-
-
-start = np.float64(0)
+narrow = widen = combine = finish_one = given
+start = zero
 
 
 def rows_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, out, out_at, x, x_at):
@@ -81,12 +58,12 @@ def rows_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, out, 
                 stop = min(block + BLOCK, inner)
                 if step == 1:
                     for j in range(block, stop):
-                        part = combine(part, load_one(x[uint64(at + j)]))
+                        part = combine(part, load_x(x[uint64(at + j)]))
                 else:
                     for j in range(block, stop):
-                        part = combine(part, load_one(x[uint64(at + j * step)]))
+                        part = combine(part, load_x(x[uint64(at + j * step)]))
                 acc = combine(acc, widen(part))
-        out[out_at + offset_of(i, kept_dims, kept, kept_out, 0)] = store_one(finish_one(acc, total))
+        out[out_at + offset_of(i, kept_dims, kept, kept_out, 0)] = store_out(finish_one(acc, total))
 
 
 def runs_loop(lo, hi, walk, out, out_at, x, x_at):
@@ -107,13 +84,13 @@ def runs_loop(lo, hi, walk, out, out_at, x, x_at):
                 stop = min(block + BLOCK, end)
                 if step == 1:
                     for j in range(block, stop):
-                        part = combine(part, load_one(x[uint64(base + j)]))
+                        part = combine(part, load_x(x[uint64(base + j)]))
                 else:
                     for j in range(block, stop):
-                        part = combine(part, load_one(x[uint64(base + j * step)]))
+                        part = combine(part, load_x(x[uint64(base + j * step)]))
                 acc = combine(acc, widen(part))
             whole = combine(whole, acc)
-        out[uint64(out_at + i * out_step)] = store_one(finish_one(whole, total))
+        out[uint64(out_at + i * out_step)] = store_out(finish_one(whole, total))
 
 
 def columns_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, out, out_at, x, x_at, accs):
@@ -142,19 +119,19 @@ def columns_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, ou
                 a, b, c, d = at, at + step, at + 2 * step, at + 3 * step
                 e, f, g, h = at + 4 * step, at + 5 * step, at + 6 * step, at + 7 * step
                 for j in range(size):
-                    ab = combine(load_one(x[uint64(a + j)]), load_one(x[uint64(b + j)]))
-                    cd = combine(load_one(x[uint64(c + j)]), load_one(x[uint64(d + j)]))
-                    ef = combine(load_one(x[uint64(e + j)]), load_one(x[uint64(f + j)]))
-                    gh = combine(load_one(x[uint64(g + j)]), load_one(x[uint64(h + j)]))
+                    ab = combine(load_x(x[uint64(a + j)]), load_x(x[uint64(b + j)]))
+                    cd = combine(load_x(x[uint64(c + j)]), load_x(x[uint64(d + j)]))
+                    ef = combine(load_x(x[uint64(e + j)]), load_x(x[uint64(f + j)]))
+                    gh = combine(load_x(x[uint64(g + j)]), load_x(x[uint64(h + j)]))
                     part = combine(combine(ab, cd), combine(ef, gh))
                     accs[uint64(j)] = combine(accs[uint64(j)], widen(part))
                 at += 8 * step
             for _ in range(inner % 8):
                 for j in range(size):
-                    accs[uint64(j)] = combine(accs[uint64(j)], widen(load_one(x[uint64(at + j)])))
+                    accs[uint64(j)] = combine(accs[uint64(j)], widen(load_x(x[uint64(at + j)])))
                 at += step
         for j in range(size):
-            out[uint64(to + j * out_step)] = store_one(finish_one(accs[uint64(j)], total))
+            out[uint64(to + j * out_step)] = store_out(finish_one(accs[uint64(j)], total))
 
 
 # --- the walk ------------------------------------------------------------------------------------------------------
@@ -199,6 +176,16 @@ def reduce_plan(shape: Ints, strides: Ints, dims: Ints, outs: tuple[Ints, ...], 
         np.array(numbers, np.int64) for numbers in (kept_sizes, kept_in, sizes, steps, *kept_outs)
     )
     return ReducePlan(results, count, sizes_kept, tuple(to_each), steps_in, reduced_sizes, reduced_in, columns)
+
+
+def line_walk(x: Operand, dim: int, *outs: Operand) -> tuple[ReducePlan, np.ndarray]:
+    """The dimensions beside `dim`, and what loops over lines along it are told: a line's size, its steps in the outputs
+    and in `x`. An output may lack the dimension."""
+    if not x.shape:
+        x, *outs = (one._replace(shape=(1,), strides=(1,)) for one in (x, *outs))  # type: ignore[assignment]  # a list
+    walk = reduce_plan(x.shape, x.strides, (dim,), tuple(out.strides for out in outs), True)
+    steps = [out.strides[dim] if len(out.strides) == len(x.shape) else 0 for out in outs]
+    return walk, np.array([walk.elements, *steps, x.strides[dim]], np.int64)
 
 
 # --- reductions ----------------------------------------------------------------------------------------------------
@@ -297,36 +284,32 @@ class Reduction:
         recipe = self.recipe(dtype)
         accumulator = recipe.start.dtype.name
         block = recipe.block if loop not in ("columns", "wide runs") else None
-        given = {
-            "load_one": chain(load(dtype), recipe.load),
+        given: dict[str, Any] = {
+            "x": dtype,
+            "source": dtype,
+            "out": out_dtype,
+            "acc": accumulator,
+            "load_x": chain(load(dtype), recipe.load),
             "narrow": CONVERT[block] if block else as_is,
             "widen": CONVERT[accumulator] if recipe.block else as_is,
             "combine": recipe.combine,
             "finish_one": recipe.finish,
-            "store_one": store(out_dtype),
             "start": recipe.start,
         }
-        arrays = [array_type(out_dtype), "int64", array_type(dtype), "int64"]
         if loop == "pieces":
-            given |= {"finish_one": _keep, "store_one": as_is}
-            arrays[0] = f"{accumulator}[]"
+            given |= {"out": accumulator, "finish_one": _keep, "store_out": as_is}
         elif loop == "total":
-            given |= {"load_one": as_is, "narrow": as_is, "widen": as_is}
-            arrays[2] = f"{accumulator}[]"
-        body: Callable = runs_loop
-        before, after = ["int64[]"], []
-        if loop == "rows":
-            body, before = rows_loop, ["int64[]"] * 5 + ["int64"]
-        elif loop == "columns":
-            body, before, after = columns_loop, ["int64[]"] * 5 + ["int64"], [f"{accumulator}[]"]
-        kernel = Kernel(
-            body,
-            name=f"{self.name}_{loop.replace(' ', '_')}",
-            given=given,
-            real=real_type(dtype),
-            fastmath=self.fastmath if loop != "total" else frozenset(),  # there the order is that of `runs_loop`
-        )
-        return kernel.entry("int64", "int64", *before, *arrays, *after)
+            given |= {"source": accumulator, "load_x": as_is, "narrow": as_is, "widen": as_is}
+        flags = self.fastmath if loop != "total" else frozenset[str]()  # there the order is that of `runs_loop`
+        template = {"rows": ROWS, "columns": COLUMNS}.get(loop, RUNS)
+        return template.compiled(f"{self.name}_{loop.replace(' ', '_')}", given, flags)
+
+
+ROWS = Template(rows_loop, "int64[] kept kept_out kept_in reduced reduced_in", "out[] out", "source[] x")
+RUNS = Template(runs_loop, "int64[] walk", "out[] out", "source[] x")
+COLUMNS = Template(
+    columns_loop, "int64[] kept kept_out kept_in reduced reduced_in", "out[] out", "source[] x", "acc[] accs"
+)
 
 
 def run_table(*numbers: int) -> np.ndarray:
@@ -338,6 +321,7 @@ def _keep(acc, total):
     return acc
 
 
+@cache
 def chain(first: Callable, second: Callable) -> Callable:
     """`second(first(x))` as a function that a program can hold."""
     if first is as_is:

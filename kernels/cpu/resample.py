@@ -19,16 +19,14 @@ import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import ByTarget, memory
+from redispatch.dispatch.tensor.target import memory
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type
 from ..engine.pool import parallel_for
 from ..engine.program import integral
+from ..engine.template import Template, zero
 from .copy import copy
 
 uint64 = np.uint64
-zero = np.float64(0)  # stands for a zero of the dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,19 +139,8 @@ def rows_loop(lo, hi, count, size, inner, starts, places, weights, out, out_at, 
                     out[uint64(to + k)] += w * x[uint64(of + k)]
 
 
-_ENTRIES = ByTarget()
-
-
-def _entry(by_rows: bool, dtype: str) -> Entry:
-    entry = _ENTRIES.get((by_rows, dtype))
-    if entry is None:
-        loop, sizes = (rows_loop, 5) if by_rows else (lines_loop, 7)
-        kernel = Kernel(loop, name=f"resample_{loop.__name__}", given={"zero": getattr(np, dtype)(0)})
-        array = array_type(dtype)
-        tables = "int64[]", "int64[]", f"{real_of(dtype)}[]"
-        entry = kernel.entry(*["int64"] * sizes, *tables, array, "int64", array, "int64")
-        _ENTRIES[by_rows, dtype] = entry
-    return entry
+LINES = Template(lines_loop, "int64[] starts places", "real[] weights", "x[] out x")
+ROWS = Template(rows_loop, "int64[] starts places", "real[] weights", "x[] out x")
 
 
 def real_of(dtype: str) -> str:
@@ -164,13 +151,14 @@ def real_of(dtype: str) -> str:
 def _along(out: Operand, x: Operand, axis: AxisMap, outer: int, inner: int) -> None:
     """One axis: `outer` times the axis times `inner` neighbours. Both operands are contiguous."""
     arrays = axis.starts, axis.places, axis.weights_in(real_of(x.dtype)), out.array, out.offset, x.array, x.offset
+    dtypes = {"x": x.dtype, "real": real_of(x.dtype)}
     terms = max(1, len(axis.places) // max(axis.count, 1))
     if inner == 1:
         lines = axis.count, axis.size, *axis.stretch
-        parallel_for(_entry(False, x.dtype), outer, (*lines, *arrays), 2 * axis.count * terms)
+        parallel_for(LINES(name="resample_lines", **dtypes), outer, (*lines, *arrays), 2 * axis.count * terms)
     else:
         rows = axis.count, axis.size, inner
-        parallel_for(_entry(True, x.dtype), outer * axis.count, (*rows, *arrays), inner * terms)
+        parallel_for(ROWS(name="resample_rows", **dtypes), outer * axis.count, (*rows, *arrays), inner * terms)
 
 
 def resample(out: Operand, x: Operand, axes: Sequence[AxisMap]) -> None:

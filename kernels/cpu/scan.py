@@ -10,43 +10,27 @@ Floats accumulate in float64, integers in int64. Read next: `argreduce.py`.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import ByTarget, scratch
+from redispatch.dispatch.tensor.target import scratch
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import CONVERT, array_type, load, store
+from ..engine.convert import CONVERT, as_is, load
 from ..engine.elementwise import offset_of
 from ..engine.pool import ready
+from ..engine.template import Template, given, load_x, store_out
 from ..maths.vecmath import exp, log
-from .reduce import ReducePlan, chain, reduce_plan
+from .reduce import chain, line_walk
 
 STRIP = 1024  # accumulators of the columns loop
 uint64 = np.uint64
 
-# --- the loops. The names right below stand for what is passed to `Kernel(given=...)`. --------------------------------
+# --- the loops. These names stand for those of a `Scan`. --------------------------------------------------------------
 
-
-def load_one(x):
-    return x
-
-
-def store_one(x):
-    return x
-
-
-def combine(acc, x):
-    return x
-
-
-def reaches(x, best):
-    return True
-
-
-start = np.float64(0)
+combine = nothing = value_of = reaches = given
 
 
 def lines_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
@@ -54,10 +38,10 @@ def lines_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
     size, step_to, step = line[0], line[1], line[2]
     for i in range(lo, hi):
         at, target = x_at + offset_of(i, len(kept), kept, from_, 0), out_at + offset_of(i, len(kept), kept, to, 0)
-        acc = start
+        acc = nothing()
         for _ in range(size):
-            acc = combine(acc, load_one(x[uint64(at)]))
-            out[uint64(target)] = store_one(acc)
+            acc = combine(acc, load_x(x[uint64(at)]))
+            out[uint64(target)] = store_out(value_of(acc))
             at += step
             target += step_to
 
@@ -67,22 +51,22 @@ def lines_by_four_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
     size, step_to, step = line[0], line[1], line[2]
     for i in range(lo, hi):
         at, target = x_at + offset_of(i, len(kept), kept, from_, 0), out_at + offset_of(i, len(kept), kept, to, 0)
-        acc = start
+        acc = nothing()
         for _ in range(size // 4):
-            a = load_one(x[uint64(at)])
-            b = combine(a, load_one(x[uint64(at + step)]))
-            c = combine(b, load_one(x[uint64(at + 2 * step)]))
-            d = combine(c, load_one(x[uint64(at + 3 * step)]))
-            out[uint64(target)] = store_one(combine(acc, a))
-            out[uint64(target + step_to)] = store_one(combine(acc, b))
-            out[uint64(target + 2 * step_to)] = store_one(combine(acc, c))
+            a = load_x(x[uint64(at)])
+            b = combine(a, load_x(x[uint64(at + step)]))
+            c = combine(b, load_x(x[uint64(at + 2 * step)]))
+            d = combine(c, load_x(x[uint64(at + 3 * step)]))
+            out[uint64(target)] = store_out(combine(acc, a))
+            out[uint64(target + step_to)] = store_out(combine(acc, b))
+            out[uint64(target + 2 * step_to)] = store_out(combine(acc, c))
             acc = combine(acc, d)
-            out[uint64(target + 3 * step_to)] = store_one(acc)
+            out[uint64(target + 3 * step_to)] = store_out(acc)
             at += 4 * step
             target += 4 * step_to
         for _ in range(size % 4):
-            acc = combine(acc, load_one(x[uint64(at)]))
-            out[uint64(target)] = store_one(acc)
+            acc = combine(acc, load_x(x[uint64(at)]))
+            out[uint64(target)] = store_out(value_of(acc))
             at += step
             target += step_to
 
@@ -100,55 +84,12 @@ def columns_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at, accs):
         at = x_at + first + offset_of(group, dims, kept, from_, 0)
         target = out_at + first + offset_of(group, dims, kept, to, 0)
         for j in range(count):
-            accs[uint64(j)] = start
+            accs[uint64(j)] = nothing()
         for _ in range(size):
             for j in range(count):
-                acc = combine(accs[uint64(j)], load_one(x[uint64(at + j)]))
+                acc = combine(accs[uint64(j)], load_x(x[uint64(at + j)]))
                 accs[uint64(j)] = acc
-                out[uint64(target + j)] = store_one(acc)
-            at += step
-            target += step_to
-
-
-def log_sum_exp_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
-    """`lines_loop` for log(sum(exp(x))), as `top + log(total)`: `total` is the sum of exp(x - top), `top` the largest.
-
-    An infinite `top` needs no care: equal elements count as 1, and exp(-inf) is 0 for all others.
-    """
-    size, step_to, step = line[0], line[1], line[2]
-    for i in range(lo, hi):
-        at, target = x_at + offset_of(i, len(kept), kept, from_, 0), out_at + offset_of(i, len(kept), kept, to, 0)
-        top, total = -np.inf, 0.0
-        for _ in range(size):
-            value = load_one(x[uint64(at)])
-            if value == top:
-                total += 1.0
-            elif value < top:
-                total += exp(value - top)
-            else:  # NaN, too, which then stays
-                total = total * exp(top - value) + 1.0
-                top = value
-            out[uint64(target)] = store_one(top + log(total))
-            at += step
-            target += step_to
-
-
-def complex_log_sum_exp_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
-    """`log_sum_exp_loop` for complex numbers: `top` has the largest real part, which decides how large exp(x) is."""
-    size, step_to, step = line[0], line[1], line[2]
-    for i in range(lo, hi):
-        at, target = x_at + offset_of(i, len(kept), kept, from_, 0), out_at + offset_of(i, len(kept), kept, to, 0)
-        top, total = complex(-np.inf, 0.0), complex(0.0, 0.0)
-        for _ in range(size):
-            value = load_one(x[uint64(at)])
-            if value.real == top.real:
-                total += exp(complex(0.0, value.imag - top.imag))
-            elif value.real < top.real:
-                total += exp(value - top)
-            else:  # NaN, too, which then stays
-                total = total * exp(top - value) + 1.0
-                top = value
-            out[uint64(target)] = store_one(top + log(total))
+                out[uint64(target + j)] = store_out(value_of(acc))
             at += step
             target += step_to
 
@@ -164,7 +105,7 @@ def extremes_loop(lo, hi, kept, to, places_to, from_, line, values, values_at, p
         j = 0
         while j < size:  # one round for each new best: what is compared with is then no result of a comparison
             stored, place = x[uint64(at)], j
-            best = load_one(stored)
+            best = load_x(stored)
             while True:
                 values[uint64(target)] = stored
                 places[uint64(place_at)] = place
@@ -174,57 +115,71 @@ def extremes_loop(lo, hi, kept, to, places_to, from_, line, values, values_at, p
                 j += 1
                 if j == size:
                     break
-                value = load_one(x[uint64(at)])
+                value = load_x(x[uint64(at)])
                 if reaches(value, best) or value != value:
                     break
 
 
-# --- scans -----------------------------------------------------------------------------------------------------------
+LINES = Template(lines_loop, "int64[] kept to from_ line", "out[] out", "x[] x")
+LINES_BY_FOUR = Template(lines_by_four_loop, "int64[] kept to from_ line", "out[] out", "x[] x")
+COLUMNS = Template(columns_loop, "int64[] kept to from_ line", "out[] out", "x[] x", "wide[] accs")
+EXTREMES = Template(extremes_loop, "int64[] kept to places_to from_ line places", "x[] values x")
+
+# --- operations ------------------------------------------------------------------------------------------------------
 
 
-def _add(acc, x):
+def add(acc, x):
     return acc + x
 
 
-def _multiply(acc, x):
+def multiply(acc, x):
     return acc * x
 
 
-_WIDEST = {"bool": "int64", "uint": "int64", "int": "int64", "float": "float64", "complex": "complex128"}
+@cache
+def number(dtype: str, value: float) -> Callable:
+    """What returns a number of that dtype."""
+    start = np.dtype(dtype).type(value)
+
+    def constant():
+        return start
+
+    return constant
 
 
-class Scan(NamedTuple):
-    """A running operation. `ready(out, x, dim)` returns `f(out, out_at, x, x_at)` for all operands that look so."""
+def no_exponentials():
+    return -np.inf, 0.0
 
-    name: str
-    combine: Callable
-    identity: int
 
-    def ready(self, out: Operand, x: Operand, dim: int) -> Callable[..., object]:
-        """What fills `out`, of the shape of `x`, with the results up to each element along `dim`."""
-        walk, line = _walk(x, dim, out)
-        wide = _WIDEST[DTYPES[x.dtype].kind]
-        (to,) = walk.kept_outs
-        columns = walk.kept[-1] > 1 and to[-1] == walk.kept_in[-1] == 1 and line[2] > 1
-        by_four = wide != x.dtype or wide == "int64"  # else the order of operations could make a number infinite
-        loop = columns_loop if columns else lines_by_four_loop if by_four else lines_loop
-        given = {
-            "load_one": chain(load(x.dtype), CONVERT[wide]),
-            "store_one": store(out.dtype),
-            "combine": self.combine,
-            "start": np.dtype(wide).type(self.identity),
-        }
-        signature = _signature(out.dtype, x.dtype)
-        if not columns:
-            entry = _entry(self.name, loop, given, signature)
-            return ready(entry, walk.results if walk.elements else 0, (walk.kept, to, walk.kept_in, line), 8 * line[0])
-        entry, width = _entry(self.name, loop, given, (*signature, f"{wide}[]")), int(walk.kept[-1])
+def with_exponential(acc, x):
+    """log(sum(exp(x))) as `top + log(total)`: `total` is the sum of exp(x - top), `top` the largest.
 
-        def strips(lo: int, hi: int, *arrays: Any) -> None:
-            entry(lo, hi, walk.kept, to, walk.kept_in, line, *arrays, scratch(min(STRIP, width), wide))
+    An infinite `top` needs no care: equal elements count as 1, and exp(-inf) is 0 for all others.
+    """
+    top, total = acc
+    if x == top:
+        return top, total + 1.0
+    if x < top:
+        return top, total + exp(x - top)
+    return x, total * exp(top - x) + 1.0  # NaN, too, which then stays
 
-        count = -(-width // STRIP) * (walk.results // width) if walk.elements else 0
-        return ready(strips, count, (), walk.elements * min(STRIP, width))
+
+def log_of_sum(acc):
+    return acc[0] + log(acc[1])
+
+
+def no_complex_exponentials():
+    return complex(-np.inf, 0.0), complex(0.0, 0.0)
+
+
+def with_complex_exponential(acc, x):
+    """The same for complex numbers: `top` has the largest real part, which decides how large exp(x) is."""
+    top, total = acc
+    if x.real == top.real:
+        return top, total + exp(complex(0.0, x.imag - top.imag))
+    if x.real < top.real:
+        return top, total + exp(x - top)
+    return x, total * exp(top - x) + 1.0
 
 
 def is_at_least(x, best):
@@ -235,19 +190,61 @@ def is_at_most(x, best):
     return x <= best
 
 
-CUMSUM = Scan("cumsum", _add, 0)
-CUMPROD = Scan("cumprod", _multiply, 1)
+# --- scans -----------------------------------------------------------------------------------------------------------
+
+_WIDEST = {"bool": "int64", "uint": "int64", "int": "int64", "float": "float64", "complex": "complex128"}
 
 
-def ready_logcumsumexp(out: Operand, x: Operand, dim: int) -> Callable[..., object]:
-    """The same for the logarithm of the sum of exponentials; floating and complex dtypes."""
-    walk, line = _walk(x, dim, out)
-    kind = DTYPES[x.dtype].kind
-    loop = complex_log_sum_exp_loop if kind == "complex" else log_sum_exp_loop
-    given = {"load_one": chain(load(x.dtype), CONVERT[_WIDEST[kind]]), "store_one": store(out.dtype)}
-    entry = _entry("logcumsumexp", loop, given, _signature(out.dtype, x.dtype))
-    tables = (walk.kept, *walk.kept_outs, walk.kept_in, line)
-    return ready(entry, walk.results if walk.elements else 0, tables, 32 * walk.elements)
+class Scan(NamedTuple):
+    """A running operation: what is carried along, how an element joins it, and the result that it stands for.
+
+    nothing: what is carried at first, as a function, by the dtype that it is carried in. plain: whether that is a
+    number, which may be joined with others in any brackets.
+    """
+
+    name: str
+    combine: Callable
+    nothing: Callable[[str], Callable]
+    value_of: Callable = as_is
+    plain: bool = True
+
+    def ready(self, out: Operand, x: Operand, dim: int) -> Callable[..., object]:
+        """What fills `out`, of the shape of `x`, with the results up to each element along `dim`: `f(out, out_at, x,
+        x_at)` for all operands of such metadata."""
+        walk, line = line_walk(x, dim, out)
+        wide = _WIDEST[DTYPES[x.dtype].kind]
+        (to,) = walk.kept_outs
+        columns = self.plain and walk.kept[-1] > 1 and to[-1] == walk.kept_in[-1] == 1 and line[2] > 1
+        by_four = self.plain and (wide != x.dtype or wide == "int64")  # else their order could make a number infinite
+        loop = COLUMNS if columns else LINES_BY_FOUR if by_four else LINES
+        entry = loop(
+            name=f"{self.name}_{loop.name}",
+            x=x.dtype,
+            out=out.dtype,
+            wide=wide,
+            load_x=chain(load(x.dtype), CONVERT[wide]),
+            combine=self.combine,
+            nothing=self.nothing(wide),
+            value_of=self.value_of,
+        )
+        if not columns:
+            cost, tables = (8 if self.plain else 32) * walk.elements, (walk.kept, to, walk.kept_in, line)
+            return ready(entry, walk.results if walk.elements else 0, tables, cost)
+        width = int(walk.kept[-1])
+
+        def strips(lo: int, hi: int, *arrays: Any) -> None:
+            entry(lo, hi, walk.kept, to, walk.kept_in, line, *arrays, scratch(min(STRIP, width), wide))
+
+        count = -(-width // STRIP) * (walk.results // width) if walk.elements else 0
+        return ready(strips, count, (), walk.elements * min(STRIP, width))
+
+
+CUMSUM = Scan("cumsum", add, lambda wide: number(wide, 0))
+CUMPROD = Scan("cumprod", multiply, lambda wide: number(wide, 1))
+LOGCUMSUMEXP = Scan("logcumsumexp", with_exponential, lambda wide: no_exponentials, log_of_sum, plain=False)
+COMPLEX_LOGCUMSUMEXP = LOGCUMSUMEXP._replace(
+    combine=with_complex_exponential, nothing=lambda wide: no_complex_exponentials
+)
 
 
 def ready_cumulative_extreme(
@@ -257,34 +254,8 @@ def ready_cumulative_extreme(
 
     It is called as `f(values, values_at, places, places_at, x, x_at)`.
     """
-    walk, line = _walk(x, dim, values, places)
-    given = {"load_one": load(x.dtype), "reaches": is_at_least if largest else is_at_most}
-    array = array_type(x.dtype)
-    signature = (*["int64[]"] * 5, array, "int64", "int64[]", "int64", array, "int64")
-    entry = _entry("cummax" if largest else "cummin", extremes_loop, given, signature)
+    walk, line = line_walk(x, dim, values, places)
+    name, reached = ("cummax", is_at_least) if largest else ("cummin", is_at_most)
     tables = (walk.kept, *walk.kept_outs, walk.kept_in, line)
+    entry = EXTREMES(name=name, x=x.dtype, reaches=reached)
     return ready(entry, walk.results if walk.elements else 0, tables, 8 * walk.elements)
-
-
-def _walk(x: Operand, dim: int, *outs: Operand) -> tuple[ReducePlan, np.ndarray]:
-    """The dimensions that are not scanned, and what the loops are told of a line."""
-    if not x.shape:
-        x, *outs = (one._replace(shape=(1,), strides=(1,)) for one in (x, *outs))  # type: ignore[assignment]  # a list
-    walk = reduce_plan(x.shape, x.strides, (dim,), tuple(out.strides for out in outs), True)
-    return walk, np.array([walk.elements, *(out.strides[dim] for out in outs), x.strides[dim]], np.int64)
-
-
-def _signature(out_dtype: str, dtype: str) -> tuple[str, ...]:
-    return (*["int64[]"] * 4, array_type(out_dtype), "int64", array_type(dtype), "int64")
-
-
-_ENTRIES = ByTarget()
-
-
-def _entry(name: str, loop: Callable, given: dict[str, Any], signature: tuple[str, ...]) -> Entry:
-    key = (name, loop, given["load_one"].__name__, given.get("store_one"), signature)
-    entry = _ENTRIES.get(key)
-    if entry is None:
-        kernel = Kernel(loop, name=f"{name}_{loop.__name__.removesuffix('_loop')}", given=given)
-        entry = _ENTRIES[key] = kernel.entry("int64", "int64", *signature)
-    return entry

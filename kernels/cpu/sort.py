@@ -18,15 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import ByTarget, scratch
+from redispatch.dispatch.tensor.target import scratch
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type, load
 from ..engine.elementwise import offset_of
 from ..engine.pool import ready
 from ..engine.primitives import bits_of_double, bits_of_float
 from ..engine.program import integral
-from .reduce import ReducePlan, reduce_plan
+from ..engine.template import Template, load_x
+from .reduce import ReducePlan, line_walk
 
 FEW = 16  # so many of the best elements are kept in order while a line is walked
 SHORT = 40  # lines up to this length are sorted by insertion, which then takes less time than counting digits
@@ -67,17 +66,9 @@ KEYS: dict[str, tuple[Callable, str]] = {
     "int64": (key_of_long, "uint64"),
 }  # by compute dtype; all others are small
 
-# --- the loops. The names right below stand for what is passed to `Kernel(given=...)`. --------------------------------
+# --- the loops. What follows stands for what `_Line` gives them. ------------------------------------------------------
 
-
-def load_one(x):
-    return x
-
-
-def key_of(x):
-    return x
-
-
+key_of = key_of_float
 BITS = 8  # of a digit
 DIGITS = 4  # of a key
 
@@ -142,7 +133,7 @@ def sort_loop(
     for i in range(lo, hi):
         at = x_at + offset_of(i, len(kept), kept, from_, 0)
         for j in range(size):
-            keys[uint64(j)] = key_of(load_one(x[uint64(at + j * step)])) ^ flip
+            keys[uint64(j)] = key_of(load_x(x[uint64(at + j * step)])) ^ flip
             order[uint64(j)] = j
         first = sort_line(keys, order, counts, size, BITS, DIGITS)
         value_at = values_at + offset_of(i, len(kept), kept, values_to, 0)
@@ -219,7 +210,7 @@ def top_loop(
         if wanted <= FEW or size <= SHORT:
             taken = 0
             for j in range(size):
-                key = uint64(key_of(load_one(x[uint64(at + j * step)])) ^ flip)
+                key = uint64(key_of(load_x(x[uint64(at + j * step)])) ^ flip)
                 if taken < wanted or key < uint64(keys[uint64(taken - 1)]):
                     k = taken if taken < wanted else taken - 1
                     taken += taken < wanted
@@ -232,7 +223,7 @@ def top_loop(
             first = 0
         else:
             for j in range(size):
-                keys[uint64(j)] = key_of(load_one(x[uint64(at + j * step)])) ^ flip
+                keys[uint64(j)] = key_of(load_x(x[uint64(at + j * step)])) ^ flip
             take_first(keys, order, counts, size, wanted, BITS, DIGITS)
             first = sort_line(keys, order, counts, wanted, BITS, DIGITS) if in_order else 0
         value_at = values_at + offset_of(i, len(kept), kept, values_to, 0)
@@ -257,7 +248,7 @@ def rank_loop(
         at = x_at + offset_of(i, len(kept), kept, from_, 0)
         numbers = 0
         for j in range(size):
-            value = load_one(x[uint64(at + j * step)])
+            value = load_x(x[uint64(at + j * step)])
             numbers += value == value
             keys[uint64(j)] = key_of(value)
         wanted = rank
@@ -280,13 +271,13 @@ def mode_loop(
     for i in range(lo, hi):
         at = x_at + offset_of(i, len(kept), kept, from_, 0)
         for j in range(size):
-            keys[uint64(j)] = key_of(load_one(x[uint64(at + j * step)]))
+            keys[uint64(j)] = key_of(load_x(x[uint64(at + j * step)]))
             order[uint64(j)] = j
         first = sort_line(keys, order, counts, size, BITS, DIGITS)
         best, place, run = 0, int64(0), 0
         for j in range(first, first + size):
             here = order[uint64(j)]
-            value = load_one(x[uint64(at + here * step)])
+            value = load_x(x[uint64(at + here * step)])
             same = j > first and keys[uint64(j)] == keys[uint64(j - 1)] and value == value  # each NaN stands alone
             run = run + 1 if same else 1
             if run > best:
@@ -294,6 +285,38 @@ def mode_loop(
         values[uint64(values_at + offset_of(i, len(kept), kept, values_to, 0))] = x[uint64(at + place * step)]
         places[uint64(places_at + offset_of(i, len(kept), kept, places_to, 0))] = place
 
+
+RANK = Template(
+    rank_loop,
+    "int64[] kept values_to places_to from_ line places counts",
+    "bool skip_nan",
+    "x[] values x",
+    "key[] keys",
+)
+MODE = Template(
+    mode_loop,
+    "int64[] kept values_to places_to from_ line places counts",
+    "x[] values x",
+    "key[] keys",
+    "place[] order",
+)
+SORT = Template(
+    sort_loop,
+    "int64[] kept values_to places_to from_ line places counts",
+    "key flip",
+    "x[] values x",
+    "key[] keys",
+    "place[] order",
+)
+TOP = Template(
+    top_loop,
+    "int64[] kept values_to places_to from_ line places counts",
+    "key flip",
+    "bool in_order",
+    "x[] values x",
+    "key[] keys",
+    "place[] order",
+)
 
 # --- the front door --------------------------------------------------------------------------------------------------
 
@@ -303,8 +326,8 @@ def ready_sort(values: Operand, places: Operand, x: Operand, dim: int, *, descen
 
     It is called as `f(values, values_at, places, places_at, x, x_at)`. NaN is larger than all.
     """
-    walk, line = _walk(x, dim, values, places)
-    run = _Line(sort_loop, x.dtype, walk.elements, 2).run(walk, line, (_flip(x.dtype, descending),))
+    walk, line = line_walk(x, dim, values, places)
+    run = _Line(SORT, x.dtype, walk.elements, 2).run(walk, line, (_flip(x.dtype, descending),))
     return ready(run, walk.results if walk.elements else 0, (), 32 * walk.elements)
 
 
@@ -312,9 +335,9 @@ def ready_top(
     values: Operand, places: Operand, x: Operand, dim: int, *, largest: bool, in_order: bool
 ) -> Callable[..., object]:
     """The same for the largest or smallest elements alone, as many as `values` and `places` have along `dim`."""
-    walk, line = _walk(x, dim, values, places)
+    walk, line = line_walk(x, dim, values, places)
     wanted = values.shape[dim] if values.shape else 1
-    run = _Line(top_loop, x.dtype, walk.elements, 2).run(walk, line, (_flip(x.dtype, largest), wanted, in_order))
+    run = _Line(TOP, x.dtype, walk.elements, 2).run(walk, line, (_flip(x.dtype, largest), wanted, in_order))
     return ready(run, walk.results if wanted else 0, (), 16 * walk.elements)
 
 
@@ -325,25 +348,16 @@ def ready_rank(
 
     None is the middle, the lower one of two; NaN where there is a NaN, unless they are skipped.
     """
-    walk, line = _walk(x, dim, values, places)
-    run = _Line(rank_loop, x.dtype, walk.elements, 1).run(walk, line, (-1 if rank is None else rank, skip_nan))
+    walk, line = line_walk(x, dim, values, places)
+    run = _Line(RANK, x.dtype, walk.elements, 1).run(walk, line, (-1 if rank is None else rank, skip_nan))
     return ready(run, walk.results, (), 8 * walk.elements)
 
 
 def ready_mode(values: Operand, places: Operand, x: Operand, dim: int) -> Callable[..., object]:
     """The same for the most frequent element of each line."""
-    walk, line = _walk(x, dim, values, places)
-    run = _Line(mode_loop, x.dtype, walk.elements, 2).run(walk, line, ())
+    walk, line = line_walk(x, dim, values, places)
+    run = _Line(MODE, x.dtype, walk.elements, 2).run(walk, line, ())
     return ready(run, walk.results, (), 32 * walk.elements)
-
-
-def _walk(x: Operand, dim: int, *outs: Operand) -> tuple[ReducePlan, np.ndarray]:
-    """The other dimensions, and what the loops are told of a line: its size, the steps in the outputs and in `x`."""
-    if not x.shape:
-        x, *outs = (one._replace(shape=(1,), strides=(1,)) for one in (x, *outs))  # type: ignore[assignment]  # a list
-    walk = reduce_plan(x.shape, x.strides, (dim,), tuple(out.strides for out in outs), True)
-    steps = [out.strides[dim] if len(out.strides) == len(x.shape) else 0 for out in outs]
-    return walk, np.array([walk.elements, *steps, x.strides[dim]], np.int64)
 
 
 def _key(dtype: str) -> tuple[Callable, str]:
@@ -362,17 +376,17 @@ LONG = 1 << 14  # from here on digits have 11 bits: fewer passes, whose tables o
 class _Line(NamedTuple):
     """A loop for lines of one length: `halves` says how many arrays of that length for keys it works in."""
 
-    loop: Callable
+    loop: Template
     dtype: str
     size: int
     halves: int
 
     def run(self, walk: ReducePlan, line: np.ndarray, told: tuple) -> Callable[..., object]:
         """The loop with all but the range and the arrays filled in; each call of it has its own memory to work in."""
-        key, bits = _key(self.dtype)[1], 11 if self.size >= LONG else 8
+        (key_of, key), bits = _key(self.dtype), 11 if self.size >= LONG else 8
         digits = -(-8 * np.dtype(key).itemsize // bits)
         place = "int32" if self.size < 1 << 31 else "int64"
-        entry = self.entry(key, bits, digits, place, told)
+        entry = self.loop(x=self.dtype, key=key, place=place, key_of=key_of, BITS=bits, DIGITS=digits)
         leading = (walk.kept, *walk.kept_outs, walk.kept_in, line, *told)
         sorts, count = self.halves > 1, self.halves * self.size
 
@@ -385,22 +399,3 @@ class _Line(NamedTuple):
             entry(lo, hi, *leading, *arrays, *pieces)
 
         return run
-
-    def entry(self, key: str, bits: int, digits: int, place: str, told: tuple) -> Entry:
-        array = array_type(self.dtype)
-        kinds = tuple(type(fact).__name__ if isinstance(fact, np.generic) else _WORDS[type(fact)] for fact in told)
-        places = (f"{place}[]",) if self.halves > 1 else ()
-        signature = (
-            *("int64", "int64", *["int64[]"] * 5, *kinds, array, "int64", "int64[]", "int64", array, "int64"),
-            *(f"{key}[]", *places, "int64[]"),
-        )
-        known = (self.loop, self.dtype, bits, signature)
-        entry = _ENTRIES.get(known)
-        if entry is None:
-            given = {"load_one": load(self.dtype), "key_of": _key(self.dtype)[0], "BITS": bits, "DIGITS": digits}
-            entry = _ENTRIES[known] = Kernel(self.loop, given=given).entry(*signature)
-        return entry
-
-
-_WORDS = {int: "int64", bool: "bool"}
-_ENTRIES = ByTarget()

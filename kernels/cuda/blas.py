@@ -18,8 +18,8 @@ import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
 
+from ..engine.elementwise import Number
 from .driver import TAPES, Driver, Start, written_down
-from .matmul import Number, in_batches
 
 OF_16_BITS = {"float16": 2, "bfloat16": 14}  # cudaDataType_t
 DATA = {**OF_16_BITS, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}
@@ -77,6 +77,11 @@ def laid(rows: int, columns: int, strides: tuple[int, ...]) -> tuple[int, int] |
     if (down == 1 or rows == 1) and (across >= rows or columns == 1):
         return TRANSPOSED, across if columns > 1 else max(rows, 1)
     return None
+
+
+def in_batches(x: Operand) -> Operand:
+    """A matrix, or a batch of them, as a batch."""
+    return x if len(x.shape) == 3 else x._replace(shape=(1, *x.shape), strides=(0, *x.strides))
 
 
 class Product:

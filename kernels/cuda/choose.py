@@ -88,7 +88,7 @@ def driver_for(word: str) -> Driver | None:
 
         return SimulatedDriver()
     if word == "late":
-        from .async_driver import LateDriver  # here, as the former
+        from .simulated_driver import LateDriver  # here, as the former
 
         return LateDriver()
     if util.find_spec("cuda") is None or util.find_spec("cuda.core") is None:

@@ -2,7 +2,7 @@
 
 cuFFT transforms up to three dimensions at once, of lines that lie at equal distances; each dimension's step must be a
 multiple of the next one's. What lies otherwise falls to our own kernel. Its results have no factor, so that one is put
-on afterwards. A plan belongs to a device and to the metadata of its operands; it is kept as long as a call may come that
+on afterwards. A plan belongs to a device and to the metadata of its operands; it is kept while a call may come that
 wants it, is told its stream and its working memory at each call, and serves one thread at a time.
 
 Transforms to reals overwrite what they read, and those of reals want it aligned as complex numbers are: the caller

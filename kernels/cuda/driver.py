@@ -1,7 +1,7 @@
 """What the library asks of a GPU, and which GPU it asks: a card, the simulator, or nobody.
 
     REDISPATCH_CUDA=sim     the simulator (simulated_driver.py), on any machine
-    REDISPATCH_CUDA=late    the simulator, whose streams do their work as late as those of a card may (async_driver.py)
+    REDISPATCH_CUDA=late    the simulator, whose streams do their work as late as those of a card may (`LateDriver`)
     REDISPATCH_CUDA=null    a driver that notes launches and allocations, and runs nothing
     unset                   the machine's cards (cuda_driver.py), where there are any
 

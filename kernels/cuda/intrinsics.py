@@ -9,79 +9,48 @@ numba-cuda the compiled forms of these, of the primitives in `kernels/engine/pri
 
 from __future__ import annotations
 
+import cmath
+import math
 from collections.abc import Callable
 from functools import cache as once
 from types import FunctionType
 from typing import Any
 
-from ..engine import primitives
-from ..engine.program import primitive
-from ..maths.vecmath import define
-from . import complex_functions
+from redispatch.kernels.engine import primitives
+from redispatch.kernels.engine.program import primitive
+from redispatch.kernels.maths.vecmath import define
 
 
 def _on_a_gpu(*given: Any) -> Any:
     raise NotImplementedError("this function has a meaning in compiled CUDA kernels alone")
 
 
-@primitive
-def load_1(x, at):
-    """Element at, as a tuple of one: a complex number in one access, where `x[at]` takes two."""
-    return _on_a_gpu(x, at)
+def _load(count: int) -> Callable:
+    def load(x, at):
+        """So many elements of a pointer, as a tuple; `at` is a multiple of their number. Of complex numbers even one is
+        one access, where `x[at]` takes two."""
+        return _on_a_gpu(x, at)
+
+    return _named(load, f"load_{count}")
 
 
-@primitive
-def load_2(x, at):
-    """Elements at, at + 1 of a pointer, as a tuple; `at` is even."""
-    return _on_a_gpu(x, at)
+def _store(count: int) -> Callable:
+    def store(out, at, values):
+        """Writes a tuple of so many elements to a place that is a multiple of their number."""
+        return _on_a_gpu(out, at, values)
+
+    return _named(store, f"store_{count}")
 
 
-@primitive
-def load_4(x, at):
-    """Four elements, the first at a multiple of four."""
-    return _on_a_gpu(x, at)
+def _named(function: Callable, name: str) -> Callable:
+    function.__name__ = function.__qualname__ = name
+    return primitive(function)
 
 
-@primitive
-def load_8(x, at):
-    """Eight elements."""
-    return _on_a_gpu(x, at)
-
-
-@primitive
-def load_16(x, at):
-    """Sixteen elements."""
-    return _on_a_gpu(x, at)
-
-
-@primitive
-def store_1(out, at, values):
-    """Writes a tuple of one element: of a complex number in one access."""
-    return _on_a_gpu(out, at, values)
-
-
-@primitive
-def store_2(out, at, values):
-    """Writes a tuple of two elements at an even place."""
-    return _on_a_gpu(out, at, values)
-
-
-@primitive
-def store_4(out, at, values):
-    """Writes four elements."""
-    return _on_a_gpu(out, at, values)
-
-
-@primitive
-def store_8(out, at, values):
-    """Writes eight elements."""
-    return _on_a_gpu(out, at, values)
-
-
-@primitive
-def store_16(out, at, values):
-    """Writes sixteen elements."""
-    return _on_a_gpu(out, at, values)
+LOADS = {count: _load(count) for count in (1, 2, 4, 8, 16)}
+STORES = {count: _store(count) for count in LOADS}
+load_1, load_2, load_4, load_8, load_16 = LOADS.values()
+store_1, store_2, store_4, store_8, store_16 = STORES.values()
 
 
 @primitive
@@ -119,10 +88,6 @@ def swap_if_equal(x, at, old, new):
 def add_at(x, at, value):
     """Adds to a pointer's element in one step: int64, float32 or float64."""
     return _on_a_gpu(x, at, value)
-
-
-LOADS: dict[int, Callable] = {1: load_1, 2: load_2, 4: load_4, 8: load_8, 16: load_16}
-STORES: dict[int, Callable] = {1: store_1, 2: store_2, 4: store_4, 8: store_8, 16: store_16}
 
 
 @primitive
@@ -167,27 +132,13 @@ def _instruction(overload: Any, function: Callable, result: Any, arguments: tupl
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return emit(builder, *values)
 
-    if len(arguments) == 1:
-
-        @intrinsic
-        def one(typingctx, x):
-            return signature_of(x), codegen
-
-        overload(function)(lambda x: lambda x: one(x))
-    elif len(arguments) == 2:
-
-        @intrinsic
-        def two(typingctx, x, y):
-            return signature_of(x), codegen
-
-        overload(function, strict=False)(lambda x, y: lambda x, y: two(x, y))
-    else:
-
-        @intrinsic
-        def three(typingctx, x, y, z):
-            return signature_of(x), codegen
-
-        overload(function, strict=False)(lambda a, b, c: lambda a, b, c: three(a, b, c))
+    forms = (  # numba asks for each parameter by its name
+        lambda typingctx, x: (signature_of(x), codegen),
+        lambda typingctx, x, y: (signature_of(x), codegen),
+        lambda typingctx, x, y, z: (signature_of(x), codegen),
+    )
+    instruction = intrinsic(forms[len(arguments) - 1])
+    overload(function, strict=False)(lambda *given: calling(instruction, len(arguments)))
 
 
 def _register_primitives(overload: Any, types: Any) -> None:
@@ -432,7 +383,7 @@ def _register_rounding() -> None:
         known = ufunc_db().setdefault(function, {})
         known.setdefault(f"{'f' * count}->f", calling_library(f"__nv_{name}f"))
         known.setdefault(f"{'d' * count}->d", calling_library(f"__nv_{name}"))
-    complex_functions.register(ufunc_db())
+    _register_complex(ufunc_db())
 
 
 def _register_function(function: Any, bodies: dict[str, Any], overload: Any, types: Any) -> None:
@@ -449,7 +400,7 @@ def _register_function(function: Any, bodies: dict[str, Any], overload: Any, typ
             wide = bodies.get("complex")
             if isinstance(wide, FunctionType):
                 return define.loaded(wide, "float32" if all(x == types.complex64 for x in numbers) else "float64")
-            known = complex_functions.FUNCTIONS.get(function.__name__)
+            known = OF_COMPLEX.get(function.__name__)
             return (
                 None
                 if known is None
@@ -471,7 +422,7 @@ def _register_function(function: Any, bodies: dict[str, Any], overload: Any, typ
 
 def calling(function: Any, count: int) -> Any:
     """A function of so many arguments that calls another one."""
-    return (lambda x: function(x)) if count == 1 else (lambda x, y: function(x, y))
+    return (lambda x: function(x), lambda x, y: function(x, y), lambda x, y, z: function(x, y, z))[count - 1]
 
 
 def converting(function: Any, count: int, single: bool) -> Any:
@@ -479,13 +430,62 @@ def converting(function: Any, count: int, single: bool) -> Any:
     from numba import njit
     from numpy import float32, float64
 
-    double = njit(function)
-    if count == 1:
-        return (lambda x: float32(double(float64(x)))) if single else (lambda x: double(float64(x)))
-    if count == 2:
-        if single:
-            return lambda x, y: float32(double(float64(x), float64(y)))
-        return lambda x, y: double(float64(x), float64(y))
-    if single:
-        return lambda x, y, z: float32(double(float64(x), float64(y), float64(z)))
-    return lambda x, y, z: double(float64(x), float64(y), float64(z))
+    double, to = njit(function), float32 if single else float64
+    return (
+        lambda x: to(double(float64(x))),
+        lambda x, y: to(double(float64(x), float64(y))),
+        lambda x, y, z: to(double(float64(x), float64(y), float64(z))),
+    )[count - 1]
+
+
+# --- complex numbers, by functions that numba-cuda has: those of `cmath` ----------------------------------------------
+
+LN_2 = math.log(2)
+
+
+def exp2(z):
+    return cmath.exp(z * LN_2)
+
+
+def log1p(z):
+    return cmath.log(z + 1)
+
+
+def log2(z):
+    return cmath.log(z) / LN_2
+
+
+def modulus(z):
+    return math.hypot(z.real, z.imag)
+
+
+def root(z):
+    return cmath.sqrt(z)
+
+
+def power(z, w):
+    return z**w
+
+
+IN_CMATH = "exp log log10 sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh".split()
+OF_COMPLEX: dict[str, Callable[..., Any]] = {
+    **{name: getattr(cmath, name) for name in IN_CMATH},
+    **{function.__name__: function for function in (exp2, log1p, log2)},
+    "pow": power,
+}
+
+
+def _register_complex(ufuncs: dict[Any, dict[str, Callable[..., Any]]]) -> None:
+    """Adds `np.abs` and `np.sqrt` of complex numbers to numba-cuda's table of numpy's functions."""
+    import numpy as np
+
+    def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return context.compile_internal(builder, function, signature, values)
+
+        return emit
+
+    for name, function, loops in ((np.abs, modulus, ("F->f", "D->d")), (np.sqrt, root, ("F->F", "D->D"))):
+        known = ufuncs.setdefault(name, {})
+        for loop in loops:
+            known.setdefault(loop, compiled(function))

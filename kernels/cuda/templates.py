@@ -31,15 +31,25 @@ from .compiler import CUDA as cuda
 from .compiler import Source
 from .elementwise import loading, number_from, storage_type, storing
 from .intrinsics import shuffle_down
-from .launch import Kernel
+from .launch import Kernel, Launch
 
 WARP, THREADS = 32, 256
-int64 = np.int64
+int64, uint32 = np.int64, np.uint32
 
 
 def threads_for(size: int) -> int:
     """How many threads share a row of so many elements: whole warps, at most a block's."""
     return min(THREADS, max(1, -(-size // WARP)) * WARP)
+
+
+@integral
+def divided(n, divisor):
+    """n // divisor of numbers below 2^31, in 32 bits: GPUs have no instruction for it, and 64 take thrice as long."""
+    return int64(uint32(n) // uint32(divisor))
+
+
+def conjugate(x):
+    return x.conjugate()
 
 
 # --- what the threads of a block combine ------------------------------------------------------------------------------
@@ -140,6 +150,16 @@ class Written:
         if found is None:
             found = self.kernels[key] = Kernel(lambda: self.source(compute, dtypes, **given))
         return found
+
+    def launch(
+        self, compute: str, dtypes: Sequence[str], blocks: int, threads: int = THREADS, /, **given: object
+    ) -> Launch:
+        """So many blocks of so many threads of that kernel."""
+        return Launch(self.kernel(compute, dtypes, **given), (blocks, 1, 1), (threads, 1, 1))
+
+    def spread(self, compute: str, dtypes: Sequence[str], count: int, /, **given: object) -> Launch:
+        """A thread for each of `count` elements."""
+        return self.launch(compute, dtypes, -(-count // THREADS), **given)
 
     def source(self, compute: str, dtypes: Sequence[str], **given: object) -> Source:
         """The text for these dtypes, with all that it names."""

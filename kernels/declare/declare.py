@@ -27,7 +27,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
-from types import CodeType, MappingProxyType
+from types import MappingProxyType
 from typing import Any
 
 from redispatch.dispatch import (
@@ -48,15 +48,23 @@ from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_sel
 from redispatch.dispatch.schema.text import SchemaText, head
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 
-from .core_aten import CORE
-
 Function = Callable[..., Any]
-Dtypes = str | tuple[str, ...]  # a name, or several
+Dtypes = str | tuple[str, ...]  # their names, in one string or in several
 Refusals = Mapping[Any, str | Exception] | Dtypes  # of Dtypes; mypy takes no union for the keys of a dict
-LateOut = bool | str | tuple[str, ...]
+LateOut = bool | str | tuple[str, ...] | None
+Derivative = Function | Mapping[Any, Function] | bool | None  # by the name of a tensor, or a tuple of names
 LEAF_KEYS = {"CPU", "Meta"}
 DECLARED: dict[OpOverload, Operator] = {}  # who declared a form
+REFUSED: dict[str, dict[str, str | Exception]] = {}  # what the first overload of a name refuses
 
+# Words for several dtypes: `refuses="whole complex"`
+SEVERAL: dict[str, tuple[str, ...]] = {
+    "complex": ("complex64", "complex128"),
+    "whole": ("bool", "uint8", "int8", "int16", "int32", "int64"),
+    "integers": ("uint8", "int8", "int16", "int32", "int64"),
+    "halves": ("float16", "bfloat16"),
+    "floating": ("float16", "bfloat16", "float32", "float64"),
+}
 
 own_namespace("aten")
 
@@ -71,21 +79,33 @@ class Operator:
     out_names: what it calls the tensors that it writes, where they are several and not called as the results are.
     numbers: whether a Python number may stand for a tensor argument.
     scratch: an argument that is written, of which no layer is to hear; see FunctionSchema.with_scratch.
-    core: whether PyTorch counts the functional form among Core ATen.
+    core: whether PyTorch counts the functional form among Core ATen, into which all others can be decomposed; "out" if
+        the out= form, too. The designation is that of PyTorch 2.13 (`torch.Tag.core`).
     autocast: the policy by device type, {"cuda": "fp32"}.
     batching: its class for vmap (kernels/batching), where tags and schema do not tell: "pointwise", "losses".
-    late_out: whether it has an out= form that no Python function ends in, declared when it is looked for: True for the
-        usual name; or its overload name, or that and the names of its tensors (kernels/ops/late_out_forms.py).
-    refuses: the dtypes that it is not computed in, one name or several at once, and PyTorch's reason: the kernel's name
-        in `"erf_vml_cpu" not implemented for 'Bool'`, or the exception. Dtypes alone: by the kernel `<name>_cpu`.
-        A `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
-        others it is known, and their kernels raise it.
+    by_host: why the CPU computes it for a device, where it does (kernels/cuda/runtime/cpu_fallback.py).
+    doc: what it does, in a sentence that begins with a verb (describe.py); by default the docstring of its kernel.
+    late_out: whether it has an out= form that no Python function ends in, declared when it is looked for. Most have,
+        unless they are written in others; where not, it says so: True or False; or gives the form's overload name where
+        that is no usual one, or that and the names of its tensors (kernels/ops/late_out_forms.py).
+    refuses: the dtypes that it is not computed in, "bool complex", and PyTorch's reason: the kernel's name in
+        `"erf_vml_cpu" not implemented for 'Bool'`, or the exception. Dtypes alone: by the kernel `<name>_cpu`. A
+        `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
+        others it is known, and their kernels raise it; and it is the same as that of the first overload of their name,
+        where they do not say otherwise.
+    derivative: the formula of the first tensor's gradient, or a dict of formulas by names of tensors, one or several
+        at once; False where no gradient flows. node, nondifferentiable, for_complex: as in `derivative()` below.
+    forward: how the tangent follows; see `forward()`.
+    understands: lazy bits that its kernels know what to do with, {"Conjugate"}.
 
-    Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same.
+    Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same. `alias_of`:
+    the operator that has another name, too, which is this one's.
     """
 
     rules: Sequence[tuple[tuple[str, ...], Function]] = ()
     node = ""
+    alias_of: Operator | None = None
+    promotion: Any = ""
     elementwise = False  # whether each element of the result depends on one element of each argument alone
 
     def __init__(
@@ -99,32 +119,54 @@ class Operator:
         tags: tuple[str, ...] = (),
         namespace: str = "aten",
         scratch: str = "",
-        core: bool = False,
+        core: bool | str = False,
         autocast: Mapping[str, str] = MappingProxyType({}),
         batching: str = "",
-        late_out: LateOut = False,
-        refuses: Refusals = (),
+        by_host: str = "",
+        doc: str = "",
+        late_out: LateOut = None,
+        refuses: Refusals | None = None,
+        derivative: Derivative = None,
+        node: str | None = None,
+        nondifferentiable: tuple[int, ...] = (),
+        for_complex: bool = False,
+        forward: Any = None,
+        understands: Sequence[str] = (),
     ) -> None:
         self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
         self.place = declared_at()
         self.names = text.names
-        self.batching, self.late_out = batching, late_out
-        self.refuses = by_dtype(refuses, f"{schema.partition('(')[0].partition('.')[0]}_cpu")
+        self.batching, self.by_host, self.doc, self.late_out = batching, by_host, doc, late_out
+        if refuses is not None or self.elementwise:
+            self.refuses = by_dtype(refuses or (), f"{text.name.rpartition(':')[2]}_cpu")
+            REFUSED.setdefault(text.name, self.refuses)
+        else:
+            self.refuses = REFUSED.setdefault(text.name, {})
         self.functional = self._define(text, numbers, tags)
-        if core:
-            self.functional.tags.append(Tag("core"))
         other = inplace if isinstance(inplace, str) else None
         self.inplace = self._define(text.inplace(other), numbers, tags) if inplace else None
         self.out = self._define(text.out(out, out_names), numbers, tags) if out else None
+        for form in (self.functional, self.out if core == "out" else None) if core else ():
+            if form is not None:
+                form.tags.append(Tag("core"))
         self.autocast(**autocast)
+        self.understands(*understands)
+        if derivative is False:
+            self.not_differentiable()
+        elif derivative is not None:
+            by_name = (
+                derivative if isinstance(derivative, Mapping) else {text.names[text.tensor_positions[0]]: derivative}
+            )
+            rules = [((names,) if isinstance(names, str) else names, formula) for names, formula in by_name.items()]
+            self.differentiate_by(rules, node, nondifferentiable, for_complex)
+        if forward is not None:
+            self.forward(forward)
 
     def _define(self, text: SchemaText, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
         if numbers:
             NUMBER_FOR_TENSOR.add(text.name)
         form = (text.kind,) if text.kind in ("inplace", "out") else ()
         op, _ = define(text, dict.fromkeys((*tags, *form)), self.place)
-        if op.qualified_name.removeprefix("aten::") in CORE:
-            op.tags.append(Tag("core"))
         if text.shares_memory:
             ad_inplace_or_view.track_aliases(op)
         if text.is_factory:
@@ -154,7 +196,12 @@ class Operator:
 
         On the CPU and the meta device a kernel calls no operator (Note [Kernels are leaves]), unless it `dispatches`.
         """
-        return _registering(self.functional, keys, dispatches)
+
+        def register(function: Function) -> Function:
+            self.doc = self.doc or function.__doc__ or ""
+            return _registering(self.functional, keys, dispatches)(function)
+
+        return register
 
     def kernel_inplace(self, *keys: str, dispatches: bool = False) -> Callable[[Function], Function]:
         """Registers the decorated function as the kernel of the in-place form at these keys."""
@@ -230,6 +277,15 @@ class Operator:
                     pointwise=op.elementwise,
                 )
 
+    def gradient(self, *inputs: str, **how: Any) -> Callable[[Function], Function]:
+        """Declares the decorated formula as the gradient of an input, or of several: then it gives as many."""
+
+        def declare(formula: Function) -> Function:
+            self.differentiate_by([(inputs, formula)], **how)
+            return formula
+
+        return declare
+
     def not_differentiable(self) -> None:
         """Declares that no gradient flows through: the result is recorded nowhere."""
         for form in (self.functional, self.inplace):
@@ -263,7 +319,10 @@ def by_dtype(refuses: Refusals, kernel: str) -> dict[str, str | Exception]:
     """The reason for each dtype by its name, of those that are given for several at once, or for none but `kernel`."""
     reasons = refuses if isinstance(refuses, Mapping) else {refuses: kernel}
     return {
-        name: reason for names, reason in reasons.items() for name in ((names,) if isinstance(names, str) else names)
+        name: reason
+        for words, reason in reasons.items()
+        for word in (words.split() if isinstance(words, str) else words)
+        for name in SEVERAL.get(word, (word,))
     }
 
 
@@ -274,6 +333,12 @@ def no_formula(name: str) -> Function:
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
     return refuse
+
+
+def added(*gradients: Any) -> Any:
+    """Adds those gradients that are there; None where none is."""
+    there = [gradient for gradient in gradients if gradient is not None]
+    return sum(there[1:], there[0]) if there else None
 
 
 class Formula:
@@ -322,23 +387,9 @@ def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Cal
 def declared_at() -> str:
     """ "file:line" of the family's line that led here, past the files that only help to declare."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and (
-        os.path.basename(frame.f_code.co_filename) in MACHINERY or frame.f_code in DECLARING
-    ):
+    while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in MACHINERY:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-DECLARING: set[CodeType] = set()  # of functions in families that help other families to declare
-
-
-def declaring(function: Function) -> Function:
-    """Marks a function of a family that helps other families to declare: what it declares is theirs."""
-    codes = [function.__code__]
-    while codes:
-        DECLARING.add(code := codes.pop())
-        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
-    return function
 
 
 MACHINERY = (
@@ -349,7 +400,6 @@ MACHINERY = (
     "from_scalar.py",
     "from_fold.py",
     "operator.py",
-    "statement.py",
 )
 
 
@@ -385,6 +435,7 @@ def alias(
     into = (out or of.out._overloadname) if of.out else None
     written = inplace and of.inplace is not None
     made = Operator(f"{named}{arguments}", inplace=written, out=into, numbers=numbers, tags=tags, refuses=of.refuses)
+    made.alias_of = of
     targets = (of.functional, of.inplace if written else None, of.out)
     for form, target in zip((made.functional, made.inplace, made.out), targets, strict=True):
         if form is not None and target is not None:

@@ -1,4 +1,4 @@
-"""Declaring a pointwise operator in one statement, as users declare theirs (`redispatch.library.elementwise`).
+"""Declaring an operator in one statement, as users declare theirs (`redispatch.library.elementwise`).
 
     sin = unary("sin", kernels.sin, "float", cost=16, derivative=lambda grad, self: grad * self.cos())
 
@@ -6,36 +6,60 @@
     def bump(self, height):
         return height / (1 + self * self)
 
-What is computed for one element is a function written in Python, a function of kernels/maths, whose parameters stand
-for the schema's arguments in their order, or a dict of functions by the kind of dtype. All else is a fact beside it:
+    @composite("outer(Tensor self, Tensor vec2) -> Tensor", out="out")
+    def outer(self, vec2):
+        return self.unsqueeze(1) * vec2
+
+    unary, binary, operator   pointwise, by what is computed for one element: a function written in Python, one of
+                              kernels/maths, whose parameters stand for the schema's arguments in their order, or a dict
+                              of functions by the kind of dtype
+    composite                 by a function in other operators
+    kernel                    by a kernel for some backends, or for all
+    structured, planned       by its meta function, which a body or loop below fills (structured.py, planned.py); and
+    several, per_element      the first for several results, and for one that is computed element by element
+
+All else is a fact beside it:
 
     promotion, refuses, exact_out, keep, cost    what is computed and stored in which dtype     pointwise.py
     inplace, out, late_out, numbers              the forms                                      declare.py
-    core, batching, autocast, tags               what is true of the operator                   declare.py
-    derivative, node, for_complex                the gradient of each tensor
+    core, batching, autocast, tags, understands  what is true of the operator                   declare.py
+    derivative, node, for_complex, forward       the gradient of each tensor                    declare.py
+    doc                                          what it does; of a decorated function its docstring
     function, method, module                     its public faces: `redispatch.sin`, `x.sin()`  public.py
 
 `derivative` is a formula in tensor operators (for several tensors a dict of them by name), False where no gradient
-flows, or True: derived from the function. Where PyTorch has an operator that computes the gradient, `backward` declares
-that, and with it the derivative of both. A statement gives the public function; its `op` is the `Pointwise` operator,
-for those that call it by its forms and for what one statement cannot say: more scalar functions
-(`op.scalar(when=...)`), checks of values. Read next: pointwise.py, from_scalar.py.
+flows, or, of a pointwise operator, True: derived from the function. Where PyTorch has an operator that computes the
+gradient, `backward` declares that, and with it the derivative of both. A statement gives the public function; its `op`
+is the operator, for those that call it by its forms and for what one statement cannot say: more scalar functions
+(`op.scalar(when=...)`), checks of values, kernels of other forms, long formulas (`op.gradient`). Read next:
+pointwise.py, from_scalar.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from redispatch.dispatch import OpOverload, impl
 
-from .declare import Function, Operator, handing_on, through
+from .declare import Derivative, Function, Operator, handing_on, through
 from .from_scalar import derived
+from .out_forms import copy_into_out, resize_and_copy_into_out
+from .planned import Planned
 from .pointwise import NOT_FLOATING, Pointwise
 from .public import public
+from .structured import PerElement, Several, Structured
 
 Body = Function | Mapping[str, Function]
-Derivative = Function | Mapping[str, Function] | bool | None
+FACE = ("function", "method", "module", "name", "function_like", "method_like")
+IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
+
+
+# Autocast's policies by type of device.
+LOWER = {"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"}
+CPU_FP32, CUDA_FP32, CUDA_PROMOTE = {"cpu": "fp32"}, {"cuda": "fp32"}, {"cuda": "promote"}
+CUDA_LOWER, CUDA_SET_DTYPE = {"cuda": "lower_precision_fp"}, {"cuda": "fp32_set_opt_dtype"}
 
 
 def flat(grad: Any) -> Any:
@@ -48,26 +72,65 @@ def passed_on(grad: Any) -> Any:
     return grad
 
 
-def operator(
-    schema: str,
-    body: Body | None = None,
-    *,
-    function: bool = True,
-    method: bool = True,
-    module: str = "",
-    **facts: Any,
-) -> Any:
+def operator(schema: str, body: Body | None = None, **facts: Any) -> Any:
     """Declares a pointwise operator and returns its public function; a decorator, where `body` is not given.
 
-    function, method: whether there is `redispatch.name`, and `Tensor.name`; without either, returns the `Pointwise`
-    operator. module: the function's, as in `public`. For the facts see the head of this file.
+    Facts, here and below, are those of the operator (the head of this file) and of its public function: `function`,
+    `method`, `module`, as in `public`. With face=False there is none, and the operator itself is returned.
     """
     if body is None:
-        return lambda given: operator(schema, given, function=function, method=method, module=module, **facts)
-    op = pointwise(schema, body, **facts)
-    if not (function or method):
-        return op
-    return public(op, function=function, method=method, module=module)
+        return lambda given: operator(schema, given, **({"doc": given.__doc__ or ""} | facts))
+    face = _face(facts)
+    return face(pointwise(schema, body, **facts))
+
+
+def composite(schema: str, *, out_by: Function | None = resize_and_copy_into_out, **facts: Any) -> Any:
+    """A decorator that declares an operator by a function in other operators, from which its derivative follows.
+
+    out_by: what gives the out= form its kernel (out_forms.py), if it is declared with one; None if that stands below.
+    """
+    return kernel(schema, IMPLICIT, out_by=out_by, **facts)
+
+
+def kernel(
+    schema: str, *keys: str, dispatches: bool = False, out_by: Function | None = copy_into_out, **facts: Any
+) -> Any:
+    """A decorator that declares an operator by its kernel at these keys; for every backend, where none is named."""
+    face = _face(facts)
+    op = Operator(schema, **facts)
+
+    def declare(function: Function) -> Any:
+        op.kernel(*(keys or (EXPLICIT,)), dispatches=dispatches)(function)
+        if op.out is not None and out_by is not None:
+            out_by(op)
+        return face(op)
+
+    return declare
+
+
+def structured(schema: str, kind: Any = Structured, **facts: Any) -> Any:
+    """A decorator that declares a structured operator by its meta function; what fills the result follows below."""
+    face = _face(facts)
+    op = kind(schema, **facts)
+
+    def declare(meta: Function) -> Any:
+        op.meta(meta)
+        op.doc = op.doc or meta.__doc__ or ""
+        return face(op)
+
+    return declare
+
+
+planned = partial(structured, kind=Planned)
+several = partial(structured, kind=Several)
+per_element = partial(structured, kind=PerElement)
+
+
+def _face(facts: dict[str, Any]) -> Function:
+    """Takes out of the facts those of the public function, and returns what makes that of an operator."""
+    own = {name: facts.pop(name) for name in FACE if name in facts}
+    wanted = facts.pop("face", True) and (own.get("function", True) or own.get("method", True))
+    return (lambda op: public(op, **own)) if wanted else lambda op: op
 
 
 def unary(name: str, body: Body | str | None = None, promotion: str = "same", **facts: Any) -> Any:
@@ -94,14 +157,13 @@ def pointwise(
     when: dict[str, Any] | None = None,
     derivative: Derivative = None,
     node: str | None = None,
-    for_complex: bool = False,
     **facts: Any,
 ) -> Pointwise:
     """Declares a pointwise operator without a public face.
 
     when: the values of arguments for which `body` serves; `op.scalar` adds what serves otherwise.
     """
-    op = Pointwise(schema, **facts)
+    op = Pointwise(schema, derivative=None if derivative is True else derivative, node=node, **facts)
     if isinstance(body, Mapping):
         op.scalar(when=when, **body)
     elif body is not None:
@@ -109,12 +171,6 @@ def pointwise(
     if derivative is True:
         assert callable(body), f"{schema}: a derivative is derived of one scalar function"
         op.differentiate_by(derived(op, body), node)
-    elif derivative is False:
-        op.not_differentiable()
-    elif derivative is not None:
-        by_name = derivative if isinstance(derivative, Mapping) else {op.names[op.tensors[0]]: derivative}
-        rules = [((name,), formula) for name, formula in by_name.items()]
-        op.differentiate_by(rules, node, for_complex=for_complex)
     return op
 
 
@@ -154,32 +210,16 @@ def backward(
     return op
 
 
-def with_number(
-    of: Any,
-    schema: str,
-    *,
-    inplace: bool = True,
-    derivative: Derivative = None,
-    node: str | None = None,
-    forward: str = "",
-    **facts: Any,
-) -> Operator:
+def with_number(of: Any, schema: str, *, inplace: bool = True, **facts: Any) -> Operator:
     """Declares an overload that has a number in the place of a tensor, and hands it down to the operator `of`.
 
     Core ATen's programs and backends call them; a Python call ends in the operator for tensors.
-    forward: how the tangent follows, where that is worth saying; see Operator.forward.
     """
     of = getattr(of, "op", of)
     op = Operator(schema, inplace=inplace, **({"tags": ("pointwise",), "refuses": of.refuses} | facts))
     for form, target in ((op.functional, of.functional), (op.inplace, of.inplace)):
         if form is not None and target is not None:
-            _kernel(op, form, "CompositeExplicitAutograd", handing_on(target, of.text))
-    if derivative is False:
-        op.not_differentiable()
-    elif callable(derivative):
-        op.derivative(self=derivative, node=node)
-    if forward:
-        op.forward(forward)
+            _kernel(op, form, EXPLICIT, handing_on(target, of.text))
     return op
 
 
@@ -189,10 +229,22 @@ def with_arguments(schema: str, of: Any, *given: Any, **facts: Any) -> Operator:
     op = Operator(schema, **({"tags": ("pointwise",), "refuses": of.refuses} | facts))
     for form, target in ((op.functional, of.functional), (op.inplace, of.inplace)):
         if form is not None:
-            _kernel(op, form, "CompositeImplicitAutograd", lambda self, target=target: target(self, *given))
+            _kernel(op, form, IMPLICIT, lambda self, target=target: target(self, *given))
     if op.out is not None:
-        _kernel(op, op.out, "CompositeImplicitAutograd", lambda self, out: of.out(self, *given, out=out))
+        _kernel(op, op.out, IMPLICIT, lambda self, out: of.out(self, *given, out=out))
     return op
+
+
+def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> Any:
+    """Declares an operator that is another one under a second name; it, and its out= form, call that with its own
+    arguments, in this order, and returns its public function."""
+    of, face = getattr(of, "op", of), _face(facts)
+    op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
+    places = order or range(len(op.names))
+    _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*(args[i] for i in places)))
+    if op.out is not None:
+        _kernel(op, op.out, IMPLICIT, lambda *args: of.out(*(args[i] for i in places), out=args[-1]))
+    return face(op)
 
 
 def _kernel(op: Operator, form: OpOverload, key: str, function: Function) -> None:

@@ -28,6 +28,11 @@ def copy_into_out(*operators: Operator, casts: bool = False) -> None:
         register_copying(op.out, op.functional, op.names, casts)
 
 
+def cast_into_out(op: Operator) -> None:
+    """The same where `out` may have another dtype, to which the result can be cast."""
+    copy_into_out(op, casts=True)
+
+
 def register_copying(form: OpOverload, functional: OpOverload, names: Sequence[str], casts: bool = False) -> None:
     """Makes `form` call `functional`, whose arguments have these names, and copy what it gives."""
     kernel = copying(functional, names, casts)

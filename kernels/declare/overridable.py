@@ -51,7 +51,7 @@ def seen_as(convention: Callable[..., Any], function: Any) -> Any:
             return convention(asking, args, kwargs)
         return function(*args, **kwargs)
 
-    return marked(asking, function)
+    return marked(asking, function, isinstance(convention, OfPython))
 
 
 def factory_function(function: F) -> F:
@@ -70,15 +70,10 @@ def factory_function(function: F) -> F:
     return marked(asking, function)
 
 
-# Those that PyTorch has in its module `functional`, and names so in messages
-IN_FUNCTIONAL = frozenset(
-    "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul "
-    "einsum lu meshgrid norm pca_lowrank stft svd_lowrank tensordot unique unique_consecutive unravel_index".split()
-)
-
-
-def marked(asking: Any, function: Any) -> Any:
+def marked(asking: Any, function: Any, in_python: bool = False) -> Any:
     room = function.__module__.partition(".")[2]
-    room = {"nn.init": "torch.nn.init"}.get(room, "torch.nn.functional" if room.startswith("nn.") else "torch")
-    room = "torch.functional" if room == "torch" and function.__name__ in IN_FUNCTIONAL else room
+    if room.startswith("kernels.ops."):  # what PyTorch has in Python there, it has in its module `functional`
+        room = "torch.functional" if in_python else "torch"
+    else:
+        room = {"nn.init": "torch.nn.init"}.get(room, "torch.nn.functional" if room.startswith("nn.") else "torch")
     return asks(asking, f"{room}.{function.__name__}")  # the same parameters, which wraps() keeps for readers

@@ -111,13 +111,13 @@ class Planned(ByLoop, Structured):
 
     def loop(self, function: Callable[..., Run]) -> Callable[..., Run]:
         """Registers what returns the work. Where no body is declared, it does that of the other forms, too."""
-        self.loop_function = function
+        self.loop_function, self.doc = function, self.doc or function.__doc__ or ""
         if not hasattr(self, "body_function"):
             self.body(self.run_loop)
         return function
 
     def run_loop(self, out: Tensor, *args: Any) -> None:
-        """The body: fills `out`, whatever its metadata."""
+        # The body: fills `out`, whatever its metadata.
         self.loop_function(out, *args)(out._operand.array, out._offset, *self.operands(args))
 
 

@@ -41,7 +41,7 @@ from redispatch.dispatch.tensor import (
 )
 from redispatch.kernels import Elementwise, Loop, broadcast_shapes, output_strides
 
-from .declare import Function
+from .declare import SEVERAL, Function
 from .plan import PLANS, Deciding, Plan
 from .structured import (
     Meta,
@@ -53,10 +53,7 @@ from .structured import (
 )
 
 # What `refuses` names at once: {COMPLEX: "lt_cpu"}.
-COMPLEX = ("complex64", "complex128")
-WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
-HALVES = ("float16", "bfloat16")
-FLOATING = (*HALVES, "float32", "float64")
+COMPLEX, WHOLE, HALVES, FLOATING = (SEVERAL[word] for word in ("complex", "whole", "halves", "floating"))
 NOT_FLOATING = (*WHOLE, *COMPLEX)
 
 DECLARED: list[Pointwise] = []  # all pointwise operators: a backend gives each of them its kernels
@@ -83,7 +80,7 @@ class PointwisePlan(Plan):
 class Variant:
     """One scalar function of an operator: when it is used, which arguments its loops take, and its plans.
 
-    when:      (position, value) of the arguments that must have these values; none of them may be a tensor
+    when:      (position, value) of the arguments that must have these values; of a tensor only that it is None
     positions: of the arguments that the scalar function takes
     tensors:   the places of tensors among the arguments
     """
@@ -99,7 +96,7 @@ class Variant:
     def suits(self, args: tuple[Any, ...]) -> bool:
         """Whether the arguments have the values that `when` asks for."""
         for position, wanted in self.when:
-            if args[position] != wanted:
+            if args[position] is not None if wanted is None else args[position] != wanted:  # a tensor may be left out
                 return False
         return True
 
@@ -193,7 +190,7 @@ class Pointwise(Deciding, Structured):
         kept = [i for i, name in enumerate(parameters) if name in self.keep]
         loops = Elementwise(self.base_name, body, keep=kept, cost=self.cost)
         wanted = {self.names.index(name): value for name, value in (when or {}).items()}
-        if not wanted.keys().isdisjoint(self.tensors):
+        if any(i in self.tensors and value is not None for i, value in wanted.items()):
             raise TypeError(f"{example.__qualname__}: `when` names a tensor, and only a number or a word can decide")
         variant = Variant(wanted, [self.names.index(name) for name in parameters], loops, self.tensors)
         self.variants = tuple(sorted((*self.variants, variant), key=lambda variant: -len(variant.when)))
@@ -255,8 +252,8 @@ class Pointwise(Deciding, Structured):
     @leaf
     @inline
     def run_out(self, *args: Any) -> Tensor:
-        """The out= kernel. The first call for an `out` that looks so goes the long way, and so do all where an input
-        may share memory with it."""
+        """The out= kernel. The first call for an `out` of such metadata takes the slow path, and so do all
+        whose inputs may share memory with it."""
         out, inputs = args[-1], args[:-1]
         for i in self.tensors:
             if self.is_tensor(inputs[i], i) and shares_memory(inputs[i], out):
@@ -381,7 +378,7 @@ class Pointwise(Deciding, Structured):
         return target
 
     def run_out_first(self, variant: Variant, plan: PointwisePlan, args: tuple[Any, ...]) -> Tensor:
-        """The out= kernel for an `out` that looks so for the first time. Its loop is remembered if it was not
+        """The out= kernel for the first `out` of such metadata. Its loop is remembered if it was not
         resized."""
         out, metadata = args[-1], metadata_of(args[-1])
         self.run_out_slow(*args)

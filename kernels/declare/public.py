@@ -2,7 +2,7 @@
 
 `public(add_op)` makes the function and attaches the methods. A face asks for overrides first (`__torch_function__`,
 function modes), then reads its arguments (dispatch/entry/signature.py) and calls the operator from the top of the key
-stack. That is what it means; common calls go faster by lanes (dispatch/entry/lanes.py), of which the face's code is
+stack. That is what it means; common calls take fast paths (dispatch/entry/fast_paths.py), of which the face's code is
 made when it is first called.
 """
 
@@ -38,6 +38,7 @@ from redispatch.dispatch.schema.schema import NO_DEFAULT
 from redispatch.dispatch.tensor import SET_REQUIRES_GRAD, Tensor, ask_default
 
 from .declare import Operator
+from .describe import documented, facts, in_place, sentence
 from .return_types import has_names, return_type
 
 HIDDEN.add(__name__)  # nobody looks for a mistake here
@@ -54,6 +55,7 @@ def public(
     module: str = "",
     function_like: Callable[..., Any] | None = None,
     method_like: Callable[..., Any] | None = None,
+    doc: str = "",
 ) -> Any:
     """The function `name(...)` over these overloads, in the order in which they are tried.
 
@@ -63,15 +65,18 @@ def public(
 
     module: PyTorch's module that has the function, "nn" for what `nn.functional` calls; by default the package itself,
     or `linalg` for an operator of the name `linalg_inv`, which is the function `inv` there; so are `fft` and `special`.
+    doc: what it does, in a sentence that begins with a verb; what else is to be said follows (describe.py).
     function_like, method_like: a function with the parameters that it has in PyTorch, where that has it in Python.
     """
     name = name or operators[0].base_name
+    said, behind = sentence(operators, doc), facts(operators)
+    written = in_place(name, said)
     made = None
     if function:
-        made = face(name, [(o.functional, o.out) for o in operators], "torch", like=function_like)
+        made = face(name, [(o.functional, o.out) for o in operators], "torch", like=function_like, doc=(said, behind))
         inplace: list[Overload] = [(o.inplace, None) for o in operators if o.inplace]
         if inplace:
-            made.inplace = face(f"{name}_", inplace, "torch")
+            made.inplace = face(f"{name}_", inplace, "torch", doc=(written, behind))
         prefix, _, rest = name.partition("_")
         module, name_there = (prefix, rest) if prefix and prefix in FUNCTIONS else (module, name)
         FUNCTIONS[module][name_there] = made
@@ -79,21 +84,25 @@ def public(
         methods = [o for o in operators if o.names and o.names[0] == "self"]
         if methods:
             alone = all(len(o.names) == 1 for o in methods)
-            bound = attach(name, [(o.functional, None) for o in methods], method_like, alone)
+            bound = attach(name, [(o.functional, None) for o in methods], method_like, alone, (said, behind))
             made = made or bound
-        written: list[Overload] = [(o.inplace, None) for o in methods if o.inplace]
-        if written:
-            attach(f"{name}_", written, alone=alone)
+        into: list[Overload] = [(o.inplace, None) for o in methods if o.inplace]
+        if into:
+            attach(f"{name}_", into, alone=alone, doc=(written, behind))
     if made is not None:
         made.op, made.ops = operators[0], operators
     return made
 
 
 def attach(
-    name: str, overloads: Sequence[Overload], like: Callable[..., Any] | None = None, alone: bool = False
+    name: str,
+    overloads: Sequence[Overload],
+    like: Callable[..., Any] | None = None,
+    alone: bool = False,
+    doc: tuple[str, str] = ("", ""),
 ) -> Callable[..., Any]:
     """Makes `Tensor.name` of these overloads. `alone`: they take the tensor and nothing else."""
-    made = face(name, overloads, "torch.Tensor", method=True, like=like, alone=alone)
+    made = face(name, overloads, "torch.Tensor", method=True, like=like, alone=alone, doc=doc)
     setattr(Tensor, name, made)
     return made
 
@@ -105,6 +114,7 @@ def face(
     method: bool = False,
     like: Callable[..., Any] | None = None,
     alone: bool = False,
+    doc: tuple[str, str] = ("", ""),
 ) -> Any:
     """A Python function which reads its arguments by the overloads' signatures and calls the operator that fits."""
     parser = Parser(name, overloads, method)
@@ -134,7 +144,7 @@ def face(
         ask=None if like else ask_mode_of_builtin_method if alone else ask_function_mode,
         by_default=ask_default,
     ).function
-    function.__doc__ = "\n".join(str(op._declared) for op, _ in overloads)
+    function.__doc__ = documented(*doc, [op for op, _ in overloads])
     function.operators = [op for op, _ in overloads]
     if like is not None:
         function.__signature__ = inspect.signature(like)
@@ -146,7 +156,7 @@ class Way:
 
     by_position, by_keyword: names of the operator's arguments that a call may give; the first is the tensor.
     given: what stands on the stack for arguments that no call gives, where it is not the default.
-    reads: what values of an argument become, where the schema's type does not say it (dispatch/entry/lanes.py).
+    reads: what values of an argument become, where the schema's type does not say it (dispatch/entry/fast_paths.py).
     """
 
     def __init__(
@@ -167,7 +177,7 @@ class Way:
         )
 
     def read(self, count: int, names: Sequence[str]) -> list[Reading]:
-        """How calls with `count` positions and these keywords are read: see lanes.py."""
+        """How calls with `count` positions and these keywords are read: see fast_paths.py."""
         order = [*self.names[:count], *names]
         if (
             count > len(self.names)

@@ -1,4 +1,4 @@
-"""Structured operators: `meta` says what the result looks like, `body` fills it; every form follows from the two.
+"""Structured operators: `meta` gives the metadata of the result, `body` fills it; every form follows from the two.
 
     functional   allocate what meta says, fill it
     in-place     the first argument must look like what meta says; fill it
@@ -22,14 +22,33 @@ from typing import Any, NamedTuple
 
 from redispatch.dispatch import impl, shared
 from redispatch.dispatch.specialiser.annotations import frozen, leaf
-from redispatch.dispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out, metadata_of
-from redispatch.kernels import Operand, copy, has_internal_overlap, is_dense, overlap
+from redispatch.dispatch.tensor import (
+    META,
+    Size,
+    Tensor,
+    can_cast,
+    device,
+    dtype,
+    empty,
+    lay_out,
+    metadata_of,
+    result_type,
+)
+from redispatch.kernels import (
+    Operand,
+    broadcast_shapes,
+    copy,
+    has_internal_overlap,
+    is_dense,
+    output_strides,
+    overlap,
+)
 
 from .declare import Function, Operator
 
 
 class Meta(NamedTuple):
-    """What a result looks like. `strides` None means dense, row by row."""
+    """The metadata of a result. `strides` None means dense, row by row."""
 
     shape: tuple[int, ...]
     dtype: dtype
@@ -37,8 +56,15 @@ class Meta(NamedTuple):
     strides: tuple[int, ...] | None = None
 
     def allocate(self, on: Any = None) -> Tensor:
-        """A new tensor that looks like this."""
+        """Returns a new tensor of this metadata."""
         return empty(self.shape, self.dtype, on or self.device, self.strides)
+
+
+def broadcast(*tensors: Tensor, dtype: dtype | None = None) -> Meta:
+    """The metadata of what is computed of these tensors element by element."""
+    shape = broadcast_shapes(*(x._shape for x in tensors))
+    strides = output_strides(shape, tuple((x._shape, x._stride) for x in tensors))
+    return Meta(shape, dtype or result_type(*tensors), common_device(*tensors), strides)
 
 
 class Forms:
@@ -72,7 +98,7 @@ class Forms:
         return target
 
     @leaf
-    def run_out(self, *args: Any) -> Tensor:
+    def run_out(self, *args: Any) -> Any:
         *inputs, out = self.with_dtype(args, args[-1])
         meta = self.meta_function(*inputs)
         if is_among(out, inputs):
@@ -105,7 +131,7 @@ class Structured(Forms, Operator):
     kind = "structured"
 
     def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
-        """Registers what says the result's metadata, and with it the kernels of the meta device. It calls no operator."""
+        """Registers the result's metadata, and with it the kernels of the meta device. It calls no operator."""
         self.meta_function = function
         self._register("Meta", "meta", self._meta_functional, self._meta_inplace, self._meta_out)
         return function
@@ -117,7 +143,7 @@ class Structured(Forms, Operator):
         """
         if function is None:
             return lambda function: self.body(function, dispatches=dispatches)
-        self.body_function = function
+        self.body_function, self.doc = function, self.doc or function.__doc__ or ""
         self._register("CPU", self.kind, self.run_functional, self.run_inplace, self.run_out, dispatches=dispatches)
         return function
 
@@ -130,7 +156,7 @@ class Structured(Forms, Operator):
                 impl(op, key, kernel, convention="positional", place=self.place, name=name)
 
     @leaf
-    def _meta_functional(self, *args: Any) -> Tensor:
+    def _meta_functional(self, *args: Any) -> Any:
         return self.meta_function(*args).allocate(META)
 
     @leaf
@@ -139,9 +165,71 @@ class Structured(Forms, Operator):
         return args[0]
 
     @leaf
-    def _meta_out(self, *args: Any) -> Tensor:
+    def _meta_out(self, *args: Any) -> Any:
         resize_out(args[-1], self.meta_function(*self.with_dtype(args, args[-1])[:-1]))
         return args[-1]
+
+
+@frozen
+class PerElement(Structured):
+    """The same where each element of the result depends on one of each tensor, which `body` reads before it writes."""
+
+    elementwise = True
+
+    def __init__(self, schema: str, **facts: Any) -> None:
+        super().__init__(schema, tags=("pointwise",), **facts)
+
+
+@frozen
+class Several(Structured):
+    """The same for several results, such as those of `linalg_svd`: `meta` gives the metadata of each, and `body` gets a
+    tuple of outputs. There is no in-place form.
+
+    check_out: raises for an output that has not the dtype of its metadata; it gets that, and the schema's name for it.
+    """
+
+    metas_function: Callable[..., tuple[Meta, ...]]
+    check_out: Callable[[Tensor, dtype, str], None] | None = None
+
+    def meta(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        self.metas_function = function
+        return super().meta(function)
+
+    @leaf
+    def run_functional(self, *args: Any) -> tuple[Tensor, ...]:
+        results = tuple(meta.allocate() for meta in self.metas_function(*args))
+        self.body_function(results, *args)
+        return results
+
+    @leaf
+    def run_out(self, *args: Any) -> tuple[Tensor, ...]:
+        inputs, outs = self._resized(args)
+        for out in outs:
+            check_no_internal_overlap(out)
+            inputs = tuple(self.unaliased(value, out) for value in inputs)
+        self.body_function(outs, *inputs)
+        return outs
+
+    @leaf
+    def _meta_functional(self, *args: Any) -> tuple[Tensor, ...]:
+        return tuple(meta.allocate(META) for meta in self.metas_function(*args))
+
+    @leaf
+    def _meta_out(self, *args: Any) -> tuple[Tensor, ...]:
+        return self._resized(args)[1]
+
+    def _resized(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Tensor, ...]]:
+        """The inputs, and the tensors to write, which have the results' shapes then."""
+        count = len(self.functional.schema.returns)
+        inputs, outs = args[:-count], args[-count:]
+        names = [one.name for one in self.functional.schema.returns]
+        for out, meta, name in zip(outs, self.metas_function(*inputs), names, strict=True):
+            if self.check_out is None:
+                check_out_dtype(out, meta.dtype)
+            else:
+                self.check_out(out, meta.dtype, name)
+            resize_out(out, meta)
+        return inputs, outs
 
 
 def unmarked(kernel: Function) -> Function:
@@ -221,6 +309,18 @@ def resize(tensor: Tensor, shape: Size, strides: tuple[int, ...] | None = None) 
 def not_implemented(kernel_name: str, kind: dtype) -> NotImplementedError:
     """What a kernel raises for a dtype that it was not written for, under PyTorch's name for that kernel."""
     return NotImplementedError(f"\"{kernel_name}\" not implemented for '{kind.tensor_name}'")
+
+
+def check_has_kernel(kernel_name: str, x: Tensor, refused: str | Sequence[str]) -> None:
+    """Raises NotImplementedError, under PyTorch's name for a kernel, for the dtypes that it was not written for."""
+    if x._dtype.name in ((refused,) if isinstance(refused, str) else refused):
+        raise not_implemented(kernel_name, x._dtype)
+
+
+def check_scalar_type(x: Tensor, other: Tensor) -> None:
+    """Raises RuntimeError where a kernel that knows one dtype gets two."""
+    if x._dtype is not other._dtype:
+        raise RuntimeError(f"expected scalar type {x._dtype.tensor_name} but found {other._dtype.tensor_name}")
 
 
 def check_no_internal_overlap(target: Tensor) -> None:

@@ -44,7 +44,6 @@ class Kernel:
         name: str | None = None,
         given: Mapping[str, object] | None = None,
         real: str | None = None,
-        rewrite_loop: bool = False,
         fastmath: frozenset[str] = frozenset(),
         nogil: bool = True,
     ) -> None:
@@ -52,7 +51,6 @@ class Kernel:
         self.name = name or loop.__name__  # type: ignore[union-attr]  # text comes with a name
         self.given = dict(given or {})
         self.real = real
-        self.rewrite_loop = rewrite_loop
         self.fastmath = fastmath
         self.nogil = nogil
         self.entries: dict[tuple[str, ...], Entry] = {}
@@ -79,7 +77,7 @@ class Kernel:
         if isinstance(self.loop, str):
             program.add_text(self.name, self.loop, self.given)
         else:
-            program.add(self.loop, self.given, rewrite=self.rewrite_loop)
+            program.add(self.loop, self.given, rewrite=False)  # a loop's literals are indices
         return program
 
     def source(self) -> str:

@@ -1,6 +1,6 @@
 """Activations, element by element: smooth ones, and those made of pieces, lines that bend.
 
-Where PyTorch has an operator for the slope of one, so is it here: `<name>_backward`. Read next: gates.py, rrelu.py.
+Where PyTorch has an operator for the slope of one, so is it here: `<name>_backward`. Read next: rrelu.py.
 """
 
 from __future__ import annotations
@@ -10,29 +10,33 @@ from functools import partial
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch.tensor import Tensor, empty
-from redispatch.kernels import Elementwise
+from redispatch.dispatch.tensor import Tensor, empty, wrap_dim
+from redispatch.kernels import Elementwise, output_strides
 
-from ..declare.declare import Operator, through
-from ..declare.operator import backward, flat, operator, pointwise, unary, with_arguments
+from ..declare.declare import through
+from ..declare.operator import (
+    CUDA_FP32,
+    LOWER,
+    backward,
+    composite,
+    flat,
+    kernel,
+    operator,
+    pointwise,
+    several,
+    structured,
+    unary,
+    with_arguments,
+)
 from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE, Pointwise
 from ..declare.public import public
-from ..declare.structured import Meta, c_name, not_implemented, resize_out
+from ..declare.structured import Meta, broadcast, c_name, check_has_kernel, resize_out
 from .comparison import where_op
-from .creation import preserved_strides
+from .geometry import sliced
+from .shape import cat_op
 
 activation = partial(operator, inplace=True, out="out", refuses=NOT_FLOATING, method=False, module="nn")
 NO_CLAMP = NotImplementedError("clamp is not supported for complex types")
-
-
-def floating_only(word: str) -> Any:
-    """A check that refuses what is not floating, under this name."""
-
-    def check(self: Tensor) -> None:
-        if not self._dtype.is_floating_point:
-            raise not_implemented(word, self._dtype)
-
-    return check
 
 
 # --- sigmoid, logit --------------------------------------------------------------------------------------------------
@@ -50,7 +54,14 @@ def sigmoid_complex_slope(grad_output, output):
     return grad_output * ((1 - output) * output).conjugate()
 
 
-sigmoid = unary("sigmoid", {"float": kernels.sigmoid, "complex": sigmoid_complex}, "float", cost=8, core=True)
+sigmoid = unary(
+    "sigmoid",
+    {"float": kernels.sigmoid, "complex": sigmoid_complex},
+    "float",
+    cost=8,
+    core=True,
+    doc="Returns the logistic function 1 / (1 + exp(-x)) of each element.",
+)
 sigmoid_backward_op: Pointwise = pointwise(
     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
     {"float": sigmoid_slope, "complex": sigmoid_complex_slope},
@@ -74,6 +85,7 @@ sigmoid.op.derivative(self=through(sigmoid_backward_op, "grad", "result"), for_c
     refuses=COMPLEX,
 )
 def logit(self, eps):
+    """Returns log(x / (1 - x)) of each element; with `eps`, of x clamped to [eps, 1 - eps]."""
     low = eps if self < eps else self
     return kernels.logit(1 - eps if low > 1 - eps else low)
 
@@ -105,13 +117,15 @@ def logit_slope(grad_output, self):
 NO_BOOLS = RuntimeError("Boolean inputs not supported for relu")
 
 
-@unary("relu", out=None, late_out=True, core=True, refuses={"bool": NO_BOOLS, COMPLEX: NO_CLAMP})
+@unary("relu", out=None, core=True, refuses={"bool": NO_BOOLS, COMPLEX: NO_CLAMP})
 def relu(self):
+    """Returns max(0, x) of each element."""
     return 0 if self <= 0 else self  # NaN passes
 
 
 @activation("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", refuses=("bool", *COMPLEX), module="")
 def threshold(self, threshold, value):
+    """Returns the elements that are larger than `threshold`, and `value` in the place of the others."""
     return value if self <= threshold else self  # NaN passes
 
 
@@ -134,7 +148,11 @@ def silu_complex(self):
 
 
 silu = activation(
-    "silu(Tensor self) -> Tensor", {"float": kernels.silu, "complex": silu_complex}, cost=8, refuses=WHOLE
+    "silu(Tensor self) -> Tensor",
+    {"float": kernels.silu, "complex": silu_complex},
+    cost=8,
+    refuses=WHOLE,
+    doc="Returns x sigmoid(x) of each element.",
 )
 
 
@@ -171,12 +189,13 @@ gelu = activation(
     cost=16,
     core=True,
     refuses={NOT_FLOATING: "GeluKernelImpl"},
+    doc="Returns x Φ(x) of each element, with the normal distribution function Φ, or its approximation by tanh.",
 )
 gelu.op.scalar(kernels.gelu_tanh, when={"approximate": "tanh"})
 
 
 @gelu.op.check
-def check_gelu(self: Tensor, approximate: str) -> None:
+def check_gelu(self, approximate):
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
 
@@ -222,7 +241,9 @@ def gelu_tanh_slope(grad_output, self):
     return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * slope)
 
 
-mish = activation("mish(Tensor self) -> Tensor", kernels.mish, cost=8)
+mish = activation(
+    "mish(Tensor self) -> Tensor", kernels.mish, cost=8, doc="Returns x tanh(softplus(x)) of each element."
+)
 
 
 def mish_second(grad: Any, grad_output: Tensor, self: Any) -> Tensor:
@@ -244,11 +265,11 @@ def mish_backward_op(grad_output, self):
 @activation(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
     cost=16,
-    autocast={"cuda": "fp32"},
+    autocast=CUDA_FP32,
     inplace=False,
 )
 def softplus(self, beta, threshold):
-    """log(1 + e^(beta x)) / beta, and x itself where beta x is above the threshold."""
+    """Returns log(1 + exp(beta x)) / beta of each element; x itself where beta x is above `threshold`."""
     return self if self * beta > threshold else kernels.softplus(self * beta) / beta
 
 
@@ -269,13 +290,6 @@ def softplus_backward_op(grad_output, self, beta, threshold):
 
 
 LOG_SIGMOID_CPU = {NOT_FLOATING: "log_sigmoid_cpu"}
-log_sigmoid_op = Operator("log_sigmoid(Tensor self) -> Tensor", out="out", refuses=LOG_SIGMOID_CPU)
-log_sigmoid_forward_op = Operator(
-    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", batching="pointwise", refuses=LOG_SIGMOID_CPU
-)
-log_sigmoid_forward_out_op = Operator(
-    "log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))"
-)
 
 
 def log_sigmoid_element(x):
@@ -284,28 +298,36 @@ def log_sigmoid_element(x):
 
 
 LOG_SIGMOID = Elementwise("log_sigmoid", log_sigmoid_element, outputs=2, cost=24)
-is_floating = floating_only("log_sigmoid_cpu")
 
 
-@log_sigmoid_forward_op.kernel("CPU", "Meta")
-def log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
-    is_floating(self)
-    strides = preserved_strides(self)
-    output, buffer = (empty(self._shape, self._dtype, self._device, strides) for _ in range(2))
-    return fill_log_sigmoid(self, output, buffer)
+@several(
+    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+    batching="pointwise",
+    refuses=LOG_SIGMOID_CPU,
+    face=False,
+)
+def log_sigmoid_forward_op(self):
+    check_has_kernel("log_sigmoid_cpu", self, NOT_FLOATING)
+    return broadcast(self), broadcast(self)
 
 
-@log_sigmoid_forward_out_op.kernel("CPU", "Meta")
-def log_sigmoid_forward_out(self: Tensor, output: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
-    is_floating(self)
+@log_sigmoid_forward_op.body
+def log_sigmoid_body(outs, self):
+    LOG_SIGMOID.run(tuple(out._operand for out in outs), self._operand, dtype=self._dtype.name)
+
+
+@kernel(
+    "log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))",
+    "CPU",
+    "Meta",
+    face=False,
+)
+def log_sigmoid_forward_out_op(self, output, buffer):
+    check_has_kernel("log_sigmoid_cpu", self, NOT_FLOATING)
     for out in (output, buffer):
         resize_out(out, Meta(self._shape, self._dtype, self._device))
-    return fill_log_sigmoid(self, output, buffer)
-
-
-def fill_log_sigmoid(self: Tensor, output: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
     if self._device.type != "meta":
-        LOG_SIGMOID.run((output._operand, buffer._operand), self._operand, dtype=self._dtype.name)
+        log_sigmoid_body((output, buffer), self)
     return output, buffer
 
 
@@ -330,25 +352,26 @@ def log_sigmoid_backward_op(grad_output, self, buffer):
 log_sigmoid_forward_op.out = log_sigmoid_forward_out_op.functional
 
 
-@log_sigmoid_op.implicit
-def log_sigmoid_composite(self: Tensor) -> Tensor:
+@composite(
+    "log_sigmoid(Tensor self) -> Tensor", out="out", refuses=LOG_SIGMOID_CPU, out_by=None, method=False, module="nn"
+)
+def log_sigmoid(self):
+    """Returns the logarithm of the sigmoid of each element."""
     return log_sigmoid_forward_op.functional(self)[0]
 
 
-@log_sigmoid_op.kernel_out("CompositeImplicitAutograd")
-def log_sigmoid_into(self: Tensor, out: Tensor) -> Tensor:
+@log_sigmoid.op.kernel_out("CompositeImplicitAutograd")
+def log_sigmoid_into(self, out):
     buffer = empty((0,), self._dtype, self._device)
     return log_sigmoid_forward_out_op.functional(self, output=out, buffer=buffer)[0]
 
-
-log_sigmoid = public(log_sigmoid_op, method=False, module="nn")
 
 # --- elu, celu, selu -------------------------------------------------------------------------------------------------
 
 
 @activation("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", cost=8, core=True)
 def elu(self, alpha, scale, input_scale):
-    """scale * alpha * (exp(input_scale x) - 1) below 0, scale * x above."""
+    """Returns each element x times `scale`, or scale alpha (exp(input_scale x) - 1) where x is negative."""
     return kernels.expm1(self * input_scale) * (alpha * scale) if self <= 0 else self * scale
 
 
@@ -385,9 +408,7 @@ def elu_slope(grad_output, alpha, scale, input_scale, self_or_result):
 
 
 @elu_backward_op.check
-def check_elu_backward(
-    grad_output: Tensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Tensor
-) -> None:
+def check_elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
     if is_result and alpha < 0:
         raise RuntimeError(
             "In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
@@ -405,46 +426,48 @@ elu_backward_op.derivative(
 )
 elu.op.derivative(self=elu_gradient)
 
-celu_op = Operator(
-    "celu(Tensor self, Scalar alpha=1.) -> Tensor",
-    inplace=True,
-    late_out=True,
-    tags=("pointwise",),
-    refuses=elu.op.refuses,
-)
-
 
 def check_celu(alpha: Any) -> None:
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
 
 
-@celu_op.explicit
-def celu_kernel(self: Tensor, alpha: Any) -> Tensor:
-    """elu whose exponential part is stretched so that the slope is 1 at 0 for every alpha."""
+@kernel(
+    "celu(Tensor self, Scalar alpha=1.) -> Tensor",
+    inplace=True,
+    late_out=True,
+    tags=("pointwise",),
+    refuses=elu.op.refuses,
+    derivative=lambda grad, self, alpha: elu_gradient(grad, self, alpha, 1.0, 1.0 / alpha),
+    method=False,
+)
+def celu(self, alpha):
+    """Returns max(0, x) + min(0, alpha (exp(x / alpha) - 1)), whose slope at 0 is 1 for every alpha."""
     check_celu(alpha)
     return elu.op.functional(self, alpha, 1.0, 1.0 / alpha)
 
 
-@celu_op.kernel_inplace("CompositeExplicitAutograd")
-def celu_inplace(self: Tensor, alpha: Any) -> Tensor:
+@celu.op.kernel_inplace("CompositeExplicitAutograd")
+def celu_inplace(self, alpha):
     check_celu(alpha)
     return elu.op.inplace(self, alpha, 1.0, 1.0 / alpha)
 
 
-celu_op.derivative(self=lambda grad, self, alpha: elu_gradient(grad, self, alpha, 1.0, 1.0 / alpha))
-celu = public(celu_op, method=False)
-
 # The fixed point of mean 0 and variance 1: Klambauer et al., Self-Normalizing Neural Networks, 2017.
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
-selu = public(with_arguments("selu(Tensor self) -> Tensor", elu, SELU_ALPHA, SELU_SCALE, inplace=True), method=False)
+selu = public(
+    with_arguments("selu(Tensor self) -> Tensor", elu, SELU_ALPHA, SELU_SCALE, inplace=True),
+    method=False,
+    doc="Returns elu of each element, scaled such that mean and variance are kept from layer to layer.",
+)
 
 # --- leaky_relu, prelu -----------------------------------------------------------------------------------------------
 
 
 @activation("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", core=True)
 def leaky_relu(self, negative_slope):
+    """Returns each element x, or x times `negative_slope` where it is negative."""
     return self if self > 0 else self * negative_slope
 
 
@@ -472,16 +495,10 @@ leaky_relu.op.derivative(self=leaky_relu_gradient)
     function=False,
     inplace=False,
     out=None,
+    late_out=False,
 )
 def prelu_kernel_op(self, weight):
     return self if self > 0 else weight * self
-
-
-prelu_backward_op = Operator(
-    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
-    batching="pointwise",
-    refuses={NOT_FLOATING: "prelu_backward_cpu"},
-)
 
 
 def prelu_slopes(grad_output, self, weight):
@@ -492,19 +509,28 @@ def prelu_slopes(grad_output, self, weight):
 PRELU_SLOPES = Elementwise("prelu_backward", prelu_slopes, outputs=2)
 
 
-@prelu_backward_op.kernel("CPU", "Meta")
-def prelu_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+@several(
+    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+    batching="pointwise",
+    refuses={NOT_FLOATING: "prelu_backward_cpu"},
+    face=False,
+    late_out=False,
+)
+def prelu_backward_op(grad_output, self, weight):
     """Both gradients in the shape of the operands together: what the weight was expanded by is summed afterwards."""
-    floating_only("prelu_backward_cpu")(self)
+    check_has_kernel("prelu_backward_cpu", self, NOT_FLOATING)
     meta = prelu_kernel_op.meta_function(self, weight)
-    gradients = meta.allocate(), meta.allocate()
-    if self._device.type != "meta":
-        operands = grad_output._operand, self._operand, weight._operand
-        PRELU_SLOPES.run(tuple(gradient._operand for gradient in gradients), *operands, dtype=meta.dtype.name)
-    return gradients
+    return meta, meta
 
 
-def prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Any, Any, Any]:
+@prelu_backward_op.body
+def prelu_backward_body(outs, *operands):
+    given = [x._operand for x in operands]
+    PRELU_SLOPES.run(tuple(out._operand for out in outs), *given, dtype=outs[0]._dtype.name)
+
+
+@prelu_backward_op.gradient("grad_output", "self", "weight")
+def prelu_second(grads, grad_output, self, weight):
     """Of g and g w to the left of 0, g x by the weight: what each of g, x and w takes part in."""
     by_self, by_weight = (self.new_zeros(self._shape) if grad is None else grad for grad in grads)
     return (
@@ -514,19 +540,16 @@ def prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) 
     )
 
 
-prelu_backward_op.derivative((("grad_output", "self", "weight"), prelu_second))
 prelu_kernel_op.derivative((("self", "weight"), through(prelu_backward_op, "grad", "self", "weight")))
 
-prelu_op = Operator(
+
+@composite(
     "prelu(Tensor self, Tensor weight) -> Tensor",
-    autocast={"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"},
+    autocast=LOWER,
     refuses=prelu_kernel_op.refuses,
 )
-
-
-@prelu_op.implicit
-def prelu_composite(self: Any, weight: Any) -> Tensor:
-    """leaky_relu with a slope to learn: one for all, or one for each channel, the second dimension."""
+def prelu(self, weight):
+    """Returns each element, or its product with `weight` where it is negative, for each channel or all."""
     if self._dtype is not weight._dtype:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {c_name(self._dtype)} and {c_name(weight._dtype)}"
@@ -552,23 +575,22 @@ def prelu_composite(self: Any, weight: Any) -> Tensor:
     return prelu_kernel_op.functional(self, weight)
 
 
-prelu = public(prelu_op)
-
 # --- hardtanh, relu6, hardsigmoid, hardswish -------------------------------------------------------------------------
 
 
 @activation(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     core=True,
-    refuses={"bool": RuntimeError("Bool inputs not supported for hardtanh"), COMPLEX: NO_CLAMP},
+    refuses={"bool": RuntimeError("Bool inputs not supported for hardtanh"), "uint8": "", COMPLEX: NO_CLAMP},
 )
 def hardtanh(self, min_val, max_val):
+    """Returns each element, clamped to the range from `min_val` to `max_val`."""
     above = min_val if self < min_val else self
     return max_val if above > max_val else above
 
 
 @hardtanh.op.check_numbers
-def check_limits(self: Tensor, min_val: Any, max_val: Any) -> None:
+def check_limits(self, min_val, max_val):
     if self._dtype.name == "uint8" and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
 
@@ -582,13 +604,13 @@ def hardtanh_backward_op(grad_output, self, min_val, max_val):
     return 0 if self <= min_val or self >= max_val else grad_output
 
 
-relu6_op = with_arguments("relu6(Tensor self) -> Tensor", hardtanh, 0, 6, inplace=True, tags=())
-relu6 = public(relu6_op, method=False, module="nn")
+relu6_op = with_arguments("relu6(Tensor self) -> Tensor", hardtanh, 0, 6, inplace=True, tags=(), refuses="bool complex")
+relu6 = public(relu6_op, method=False, module="nn", doc="Returns min(max(0, x), 6) of each element.")
 
 
 @activation("hardsigmoid(Tensor self) -> Tensor")
 def hardsigmoid(self):
-    """(x + 3) / 6, but no less than 0 and no more than 1."""
+    """Returns min(max(0, x + 3), 6) / 6 of each element."""
     above = 0.0 if self + 3 < 0 else self + 3
     return (6.0 if above > 6 else above) / 6
 
@@ -604,7 +626,7 @@ def hardsigmoid_backward_op(grad_output, self):
 
 @activation("hardswish(Tensor self) -> Tensor")
 def hardswish(self):
-    """x times hardsigmoid(x)."""
+    """Returns x min(max(0, x + 3), 6) / 6 of each element."""
     above = 0.0 if self + 3 < 0 else self + 3
     return self * (6.0 if above > 6 else above) / 6
 
@@ -624,6 +646,7 @@ def hardswish_backward_op(grad_output, self):
 
 @operator("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", out="out", refuses=NOT_FLOATING)
 def hardshrink(self, lambd):
+    """Returns the elements whose magnitude is larger than `lambd`, and 0 in the place of the others."""
     return self * 0 if self >= -lambd and self <= lambd else self
 
 
@@ -631,11 +654,12 @@ def hardshrink(self, lambd):
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", refuses={NOT_FLOATING: "softshrink_check"}, inplace=False
 )
 def softshrink(self, lambd):
+    """Returns each element moved by `lambd` towards 0; 0 where it is not as far away."""
     return self - lambd if self > lambd else self + lambd if self < -lambd else self * 0  # NaN stays NaN
 
 
 @softshrink.op.check_numbers
-def check_lambda(self: Tensor, lambd: Any) -> None:
+def check_lambda(self, lambd):
     largest = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308, "float16": 65504.0}.get(
         self._dtype.name, 3.3895313892515355e38
     )
@@ -664,3 +688,102 @@ hardshrink_backward_op = backward(
 )
 def softshrink_backward_op(grad_output, self, lambd):
     return 0 if self >= -lambd and self <= lambd else grad_output
+
+
+# --- glu: one half of the input is a gate for the other --------------------------------------------------------------
+
+
+def halves(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Views of the first and the second half."""
+    size = x._shape[dim]
+    return sliced(x, dim, 0, size // 2, 1).of(x), sliced(x, dim, size // 2, size, 1).of(x)
+
+
+@structured(
+    "glu(Tensor self, int dim=-1) -> Tensor",
+    out="out",
+    batching="dims",
+    refuses=NOT_FLOATING,
+    method=False,
+    module="nn",
+)
+def glu(self, dim):
+    """Returns the first half along `dim` times the sigmoid of the second."""
+    if not self._shape:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    axis = wrap_dim(dim, len(self._shape))
+    size = self._shape[axis]
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {size}")
+    check_has_kernel("glu_cpu", self, NOT_FLOATING)
+    shape = (*self._shape[:axis], size // 2, *self._shape[axis + 1 :])
+    return Meta(shape, self._dtype, self._device, output_strides(shape, ((shape, self._stride),)))
+
+
+def gated(x, gate):
+    return x * kernels.sigmoid(gate)
+
+
+def gated_slope(grad, gate):
+    return grad * kernels.sigmoid(gate)
+
+
+def gate_slope(grad, x, gate):
+    share = kernels.sigmoid(gate)
+    return grad * x * share * (1 - share)
+
+
+GATED = Elementwise("glu", gated, cost=8)
+GATED_SLOPE = Elementwise("glu_backward", gated_slope, cost=8)
+GATE_SLOPE = Elementwise("glu_gate_backward", gate_slope, cost=8)
+
+
+@glu.op.body
+def glu_body(out, self, dim):
+    """The first half times the sigmoid of the second."""
+    first, second = halves(self, wrap_dim(dim, len(self._shape)))
+    GATED.run(out._operand, first._operand, second._operand)
+
+
+@structured(
+    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    batching="dims",
+    late_out="grad_input",
+    refuses={COMPLEX: ""},
+    face=False,
+)
+def glu_backward_op(grad_output, self, dim):
+    return Meta(self._shape, self._dtype, self._device)
+
+
+@glu_backward_op.body
+def glu_backward_body(out, grad_output, self, dim):
+    axis = wrap_dim(dim, len(self._shape))
+    (x, gate), (to_x, to_gate) = halves(self, axis), halves(out, axis)
+    GATED_SLOPE.run(to_x._operand, grad_output._operand, gate._operand)
+    GATE_SLOPE.run(to_gate._operand, grad_output._operand, x._operand, gate._operand)
+
+
+def two_parts(x: Any, dim: int) -> tuple[Any, Any]:
+    size = x.shape[dim] // 2
+    return x.narrow(dim, 0, size), x.narrow(dim, size, size)
+
+
+def glu_second(grad: Any, grad_output: Any, self: Any, dim: int) -> Any:
+    """With s = kernels.sigmoid(gate), s' = s (1 - s): the two slopes are grad s and grad x s'."""
+    (x, gate), (of_x, of_gate) = two_parts(self, dim), two_parts(grad, dim)
+    share = gate.sigmoid()
+    slope = share * (1 - share)
+    to_x = of_gate * grad_output * slope
+    to_gate = of_x * grad_output * slope + of_gate * grad_output * x * slope * (1 - 2 * share)
+    return cat_op.functional([to_x, to_gate], dim)
+
+
+def glu_second_of_grad(grad: Any, self: Any, dim: int) -> Any:
+    (x, gate), (of_x, of_gate) = two_parts(self, dim), two_parts(grad, dim)
+    share = gate.sigmoid()
+    return of_x * share + of_gate * x * share * (1 - share)
+
+
+glu_backward_op.derivative(grad_output=glu_second_of_grad, self=glu_second)
+glu.op.derivative(self=through(glu_backward_op, "grad", "self", "dim"))

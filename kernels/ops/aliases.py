@@ -12,9 +12,18 @@ from redispatch.dispatch.tensor import Tensor
 
 from ..declare.declare import Operator, alias
 from ..declare.public import public
-from . import comparison, elementary, trigonometry
-from .arithmetic import div_op, div_scalar_op, mul_op, sub_op
-from .number_forms import clamp, div_mode_op, div_scalar_mode_op, mul_scalar_op, sub_scalar_op
+from . import comparison, elementary
+from .arithmetic import (
+    clamp,
+    div_mode_op,
+    div_op,
+    div_scalar_mode_op,
+    div_scalar_op,
+    mul_op,
+    mul_scalar_op,
+    sub_op,
+    sub_scalar_op,
+)
 
 
 def second_name(name: str, *operators: Operator, **facts: Any) -> Any:
@@ -27,19 +36,19 @@ def second_name(name: str, *operators: Operator, **facts: Any) -> Any:
 absolute = second_name("absolute", *elementary.abs.ops)
 negative = second_name("negative", *elementary.neg.ops)
 fix = second_name("fix", *elementary.trunc.ops)
-arcsin = second_name("arcsin", *trigonometry.asin.ops)
-arccos = second_name("arccos", *trigonometry.acos.ops)
-arctan = second_name("arctan", *trigonometry.atan.ops)
-arcsinh = second_name("arcsinh", *trigonometry.asinh.ops)
-arccosh = second_name("arccosh", *trigonometry.acosh.ops)
-arctanh = second_name("arctanh", *trigonometry.atanh.ops)
+arcsin = second_name("arcsin", *elementary.asin.ops)
+arccos = second_name("arccos", *elementary.acos.ops)
+arctan = second_name("arctan", *elementary.atan.ops)
+arcsinh = second_name("arcsinh", *elementary.asinh.ops)
+arccosh = second_name("arccosh", *elementary.acosh.ops)
+arctanh = second_name("arctanh", *elementary.atanh.ops)
 
 positive_op = Operator("positive(Tensor(a) self) -> Tensor(a)", tags=("pointwise",), refuses="bool")
 
 
 @positive_op.implicit
 def positive_composite(self: Tensor) -> Tensor:
-    """The tensor itself, if it is of numbers."""
+    """Returns the tensor itself, if it is of numbers."""
     if self._dtype.name == "bool":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return self
@@ -49,7 +58,7 @@ positive = public(positive_op)
 
 # --- of two ----------------------------------------------------------------------------------------------------------
 
-arctan2 = second_name("arctan2", *trigonometry.atan2.ops)
+arctan2 = second_name("arctan2", *elementary.atan2.ops)
 subtract = second_name("subtract", sub_op, numbers=True)
 multiply = second_name("multiply", mul_op, numbers=True)
 divide = second_name("divide", div_op, div_mode_op, numbers=True)
@@ -61,7 +70,7 @@ greater = second_name("greater", *comparison.gt.ops)
 greater_equal = second_name("greater_equal", *comparison.ge.ops)
 clip = second_name("clip", *clamp.ops, tags=("pointwise",))
 
-# No Python call ends in these: it hands the number to the overload for tensors (number_forms.py).
+# No Python call ends in these: it hands the number to the overload for tensors (arithmetic.py).
 alias("subtract", sub_scalar_op)
 alias("multiply", mul_scalar_op)
 alias("divide", div_scalar_op)

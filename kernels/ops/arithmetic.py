@@ -53,7 +53,7 @@ add_op = of_numbers(
     derivative={"self": passed_on, "other": lambda grad, alpha: grad if alpha == 1 else grad * alpha},
 )
 add_op.check(check_alpha)
-add = public(add_op)
+add = public(add_op, doc="Returns self + alpha other.")
 
 
 @add_op.scalar(when={"alpha": 1})
@@ -75,7 +75,7 @@ sub_op = of_numbers(
     refuses={"bool": ""},
     derivative={"self": passed_on, "other": subtracted},
 )
-sub = public(sub_op)
+sub = public(sub_op, doc="Returns self - alpha other.")
 
 
 @sub_op.scalar(when={"alpha": 1})
@@ -84,7 +84,7 @@ def sub_plain(self, other):
 
 
 @sub_op.check
-def check_sub(self: Any, other: Any, alpha: Any) -> None:
+def check_sub(self, other, alpha):
     bools = [dtype_name(value) == "bool" for value in (self, other)]
     if all(bools):
         raise RuntimeError(
@@ -106,19 +106,17 @@ def rsub_scaled(self, other, alpha):
 rsub_op = pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     rsub_scaled,
-    late_out=True,
     refuses={"bool": ""},
     derivative={"self": subtracted, "other": passed_on},
 )
 rsub_scalar_op = pointwise(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     rsub_scaled,
-    late_out=True,
     refuses={"bool": ""},
     derivative=subtracted,
     node="RsubBackward1",
 )
-rsub = public(rsub_op, rsub_scalar_op, method=False)
+rsub = public(rsub_op, rsub_scalar_op, method=False, doc="Returns other - alpha self.")
 
 
 @rsub_op.scalar(when={"alpha": 1})
@@ -129,7 +127,7 @@ def rsub_plain(self, other):
 
 @rsub_op.check
 @rsub_scalar_op.check
-def check_rsub(self: Any, other: Any, alpha: Any) -> None:
+def check_rsub(self, other, alpha):
     check_sub(other, self, alpha)
 
 
@@ -145,7 +143,7 @@ mul_op = of_numbers(
     mul_elements,
     derivative={"self": lambda grad, other: grad * other, "other": lambda grad, self: grad * self},
 )
-mul = public(mul_op)
+mul = public(mul_op, doc="Returns the product of each pair of elements.")
 
 
 def div_elements(self, other):
@@ -164,15 +162,6 @@ div_op = of_numbers(
         "self": lambda grad, other: grad / other,
         "other": lambda grad, self, other: -grad * ((self / other) / other),
     },
-)
-div_scalar_op = with_number(
-    div_op,
-    "div.Scalar(Tensor self, Scalar other) -> Tensor",
-    core=True,
-    late_out=True,
-    derivative=lambda grad, other: grad / other,
-    node="DivBackward1",
-    forward="linear",
 )
 
 ROUNDED_AWAY = ("bool", *COMPLEX)  # no quotient of these can be rounded, nor has it a remainder
@@ -195,12 +184,13 @@ div_mode_op = of_numbers(
         ),
     },
     node="DivBackward2",
+    refuses={"bool complex": ""},
 )
-div = public(div_op, div_mode_op)
+div = public(div_op, div_mode_op, doc="Returns the quotient of each pair of elements; rounded, with a `rounding_mode`.")
 
 
 @div_mode_op.check
-def check_rounding_mode(self: Any, other: Any, rounding_mode: str | None) -> None:
+def check_rounding_mode(self, other, rounding_mode):
     if rounding_mode not in (None, "trunc", "floor"):
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
@@ -211,7 +201,7 @@ def check_rounding_mode(self: Any, other: Any, rounding_mode: str | None) -> Non
 
 
 @div_mode_op.check_values
-def check_rounded_divisor(self: Any, other: Any, rounding_mode: str | None) -> None:
+def check_rounded_divisor(self, other, rounding_mode):
     if rounding_mode is not None:
         check_integer_divisor(self, other)
 
@@ -270,6 +260,7 @@ floor_divide = operator(
     out="out",
     numbers=True,
     refuses={ROUNDED_AWAY: "div_floor_cpu"},
+    doc="Returns the quotient of each pair of elements, rounded down.",
 )
 floor_divide.op.check_values(check_integer_divisor)
 
@@ -294,7 +285,7 @@ def fmod_ints(self, other):
     return rest - other if rest != 0 and (self < 0) != (other < 0) else rest
 
 
-def rest_of_division(name: str, node: str, floats: Any, ints: Any, uints: Any, rounding: str) -> Any:
+def rest_of_division(name: str, node: str, floats: Any, ints: Any, uints: Any, rounding: str, how: str) -> Any:
     """The function `name`, x - y * round(x / y), with overloads for a tensor and a number as the second operand."""
     slopes: Any = {
         "self": passed_on,
@@ -314,11 +305,21 @@ def rest_of_division(name: str, node: str, floats: Any, ints: Any, uints: Any, r
         )
         op.check_values(check_integer_divisor)
         made.append(op)
-    return public(*made)
+    return public(*made, doc=f"Returns the remainder of the quotient, {how}.")
 
 
-remainder = rest_of_division("remainder", "Remainder", remainder_floats, remainder_ints, remainder_ints, "floor")
-fmod = rest_of_division("fmod", "Fmod", fmod_floats, fmod_ints, fmod_ints, "trunc")
+remainder = rest_of_division(
+    "remainder",
+    "Remainder",
+    remainder_floats,
+    remainder_ints,
+    remainder_ints,
+    "floor",
+    "rounded down, which has the sign of the divisor",
+)
+fmod = rest_of_division(
+    "fmod", "Fmod", fmod_floats, fmod_ints, fmod_ints, "trunc", "rounded towards 0, which has the sign of the dividend"
+)
 
 # --- pow -----------------------------------------------------------------------------------------------------------
 
@@ -417,18 +418,21 @@ pow_scalar_op = pointwise(
     node="PowBackward2",
     **pow_facts,
 )
-pow = public(pow_tensor_op, pow_op, pow_scalar_op)
-square = public(with_arguments("square(Tensor self) -> Tensor", pow_op, 2, inplace=True, out="out"))
+pow = public(pow_tensor_op, pow_op, pow_scalar_op, doc="Returns each element to the power of `exponent`.")
+square = public(
+    with_arguments("square(Tensor self) -> Tensor", pow_op, 2, inplace=True, out="out"),
+    doc="Returns the square of each element.",
+)
 
 
 @pow_scalar_op.check
-def check_bools(self: Any, exponent: Any) -> None:
+def check_bools(self, exponent):
     if result_type(self, exponent) is dtypes.bool:
         raise not_implemented("pow", dtypes.bool)
 
 
 @pow_op.check_numbers
-def check_pow(self: Any, exponent: Any) -> None:
+def check_pow(self, exponent):
     if isinstance(exponent, int) and self._dtype.category == dtypes.INTEGER:
         if exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
@@ -454,6 +458,7 @@ def halved_at_ties(grad: Tensor, self: Tensor, other: Tensor, wins: Tensor) -> T
     },
 )
 def maximum(self, other):
+    """Returns the larger of each pair of elements; NaN where one is."""
     return self if self > other or self != self else other  # NaN wins from either side
 
 
@@ -468,6 +473,7 @@ def maximum(self, other):
     },
 )
 def minimum(self, other):
+    """Returns the smaller of each pair of elements; NaN where one is."""
     return self if self < other or self != self else other
 
 
@@ -503,6 +509,7 @@ clamp_op = bounded(
     exact_out=True,
     derivative=lambda grad, self, min, max: grad * inside(self, min, max),
     node="ClampBackward1",
+    doc="Returns each element, at least `min` and at most `max`.",
 )
 clamp_op.scalar(clamp_below, when={"max": None})
 clamp_op.scalar(clamp_above, when={"min": None})
@@ -510,16 +517,18 @@ clamp_min_op = bounded(
     "clamp_min(Tensor self, Scalar min) -> Tensor",
     clamp_below,
     derivative=lambda grad, self, min: grad * (self >= min),
+    doc="Returns each element, at least `min`.",
 )
 clamp_max_op = bounded(
     "clamp_max(Tensor self, Scalar max) -> Tensor",
     clamp_above,
     derivative=lambda grad, self, max: grad * (self <= max),
+    doc="Returns each element, at most `max`.",
 )
 
 
 @clamp_op.check
-def check_clamp(self: Any, min: Any, max: Any) -> None:
+def check_clamp(self, min, max):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
 
@@ -527,9 +536,126 @@ def check_clamp(self: Any, min: Any, max: Any) -> None:
 @clamp_op.check_numbers
 @clamp_min_op.check_numbers
 @clamp_max_op.check_numbers
-def check_bounds(self: Any, *bounds: Any) -> None:
+def check_bounds(self, *bounds):
     """Raises RuntimeError for a bound that an integer dtype cannot hold."""
     if self._dtype.category == dtypes.INTEGER:
         for bound in bounds:
             if type(bound) is int:
                 storable(bound, self._dtype)
+
+
+# --- a number for a tensor -----------------------------------------------------------------------------------------
+#
+# No Python call ends in a `Scalar` overload here, since `x + 1` hands the number to add.Tensor; but programs that were
+# written in Core ATen call them, and so do backends. Each is the operator for tensors with a number in place of one.
+
+number_form = partial(with_number, core=True, late_out=True)
+add_scalar_op = number_form(
+    add_op,
+    "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    derivative=passed_on,
+    node="AddBackward1",
+)
+sub_scalar_op = number_form(
+    sub_op,
+    "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    derivative=passed_on,
+    node="SubBackward1",
+)
+mul_scalar_op = number_form(
+    mul_op,
+    "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+    derivative=lambda grad, other: grad * other,
+    node="MulBackward1",
+    forward="linear",
+)
+div_scalar_op = number_form(
+    div_op,
+    "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    derivative=lambda grad, other: grad / other,
+    node="DivBackward1",
+    forward="linear",
+)
+div_scalar_mode_op = number_form(
+    div_mode_op,
+    "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+    refuses={COMPLEX: ""},
+    derivative=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0,
+    node="DivBackward3",
+)
+
+# --- tensors for bounds ----------------------------------------------------------------------------------------------
+
+
+def at_least(self, min):
+    return self if self >= min or self != self else min  # NaN wins from either side
+
+
+def at_most(self, max):
+    return self if self <= max or self != self else max
+
+
+def between(self, min, max):
+    """An upper bound below the lower one wins."""
+    above = self if self >= min or self != self else min
+    return above if above <= max or above != above else max
+
+
+def clamp_self_gradient(grad: Any, self: Any, min: Any, max: Any) -> Any:
+    """It passes where clamping changes nothing, the borders included."""
+    passes = self <= max if min is None else self >= min
+    if min is not None and max is not None:
+        passes = passes & (self <= max)
+    return grad.masked_fill(~passes, 0)
+
+
+def clamp_min_gradient(grad: Any, self: Any, min: Any, max: Any) -> Any:
+    counts = self < min if max is None else (self < min) & (min < max)
+    return grad.masked_fill(~counts, 0)
+
+
+def clamp_max_gradient(grad: Any, self: Any, min: Any, max: Any) -> Any:
+    counts = self > max if min is None else (self > max) | (max < min)
+    return grad.masked_fill(~counts, 0)
+
+
+clamp_tensor_op = pointwise(
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    between,
+    inplace=True,
+    out="Tensor_out",
+    core=True,
+    refuses={"bool": "clamp_cpu"} | NO_CLAMP,
+    derivative={"self": clamp_self_gradient, "min": clamp_min_gradient, "max": clamp_max_gradient},
+    doc="An upper bound below the lower one wins.",
+)
+clamp_tensor_op.scalar(at_least, when={"max": None})
+clamp_tensor_op.scalar(at_most, when={"min": None})
+clamp_tensor_op.check(check_clamp)
+clamp_min_tensor_op = pointwise(
+    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+    at_least,
+    inplace=True,
+    out="Tensor_out",
+    refuses={COMPLEX: "maximum_cpu"},
+    derivative={
+        "self": lambda grad, self, min: grad.masked_fill(self < min, 0),
+        "min": lambda grad, self, min: grad.masked_fill(self >= min, 0),
+    },
+    node="ClampMinBackward1",
+)
+clamp_max_tensor_op = pointwise(
+    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+    at_most,
+    inplace=True,
+    out="Tensor_out",
+    refuses={COMPLEX: "minimum_cpu"},
+    derivative={
+        "self": lambda grad, self, max: grad.masked_fill(self > max, 0),
+        "max": lambda grad, self, max: grad.masked_fill(self <= max, 0),
+    },
+    node="ClampMaxBackward1",
+)
+clamp = public(clamp_op, clamp_tensor_op)
+clamp_min = public(clamp_min_op, clamp_min_tensor_op)
+clamp_max = public(clamp_max_op, clamp_max_tensor_op)

@@ -34,7 +34,12 @@ HALVES = (dtypes.float16, dtypes.bfloat16)
 
 # --- softmax of rows that may be masked out --------------------------------------------------------------------------
 
-safe_softmax_op = Operator("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+safe_softmax_op = Operator(
+    "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    refuses="bool complex",
+    batching="dims",
+    late_out=False,
+)
 
 
 @safe_softmax_op.explicit
@@ -54,12 +59,15 @@ safe_softmax_op.derivative(
 NAME = "scaled_dot_product_attention_flash_attention"
 flash_op = PlannedSeveral(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., "
-    "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)"
+    "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+    refuses="bool complex",
+    late_out=False,
 )
 flash_backward_op = PlannedSeveral(
     "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
     "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
-    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)"
+    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    late_out=False,
 )
 
 
@@ -221,7 +229,8 @@ ARGUMENTS = (
     "float? scale=None, bool enable_gqa=False)"
 )
 math_op = Operator(
-    f"_scaled_dot_product_attention_math{ARGUMENTS.format('Tensor? dropout_mask=None, ')} -> (Tensor, Tensor)"
+    f"_scaled_dot_product_attention_math{ARGUMENTS.format('Tensor? dropout_mask=None, ')} -> (Tensor, Tensor)",
+    refuses="whole complex",
 )
 
 
@@ -283,14 +292,14 @@ def additive(mask: Any, dtype: Any) -> Any:
 
 # --- what users call -------------------------------------------------------------------------------------------------
 
-attention_op = Operator(f"scaled_dot_product_attention{ARGUMENTS.format('')} -> Tensor")
+attention_op = Operator(f"scaled_dot_product_attention{ARGUMENTS.format('')} -> Tensor", refuses="whole complex")
 
 
 @attention_op.implicit
 def attention(
     query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: Any, enable_gqa: bool
 ) -> Any:
-    """softmax(scale Q K^T + mask) V. `scale` is 1 / sqrt(width) by default; True in a mask of bools means seen.
+    """Returns softmax(scale Q K^T + mask) V. `scale` is 1 / sqrt(width) by default; True in a mask of bools means seen.
 
     Shapes: query[..., n, width], key[..., m, width], value[..., m, any]; the mask broadcasts to [..., n, m].
     Dtypes: one for all, floating; the mask bool, float32 or that dtype.

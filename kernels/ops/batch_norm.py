@@ -87,18 +87,26 @@ AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
 THREE = "(Tensor, Tensor, Tensor)"
 native_batch_norm_op = Operator(
     f"native_batch_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) "
-    f"-> {THREE}"
+    f"-> {THREE}",
+    refuses="whole complex",
+    late_out=("out", "out", "save_mean", "save_invstd"),
 )
 batch_norm_legit_op = Operator(
     f"_native_batch_norm_legit({AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, "
-    f"float momentum, float eps) -> {THREE}"
+    f"float momentum, float eps) -> {THREE}",
+    refuses="whole complex",
+    core=True,
 )
 batch_norm_no_stats_op = Operator(
-    f"_native_batch_norm_legit.no_stats({AFFINE}, bool training, float momentum, float eps) -> {THREE}"
+    f"_native_batch_norm_legit.no_stats({AFFINE}, bool training, float momentum, float eps) -> {THREE}",
+    core=True,
+    late_out=("no_stats_out", "out", "save_mean", "save_invstd"),
 )
 batch_norm_no_training_op = Operator(
     f"_native_batch_norm_legit_no_training({AFFINE}, Tensor running_mean, Tensor running_var, float momentum, "
-    f"float eps) -> {THREE}"
+    f"float eps) -> {THREE}",
+    refuses="whole complex",
+    core=True,
 )
 
 
@@ -161,6 +169,8 @@ def run_batch_norm(
 def native_batch_norm_kernel(
     input: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
 ) -> Any:
+    """Returns (result, mean, 1 / standard deviation) of batch normalization; updates the running ones while
+    training."""
     return run_batch_norm(input, weight, bias, mean, var, training, momentum, eps)
 
 
@@ -188,7 +198,8 @@ def batch_norm_no_training_kernel(
 native_batch_norm_backward_op = Operator(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
     "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) "
-    f"-> {THREE}"
+    f"-> {THREE}",
+    refuses="whole complex",
 )
 
 
@@ -318,7 +329,8 @@ native_batch_norm = public(native_batch_norm_op, method=False)
 
 batch_norm_op = Operator(
     f"batch_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, "
-    "bool cudnn_enabled) -> Tensor"
+    "bool cudnn_enabled) -> Tensor",
+    refuses="whole complex",
 )
 
 
@@ -326,6 +338,7 @@ batch_norm_op = Operator(
 def batch_norm_composite(
     input: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, cudnn: bool
 ) -> Any:
+    """Returns each channel less its mean, over its standard deviation, times `weight` plus `bias`."""
     channels = input._shape[1] if len(input._shape) > 1 else 0
     named = {"running_mean": mean, "running_var": var, "weight": weight, "bias": bias}
     for name, x in named.items():
@@ -343,7 +356,8 @@ batch_norm = public(batch_norm_op, method=False)
 
 instance_norm_op = Operator(
     f"instance_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, "
-    "float eps, bool cudnn_enabled) -> Tensor"
+    "float eps, bool cudnn_enabled) -> Tensor",
+    refuses="whole complex",
 )
 
 
@@ -351,7 +365,7 @@ instance_norm_op = Operator(
 def instance_norm_composite(
     input: Any, weight: Any, bias: Any, mean: Any, var: Any, own: bool, momentum: float, eps: float, cudnn: bool
 ) -> Any:
-    """batch_norm with each image as channels of its own; the running ones become the mean over the images."""
+    """Returns each channel of each image less its mean, over its standard deviation, times `weight` plus `bias`."""
     if not own and (mean is None or var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     batch, channels, *image = input._shape
@@ -369,11 +383,15 @@ instance_norm = public(instance_norm_op, method=False)
 # --- group norm ------------------------------------------------------------------------------------------------------
 
 native_group_norm_op = Operator(
-    f"native_group_norm({AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> {THREE}"
+    f"native_group_norm({AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> {THREE}",
+    refuses="whole complex",
+    core=True,
 )
 native_group_norm_backward_op = Operator(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
-    f"SymInt C, SymInt HxW, int group, bool[3] output_mask) -> {THREE}"
+    f"SymInt C, SymInt HxW, int group, bool[3] output_mask) -> {THREE}",
+    refuses="whole complex",
+    core=True,
 )
 
 
@@ -501,16 +519,20 @@ def group_norm_backward(
 
 
 native_group_norm_op.derivative((LEARNED, group_norm_backward))
-native_group_norm = public(native_group_norm_op, method=False)
+native_group_norm = public(
+    native_group_norm_op, method=False, doc="Returns (result, mean, 1 / standard deviation) of each group of channels."
+)
 
 group_norm_op = Operator(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-    "bool cudnn_enabled=True) -> Tensor"
+    "bool cudnn_enabled=True) -> Tensor",
+    refuses="whole complex",
 )
 
 
 @group_norm_op.implicit
 def group_norm_composite(input: Any, num_groups: int, weight: Any, bias: Any, eps: float, cudnn: bool) -> Any:
+    """Returns each group of channels less its mean, over its standard deviation, times `weight` plus `bias`."""
     wrap_dim(1, len(input._shape))
     batch, channels, *image = input._shape
     check_groups(input, weight, bias, channels, num_groups)
@@ -525,14 +547,16 @@ group_norm = public(group_norm_op, method=False)
 # --- rms norm --------------------------------------------------------------------------------------------------------
 
 rms_norm_op = Operator(
-    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor"
+    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    refuses="whole",
+    autocast={"cuda": "fp32"},
 )
 EPSILON = {"float64": 2.0**-52, "complex128": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
 @rms_norm_op.implicit
 def rms_norm_composite(input: Any, normalized_shape: Sequence[int], weight: Any, eps: float | None) -> Any:
-    """x over the root of the mean of its squares over the last dimensions, whose sizes are `normalized_shape`."""
+    """Returns x over the root of the mean of its squares over the last dimensions, times `weight`."""
     count = len(normalized_shape)
     if not count or list(input._shape[-count:]) != list(normalized_shape):
         wanted = ", ".join(["*", *map(str, normalized_shape)])

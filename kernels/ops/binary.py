@@ -36,11 +36,11 @@ copysign = operator(
     promotion="float",
     refuses=COMPLEX,
     derivative={"self": copysign_gradient, "other": flat},
+    doc="Returns the magnitude of each element with the sign of `other`.",
 )
 with_number(
     copysign,
     "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
-    late_out=True,
     derivative=copysign_gradient,
     node="CopysignBackward1",
 )
@@ -55,6 +55,7 @@ with_number(
     },
 )
 def hypot(self, other):
+    """Returns sqrt(self² + other²), without overflow."""
     return math.hypot(self, other)
 
 
@@ -66,11 +67,12 @@ def hypot(self, other):
     derivative={"self": flat, "values": lambda grad, self: grad.masked_fill(self != 0, 0)},
 )
 def heaviside(self, values):
+    """Returns 0 for negative elements, 1 for positive ones, and `values` where they are 0."""
     return values if self == 0 else self > 0
 
 
 @heaviside.op.check
-def check_one_kind(self: Tensor, values: Tensor) -> None:
+def check_one_kind(self, values):
     if self._dtype is not values._dtype and not result_type(self, values).is_complex:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 
@@ -121,7 +123,9 @@ xlogy_self_op = pointwise(
     node="XlogyBackward1",
     **xlogy_facts,
 )
-xlogy = public(xlogy_op, xlogy_self_op, xlogy_other_op)
+xlogy = public(
+    xlogy_op, xlogy_self_op, xlogy_other_op, doc="Returns self log(other), 0 where `self` is 0 and `other` is no NaN."
+)
 
 
 def logaddexp_elements(self, other):
@@ -148,6 +152,7 @@ logaddexp = binary(
         "self": lambda grad, self, other: grad / (1 + (other - self).exp()),
         "other": lambda grad, self, other: grad / (1 + (self - other).exp()),
     },
+    doc="Returns log(exp(self) + exp(other)), without overflow.",
 )
 
 
@@ -162,6 +167,7 @@ logaddexp = binary(
     },
 )
 def logaddexp2(self, other):
+    """Returns log2(2^self + 2^other), without overflow."""
     top = self if self > other or self != self else other
     more = kernels.log1p(kernels.exp2(-abs(self - other))) * 1.4426950408889634
     return top if self == other and abs(self) == math.inf else top + more
@@ -180,6 +186,7 @@ def logaddexp2(self, other):
     },
 )
 def fmax(self, other):
+    """Returns the larger of each pair of elements; the other one where one is NaN."""
     return self if self >= other or other != other else other
 
 
@@ -193,6 +200,7 @@ def fmax(self, other):
     },
 )
 def fmin(self, other):
+    """Returns the smaller of each pair of elements; the other one where one is NaN."""
     return self if self <= other or other != other else other
 
 
@@ -221,8 +229,22 @@ def integral(elements: Any) -> dict[str, Any]:
     return {"int": elements, "uint": elements}
 
 
-gcd = binary("gcd", integral(common_divisor), cost=16, refuses=NOT_INTEGRAL, derivative=False)
-lcm = binary("lcm", integral(common_multiple), cost=16, refuses=NOT_INTEGRAL, derivative=False)
+gcd = binary(
+    "gcd",
+    integral(common_divisor),
+    cost=16,
+    refuses=NOT_INTEGRAL,
+    derivative=False,
+    doc="Returns the greatest common divisor of each pair of elements.",
+)
+lcm = binary(
+    "lcm",
+    integral(common_multiple),
+    cost=16,
+    refuses=NOT_INTEGRAL,
+    derivative=False,
+    doc="Returns the least common multiple of each pair of elements.",
+)
 
 
 def shift(name: str, short: str, body: Any) -> Any:
@@ -237,13 +259,14 @@ def shift(name: str, short: str, body: Any) -> Any:
         **facts,
     )
     schema = f"{name}.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"
-    number = with_number(op, schema, late_out=True, derivative=False)
+    number = with_number(op, schema, derivative=False)
     signs = [
-        pointwise(f"__{short}__.{kind}(Tensor self, {kind} other) -> Tensor", integral(body), late_out=True, **facts)
+        pointwise(f"__{short}__.{kind}(Tensor self, {kind} other) -> Tensor", integral(body), **facts)
         for kind in ("Tensor", "Scalar")
     ]
-    public(*signs, function=False)
-    return public(op, number)
+    public(*signs, function=False, doc=f"Returns what `{name}` does, for the operator of Python.")
+    way = "left" if short == "lshift" else "right"
+    return public(op, number, doc=f"Returns each element with its bits moved to the {way} by `other`.")
 
 
 bitwise_left_shift = shift("bitwise_left_shift", "lshift", shifted_left)
@@ -319,4 +342,9 @@ for _op in (float_power_tensor_op, float_power_scalar_op, float_power_op):
     _op.composite(_op.out)(float_power_into)
 for _op in (float_power_tensor_op, float_power_op):
     _op.composite(_op.inplace)(float_power_in_place)
-float_power = public(float_power_tensor_op, float_power_scalar_op, float_power_op)
+float_power = public(
+    float_power_tensor_op,
+    float_power_scalar_op,
+    float_power_op,
+    doc="Returns each element to a power, in float64 or complex128.",
+)

@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes
+from redispatch.dispatch.tensor import as_numpy, dtypes
 from redispatch.kernels.cpu import lapack
-from redispatch.kernels.declare.out_forms import copy_into_out
 
-from ..declare.declare import Operator
-from ..declare.public import public
-from ..declare.several import Several
-from ..declare.structured import Meta, Structured, common_device
+from ..declare.operator import CPU_FP32, kernel, several, structured
+from ..declare.structured import Meta, common_device
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -31,25 +28,29 @@ from .matrices import (
     raise_for,
     some_results,
 )
-from .solving import solve_triangular_op
+from .solving import linalg_solve_triangular
 
 # --- the factorisation -----------------------------------------------------------------------------------------------
 
-cholesky_ex_op = Several(
+
+@several(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     out="L",
+    derivative=lambda grad, result0, upper: cholesky_backward(grad, result0, upper),
+    nondifferentiable=(1,),
+    for_complex=True,
+    autocast=CPU_FP32,
+    method=False,
+    refuses="whole halves",
 )
-
-
-@cholesky_ex_op.metas
-def cholesky_metas(self: Tensor, upper: bool, check_errors: bool) -> tuple[Meta, ...]:
-    check_square(self, "linalg.cholesky")
-    check_floating(self, "linalg.cholesky")
+def linalg_cholesky_ex(self, upper, check_errors):
+    """Returns the Cholesky factors of positive definite matrices, and where the factorization failed."""
+    check_square(self, "linalg.cholesky", floating=True)
     return column_major(self._shape, self), integers(self._shape[:-2], self)
 
 
-@cholesky_ex_op.body
-def cholesky_ex_body(outs: tuple[Tensor, ...], self: Tensor, upper: bool, check_errors: bool) -> None:
+@linalg_cholesky_ex.op.body
+def cholesky_ex_body(outs, self, upper, check_errors):
     check_has_lapack(self, "cholesky_cpu")
     for_each_matrix(lambda a: lapack.cholesky(a, upper), outs, self)
     if check_errors:
@@ -64,28 +65,34 @@ def cholesky_backward(grad: Any, factor: Any, upper: bool) -> Any:
     L, of_l = (factor.mH, grad.mH) if upper else (factor, grad)
     inner = L.mH.matmul(of_l).tril()
     inner = (inner + inner.tril(-1).mH) * 0.5
-    inner = solve_triangular_op.functional(L.mH, inner, upper=True)
-    return solve_triangular_op.functional(L, inner, upper=False, left=False)
+    inner = linalg_solve_triangular.op.functional(L.mH, inner, upper=True)
+    return linalg_solve_triangular.op.functional(L, inner, upper=False, left=False)
 
 
-cholesky_ex_op.derivative(
-    self=lambda grad, result0, upper: cholesky_backward(grad, result0, upper), nondifferentiable=(1,), for_complex=True
+linalg_cholesky = some_results(
+    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
+    linalg_cholesky_ex,
+    (False,),
+    check="linalg.cholesky",
+    out="out",
+    autocast=CPU_FP32,
+    method=False,
+    refuses="whole halves",
+    doc="Returns the triangular L with L Lᴴ = A of positive definite matrices A.",
 )
 
-linalg_cholesky_op = Operator("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", out="out")
 
-
-some_results(linalg_cholesky_op, cholesky_ex_op, lambda self, upper: (self, upper, False), check="linalg.cholesky")
-cholesky_ex_op.autocast(cpu="fp32")
-linalg_cholesky_ex = public(cholesky_ex_op, method=False)
-linalg_cholesky_op.autocast(cpu="fp32")
-linalg_cholesky = public(linalg_cholesky_op, method=False)
-
-cholesky_op = Structured("cholesky(Tensor self, bool upper=False) -> Tensor", out="out")
-
-
-@cholesky_op.meta
-def cholesky_meta(self: Tensor, upper: bool) -> Meta:
+@structured(
+    "cholesky(Tensor self, bool upper=False) -> Tensor",
+    out="out",
+    derivative=lambda grad, result, upper: cholesky_backward(grad, result, upper),
+    for_complex=True,
+    autocast=CPU_FP32,
+    batching="leading",
+    refuses="whole halves",
+)
+def cholesky(self, upper):
+    """Returns the Cholesky factors of positive definite matrices, as `linalg.cholesky` does."""
     check_square(self, "cholesky")
     return column_major(self._shape, self)
 
@@ -99,66 +106,67 @@ def warn_of_cholesky() -> None:
     )
 
 
-@cholesky_op.body
-def cholesky_body(out: Tensor, self: Tensor, upper: bool) -> None:
+@cholesky.op.body
+def cholesky_body(out, self, upper):
     warn_of_cholesky()
     check_has_lapack(self, "cholesky_cpu")
-    info = np.zeros(self._shape[:-2], np.int32)
-    for_each_matrix(lambda a: lapack.cholesky(a, upper), (out, info), self)
-    raise_for(info, "cholesky", len(self._shape) == 2)
+    for_each_matrix(lambda a: lapack.cholesky(a, upper), (out,), self, fails="cholesky")
 
-
-cholesky_op.derivative(self=lambda grad, result, upper: cholesky_backward(grad, result, upper), for_complex=True)
-cholesky_op.autocast(cpu="fp32")
-cholesky = public(cholesky_op)
 
 # --- with the factor -------------------------------------------------------------------------------------------------
 
-cholesky_inverse_op = Structured("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", out="out")
 
-
-@cholesky_inverse_op.meta
-def cholesky_inverse_meta(self: Tensor, upper: bool) -> Meta:
+@structured(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    out="out",
+    autocast=CPU_FP32,
+    batching="leading",
+    refuses="whole halves",
+)
+def cholesky_inverse(self, upper):
+    """Returns the inverses of the matrices that have these Cholesky factors."""
     check_square(self, "cholesky_inverse")
     return column_major(self._shape, self)
 
 
-@cholesky_inverse_op.body
-def cholesky_inverse_body(out: Tensor, self: Tensor, upper: bool) -> None:
+@cholesky_inverse.op.body
+def cholesky_inverse_body(out, self, upper):
     check_has_lapack(self, "cholesky_inverse_out_cpu")
-    info = np.zeros(self._shape[:-2], np.int32)
-    for_each_matrix(lambda a: lapack.cholesky_inverse(a, upper), (out, info), self)
-    raise_for(info, "cholesky_inverse", len(self._shape) == 2)
+    for_each_matrix(lambda a: lapack.cholesky_inverse(a, upper), (out,), self, fails="cholesky_inverse")
 
 
-def cholesky_inverse_backward(grad: Any, self: Any, result: Any, upper: bool) -> Any:
+@cholesky_inverse.op.gradient("self", for_complex=True)
+def cholesky_inverse_backward(grad, self, result, upper):
     """dA⁻¹ = -A⁻¹ dA A⁻¹ for A = L Lᴴ, or Uᴴ U."""
     inner = result.matmul(grad + grad.mH).matmul(result)
     return -self.triu().matmul(inner).triu() if upper else -inner.matmul(self.tril()).tril()
 
 
-cholesky_inverse_op.derivative(self=cholesky_inverse_backward, for_complex=True)
-cholesky_inverse_op.autocast(cpu="fp32")
-cholesky_inverse = public(cholesky_inverse_op)
-
-cholesky_solve_op = Operator("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", out="out")
-cholesky_solve_helper_op = Structured("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor", out="out")
-
-
-@cholesky_solve_helper_op.meta
-def cholesky_solve_meta(self: Tensor, A: Tensor, upper: bool) -> Meta:
+@structured(
+    "_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor",
+    out="out",
+    face=False,
+    batching="leading",
+    refuses="whole halves",
+)
+def cholesky_solve_helper_op(self, A, upper):
     return column_major(self._shape, self)
 
 
 @cholesky_solve_helper_op.body
-def cholesky_solve_body(out: Tensor, self: Tensor, A: Tensor, upper: bool) -> None:
+def cholesky_solve_body(out, self, A, upper):
     check_has_lapack(self, "cholesky_solve_cpu")
     for_each_matrix(lambda b, a: lapack.cholesky_solve(a, b, upper), (out,), self, A)
 
 
-@cholesky_solve_op.explicit
-def cholesky_solve_kernel(self: Any, input2: Any, upper: bool) -> Tensor:
-    """X of A X = B, where A comes as its factor."""
+@kernel(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    out="out",
+    autocast=CPU_FP32,
+    refuses="whole halves",
+)
+def cholesky_solve(self, input2, upper):
+    """Returns X of A X = B, where A comes as its Cholesky factor."""
     for name, x in (("b", self), ("u", input2)):
         if len(x._shape) < 2:
             raise RuntimeError(f"{name} should have at least 2 dimensions, but has {len(x._shape)} dimensions instead")
@@ -168,62 +176,61 @@ def cholesky_solve_kernel(self: Any, input2: Any, upper: bool) -> Tensor:
     return cholesky_solve_helper_op.functional(b, a, upper)
 
 
-def cholesky_solve_backward(grad: Any, input2: Any, result: Any, upper: bool) -> tuple[Any, Any]:
-    of_b = cholesky_solve_op.functional(grad, input2, upper)
+@cholesky_solve.op.gradient("self", "input2", for_complex=True)
+def cholesky_solve_backward(grad, input2, result, upper):
+    of_b = cholesky_solve.op.functional(grad, input2, upper)
     moved = of_b.matmul(result.mH)
     moved = moved + moved.mH
     return of_b, -input2.triu().matmul(moved).triu() if upper else -moved.matmul(input2.tril()).tril()
 
 
-cholesky_solve_op.derivative((("self", "input2"), cholesky_solve_backward), for_complex=True)
-copy_into_out(cholesky_solve_op)
-cholesky_solve_op.autocast(cpu="fp32")
-cholesky_solve = public(cholesky_solve_op)
-
 # --- L D Lᵀ ----------------------------------------------------------------------------------------------------------
 
-ldl_factor_ex_op = Several(
+
+@several(
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) "
     "-> (Tensor LD, Tensor pivots, Tensor info)",
     out="out",
+    method=False,
+    by_host="pivots of Bunch and Kaufman are chosen between two searches of every column",
+    refuses="whole halves",
 )
-
-
-@ldl_factor_ex_op.metas
-def ldl_factor_metas(self: Tensor, hermitian: bool, check_errors: bool) -> tuple[Meta, ...]:
-    check_square(self, "torch.linalg.ldl_factor_ex")
-    check_floating(self, "torch.linalg.ldl_factor_ex")
+def linalg_ldl_factor_ex(self, hermitian, check_errors):
+    """Returns the LDL factors of symmetric or Hermitian matrices, their pivots, and where the factorization failed."""
+    check_square(self, "torch.linalg.ldl_factor_ex", floating=True)
     check_has_lapack(self, "ldl_factor_kernel_cpu")
     return column_major(self._shape, self), integers(self._shape[:-1], self), integers(self._shape[:-2], self)
 
 
-@ldl_factor_ex_op.body
-def ldl_factor_body(outs: tuple[Tensor, ...], self: Tensor, hermitian: bool, check_errors: bool) -> None:
+@linalg_ldl_factor_ex.op.body
+def ldl_factor_body(outs, self, hermitian, check_errors):
     for_each_matrix(lambda a: lapack.ldl(a, hermitian), outs, self)
     if check_errors:
         raise_for(outs[2], "torch.linalg.ldl_factor_ex", len(self._shape) == 2)
 
 
-ldl_factor_op = Operator(
-    "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", out="out"
-)
-
-
-some_results(
-    ldl_factor_op,
-    ldl_factor_ex_op,
-    lambda self, hermitian: (self, hermitian, False),
+linalg_ldl_factor = some_results(
+    "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+    linalg_ldl_factor_ex,
+    (False,),
     results=(0, 1),
     check="torch.linalg.ldl_factor",
+    out="out",
+    method=False,
+    refuses="whole halves",
+    doc="Returns the LDL factors of symmetric or Hermitian matrices, and their pivots.",
 )
 
-ldl_solve_op = Structured(
-    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", out="out"
+
+@structured(
+    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+    out="out",
+    method=False,
+    by_host="its pivots are LAPACK's, and are looked at before they are used",
+    refuses="whole halves",
 )
-
-
-@ldl_solve_op.meta
-def ldl_solve_meta(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> Meta:
+def linalg_ldl_solve(LD, pivots, B, hermitian):
+    """Returns X of A X = B, where A comes as its LDL factors."""
     name = "torch.linalg.ldl_solve"
     check_square(LD, name)
     if len(B._shape) < 2:
@@ -253,18 +260,16 @@ def blocks_fit(pivots: np.ndarray) -> bool:
     return True
 
 
-@ldl_solve_op.body
-def ldl_solve_body(out: Tensor, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> None:
+@linalg_ldl_solve.op.body
+def ldl_solve_body(out, LD, pivots, B, hermitian):
     numbers = as_numpy(pivots)
     if not all(blocks_fit(numbers[at]) for at in np.ndindex(numbers.shape[:-1])):
         raise RuntimeError("torch.linalg.ldl_solve: these are no pivots as ldl_factor gives them")
-
-    def one(factors: np.ndarray, b: np.ndarray, exchanges: np.ndarray) -> np.ndarray:
-        return lapack.ldl_solve(factors, exchanges, b, hermitian)
-
-    for_each_matrix(one, (out,), LD, B, pivots, vectors=1)
-
-
-linalg_ldl_factor_ex = public(ldl_factor_ex_op, method=False)
-linalg_ldl_factor = public(ldl_factor_op, method=False)
-linalg_ldl_solve = public(ldl_solve_op, method=False)
+    for_each_matrix(
+        lambda factors, b, exchanges: lapack.ldl_solve(factors, exchanges, b, hermitian),
+        (out,),
+        LD,
+        B,
+        pivots,
+        vectors=1,
+    )

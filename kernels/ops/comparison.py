@@ -7,8 +7,8 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, dtypes, result_type, strided
 
-from ..declare.declare import Function, Operator
-from ..declare.operator import binary, pointwise, unary
+from ..declare.declare import Function
+from ..declare.operator import binary, composite, pointwise, unary
 from ..declare.pointwise import COMPLEX, FLOATING
 from ..declare.public import public
 from .creation import ones_like, scalar_tensor_op
@@ -30,7 +30,8 @@ def of_two(name: str, **facts: Any) -> Any:
                     **facts,
                 )
                 for kind in ("Tensor", "Scalar")
-            )
+            ),
+            doc=elements.__doc__ or "",
         )
 
     return declare
@@ -41,31 +42,37 @@ def of_two(name: str, **facts: Any) -> Any:
 
 @of_two("eq", promotion="compare")
 def eq(self, other):
+    """Returns for each pair of elements whether they are equal."""
     return self == other
 
 
 @of_two("ne", promotion="compare")
 def ne(self, other):
+    """Returns for each pair of elements whether they differ."""
     return self != other
 
 
 @of_two("lt", promotion="compare", refuses=COMPLEX)
 def lt(self, other):
+    """Returns for each pair of elements whether the first is less."""
     return self < other
 
 
 @of_two("le", promotion="compare", refuses=COMPLEX)
 def le(self, other):
+    """Returns for each pair of elements whether the first is less or equal."""
     return self <= other
 
 
 @of_two("gt", promotion="compare", refuses=COMPLEX)
 def gt(self, other):
+    """Returns for each pair of elements whether the first is greater."""
     return self > other
 
 
 @of_two("ge", promotion="compare", refuses=COMPLEX)
 def ge(self, other):
+    """Returns for each pair of elements whether the first is greater or equal."""
     return self >= other
 
 
@@ -74,36 +81,43 @@ def ge(self, other):
 
 @binary("logical_and", "compare", core=True, derivative=False)
 def logical_and(self, other):
+    """Returns for each pair of elements whether both are nonzero."""
     return (self != 0) and (other != 0)
 
 
 @binary("logical_or", "compare", core=True, derivative=False)
 def logical_or(self, other):
+    """Returns for each pair of elements whether at least one is nonzero."""
     return (self != 0) or (other != 0)
 
 
 @binary("logical_xor", "compare", core=True, derivative=False)
 def logical_xor(self, other):
+    """Returns for each pair of elements whether exactly one is nonzero."""
     return (self != 0) != (other != 0)
 
 
 @unary("logical_not", "compare", core=True, derivative=False)
 def logical_not(self):
+    """Returns for each element whether it is zero."""
     return self == 0
 
 
 @of_two("bitwise_and", refuses=(*FLOATING, *COMPLEX))
 def bitwise_and(self, other):
+    """Returns the bits that both elements of each pair have."""
     return self & other
 
 
 @of_two("bitwise_or", refuses=(*FLOATING, *COMPLEX))
 def bitwise_or(self, other):
+    """Returns the bits that at least one element of each pair has."""
     return self | other
 
 
 @of_two("bitwise_xor", refuses=(*FLOATING, *COMPLEX))
 def bitwise_xor(self, other):
+    """Returns the bits that exactly one element of each pair has."""
     return self ^ other
 
 
@@ -122,13 +136,15 @@ bitwise_not = unary(
     core=True,
     refuses=(*FLOATING, *COMPLEX),
     derivative=False,
+    doc="Returns the bitwise complement of each element; of bools the opposite.",
 )
 
 # --- NaN and infinity ----------------------------------------------------------------------------------------------
 
 
-@unary("isnan", "compare", inplace=False, out=None, late_out=True, core=True, derivative=False)
+@unary("isnan", "compare", inplace=False, out=None, core=True, derivative=False)
 def isnan(self):
+    """Returns for each element whether it is not a number (NaN)."""
     return self != self
 
 
@@ -150,23 +166,20 @@ isinf = unary(
     "compare",
     inplace=False,
     out=None,
-    late_out=True,
     core=True,
     derivative=False,
+    doc="Returns for each element whether it is infinite.",
 )
-isfinite_op = Operator("isfinite(Tensor self) -> Tensor", tags=("pointwise",))
 
 
-@isfinite_op.implicit
-def isfinite_implicit(self: Tensor) -> Tensor:
-    """Whether it equals itself and is not as large as infinity; every whole number is finite."""
+@composite("isfinite(Tensor self) -> Tensor", tags=("pointwise",))
+def isfinite(self):
+    """Returns for each element whether it is finite; every whole number is."""
     if not (self.is_floating_point() or self.is_complex()):
         return ones_like(self, dtype=dtypes.bool)
     bounded = self.abs() != math.inf
     return (self == self) * bounded
 
-
-isfinite = public(isfinite_op)
 
 # --- where ---------------------------------------------------------------------------------------------------------
 
@@ -189,7 +202,7 @@ where_op = pointwise(
 
 
 @where_op.check
-def check_where(condition: Tensor, self: Any, other: Any) -> None:
+def check_where(condition, self, other):
     if condition._dtype.name not in ("bool", "uint8"):
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
@@ -197,38 +210,40 @@ def check_where(condition: Tensor, self: Any, other: Any) -> None:
         )
 
 
-where_scalar_self_op = Operator("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
-where_scalar_other_op = Operator("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
-where_scalar_op = Operator("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
-where_condition_op = Operator("where(Tensor condition) -> Tensor[]")
-
-
 def scalar_like(value: Any, *others: Any, device: Any) -> Tensor:
     """A number as a tensor without dimensions, of the dtype in which it and the others are computed."""
     return scalar_tensor_op.functional(value, dtype=result_type(value, *others), layout=strided, device=device)
 
 
-@where_scalar_self_op.implicit
-def where_scalar_self(condition: Tensor, self: Any, other: Tensor) -> Tensor:
+@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", face=False)
+def where_scalar_self_op(condition, self, other):
     return where_op.functional(condition, scalar_like(self, other, device=condition._device), other)
 
 
-@where_scalar_other_op.implicit
-def where_scalar_other(condition: Tensor, self: Tensor, other: Any) -> Tensor:
+@composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", face=False)
+def where_scalar_other_op(condition, self, other):
     return where_op.functional(condition, self, scalar_like(other, self, device=condition._device))
 
 
-@where_scalar_op.implicit
-def where_scalars(condition: Tensor, self: Any, other: Any) -> Tensor:
+@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", face=False)
+def where_scalar_op(condition, self, other):
     device = condition._device
     second = scalar_like(other, self, device=device)
     first = scalar_like(self, other, device=device)
     return where_op.functional(condition, first, second)
 
 
-@where_condition_op.implicit
-def where_condition(condition: Tensor) -> Any:
+@composite("where(Tensor condition) -> Tensor[]", face=False)
+def where_condition_op(condition):
     return condition.nonzero().unbind(1)
 
 
-where = public(where_op, where_scalar_self_op, where_scalar_other_op, where_scalar_op, where_condition_op, method=False)
+where = public(
+    where_op,
+    where_scalar_self_op,
+    where_scalar_other_op,
+    where_scalar_op,
+    where_condition_op,
+    method=False,
+    doc="Returns elements of `self` where `condition` is true, and of `other` elsewhere.",
+)

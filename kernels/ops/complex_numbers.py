@@ -25,6 +25,7 @@ from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Tensor, metadata_of, overridable_property, view_over
 
 from ..declare.declare import Operator
+from ..declare.operator import CPU_FP32, composite, kernel
 from ..declare.public import public
 from ..declare.structured import Meta, resize_out
 from .copying import (
@@ -64,111 +65,129 @@ def turned_over(base: Tensor, bit: int) -> Tensor:
     return view
 
 
-conj_view_op = Operator("_conj(Tensor(a) self) -> Tensor(a)")
-
-
-@conj_view_op.explicit
+@kernel(
+    "_conj(Tensor(a) self) -> Tensor(a)",
+    derivative=lambda grad: grad.conj(),
+    for_complex=True,
+    face=False,
+    batching="pointwise",
+    refuses="whole floating",
+)
 @leaf
-def conj_view_kernel(self: Tensor) -> Tensor:
+def conj_view_op(self):
     if not self._dtype.is_complex:
         raise RuntimeError(f"_conj: expected a complex tensor, but got {self._dtype.tensor_name}; conj() takes any")
     return turned_over(self, CONJUGATE)
 
 
-conj_view_op.derivative(self=lambda grad: grad.conj(), for_complex=True)
-
-neg_view_op = Operator("_neg_view(Tensor(a) self) -> Tensor(a)")
-
-
-@neg_view_op.explicit
+@kernel("_neg_view(Tensor(a) self) -> Tensor(a)", derivative=lambda grad: grad.neg(), face=False, batching="pointwise")
 @leaf
-def neg_view_kernel(self: Tensor) -> Tensor:
+def neg_view_op(self):
     return turned_over(self, NEGATIVE)
 
 
-neg_view_op.derivative(self=lambda grad: grad.neg())
-
-conj_op = composite_view(Operator("conj(Tensor(a) self) -> Tensor(a)"))
+conj_op = composite_view(
+    Operator("conj(Tensor(a) self) -> Tensor(a)", doc="Returns a view of the conjugates; a real tensor itself.")
+)
 
 
 @conj_op.implicit
-def conj_composite(self: Tensor) -> Tensor:
+def conj_composite(self):
     """The conjugates, as a view; a real tensor is its own conjugate."""
     return conj_view_op.functional(self) if self._dtype.is_complex else self
 
 
-resolve_conj_op = composite_view(Operator("resolve_conj(Tensor(a) self) -> Tensor(a)"))
-resolve_neg_op = composite_view(Operator("resolve_neg(Tensor(a) self) -> Tensor(a)"))
+resolve_conj_op = composite_view(
+    Operator(
+        "resolve_conj(Tensor(a) self) -> Tensor(a)",
+        doc="Returns the tensor itself, or a copy with the conjugates in memory where it is a conjugate view.",
+    )
+)
+resolve_neg_op = composite_view(
+    Operator(
+        "resolve_neg(Tensor(a) self) -> Tensor(a)",
+        doc="Returns the tensor itself, or a copy with the negatives in memory where it is a negative view.",
+    )
+)
 
 
 @resolve_conj_op.implicit
-def resolve_conj_composite(self: Any) -> Tensor:
+def resolve_conj_composite(self):
     return clone_op.functional(self) if self.is_conj() else self
 
 
 @resolve_neg_op.implicit
-def resolve_neg_composite(self: Any) -> Tensor:
+def resolve_neg_composite(self):
     return clone_op.functional(self) if self.is_neg() else self
 
 
-_conj, _neg_view, conj = public(conj_view_op), public(neg_view_op), public(conj_op)
+_conj = public(conj_view_op, doc="Returns a view of the conjugates.")
+_neg_view = public(neg_view_op, doc="Returns a view of the negatives.")
+conj = public(conj_op)
 resolve_conj, resolve_neg = public(resolve_conj_op), public(resolve_neg_op)
 
 # --- conjugates in memory ---------------------------------------------------------------------------------------------
 
-conj_physical_op = Operator("conj_physical(Tensor self) -> Tensor", out="out")
-conj_physical_copy_op = Operator("_conj_physical(Tensor self) -> Tensor")
 conj_physical_inplace_op = Operator("conj_physical_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "pointwise"))
 
 
-@conj_physical_op.implicit
-def conj_physical_composite(self: Tensor) -> Tensor:
-    """The conjugates, in memory of their own; a real tensor is its own conjugate."""
+@composite("conj_physical(Tensor self) -> Tensor", out="out", out_by=None, face=False)
+def conj_physical_op(self):
+    """Returns the conjugates, in memory of their own."""
     return conj_physical_copy_op.functional(self) if self._dtype.is_complex else self
 
 
 @conj_physical_op.kernel_out("CPU", "Meta")
-def conj_physical_out(self: Tensor, out: Tensor) -> Tensor:
+def conj_physical_out(self, out):
     if out._dtype is not self._dtype:
         raise RuntimeError(f"Found dtype {out._dtype.tensor_name} but expected {self._dtype.tensor_name}")
     resize_out(out, Meta(self._shape, self._dtype, self._device, self._stride))
     return copy_inplace_kernel(out, turned_over(self, CONJUGATE), False)
 
 
-@conj_physical_copy_op.explicit
-def conj_physical_kernel(self: Tensor) -> Tensor:
-    """A clone of the conjugate view: a copy conjugates on the way, if there is anything to conjugate."""
+@kernel(
+    "_conj_physical(Tensor self) -> Tensor",
+    understands=("Conjugate",),
+    derivative=lambda grad: grad.conj_physical(),
+    for_complex=True,
+    forward="linear",
+    face=False,
+    batching="pointwise",
+)
+def conj_physical_copy_op(self):
+    """Returns a copy of the conjugate view."""
     return clone_kernel(turned_over(self, CONJUGATE), None)
 
 
 @conj_physical_inplace_op.kernel("CPU", "Meta")
-def conj_physical_inplace_kernel(self: Tensor) -> Tensor:
+def conj_physical_inplace_kernel(self):
     if self._dtype.is_complex and self._device.type == "cpu":
         kernels.copy(self._operand, self._operand, conj=True)
     return self
 
 
-conj_physical_copy_op.understands("Conjugate")
 conj_physical_inplace_op.understands("Conjugate")
-conj_physical_copy_op.derivative(self=lambda grad: grad.conj_physical(), for_complex=True)
-conj_physical_copy_op.forward("linear")
 conj_physical_inplace_op.derivative(
     self=lambda grad: grad.conj_physical(), node="ConjPhysicalBackward1", for_complex=True
 )
 conj_physical_inplace_op.forward("linear")
 conj_physical, _conj_physical = public(conj_physical_op), public(conj_physical_copy_op)
-conj_physical_ = public(conj_physical_inplace_op)
+conj_physical_ = public(conj_physical_inplace_op, doc="Conjugates the elements, in place.")
 
 # --- complex numbers as pairs of reals --------------------------------------------------------------------------------
 
-view_as_real_op = Operator("view_as_real(Tensor(a) self) -> Tensor(a)")
-view_as_complex_op = Operator("view_as_complex(Tensor(a) self) -> Tensor(a)")
 
-
-@view_as_real_op.explicit
+@kernel(
+    "view_as_real(Tensor(a) self) -> Tensor(a)",
+    derivative=lambda grad: view_as_complex_op.functional(grad.contiguous()),
+    for_complex=True,
+    face=False,
+    batching="pointwise",
+    refuses="whole floating",
+)
 @leaf
-def view_as_real_kernel(self: Tensor) -> Tensor:
-    """The same memory with one more dimension, of size 2: real and imaginary part."""
+def view_as_real_op(self):
+    """Returns a view of complex numbers with one more dimension, of size 2: real and imaginary part."""
     if not self._dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
     if metadata_of(self).bits & CONJUGATE:
@@ -181,10 +200,18 @@ def view_as_real_kernel(self: Tensor) -> Tensor:
     return view_over(self, (*self._shape, 2), steps, 2 * self._offset, self._dtype.to_real())
 
 
-@view_as_complex_op.explicit
+@kernel(
+    "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    derivative=lambda grad: view_as_real_op.functional(grad.contiguous().resolve_conj()),
+    for_complex=True,
+    autocast=CPU_FP32,
+    face=False,
+    batching="leading",
+    refuses="whole halves complex",
+)
 @leaf
-def view_as_complex_kernel(self: Tensor) -> Tensor:
-    """The same memory with the last dimension, which must have two elements, as one complex number."""
+def view_as_complex_op(self):
+    """Returns a view of the last dimension, of size 2, as one complex number."""
     if self._dtype.name not in ("float32", "float64"):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
@@ -205,15 +232,16 @@ def view_as_complex_kernel(self: Tensor) -> Tensor:
     return view_over(self, self._shape[:-1], halved, self._offset // 2, self._dtype.to_complex())
 
 
-view_as_real_op.derivative(self=lambda grad: view_as_complex_op.functional(grad.contiguous()), for_complex=True)
-view_as_complex_op.derivative(
-    self=lambda grad: view_as_real_op.functional(grad.contiguous().resolve_conj()), for_complex=True
-)
-view_as_complex_op.autocast(cpu="fp32")
 view_as_real, view_as_complex = public(view_as_real_op, method=False), public(view_as_complex_op, method=False)
 
-real_op = composite_view(Operator("real(Tensor(a) self) -> Tensor(a)"))
-imag_op = composite_view(Operator("imag(Tensor(a) self) -> Tensor(a)"))
+real_op = composite_view(
+    Operator("real(Tensor(a) self) -> Tensor(a)", doc="Returns a view of the real parts; a real tensor itself.")
+)
+imag_op = composite_view(
+    Operator(
+        "imag(Tensor(a) self) -> Tensor(a)", refuses="whole floating", doc="Returns a view of the imaginary parts."
+    )
+)
 
 
 def part(self: Tensor, index: int) -> Tensor:
@@ -226,13 +254,13 @@ def part(self: Tensor, index: int) -> Tensor:
 
 
 @real_op.implicit
-def real_composite(self: Tensor) -> Tensor:
+def real_composite(self):
     """A view of the real parts; a real tensor itself."""
     return part(self, 0) if self._dtype.is_complex else self
 
 
 @imag_op.implicit
-def imag_composite(self: Tensor) -> Tensor:
+def imag_composite(self):
     """A view of the imaginary parts."""
     if not self._dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")

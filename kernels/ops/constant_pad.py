@@ -14,12 +14,14 @@ from .copying import move, suggested_format
 from .creation import strides_for
 from .geometry import sliced
 
-constant_pad_nd_op = Operator("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
+constant_pad_nd_op = Operator(
+    "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", core=True, batching="leading"
+)
 
 
 @constant_pad_nd_op.explicit
 def constant_pad_kernel(self: Any, pad: Sequence[int], value: Any) -> Tensor:
-    """`pad` has two widths for each padded dimension, before and behind, the last dimension first."""
+    """Returns the tensor with `value` around it: `pad` has two widths for each dimension, the last dimension first."""
     ndim = len(self._shape)
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")

@@ -29,7 +29,8 @@ from redispatch.dispatch.tensor import (
 )
 
 from ..declare.declare import Operator
-from ..declare.public import Way, public, written
+from ..declare.operator import composite
+from ..declare.public import Way, written
 from .copying import composite_view, copy_inplace_op, suggested_format, to_copy_op
 
 _TO = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
@@ -61,27 +62,25 @@ def converted(
 
 @to_device_op.implicit
 @inline
-def to_device_composite(self: Tensor, on: Any, dtype: Any, non_blocking: bool, copy: bool, format: Any) -> Tensor:
+def to_device_composite(self, on, dtype, non_blocking, copy, format):
     return converted(self, dtype, None, on, non_blocking, copy, format)
 
 
 @to_dtype_op.implicit
 @inline
-def to_dtype_composite(self: Tensor, dtype: Any, non_blocking: bool, copy: bool, format: Any) -> Tensor:
+def to_dtype_composite(self, dtype, non_blocking, copy, format):
     return converted(self, dtype, None, None, non_blocking, copy, format)
 
 
 @to_other_op.implicit
 @inline
-def to_other_composite(self: Tensor, other: Tensor, non_blocking: bool, copy: bool, format: Any) -> Tensor:
+def to_other_composite(self, other, non_blocking, copy, format):
     return converted(self, other._dtype, None, other._device, non_blocking, copy, format)
 
 
 @to_dtype_layout_op.implicit
 @inline
-def to_dtype_layout_composite(
-    self: Tensor, dtype: Any, layout: Any, on: Any, pin_memory: Any, non_blocking: bool, copy: bool, format: Any
-) -> Tensor:
+def to_dtype_layout_composite(self, dtype, layout, on, pin_memory, non_blocking, copy, format):
     return converted(self, dtype, layout, on, non_blocking, copy, format)
 
 
@@ -106,7 +105,7 @@ ITS_OWN: dict[str, Fixed | Attribute] = {"dtype": Attribute(0, "_dtype"), "layou
     Way(to_device_op, ("self", "device", "dtype", "non_blocking", "copy"), HOW, reads={"device": READS_DEVICE}),
 )
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor with another dtype, on another device or in another memory format; itself if it is so already.
+    """Returns the tensor with another dtype, on another device or in another memory format; itself if it is so already.
 
     `to(dtype)`, `to(device, dtype=None)`, `to(other)`, each with `non_blocking`, `copy`, `memory_format`.
     """
@@ -152,7 +151,7 @@ def _as_dtype(value: Any) -> dtype | None:
 
 @written(Way(to_dtype_layout_op, ("self",), given=ITS_OWN | {"device": Fixed(CPU)}))
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    """The tensor in the CPU's memory; itself if it is there."""
+    """Returns the tensor in the CPU's memory; itself if it is there."""
     return to_dtype_layout_op.functional(
         self, dtype=self._dtype, layout=strided, device=CPU, memory_format=memory_format
     )
@@ -160,7 +159,7 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
 
 @overridable
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-    """The tensor in a GPU's memory; itself if it is there."""
+    """Returns the tensor in a GPU's memory; itself if it is there."""
     on = available_device("cuda" if device is None else device)
     return to_dtype_layout_op.functional(
         self, dtype=self._dtype, layout=strided, device=on, non_blocking=non_blocking, memory_format=memory_format
@@ -173,7 +172,7 @@ def conversion(name: str, element: dtype) -> Any:
     def method(self: Tensor, memory_format: Any = None) -> Tensor:
         return to_dtype_op.functional(self, element, memory_format=memory_format)
 
-    method.__name__, method.__doc__ = name, f"The tensor as {element.name}; itself if it is."
+    method.__name__, method.__doc__ = name, f"Returns the tensor as {element.name}; itself if it is."
     return written(Way(to_dtype_op, ("self",), given={"dtype": Fixed(element)}))(method)
 
 
@@ -200,7 +199,8 @@ _TENSOR_NAMES = {
 
 
 def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of the tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it."""
+    """Returns the name of the tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor converted
+    to it."""
     if dtype is None:
         device_name = "" if self._device.type == "cpu" else f"{self._device.type}."
         return f"torch.{device_name}{self._dtype.tensor_name}Tensor"
@@ -215,14 +215,12 @@ def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> 
 tensor_type.__name__ = "type"
 Tensor.type = overridable(tensor_type)  # type: ignore[attr-defined]  # attached here
 
-type_as_op = Operator("type_as(Tensor self, Tensor other) -> Tensor")
 
-
-@type_as_op.implicit
-def type_as_composite(self: Tensor, other: Tensor) -> Tensor:
+@composite("type_as(Tensor self, Tensor other) -> Tensor", function=False)
+def type_as(self, other):
     # As `to_dtype_layout_op.functional(self, dtype=..., layout=..., device=...)`, whose keywords take longer to read
+    """Returns the tensor in the dtype of `other`."""
     return TO_LIKE.find(STATE.get().keys, self._keyset)(self, other._dtype, strided, other._device)
 
 
 TO_LIKE = to_dtype_layout_op.functional.site(("T", "x", "x", "x", "D", "D", "D", "D"))
-type_as = public(type_as_op, function=False)

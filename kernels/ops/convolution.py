@@ -27,10 +27,17 @@ ARGUMENTS = (
 
 HOW = ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 
-convolution_op = Structured(f"convolution(Tensor input, Tensor weight, Tensor? bias, {ARGUMENTS}) -> Tensor", out="out")
+convolution_op = Structured(
+    f"convolution(Tensor input, Tensor weight, Tensor? bias, {ARGUMENTS}) -> Tensor",
+    out="out",
+    refuses="bool",
+    core=True,
+    autocast={"cuda": "lower_precision_fp"},
+)
 convolution_backward_op = Operator(
     f"convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {ARGUMENTS}, "
-    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    core=True,
 )
 
 # --- arguments -------------------------------------------------------------------------------------------------------
@@ -267,6 +274,7 @@ def convolution_meta(input: Tensor, weight: Tensor, bias: Any, *how: Any) -> Met
 
 @convolution_op.body
 def convolution_body(out: Tensor, input: Tensor, weight: Tensor, bias: Any, *how: Any) -> None:
+    """Returns the convolution of images of any rank, transposed or not, in groups of channels."""
     compute = compute_dtype(input)
     setting = Setting(input, weight, None, *how)
     whole = out._dtype is compute and is_contiguous(out._shape, out._stride) and out._offset == 0
@@ -425,13 +433,16 @@ def declare(dims: int) -> tuple[Any, Any]:
     name, turned, rank = f"conv{dims}d", f"conv_transpose{dims}d", Rank(dims)
     n, overload = f"SymInt[{dims}]", "" if dims == 1 else ".input"
     head = "(Tensor input, Tensor weight, Tensor? bias=None"
-    plain_op = Operator(f"{name}{head}, {n} stride=1, {n} padding=0, {n} dilation=1, SymInt groups=1) -> Tensor")
+    plain_op = Operator(
+        f"{name}{head}, {n} stride=1, {n} padding=0, {n} dilation=1, SymInt groups=1) -> Tensor", refuses="bool"
+    )
     word_op = Operator(
         f'{name}.padding{head}, {n} stride=1, str padding="valid", {n} dilation=1, SymInt groups=1) -> Tensor'
     )
     turned_op = Operator(
         f"{turned}{overload}{head}, {n} stride=1, {n} padding=0, {n} output_padding=0, SymInt groups=1, "
-        f"{n} dilation=1) -> Tensor"
+        f"{n} dilation=1) -> Tensor",
+        refuses="bool",
     )
 
     @plain_op.implicit
@@ -462,7 +473,9 @@ def declare(dims: int) -> tuple[Any, Any]:
     for op in (plain_op, turned_op):
         op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
     word_op.autocast(cpu="lower_precision_fp")  # on CUDA the convolution below it is cast
-    return public(plain_op, word_op, method=False), public(turned_op, method=False)
+    plain_face = public(plain_op, word_op, method=False, doc=f"Returns the convolution over {dims} dimensions.")
+    doc = f"Returns the transposed convolution over {dims} dimensions, the way back of a convolution's gradient."
+    return plain_face, public(turned_op, method=False, doc=doc)
 
 
 conv1d, conv_transpose1d = declare(1)

@@ -22,12 +22,13 @@ from .convolution import (
 HEAD = "Tensor input, Tensor weight, Tensor? bias"
 LIBRARY = "bool benchmark, bool deterministic, bool cudnn_enabled"
 
-told_op = Operator(f"_convolution({HEAD}, {ARGUMENTS}, {LIBRARY}, bool allow_tf32) -> Tensor")
+told_op = Operator(f"_convolution({HEAD}, {ARGUMENTS}, {LIBRARY}, bool allow_tf32) -> Tensor", refuses="bool")
 older_op = Operator(
     f"_convolution.deprecated({HEAD}, {ARGUMENTS.replace('SymInt[] output', 'int[] output')}, {LIBRARY}) -> Tensor"
 )
 mode_op = Operator(
-    f"_convolution_mode({HEAD}, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor"
+    f"_convolution_mode({HEAD}, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor",
+    refuses="bool",
 )
 
 
@@ -56,7 +57,7 @@ told_op.autocast(cuda="lower_precision_fp")
 
 # --- [time, batch, channels] -----------------------------------------------------------------------------------------
 
-conv_tbc_op = Operator("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
+conv_tbc_op = Operator("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", refuses="bool")
 conv_tbc_backward_op = Operator(
     "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)"
 )
@@ -70,7 +71,7 @@ def setting(pad: int) -> Sequence[Any]:
 
 @conv_tbc_op.explicit
 def conv_tbc_kernel(self: Any, weight: Any, bias: Any, pad: int) -> Any:
-    """A convolution over time. Shapes: self [time, batch, in], weight [kernel, in, out], bias [out].
+    """Returns a convolution over time. Shapes: self [time, batch, in], weight [kernel, in, out], bias [out].
 
     Errors: RuntimeError for other shapes, or dtypes that differ.
     """

@@ -58,6 +58,7 @@ from redispatch.dispatch.tensor import (
     lay_out,
     metadata_of,
     memory_format,
+    metadata_of,
     no_memory,
     output_spec,
     overridable_property,
@@ -154,7 +155,7 @@ def move(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
 
 REMEMBERED = 4096  # plans for copies and fills of each kind; then they start afresh
 
-COPIES: dict[Any, NearPlan] = {}  # (looks, dtype, device, memory format) -> how a tensor is copied
+COPIES: dict[Any, NearPlan] = {}  # (metadata, dtype, device, memory format) -> how a tensor is copied
 
 
 @inline
@@ -244,7 +245,7 @@ def conj_neg_flags(target: Tensor, source: Tensor) -> dict[str, bool]:
 
 # --- copies -----------------------------------------------------------------------------------------------------------
 
-clone_op = Operator("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", tags=("pointwise",))
+clone_op = Operator("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", tags=("pointwise",), core=True)
 
 
 @clone_op.explicit
@@ -256,7 +257,7 @@ def clone_kernel(self: Tensor, format: memory_format | None) -> Tensor:
 clone_op.understands("Conjugate", "Negative", "ZeroTensor")
 clone_op.derivative(self=lambda grad: grad)
 clone_op.forward("linear")
-clone = public(clone_op)
+clone = public(clone_op, doc="Returns a copy of the tensor, through which gradients flow.")
 
 contiguous_op = composite_view(
     Operator("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
@@ -266,6 +267,7 @@ contiguous_op = composite_view(
 @contiguous_op.implicit
 @inline
 def contiguous_composite(self: Tensor, format: Any) -> Tensor:
+    """Returns the tensor itself where its elements are contiguous in this memory format, otherwise a copy."""
     if format is contiguous_format:
         if kernels.is_contiguous(self._shape, self._stride):
             return self
@@ -287,7 +289,9 @@ contiguous = public(contiguous_op, function=False)
 
 to_copy_op = Operator(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-    "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"
+    "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    core=True,
+    batching="pointwise",
 )
 
 
@@ -322,7 +326,10 @@ autocast.FLOAT32.fill(dtypes.float32)
 autocast.WIDER.fill(promote_types)
 
 copy_inplace_op = Operator(
-    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", numbers=True, tags=("inplace",)
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+    numbers=True,
+    tags=("inplace",),
+    batching="pointwise",
 )
 
 
@@ -447,9 +454,9 @@ def memory_of(x: Tensor) -> Tensor:
 copy_inplace_op.understands("Conjugate", "Negative", "ZeroTensor")
 copy_inplace_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: grad, node="CopyBackwards")
 copy_inplace_op.forward("linear")
-copy_ = public(copy_inplace_op, function=False)
+copy_ = public(copy_inplace_op, function=False, doc="Writes the elements of `src`, which broadcasts, over the tensor.")
 
-copy_op = Operator("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
+copy_op = Operator("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", core=True)
 
 
 @copy_op.explicit
@@ -477,21 +484,23 @@ def zeros_of(grad: Tensor) -> Tensor:
 
 # --- the same memory --------------------------------------------------------------------------------------------------
 
-alias_op = Operator("alias(Tensor(a) self) -> Tensor(a)")
+alias_op = Operator("alias(Tensor(a) self) -> Tensor(a)", core=True, batching="pointwise")
 
 
 give_view(alias_op, unchanged, "alias_kernel")
 alias_op.derivative(self=lambda grad: grad)
-alias = public(alias_op, function=False)
+alias = public(alias_op, function=False, doc="Returns a view of the whole tensor.")
 
-detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)")
+detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)", batching="pointwise")
 
 
 give_view(detach_op, unchanged, "detach_kernel")
 outside_graph(detach_op)
-detach = public(detach_op)
+detach = public(detach_op, doc="Returns a view of the tensor through which no gradient flows.")
 
-detach_inplace_op = Operator("detach_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "inplace_view"))
+detach_inplace_op = Operator(
+    "detach_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "inplace_view"), batching="pointwise"
+)
 
 
 @detach_inplace_op.explicit
@@ -538,9 +547,9 @@ impl(
     convention="boxed",
     place=place_of(detach_inplace_forward),
 )
-detach_ = public(detach_inplace_op)
+detach_ = public(detach_inplace_op, doc="Detaches the tensor from the graph that made it, in place.")
 
-lift_fresh_op = composite_view(Operator("lift_fresh(Tensor(a) self) -> Tensor(a)"))
+lift_fresh_op = composite_view(Operator("lift_fresh(Tensor(a) self) -> Tensor(a)", batching="pointwise"))
 
 
 @lift_fresh_op.explicit
@@ -558,7 +567,7 @@ impl(
     place=place_of(lift_fresh_kernel),
 )
 
-lift_fresh_copy_op = Operator("lift_fresh_copy(Tensor self) -> Tensor", tags=("view_copy",))
+lift_fresh_copy_op = Operator("lift_fresh_copy(Tensor self) -> Tensor", tags=("view_copy",), batching="pointwise")
 
 
 @lift_fresh_copy_op.explicit
@@ -602,9 +611,11 @@ Tensor.data = overridable_property(_get_data, _set_data)  # type: ignore[attr-de
 
 # --- filling ----------------------------------------------------------------------------------------------------------
 
-fill_inplace_scalar_op = Operator("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", tags=("inplace",))
+fill_inplace_scalar_op = Operator(
+    "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", tags=("inplace",), batching="pointwise"
+)
 fill_inplace_tensor_op = Operator("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", tags=("inplace",))
-fill_scalar_op = Operator("fill.Scalar(Tensor self, Scalar value) -> Tensor")
+fill_scalar_op = Operator("fill.Scalar(Tensor self, Scalar value) -> Tensor", core=True, batching="pointwise")
 fill_tensor_op = Operator("fill.Tensor(Tensor self, Tensor value) -> Tensor")
 
 
@@ -701,10 +712,10 @@ fill_tensor_op.forward("linear")
 fill_inplace_scalar_op.derivative(self=zeros_of, node="FillBackward2")
 fill_inplace_tensor_op.derivative(self=zeros_of, value=lambda grad: grad.sum(), node="FillBackward3")
 fill_inplace_tensor_op.forward("linear")
-fill_ = public(fill_inplace_tensor_op, fill_inplace_scalar_op)
+fill_ = public(fill_inplace_tensor_op, fill_inplace_scalar_op, doc="Fills the tensor with `value`.")
 fill = public(fill_tensor_op, fill_scalar_op, method=False)
 
-zero_inplace_op = Operator("zero_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace",))
+zero_inplace_op = Operator("zero_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace",), batching="pointwise")
 
 
 @zero_inplace_op.kernel("CPU", "Meta")
@@ -717,7 +728,7 @@ def zero_kernel(self: Tensor) -> Tensor:
 
 zero_inplace_op.derivative(self=zeros_of, node="ZeroBackward0")
 zero_inplace_op.forward("linear")
-zero_ = public(zero_inplace_op)
+zero_ = public(zero_inplace_op, doc="Fills the tensor with zeros.")
 
 
 def first_gradient(tensor: Tensor) -> Tensor:
@@ -732,7 +743,9 @@ ZEROS.fill(lambda shape, dtype, device: zeros_op.functional(shape, dtype=dtype, 
 
 # --- values for Python ------------------------------------------------------------------------------------------------
 
-local_scalar_dense_op = Operator("_local_scalar_dense(Tensor self) -> Scalar", tags=("data_dependent_output",))
+local_scalar_dense_op = Operator(
+    "_local_scalar_dense(Tensor self) -> Scalar", tags=("data_dependent_output",), core=True
+)
 
 
 @local_scalar_dense_op.kernel("CPU")
@@ -764,7 +777,7 @@ def item_composite(self: Tensor) -> Any:
     return call(local_scalar_dense_op.functional, [self])
 
 
-item = public(item_op, function=False)
+item = public(item_op, function=False, doc="Returns the only element of the tensor as a Python number.")
 
 
 def check_value(name: str, value: Tensor) -> None:
@@ -802,7 +815,7 @@ def is_nonzero_composite(self: Tensor) -> bool:
     return bool(item_op.functional(self))
 
 
-is_nonzero = public(is_nonzero_op)
+is_nonzero = public(is_nonzero_op, doc="Returns whether the only element of the tensor is not zero.")
 
 equal_op = Operator("equal(Tensor self, Tensor other) -> bool", tags=("data_dependent_output", "pointwise"))
 
@@ -813,7 +826,7 @@ def equal_kernel(self: Tensor, other: Tensor) -> bool:
 
 
 equal_op.not_differentiable()
-equal = public(equal_op)
+equal = public(equal_op, doc="Returns whether both tensors have the same shape and the same elements.")
 
 _CLOSE = "(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)"
 isclose_op = Operator(f"isclose{_CLOSE} -> Tensor")
@@ -821,7 +834,7 @@ isclose_op = Operator(f"isclose{_CLOSE} -> Tensor")
 
 @isclose_op.implicit
 def isclose_composite(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
-    """Where self == other, or |self - other| <= atol + rtol * |other| and that is finite."""
+    """Returns whether pairs of elements are equal, or |self - other| <= atol + rtol |other|, and finite."""
     if self._dtype is not other._dtype:
         raise RuntimeError(f"{self._dtype.tensor_name} did not match {other._dtype.tensor_name}")
     for name, value in (("rtol", rtol), ("atol", atol)):
@@ -855,18 +868,21 @@ def allclose_kernel(self: Tensor, other: Tensor, rtol: float, atol: float, equal
 
 
 allclose_op.not_differentiable()
-allclose = public(allclose_op)
+allclose = public(allclose_op, doc="Returns whether all pairs of elements are close, as `isclose` says.")
 
 # --- other memory for the same tensor ---------------------------------------------------------------------------------
 
 resize_inplace_op = Operator(
     "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
     tags=("inplace", "inplace_view"),
+    core=True,
+    batching="view",
 )
 
 
 @resize_inplace_op.kernel("CPU", "Meta")
 def resize_kernel(self: Tensor, size: Any, format: Any) -> Tensor:
+    """Gives the tensor another size, in place: its storage grows where it is too small."""
     shape = Size(size)
     if format is None and shape == self._shape:
         return self  # it keeps its strides, and so its values
@@ -894,7 +910,7 @@ resize_as_op = Operator(
 
 @resize_as_op.explicit
 def resize_as_kernel(self: Tensor, the_template: Tensor, format: Any) -> Tensor:
-    """`resize_` to the shape of another tensor."""
+    """Gives the tensor the size of `the_template`, in place."""
     kept = suggested_format(the_template) if format is preserve_format else format
     return resize_inplace_op.functional(self, the_template._shape, memory_format=kept)
 
@@ -916,11 +932,13 @@ set_storage_op = Operator(
     "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, "
     "SymInt[] stride=[]) -> Tensor(a!)",
     tags=("inplace", "inplace_view"),
+    batching="view",
 )
 
 
 @set_tensor_op.kernel("CPU", "Meta")
 def set_tensor_kernel(self: Tensor, source: Tensor) -> Tensor:
+    """Makes the tensor show the memory of `source`, in place."""
     if source._dtype is not self._dtype:
         raise RuntimeError(
             f"Could not set tensor of type {source._dtype.tensor_name} to a tensor of type {self._dtype.tensor_name}"

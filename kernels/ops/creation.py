@@ -264,6 +264,7 @@ def new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin
 def new_empty_strided_op(
     self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
 ) -> Tensor:
+    """Returns a tensor with the dtype and device of `self`, of the given size and strides, not initialized."""
     return new(size, dtype or self._dtype, device or self._device, pin_memory, checked_strides(size, stride))
 
 

@@ -1,4 +1,4 @@
-"""ctc_loss of sequences of distributions and the shorter label sequences they should spell: kernels/cpu/ctc.py.
+"""ctc_loss of sequences of distributions and the shorter label sequences they should spell: kernels/cpu/losses.py.
 
 Labels come padded, a row for each sequence, or one sequence behind the other. The gradient takes the log probabilities
 to be normalised, as those of log_softmax are: so it has a term for that, exp(log_probs), as in PyTorch.
@@ -28,11 +28,13 @@ from .pair_losses import MEAN, NONE, reduced
 GIVEN = "Tensor log_probs, Tensor targets, {lengths} input_lengths, {lengths} target_lengths"
 REST = "int blank=0, bool zero_infinity=False"
 LISTS, TENSORS = GIVEN.format(lengths="int[]"), GIVEN.format(lengths="Tensor")
-ctc_list_op = Operator(f"_ctc_loss({LISTS}, {REST}) -> (Tensor, Tensor)")
+ctc_list_op = Operator(f"_ctc_loss({LISTS}, {REST}) -> (Tensor, Tensor)", refuses="whole halves complex")
 ctc_tensor_op = Operator(f"_ctc_loss.Tensor({TENSORS}, {REST}) -> (Tensor, Tensor)")
 SAVED = "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False"
 ctc_backward_list_op = Operator(f"_ctc_loss_backward(Tensor grad, {LISTS}, {SAVED}) -> Tensor")
-ctc_backward_tensor_op = Operator(f"_ctc_loss_backward.Tensor(Tensor grad, {TENSORS}, {SAVED}) -> Tensor")
+ctc_backward_tensor_op = Operator(
+    f"_ctc_loss_backward.Tensor(Tensor grad, {TENSORS}, {SAVED}) -> Tensor", late_out=False
+)
 
 
 def as_lengths(lengths: Any, name: str) -> list[int]:
@@ -115,7 +117,7 @@ def ctc_kernel(
     dtype, on = log_probs._dtype, log_probs._device
     losses, alpha = empty((batch,), dtype, on), empty((batch, longest, width), dtype, on)
     kernels.fill(alpha._operand, -math.inf)
-    loop = kernels.ctc_loss(log_probs._dtype.name)
+    loop = kernels.CTC(x=log_probs._dtype.name)
     arrays = flat(losses), flat(alpha), flat(log_probs), labels, table
     kernels.parallel_for(loop, batch, (batch, classes, longest, width, blank, *arrays), 32 * longest * width)
     return losses, alpha
@@ -159,7 +161,7 @@ def ctc_backward_kernel(
     width = log_alpha._shape[2]
     result = zeros(log_probs._shape, log_probs._dtype, log_probs._device)
     scratch = kernels.memory(2 * batch * width, log_probs._dtype.numpy)
-    loop = kernels.ctc_loss_backward(log_probs._dtype.name)
+    loop = kernels.CTC_BACKWARD(x=log_probs._dtype.name)
     arrays = flat(grad), flat(neg_log_likelihood), flat(log_alpha), scratch, flat(log_probs), labels, table
     sizes = batch, classes, width, longest, blank, int(zero_infinity)
     kernels.parallel_for(loop, batch, (*sizes, flat(result), *arrays), 64 * longest * width)
@@ -196,7 +198,8 @@ ctc_tensor_op.derivative(
 )
 
 ctc_loss_list_op = Operator(
-    f"ctc_loss.IntList({LISTS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"
+    f"ctc_loss.IntList({LISTS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+    refuses="whole halves complex",
 )
 ctc_loss_tensor_op = Operator(
     f"ctc_loss.Tensor({TENSORS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"
@@ -220,6 +223,7 @@ def ctc_of(forward: Any, args: Any, lengths: Any, reduction: int, blank: int, ze
 def ctc_list_composite(
     log_probs: Any, targets: Any, times: Any, counts: Any, blank: int, reduction: int, zero_infinity: bool
 ) -> Any:
+    """Returns the negative logarithm of the probability of target sequences, over all their alignments."""
     args = log_probs, targets, times, counts
 
     def lengths(loss: Any) -> Any:

@@ -18,21 +18,23 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, re
 from redispatch.kernels import Operand, broadcast_shapes, is_contiguous
 
 from ..declare.declare import Operator, no_formula
+from ..declare.operator import CUDA_FP32, composite, kernel
 from ..declare.overridable import overridable_function
-from ..declare.public import public
 from ..declare.structured import common_device, not_implemented
+from .arithmetic import add_scalar_op, clamp_min_tensor_op
 from .convolution import dense
-from .moments import vector_norm_op
-from .number_forms import add_scalar_op, clamp_min_tensor_op
+from .moments import linalg_vector_norm
 
 MANY = 25  # rows from which on a Euclidean distance is made of matrix products
 
-cdist_forward_op = Operator("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
-cdist_backward_op = Operator("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
-cdist_op = Operator("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor")
-pdist_forward_op = Operator("_pdist_forward(Tensor self, float p=2) -> Tensor")
-pdist_backward_op = Operator("_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor")
-pdist_op = Operator("pdist(Tensor self, float p=2) -> Tensor")
+cdist_backward_op = Operator(
+    "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+    batching="leading",
+    refuses="whole halves complex",
+)
+pdist_backward_op = Operator(
+    "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor", refuses="whole halves complex"
+)
 
 
 # --- cdist -----------------------------------------------------------------------------------------------------------
@@ -54,8 +56,16 @@ def check_cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> N
         raise RuntimeError(f"expected scalar type {x1._dtype.tensor_name} but found {x2._dtype.tensor_name}")
 
 
-@cdist_forward_op.kernel("CPU", "Meta")
-def cdist_forward_kernel(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
+@kernel(
+    "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+    "CPU",
+    "Meta",
+    face=False,
+    batching="leading",
+    core=True,
+    refuses="whole halves complex",
+)
+def cdist_forward_op(x1, x2, p, compute_mode):
     """[*batch, n, m]: the distances between n rows of `x1` [*batch, n, d] and m rows of `x2`. Batches broadcast.
 
     compute_mode: 1 to use matrix products for p = 2 in any case, 2 never to do so.
@@ -120,7 +130,7 @@ def gradient_of_rows(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
 
 
 @cdist_backward_op.kernel("CPU", "Meta", dispatches=True)
-def cdist_backward_kernel(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
+def cdist_backward_kernel(grad, x1, x2, p, cdist):
     check_wide("cdist_backward", x1)
     return gradient_of_rows(grad, x1, x2, p, cdist).contiguous()
 
@@ -137,13 +147,16 @@ cdist_forward_op.derivative(x1=cdist_first, x2=cdist_second, node="CdistBackward
 cdist_backward_op.derivative((("grad", "x1", "x2", "cdist"), no_formula("_cdist_backward")))
 
 
-@cdist_op.implicit
-def cdist_composite(x1: Any, x2: Any, p: float, compute_mode: int | None) -> Any:
+@composite(
+    "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
+    autocast=CUDA_FP32,
+    face=False,
+    refuses="whole halves complex",
+)
+def cdist_op(x1, x2, p, compute_mode):
     check_cdist(x1, x2, p, compute_mode)
     return cdist_forward_op.functional(x1, x2, p, compute_mode)
 
-
-cdist_op.autocast(cuda="fp32")
 
 COMPUTE_MODES = {
     "use_mm_for_euclid_dist_if_necessary": None,
@@ -154,7 +167,7 @@ COMPUTE_MODES = {
 
 @overridable_function
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The p-norm of the difference of each row of x1 (..., P, M) and each row of x2 (..., R, M): (..., P, R).
+    """Returns the p-norm of the difference of each row of x1 (..., P, M) and each row of x2 (..., R, M): (..., P, R).
 
     compute_mode: whether distances for p = 2 may come from a matrix product, which is faster and less exact: for more
     than 25 rows, always, or never. ValueError for another one.
@@ -167,8 +180,17 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
 # --- pdist -----------------------------------------------------------------------------------------------------------
 
 
-@pdist_forward_op.kernel("CPU", "Meta")
-def pdist_forward_kernel(self: Tensor, p: float) -> Tensor:
+@kernel(
+    "_pdist_forward(Tensor self, float p=2) -> Tensor",
+    "CPU",
+    "Meta",
+    derivative=lambda grad, self, p, result: gradient_of_pairs(grad, self, p, result),
+    node="PdistBackward0",
+    face=False,
+    core=True,
+    refuses="whole halves complex",
+)
+def pdist_forward_op(self, p):
     """[n (n - 1) / 2]: the distances between all pairs of rows, (0, 1), (0, 2), ..., (1, 2), ..."""
     if self._dtype not in (dtypes.float32, dtypes.float64):
         raise not_implemented("pdist", self._dtype)
@@ -199,19 +221,17 @@ def gradient_of_pairs(grad: Any, self: Any, p: float, pdist: Any) -> Any:
 
 
 @pdist_backward_op.kernel("CPU", "Meta", dispatches=True)
-def pdist_backward_kernel(grad: Any, self: Any, p: float, pdist: Any) -> Any:
+def pdist_backward_kernel(grad, self, p, pdist):
     check_wide("pdist_backward", self)
     return gradient_of_pairs(grad, self, p, pdist)
 
 
-pdist_forward_op.derivative(
-    self=lambda grad, self, p, result: gradient_of_pairs(grad, self, p, result), node="PdistBackward0"
-)
 pdist_backward_op.derivative((("grad", "self", "pdist"), no_formula("_pdist_backward")))
 
 
-@pdist_op.implicit
-def pdist_composite(self: Any, p: float) -> Any:
+@composite("pdist(Tensor self, float p=2) -> Tensor", autocast=CUDA_FP32, method=False, refuses="whole halves complex")
+def pdist(self, p):
+    """Returns the p-norms of the differences of all pairs of rows."""
     if len(self._shape) != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(self._shape)}D")
     if not self._dtype.is_floating_point:
@@ -221,27 +241,28 @@ def pdist_composite(self: Any, p: float) -> Any:
     return pdist_forward_op.functional(self.contiguous(), p)
 
 
-pdist_op.autocast(cuda="fp32")
-pdist = public(pdist_op, method=False)
-
 # --- pairwise_distance, cosine_similarity ----------------------------------------------------------------------------
 
-pairwise_distance_op = Operator(
-    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor"
+
+@composite(
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
+    method=False,
+    refuses="bool",
 )
-cosine_similarity_op = Operator("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
-
-
-@pairwise_distance_op.implicit
-def pairwise_distance_composite(x1: Any, x2: Any, p: float, eps: float, keepdim: bool) -> Any:
-    """The p-norm of x1 - x2 + eps along the last dimension; eps keeps its slope finite at 0."""
+def pairwise_distance(x1, x2, p, eps, keepdim):
+    """Returns the p-norm of x1 - x2 + eps along the last dimension; eps keeps its slope finite at 0."""
     last = max(x1.dim(), x2.dim()) - 1
     return ops.aten.norm.ScalarOpt_dim(add_scalar_op.functional(x1 - x2, eps), p, [last], keepdim)
 
 
-@cosine_similarity_op.implicit
-def cosine_similarity_composite(x1: Any, x2: Any, dim: int, eps: float) -> Any:
-    """x1 · x2 / (|x1| |x2|) along `dim`. No length counts for less than eps, and that is taken for no slope."""
+@composite(
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+    autocast=CUDA_FP32,
+    method=False,
+    refuses="whole complex",
+)
+def cosine_similarity(x1, x2, dim, eps):
+    """Returns x1 · x2 / (|x1| |x2|) along `dim`, where no length counts for less than eps."""
     common = result_type(x1, x2)
     if not common.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common.tensor_name}")
@@ -249,15 +270,10 @@ def cosine_similarity_composite(x1: Any, x2: Any, dim: int, eps: float) -> Any:
     vectors = [x1.to(common), x2.to(common)]
     if x1.shape != x2.shape:
         vectors = [x.expand(shape) for x in vectors]
-    lengths = [vector_norm_op.functional(x, 2, [dim], True).clone() for x in vectors]
+    lengths = [linalg_vector_norm.op.functional(x, 2, [dim], True).clone() for x in vectors]
     with no_grad():
         least = ops.aten.scalar_tensor.default(eps, dtype=common, device=lengths[0].device)
         for length in lengths:
             clamp_min_tensor_op.inplace(length, least)  # type: ignore[misc]  # it has an in-place form
     one, other = (x / length for x, length in zip(vectors, lengths, strict=True))
     return (one * other).sum([dim])
-
-
-cosine_similarity_op.autocast(cuda="fp32")
-pairwise_distance = public(pairwise_distance_op, method=False)
-cosine_similarity = public(cosine_similarity_op, method=False)

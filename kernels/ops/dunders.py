@@ -2,7 +2,7 @@
 
 A binary operator answers NotImplemented for what is neither tensor nor number, and where every handler answered so,
 too: Python then asks the other operand, or raises its own TypeError. Otherwise each is the method of the same meaning;
-overrides see that method. Where one is nothing but a method or function, it takes its lanes (dispatch/entry/lanes.py).
+overrides see that method. Where one is nothing but a method or function, it takes the fast paths of that.
 
 Numpy's arrays: `tensor + array` is left to numpy, which hands its result to `__array_wrap__`, and so it is a tensor;
 numpy would not compare for equality, so `tensor == array` turns the array into a tensor.

@@ -7,7 +7,7 @@
 
 Which dimensions go where depends on the equation and the shapes alone, so it is planned once for each.
 
-Source: the way PyTorch's goes, step by step; a mode sees the same operators. Read next: contractions.py.
+Source: the way PyTorch's goes, step by step; a mode sees the same operators. Read next: linalg.py.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
 
-from ..declare.declare import Operator
+from ..declare.operator import composite
 from ..declare.overridable import overridable_function
 
-einsum_op = Operator("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")
 REST = "..."
 
 Shape = tuple[int, ...]
@@ -69,8 +68,8 @@ class Plan:
     count: int
 
 
-@einsum_op.implicit
-def einsum_composite(equation: str, tensors: Sequence[Any], path: Sequence[int] | None) -> Any:
+@composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", face=False, refuses="bool")
+def einsum_op(equation, tensors, path):
     """Products summed over the letters that the result does not have: "ij,jk->ik" is the product of matrices.
 
     path: which two tensors are joined in each step, as pairs of positions one after the other; the result is put at
@@ -307,7 +306,7 @@ def matrix_product(a: Shape, b: Shape, summed: list[int]) -> MatrixProduct:
 
 @overridable_function
 def einsum(*args: Any) -> Tensor:
-    """`einsum("ij,jk->ik", a, b)`: products summed over the letters that the result does not have.
+    """Returns `einsum("ij,jk->ik", a, b)`: products summed over the letters that the result does not have.
 
     Or with numbers below 52 for letters: `einsum(a, [0, 1], b, [1, 2], [0, 2])`, where `...` stands for itself.
     Errors: ValueError for too few arguments, or another number; TypeError for another equation; RuntimeError where

@@ -1,18 +1,19 @@
-"""Elementary functions of one element: signs and rounding, roots, exponentials and logarithms."""
+"""Elementary functions of one element: signs, rounding, roots, exponentials; circular and hyperbolic functions."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch.tensor import Tensor
 
-from ..declare.operator import flat, unary
-from ..declare.pointwise import COMPLEX
-
-FP32 = {"cuda": "fp32"}
+from ..declare.declare import through
+from ..declare.operator import CUDA_FP32, CUDA_PROMOTE, binary, flat, pointwise, unary
+from ..declare.pointwise import COMPLEX, WHOLE, Pointwise
 
 # --- signs and rounding --------------------------------------------------------------------------------------------
 
@@ -27,6 +28,7 @@ SIGN_OF_COMPLEX = NotImplementedError(
 
 @unary("neg", exact_out=True, core=True, refuses={"bool": NEGATED_BOOLS}, derivative=lambda grad: -grad)
 def neg(self):
+    """Returns the negative of each element."""
     return -self
 
 
@@ -57,6 +59,7 @@ abs = unary(
     core=True,
     refuses={"bool": "abs_cpu"},
     derivative=lambda grad, self: grad * self.sgn(),
+    doc="Returns the absolute value of each element.",
 )
 
 
@@ -77,25 +80,37 @@ def sgn_gradient(grad: Any, self: Any, result: Any) -> Any:
     return ((grad - along) / size).masked_fill(size == 0, 0)
 
 
-sign = unary("sign", sign_element, exact_out=True, core=True, refuses={COMPLEX: SIGN_OF_COMPLEX}, derivative=flat)
+sign = unary(
+    "sign",
+    sign_element,
+    exact_out=True,
+    core=True,
+    refuses={COMPLEX: SIGN_OF_COMPLEX},
+    derivative=flat,
+    doc="Returns the sign of each element: -1, 0 or 1.",
+)
 sgn = unary(
     "sgn",
     dict.fromkeys(("float", "int", "uint", "bool"), sign_element) | {"complex": sgn_complex},
     exact_out=True,
     derivative=sgn_gradient,
     for_complex=True,
+    doc="Returns the sign of each element; of a complex number x / |x|, or 0 for 0.",
 )
 
 
 def floor_element(self):
+    """Returns the largest whole number that is not above each element."""
     return np.floor(self)
 
 
 def ceil_element(self):
+    """Returns the smallest whole number that is not below each element."""
     return np.ceil(self)
 
 
 def trunc_element(self):
+    """Returns each element without its fraction."""
     return np.trunc(self)
 
 
@@ -108,20 +123,34 @@ def rounding(name: str, element: Any, **facts: Any) -> Any:
     kinds = {"float": element, "int": same_element, "uint": same_element}
     no_complex = NotImplementedError(f"{name} is not supported for complex inputs")
     refuses = {"bool": f"{name}_vml_cpu", COMPLEX: no_complex}
-    all_facts: dict[str, Any] = {"exact_out": True, "core": True, "refuses": refuses, "derivative": flat} | facts
+    all_facts: dict[str, Any] = {
+        "exact_out": True,
+        "core": True,
+        "refuses": refuses,
+        "derivative": flat,
+        "doc": element.__doc__,
+    } | facts
     return unary(name, kinds, **all_facts)
 
 
 floor = rounding("floor", floor_element)
 ceil = rounding("ceil", ceil_element)
 trunc = rounding("trunc", trunc_element)
-round_op = rounding("round", round_element, refuses={("bool", *COMPLEX): "round_vml_cpu"}, function=False, method=False)
+round_op = rounding(
+    "round",
+    round_element,
+    refuses={("bool", *COMPLEX): "round_vml_cpu"},
+    function=False,
+    method=False,
+    doc="Returns each element rounded to `decimals` places, halves to even.",
+)
 
 # --- roots, reciprocals --------------------------------------------------------------------------------------------
 
 
 @unary("sqrt", "float", cost=4, core=True, derivative=lambda grad, result: grad / (2 * result))
 def sqrt(self):
+    """Returns the square root of each element."""
     return np.sqrt(self)
 
 
@@ -147,52 +176,188 @@ rsqrt = unary(
     "float",
     cost=4,
     core=True,
-    autocast=FP32,
+    autocast=CUDA_FP32,
     derivative=lambda grad, result: -0.5 * grad * result.pow(3),
+    doc="Returns 1 / sqrt(x) of each element.",
 )
 reciprocal = unary(
     "reciprocal",
     {"float": reciprocal_element, "complex": reciprocal_complex},
     "float",
     core=True,
-    autocast=FP32,
+    autocast=CUDA_FP32,
     derivative=lambda grad, result: -grad * (result * result),
+    doc="Returns 1 / x of each element.",
 )
 
 # --- exponentials and logarithms -----------------------------------------------------------------------------------
 
-exp = unary(
-    "exp", kernels.exp, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, result: grad * result
+core = partial(unary, promotion="float", core=True)
+steep = partial(core, cost=8, autocast=CUDA_FP32)
+exp = steep(
+    "exp",
+    kernels.exp,
+    derivative=lambda grad, result: grad * result,
+    doc="Returns the exponential function of each element.",
 )
-exp2 = unary("exp2", kernels.exp2, "float", cost=8, derivative=lambda grad, result: grad * result * math.log(2))
-expm1 = unary(
+exp2 = unary(
+    "exp2",
+    kernels.exp2,
+    "float",
+    cost=8,
+    derivative=lambda grad, result: grad * result * math.log(2),
+    doc="Returns 2 to the power of each element.",
+)
+expm1 = steep(
     "expm1",
     kernels.expm1,
-    "float",
-    cost=8,
-    core=True,
-    autocast=FP32,
     derivative=lambda grad, result: grad * (result + 1),
+    doc="Returns exp(x) - 1 of each element, exactly near 0, too.",
 )
-log = unary("log", kernels.log, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, self: grad / self)
-log2 = unary(
+log = steep(
+    "log", kernels.log, derivative=lambda grad, self: grad / self, doc="Returns the natural logarithm of each element."
+)
+log2 = steep(
     "log2",
     kernels.log2,
-    "float",
-    cost=8,
-    core=True,
-    autocast=FP32,
     derivative=lambda grad, self: grad / (self * math.log(2)),
+    doc="Returns the logarithm to the base 2 of each element.",
 )
-log10 = unary(
+log10 = steep(
     "log10",
     kernels.log10,
-    "float",
-    cost=8,
-    core=True,
-    autocast=FP32,
     derivative=lambda grad, self: grad / (self * math.log(10)),
+    doc="Returns the logarithm to the base 10 of each element.",
 )
-log1p = unary(
-    "log1p", kernels.log1p, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, self: grad / (self + 1)
+log1p = steep(
+    "log1p",
+    kernels.log1p,
+    derivative=lambda grad, self: grad / (self + 1),
+    doc="Returns log(1 + x) of each element, exactly near 0, too.",
 )
+
+# --- circular ------------------------------------------------------------------------------------------------------
+
+circular = partial(core, cost=16)
+
+
+@unary("sin", "float", cost=16, core=True, derivative=lambda grad, self: grad * self.cos())
+@kernels.usually(kernels.sin_moderate, when=kernels.is_moderate)
+def sin(self):
+    """Returns the sine of each element."""
+    return kernels.sin(self)
+
+
+@unary("cos", "float", cost=16, core=True, derivative=lambda grad, self: grad * -self.sin())
+@kernels.usually(kernels.cos_moderate, when=kernels.is_moderate)
+def cos(self):
+    """Returns the cosine of each element."""
+    return kernels.cos(self)
+
+
+@unary(
+    "tan", "float", cost=16, core=True, autocast=CUDA_FP32, derivative=lambda grad, result: grad * (1 + result * result)
+)
+@kernels.usually(kernels.tan_moderate, when=kernels.is_moderate)
+def tan(self):
+    """Returns the tangent of each element."""
+    return kernels.tan(self)
+
+
+steep_circular = partial(circular, autocast=CUDA_FP32)
+asin = steep_circular(
+    "asin",
+    kernels.asin,
+    derivative=lambda grad, self: grad * (1 - self * self).rsqrt(),
+    doc="Returns the inverse sine of each element.",
+)
+acos = steep_circular(
+    "acos",
+    kernels.acos,
+    derivative=lambda grad, self: grad * -(1 - self * self).rsqrt(),
+    doc="Returns the inverse cosine of each element.",
+)
+atan = circular(
+    "atan",
+    kernels.atan,
+    derivative=lambda grad, self: grad / (self * self + 1),
+    doc="Returns the inverse tangent of each element.",
+)
+
+
+def over_square_of_radius(numerator: Any, self: Tensor, other: Tensor) -> Any:
+    """Divided by y^2 + x^2; 0 at the origin, where there is no slope."""
+    square = self * self + other * other
+    return (numerator / square).masked_fill(square == 0, 0)
+
+
+atan2 = binary(
+    "atan2",
+    kernels.atan2,
+    "float",
+    cost=16,
+    core="out",
+    autocast=CUDA_PROMOTE,
+    refuses={COMPLEX: "atan2_cpu"},
+    derivative={
+        "self": lambda grad, self, other: grad * over_square_of_radius(other, self, other),
+        "other": lambda grad, self, other: grad * over_square_of_radius(-self, self, other),
+    },
+    doc="Returns the angle of each point (other, self) of the plane, from -π to π.",
+)
+
+# --- hyperbolic ----------------------------------------------------------------------------------------------------
+
+sinh = steep(
+    "sinh",
+    kernels.sinh,
+    derivative=lambda grad, self: grad * self.cosh(),
+    doc="Returns the hyperbolic sine of each element.",
+)
+cosh = steep(
+    "cosh",
+    kernels.cosh,
+    derivative=lambda grad, self: grad * self.sinh(),
+    doc="Returns the hyperbolic cosine of each element.",
+)
+asinh = circular(
+    "asinh",
+    kernels.asinh,
+    derivative=lambda grad, self: grad * (self * self + 1).rsqrt(),
+    doc="Returns the inverse hyperbolic sine of each element.",
+)
+acosh = circular(
+    "acosh",
+    kernels.acosh,
+    derivative=lambda grad, self: grad * (self * self - 1).rsqrt(),
+    doc="Returns the inverse hyperbolic cosine of each element.",
+)
+atanh = circular(
+    "atanh",
+    kernels.atanh,
+    derivative=lambda grad, self: grad / (1 - self * self),
+    doc="Returns the inverse hyperbolic tangent of each element.",
+)
+tanh = core("tanh", kernels.tanh, cost=8, doc="Returns the hyperbolic tangent of each element.")
+
+
+def tanh_slope(grad_output, output):
+    return grad_output * (1 - output * output)
+
+
+def tanh_complex_slope(grad_output, output):
+    return grad_output * (1 - output * output).conjugate()
+
+
+tanh_backward_op: Pointwise = pointwise(
+    "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+    {"float": tanh_slope, "complex": tanh_complex_slope},
+    late_out="grad_input",
+    refuses={WHOLE: "tanh_backward_cpu"},
+    derivative={
+        "grad_output": lambda grad, output: tanh_backward_op.functional(grad, output.conj()),
+        "output": lambda grad, grad_output, output: grad.conj() * grad_output * (-2 * output.conj()),
+    },
+    for_complex=True,
+)
+tanh.op.derivative(self=through(tanh_backward_op, "grad", "result"), for_complex=True)

@@ -357,7 +357,7 @@ def embedding_bag_composite(
     weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
     factors: Any, include_last_offset: bool, padding_idx: int | None,
 ) -> Any:  # fmt: skip
-    """The bags, by the operator that notes what a gradient needs, or by the one that does not."""
+    """Returns the sum, mean or maximum of the rows of each bag of indices, and what its gradient needs."""
     rows = weight.shape[0]
     if padding_idx is None:
         padding_idx = -1

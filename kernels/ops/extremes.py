@@ -1,4 +1,4 @@
-"""The largest and smallest elements: max, min, amax, amin, argmax, argmin, aminmax.
+"""The largest and smallest elements: max, min, amax, amin, argmax, argmin, aminmax; and what choosing elements means.
 
 NaN is larger and smaller than all. Of equal elements `max.dim` names one and gives it the whole gradient, while `max`
 and `amax` share it among all that are equal. There is no largest of no elements. Read next: moments.py.
@@ -7,21 +7,30 @@ and `amax` share it among all that are equal. There is no largest of no elements
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from redispatch import kernels
-from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch import impl
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, empty_from, metadata_of, output_spec, wrap_dim
-from redispatch.kernels import Reduction
-from redispatch.kernels.declare.out_forms import copy_into_out
+from redispatch.kernels import Operand, Reduction
 
-from ..declare.declare import Operator
+from ..declare.declare import Operator, added
+from ..declare.operator import kernel, planned, same_as, structured
 from ..declare.plan import PLANS, Plan, Run
-from ..declare.planned import Planned
+from ..declare.pointwise import COMPLEX
 from ..declare.public import public
-from ..declare.structured import Meta, check_out_dtype, resize_out
+from ..declare.structured import (
+    Meta,
+    apart,
+    check_has_kernel,
+    check_no_internal_overlap,
+    check_out_dtype,
+    resize_out,
+)
 from .arithmetic import maximum, minimum
-from .reductions import REDUCTION, reduced_dims, reduced_shape, with_kept_dims
+from .reductions import REDUCTION, Reduced, reduced_dims, reduced_shape, with_kept_dims
 
 # --- checks ----------------------------------------------------------------------------------------------------------
 
@@ -44,10 +53,12 @@ def no_dim(name: str) -> str:
     )
 
 
-def check_ordered(kernel_name: str, self: Tensor) -> None:
-    """Raises NotImplementedError for complex numbers, which have no order."""
-    if self._dtype.is_complex:
-        raise NotImplementedError(f"\"{kernel_name}\" not implemented for '{self._dtype.tensor_name}'")
+def check_same_out(out: Tensor, self: Tensor) -> None:
+    if out._dtype is not self._dtype:
+        raise RuntimeError(
+            f"Expected the dtype for input and out to match, but got {self._dtype.tensor_name} for input's dtype and "
+            f"{out._dtype.tensor_name} for out's dtype."
+        )
 
 
 # --- derivatives -----------------------------------------------------------------------------------------------------
@@ -69,6 +80,14 @@ def selected(grad: Any, indices: Any, shape: Any, dim: int, keepdim: bool) -> An
     return grad.new_zeros(shape).scatter(dim, indices, grad)
 
 
+def to_its_place(grad: Any, result1: Any, self_shape: Any, dim: int, keepdim: bool) -> Any:
+    return selected(grad, result1, self_shape, dim, keepdim)
+
+
+def to_their_places(grad: Any, result1: Any, self_shape: Any, dim: int) -> Any:
+    return selected(grad, result1, self_shape, dim, True)
+
+
 def chosen(dim: int, keepdim: int | None = None) -> Any:
     """The tangent of elements that were selected, which is theirs. `dim` and `keepdim`: the places of the arguments."""
 
@@ -83,296 +102,253 @@ def chosen(dim: int, keepdim: int | None = None) -> Any:
     return tangent
 
 
-# --- amax, amin ------------------------------------------------------------------------------------------------------
-
-amax_op = Planned("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-amin_op = Planned("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+# --- elements with their positions ------------------------------------------------------------------------------------
 
 
-def extreme_meta(name: str, self: Tensor, dim: Any, keepdim: bool) -> Meta:
-    check_ordered("max_values_cpu" if name == "amax" else "min_values_cpu", self)
-    dims = reduced_dims(dim, len(self._shape))
-    if not self._shape.numel():
-        if not dim:
-            raise RuntimeError(no_dim(name))
-        for d in dims:
-            check_not_empty(name, self, d)
-    return Meta(reduced_shape(self._shape, dims, keepdim), self._dtype, self._device)
+class Choice(NamedTuple):
+    """What both results look like, and what makes the loop that fills them."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    ready: Callable[[Operand, Operand], Run]
 
 
-@amax_op.meta
-def amax_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
-    return extreme_meta("amax", self, dim, keepdim)
+@frozen
+class Choosing(Operator):
+    """An operator that gives elements of its first argument, chosen along `dim`, and their positions.
+
+    `meta` is a function of the arguments that checks them and returns a `Choice`; both forms follow from it. Gradients
+    go to where the elements stood. Without an argument `keepdim`, the dimension is kept.
+    """
+
+    choice_function: Callable[..., Choice]
+
+    def __init__(self, schema: str, *, node: str | None = None, **facts: Any) -> None:
+        super().__init__(f"{schema} -> (Tensor values, Tensor indices)", **facts)
+        self.plans: dict[Any, Plan] = {}
+        gradient = to_its_place if "keepdim" in self.names else to_their_places
+        self.derivative(self=gradient, nondifferentiable=(1,), node=node)
+        self.forward(chosen(*(self.names.index(name) for name in ("dim", "keepdim") if name in self.names)))
+
+    def meta(self, function: Callable[..., Choice]) -> Callable[..., Choice]:
+        """Registers what decides, and with it the kernels of both forms."""
+        self.choice_function, self.doc = function, self.doc or function.__doc__ or ""
+        for op, run in ((self.functional, self.run_functional), (self.out, self.run_out)):
+            assert op is not None
+            for key in ("CPU", "Meta"):
+                impl(op, key, run, convention="positional", place=self.place, name=self.base_name)
+        return function
+
+    @leaf
+    @inline
+    def run_functional(self, *args: Any) -> tuple[Tensor, Tensor]:
+        x = args[0]
+        if x._array is None:
+            return self.run_elsewhere(args)
+        key = (x._interned or metadata_of(x), args[1:])
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.new_plan(key, args)
+        values, indices = empty_from(plan.outputs[0]), empty_from(plan.outputs[1])
+        plan.run(values._array, 0, indices._array, 0, x._array, x._offset)
+        return values, indices
+
+    def run_elsewhere(self, args: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+        """The same off the CPU, where no plan is remembered; nothing is computed on the meta device."""
+        x = args[0]
+        choice = self.choice_function(*args)
+        values = empty(choice.shape, x._dtype, x._device, choice.strides)
+        indices = empty(choice.shape, dtypes.int64, x._device, choice.strides)
+        if x._device.type != "meta":
+            choose(self, args, values, indices)
+        return values, indices
+
+    def new_plan(self, key: Any, args: tuple[Any, ...]) -> Plan:
+        x = args[0]
+        choice = self.choice_function(*args)
+        values = output_spec(Size(choice.shape), x._dtype, x._device, choice.strides)
+        indices = output_spec(Size(choice.shape), dtypes.int64, x._device, choice.strides)
+        run = choice.ready(empty_from(values)._operand, empty_from(indices)._operand)
+        if len(self.plans) >= PLANS:
+            self.plans.clear()
+        plan = self.plans[key] = Plan((values, indices), run)
+        return plan
+
+    @leaf
+    def run_out(self, *args: Any) -> tuple[Tensor, Tensor]:
+        *inputs, values, indices = args
+        x = inputs[0]
+        choice = self.choice_function(*inputs)
+        for out, wanted in ((values, x._dtype), (indices, dtypes.int64)):
+            check_out_dtype(out, wanted)
+            resize_out(out, Meta(choice.shape, wanted, x._device, choice.strides))
+            check_no_internal_overlap(out)
+        if x._device.type != "meta":
+            choose(self, (apart(x, values, elementwise=False), *inputs[1:]), values, indices)
+        return values, indices
 
 
-@amin_op.meta
-def amin_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
-    return extreme_meta("amin", self, dim, keepdim)
+ELSEWHERE: dict[str, Callable[[Choosing, tuple[Any, ...], Tensor, Tensor], None]] = {}  # by device: what fills both
 
 
-@amax_op.loop
-def amax_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
-    return extreme_loop(kernels.AMAX, out, self, dim)
-
-
-@amin_op.loop
-def amin_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
-    return extreme_loop(kernels.AMIN, out, self, dim)
-
-
-def extreme_loop(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> Run:
-    if out._dtype is not self._dtype:
-        raise RuntimeError(
-            f"Expected the dtype for input and out to match, but got {self._dtype.tensor_name} for input's dtype and "
-            f"{out._dtype.tensor_name} for out's dtype."
-        )
-    return reduction.ready(out._operand, self._operand, reduced_dims(dim, len(self._shape)))
-
-
-amax_op.derivative(self=shared)
-amin_op.derivative(self=shared)
-amax = public(amax_op)
-amin = public(amin_op)
-
-# --- max, min --------------------------------------------------------------------------------------------------------
-
-max_op = Planned("max(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
-min_op = Planned("min(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
-
-
-@max_op.meta
-def max_meta(self: Tensor) -> Meta:
-    check_ordered("max_all", self)
-    check_not_empty("max", self, None)
-    return Meta((), self._dtype, self._device)
-
-
-@min_op.meta
-def min_meta(self: Tensor) -> Meta:
-    check_ordered("min_all", self)
-    check_not_empty("min", self, None)
-    return Meta((), self._dtype, self._device)
-
-
-@max_op.loop
-def max_loop(out: Tensor, self: Tensor) -> Run:
-    return extreme_loop(kernels.AMAX, out, self, None)
-
-
-@min_op.loop
-def min_loop(out: Tensor, self: Tensor) -> Run:
-    return extreme_loop(kernels.AMIN, out, self, None)
-
-
-max_op.derivative(self=lambda grad, self, result: shared(grad, self, result, None, False), node="MaxBackward1")
-min_op.derivative(self=lambda grad, self, result: shared(grad, self, result, None, False), node="MinBackward1")
-
-max_dim_op = Operator(
-    "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", tags=REDUCTION
-)
-min_dim_op = Operator(
-    "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", tags=REDUCTION
-)
-max_dim_out_op = Operator(
-    "max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) "
-    "-> (Tensor(a!) values, Tensor(b!) indices)",
-    tags=REDUCTION,
-)
-min_dim_out_op = Operator(
-    "min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices) "
-    "-> (Tensor(a!) values, Tensor(b!) indices)",
-    tags=REDUCTION,
-)
-
-
-INDEXED: dict[Any, Plan] = {}  # by operator, looks, dim and keepdim: how values and their positions are found
-
-
-@leaf
-@inline
-def with_indices(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """Values and their positions along `dim`."""
-    key = (name, self._interned or metadata_of(self), dim, keepdim)
-    plan = INDEXED.get(key) or new_indexed(key, self)
-    values, indices = empty_from(plan.outputs[0]), empty_from(plan.outputs[1])
-    if self._array is not None:
-        plan.run(values._array, 0, indices._array, 0, self._array, self._offset)
-    elif self._device.type != "meta":
-        find_extremes(name, self, dim, values, indices)
-    return values, indices
-
-
-ELSEWHERE: dict[str, Callable[[str, Tensor, int, Tensor, Tensor], None]] = {}  # by device: what fills both results
-
-
-def find_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> None:
-    """Fills the results off the CPU, where no plan is remembered."""
-    if self._device.type in ELSEWHERE:
-        ELSEWHERE[self._device.type](name, self, dim, values, indices)
+def choose(op: Choosing, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> None:
+    """Fills the results of a call."""
+    x = args[0]
+    if x._device.type in ELSEWHERE:
+        ELSEWHERE[x._device.type](op, args, values, indices)
         return
-    dims = reduced_dims(dim, len(self._shape))
-    kernels.extreme_with_indices(values._operand, indices._operand, self._operand, dims, largest=name == "max")
+    run = op.choice_function(*args).ready(values._operand, indices._operand)
+    run(*(part for one in (values, indices, x) for part in (one._operand.array, one._offset)))
 
 
-def new_indexed(key: Any, self: Tensor) -> Plan:
-    name, _, dim, keepdim = key
-    shape = Size(checked_shape(name, self, dim, keepdim))
-    values, indices = output_spec(shape, self._dtype, self._device), output_spec(shape, dtypes.int64, self._device)
-    if self._array is None:
-        return Plan((values, indices), nothing)
-    dims = reduced_dims(dim, len(self._shape))
-    outs = empty_from(values)._operand, empty_from(indices)._operand
-    plan = Plan((values, indices), kernels.ready_extreme(*outs, self._operand, dims, largest=name == "max"))
-    if len(INDEXED) >= PLANS:
-        INDEXED.clear()
-    INDEXED[key] = plan
-    return plan
+choosing = partial(structured, kind=Choosing)
+
+# --- amax, amin, max, min --------------------------------------------------------------------------------------------
 
 
-def nothing(*args: Any) -> None:
-    """What is to be done on the meta device."""
+def extreme_of_dims(name: str, reduction: Reduction, kernel_name: str, doc: str) -> Any:
+    """The function `amax` or `amin`."""
+
+    def check(self: Tensor, dim: Any, keepdim: bool) -> None:
+        check_has_kernel(kernel_name, self, COMPLEX)
+        dims = reduced_dims(dim, len(self._shape))
+        if not self._shape.numel():
+            for d in dims if dim else (None,):
+                check_not_empty(name, self, d)
+
+    schema = f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
+    facts: dict[str, Any] = {"out": "out", "refuses": "complex", "core": True, "derivative": shared}
+    return public(Reduced(schema, reduction, check=check, check_out=check_same_out, **facts), doc=doc)
 
 
-def with_indices_out(
-    name: str, self: Tensor, dim: int, keepdim: bool, values: Tensor, indices: Tensor
-) -> tuple[Tensor, Tensor]:
-    shape = checked_shape(name, self, dim, keepdim)
-    check_out_dtype(values, self._dtype)
-    check_out_dtype(indices, dtypes.int64)
-    resize_out(values, Meta(shape, self._dtype, self._device))
-    resize_out(indices, Meta(shape, dtypes.int64, self._device))
-    if indices._device.type != "meta":
-        find_extremes(name, self, dim, values, indices)
-    return values, indices
+amax = extreme_of_dims(
+    "amax",
+    kernels.AMAX,
+    "max_values_cpu",
+    "Returns the largest of all elements, or of those along `dim`; equal ones share the gradient.",
+)
+amin = extreme_of_dims(
+    "amin",
+    kernels.AMIN,
+    "min_values_cpu",
+    "Returns the smallest of all elements, or of those along `dim`; equal ones share the gradient.",
+)
 
 
-def checked_shape(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[int, ...]:
-    if self._dtype.is_complex:
-        raise RuntimeError(f"{name}(): does not support complex input")
-    check_not_empty(name, self, dim)
-    return reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), keepdim)
+def extreme(name: str, reduction: Reduction, of_two: Any, names: tuple[str, str], doc: str) -> Any:
+    """The function `max` or `min`: of all elements; along a dimension, with their positions; of two tensors, `of_two`.
 
+    names: of the out= tensors of the second.
+    """
 
-@max_dim_op.kernel("CPU", "Meta")
-@inline
-def max_dim_kernel(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    return with_indices("max", self, dim, keepdim)
+    def check(self: Tensor) -> None:
+        check_has_kernel(f"{name}_all", self, COMPLEX)
+        check_not_empty(name, self, None)
 
-
-@min_dim_op.kernel("CPU", "Meta")
-@inline
-def min_dim_kernel(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    return with_indices("min", self, dim, keepdim)
-
-
-@max_dim_out_op.kernel("CPU", "Meta")
-def max_dim_out_kernel(self: Tensor, dim: int, keepdim: bool, max: Tensor, max_values: Tensor) -> Any:
-    return with_indices_out("max", self, dim, keepdim, max, max_values)
-
-
-@min_dim_out_op.kernel("CPU", "Meta")
-def min_dim_out_kernel(self: Tensor, dim: int, keepdim: bool, min: Tensor, min_indices: Tensor) -> Any:
-    return with_indices_out("min", self, dim, keepdim, min, min_indices)
-
-
-for _op in (max_dim_op, min_dim_op):
-    _op.derivative(
-        self=lambda grad, result1, self_shape, dim, keepdim: selected(grad, result1, self_shape, dim, keepdim),
-        nondifferentiable=(1,),
+    of_all = Reduced(
+        f"{name}(Tensor self) -> Tensor",
+        reduction,
+        check=check,
+        check_out=check_same_out,
+        out="unary_out",
+        refuses="complex",
+        batching="full",
+        derivative=lambda grad, self, result: shared(grad, self, result, None, False),
+        node=f"{name.capitalize()}Backward1",
     )
-    _op.forward(chosen(dim=1, keepdim=2))
-max_dim_op.out = max_dim_out_op.functional
-min_dim_op.out = min_dim_out_op.functional
 
-max_other_op = Operator("max.other(Tensor self, Tensor other) -> Tensor", tags=("pointwise",))
-min_other_op = Operator("min.other(Tensor self, Tensor other) -> Tensor", tags=("pointwise",))
-max_out_op = Operator("max.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", tags=("pointwise",))
-min_out_op = Operator("min.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", tags=("pointwise",))
+    @choosing(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False)",
+        out=f"dim_{name}",
+        out_names=names,
+        tags=REDUCTION,
+        core=True,
+        face=False,
+    )
+    def along_dim(self, dim, keepdim):
+        if self._dtype.is_complex:
+            raise RuntimeError(f"{name}(): does not support complex input")
+        check_not_empty(name, self, dim)
+        dims = reduced_dims(dim, len(self._shape))
 
+        def ready(values: Operand, indices: Operand) -> Run:
+            return kernels.ready_extreme(values, indices, self._operand, dims, largest=name == "max")
 
-@max_other_op.implicit
-def max_other_composite(self: Any, other: Any) -> Any:
-    return self.maximum(other)
+        return Choice(reduced_shape(self._shape, dims, keepdim), None, ready)
 
-
-@min_other_op.implicit
-def min_other_composite(self: Any, other: Any) -> Any:
-    return self.minimum(other)
-
-
-@max_out_op.implicit
-def max_out_composite(self: Any, other: Any, out: Any) -> Any:
-    return maximum.op.out(self, other, out=out)
-
-
-@min_out_op.implicit
-def min_out_composite(self: Any, other: Any, out: Any) -> Any:
-    return minimum.op.out(self, other, out=out)
+    schema = f"{name}.other(Tensor self, Tensor other) -> Tensor"
+    other = same_as(schema, of_two, out="out", tags=("pointwise",), refuses=None, face=False)
+    return public(of_all, other, along_dim, doc=doc)  # a 0-d integer tensor is an operand rather than a dimension
 
 
-max_other_op.out = max_out_op.functional
-min_other_op.out = min_out_op.functional
-
-max = public(max_op, max_other_op, max_dim_op)  # a 0-d integer tensor is an operand rather than a dimension
-min = public(min_op, min_other_op, min_dim_op)
+max = extreme(
+    "max",
+    kernels.AMAX,
+    maximum,
+    ("max", "max_values"),
+    "Returns the largest of all elements, along `dim`, or of two tensors.",
+)
+min = extreme(
+    "min",
+    kernels.AMIN,
+    minimum,
+    ("min", "min_indices"),
+    "Returns the smallest of all elements, along `dim`, or of two tensors.",
+)
 
 # --- argmax, argmin --------------------------------------------------------------------------------------------------
 
-argmax_op = Planned("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-argmin_op = Planned("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+
+def position(name: str, largest: bool, doc: str) -> Any:
+    """The function `argmax` or `argmin`."""
+
+    @planned(
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        out="out",
+        tags=REDUCTION,
+        derivative=False,
+        refuses="bool complex",
+        core=True,
+        batching="full",
+        doc=doc,
+    )
+    def meta(self, dim, keepdim):
+        if self._dtype.is_complex or self._dtype is dtypes.bool:
+            kind = "complex" if self._dtype.is_complex else "bool"
+            raise RuntimeError(f"{name}(): does not support {kind} input")
+        if dim is None and not self._shape.numel():
+            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+        check_not_empty(name, self, dim)
+        shape = reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), keepdim)
+        return Meta(shape, dtypes.int64, self._device)
+
+    @meta.op.loop
+    def loop(out, self, dim, keepdim):
+        check_out_dtype(out, dtypes.int64)
+        dims = reduced_dims(dim, len(self._shape))
+        return kernels.ready_extreme(None, out._operand, self._operand, dims, largest=largest)
+
+    return meta
 
 
-def position_meta(name: str, self: Tensor, dim: int | None, keepdim: bool) -> Meta:
-    if self._dtype.is_complex or self._dtype is dtypes.bool:
-        kind = "complex" if self._dtype.is_complex else "bool"
-        raise RuntimeError(f"{name}(): does not support {kind} input")
-    if dim is None and not self._shape.numel():
-        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-    check_not_empty(name, self, dim)
-    return Meta(reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), keepdim), dtypes.int64, self._device)
-
-
-@argmax_op.meta
-def argmax_meta(self: Tensor, dim: int | None, keepdim: bool) -> Meta:
-    return position_meta("argmax", self, dim, keepdim)
-
-
-@argmin_op.meta
-def argmin_meta(self: Tensor, dim: int | None, keepdim: bool) -> Meta:
-    return position_meta("argmin", self, dim, keepdim)
-
-
-@argmax_op.loop
-def argmax_loop(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> Run:
-    return position_loop(out, self, dim, largest=True)
-
-
-@argmin_op.loop
-def argmin_loop(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> Run:
-    return position_loop(out, self, dim, largest=False)
-
-
-def position_loop(out: Tensor, self: Tensor, dim: int | None, largest: bool) -> Run:
-    check_out_dtype(out, dtypes.int64)
-    dims = reduced_dims(dim, len(self._shape))
-    return kernels.ready_extreme(None, out._operand, self._operand, dims, largest=largest)
-
-
-argmax_op.not_differentiable()
-argmin_op.not_differentiable()
-argmax = public(argmax_op)
-argmin = public(argmin_op)
+argmax = position("argmax", largest=True, doc="Returns the place of the largest element, or of those along `dim`.")
+argmin = position("argmin", largest=False, doc="Returns the place of the smallest element, or of those along `dim`.")
 
 # --- aminmax ---------------------------------------------------------------------------------------------------------
 
-aminmax_op = Operator(
-    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", out="out", tags=REDUCTION
+
+@kernel(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    "CPU",
+    "Meta",
+    out="out",
+    tags=REDUCTION,
+    batching="full",
+    refuses="complex",
 )
-
-
-@aminmax_op.kernel("CPU", "Meta")
-def aminmax_kernel(self: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor, Tensor]:
-    check_ordered("aminmax_cpu", self)
+def aminmax(self, dim, keepdim):
+    """Returns the smallest and the largest of all elements, or of those along `dim`."""
+    check_has_kernel("aminmax_cpu", self, COMPLEX)
     dims = reduced_dims(dim, len(self._shape))
     if dim is None and not self._shape.numel():
         raise RuntimeError(
@@ -388,15 +364,7 @@ def aminmax_kernel(self: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor
     return smallest, largest
 
 
-def aminmax_backward(grads: Any, self: Any, result0: Any, result1: Any, dim: int | None, keepdim: bool) -> Any:
-    parts = [
-        shared(grad, self, result, dim, keepdim)
-        for grad, result in zip(grads, (result0, result1), strict=True)
-        if grad is not None
-    ]
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-
-aminmax_op.derivative(self=aminmax_backward)
-copy_into_out(aminmax_op)
-aminmax = public(aminmax_op)
+@aminmax.op.gradient("self")
+def aminmax_backward(grads, self, result0, result1, dim, keepdim):
+    parts = zip(grads, (result0, result1), strict=True)
+    return added(*(None if g is None else shared(g, self, result, dim, keepdim) for g, result in parts))

@@ -79,7 +79,7 @@ def check(kernel: str, x: Any, low: int, high: int) -> None:
 
 
 @masked_op.explicit
-def masked_by_numbers(self: Any, scale: float, zero_point: int, low: int, high: int) -> tuple[Any, Any]:
+def masked_by_numbers(self, scale, zero_point, low, high):
     """Errors: RuntimeError for a zero point out of bounds; NotImplementedError for a dtype that is not floating."""
     check("fake_quantize_tensor_cachemask_kernel_type_handling", self, low, high)
     if not low <= zero_point <= high:
@@ -88,7 +88,7 @@ def masked_by_numbers(self: Any, scale: float, zero_point: int, low: int, high: 
 
 
 @masked_by_tensors_op.explicit
-def masked_by_tensors(self: Any, scale: Any, zero_point: Any, enabled: Any, low: int, high: int) -> tuple[Any, Any]:
+def masked_by_tensors(self, scale, zero_point, enabled, low, high):
     """The same with tensors of one element for numbers; where `enabled` is 0, the input as it is."""
     check("fake_quantize_tensor_cachemask_kernel_type_handling", self, low, high)
     for one in (scale, zero_point, enabled):
@@ -101,7 +101,7 @@ def masked_by_tensors(self: Any, scale: Any, zero_point: Any, enabled: Any, low:
 
 
 @masked_channel_op.explicit
-def masked_by_channels(self: Any, scale: Any, zero_point: Any, axis: int, low: int, high: int) -> tuple[Any, Any]:
+def masked_by_channels(self, scale, zero_point, axis, low, high):
     """The same with a scale and a zero point for each index along `axis`.
 
     Errors: RuntimeError where these are not as many, of another dtype, or out of bounds.
@@ -156,20 +156,29 @@ for _op, _backward in (
 
 
 @tensor_op.implicit
-def by_numbers(self: Any, scale: float, zero_point: int, quant_min: int, quant_max: int) -> Any:
+def by_numbers(self, scale, zero_point, quant_min, quant_max):
     return masked_op.functional(self, scale, zero_point, quant_min, quant_max)[0]
 
 
 @tensor_by_tensors_op.implicit
-def by_tensors(self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Any:
+def by_tensors(self, scale, zero_point, quant_min, quant_max):
     on = ops.aten.ones.default([1], dtype=dtypes.int64, device=self.device)
     return masked_by_tensors_op.functional(self, scale, zero_point, on, quant_min, quant_max)[0]
 
 
 @channel_op.implicit
-def by_channels(self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int) -> Any:
+def by_channels(self, scale, zero_point, axis, quant_min, quant_max):
     return masked_channel_op.functional(self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 
-fake_quantize_per_tensor_affine = public(tensor_op, tensor_by_tensors_op, method=False)
-fake_quantize_per_channel_affine = public(channel_op, method=False)
+fake_quantize_per_tensor_affine = public(
+    tensor_op,
+    tensor_by_tensors_op,
+    method=False,
+    doc="Returns what is left of numbers that are quantized with one scale and zero point.",
+)
+fake_quantize_per_channel_affine = public(
+    channel_op,
+    method=False,
+    doc="Returns what is left of numbers that are quantized with a scale and zero point for each channel.",
+)

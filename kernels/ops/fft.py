@@ -21,12 +21,12 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, dtypes, get_default_dtype, wrap_dim
 
 from ..declare.declare import Operator
+from ..declare.operator import kernel
 from ..declare.public import public
 from .complex_numbers import conj_physical_copy_op, conj_physical_op
 from .constant_pad import constant_pad_nd_op
-from .creation import empty_op
+from .creation import arange_start_out_op, empty_op
 from .fourier import fft_c2c_op, fft_c2r_op, fft_r2c_op
-from .ranges import arange_step_op
 
 NONE, ROOT, ALL = 0, 1, 2  # which factor a transform has: 1, 1 / sqrt(n), 1 / n
 
@@ -259,7 +259,8 @@ Transform = Callable[..., Any]  # (out or None, x, n or s, dim, norm)
 
 def operator(name: str, arguments: str, transform: Transform) -> Operator:
     """The composite operator of a transform, and its out= form."""
-    op = Operator(f"fft_{name}(Tensor self, {arguments}, str? norm=None) -> Tensor", out="out")
+    refused = "halves complex" if name.startswith(("rfft", "ihfft")) else "halves"
+    op = Operator(f"fft_{name}(Tensor self, {arguments}, str? norm=None) -> Tensor", out="out", refuses=refused)
 
     def composite(self: Any, points: Any, dim: Any, norm: Any) -> Any:
         return transform(None, self, points, dim, norm)
@@ -290,23 +291,78 @@ fft_fftn_op, fft_ifftn_op = operator("fftn", SPACE, fft_nd), operator("ifftn", S
 fft_rfftn_op, fft_irfftn_op = operator("rfftn", SPACE, rfft_nd), operator("irfftn", SPACE, irfft_nd)
 fft_hfftn_op, fft_ihfftn_op = operator("hfftn", SPACE, hfft_nd), operator("ihfftn", SPACE, ihfft_nd)
 
-fft_fft, fft_ifft = public(fft_fft_op, method=False), public(fft_ifft_op, method=False)
-fft_rfft, fft_irfft = public(fft_rfft_op, method=False), public(fft_irfft_op, method=False)
-fft_hfft, fft_ihfft = public(fft_hfft_op, method=False), public(fft_ihfft_op, method=False)
-fft_fft2, fft_ifft2 = public(fft_fft2_op, method=False), public(fft_ifft2_op, method=False)
-fft_rfft2, fft_irfft2 = public(fft_rfft2_op, method=False), public(fft_irfft2_op, method=False)
-fft_hfft2, fft_ihfft2 = public(fft_hfft2_op, method=False), public(fft_ihfft2_op, method=False)
-fft_fftn, fft_ifftn = public(fft_fftn_op, method=False), public(fft_ifftn_op, method=False)
-fft_rfftn, fft_irfftn = public(fft_rfftn_op, method=False), public(fft_irfftn_op, method=False)
-fft_hfftn, fft_ihfftn = public(fft_hfftn_op, method=False), public(fft_ihfftn_op, method=False)
+fft_fft, fft_ifft = (
+    public(fft_fft_op, method=False, doc="Returns the discrete Fourier transform along one dimension."),
+    public(fft_ifft_op, method=False, doc="Returns the inverse Fourier transform along one dimension."),
+)
+fft_rfft, fft_irfft = (
+    public(fft_rfft_op, method=False, doc="Returns the nonnegative frequencies of reals along one dimension."),
+    public(fft_irfft_op, method=False, doc="Returns the reals of these nonnegative frequencies along one dimension."),
+)
+fft_hfft, fft_ihfft = (
+    public(
+        fft_hfft_op, method=False, doc="Returns the real Fourier transform of a Hermitian signal along one dimension."
+    ),
+    public(
+        fft_ihfft_op,
+        method=False,
+        doc="Returns half of the Hermitian signal whose transform is real along one dimension.",
+    ),
+)
+fft_fft2, fft_ifft2 = (
+    public(fft_fft2_op, method=False, doc="Returns the discrete Fourier transform along two dimensions."),
+    public(fft_ifft2_op, method=False, doc="Returns the inverse Fourier transform along two dimensions."),
+)
+fft_rfft2, fft_irfft2 = (
+    public(
+        fft_rfft2_op, method=False, doc="Returns the Fourier transform of reals along two dimensions, half of the last."
+    ),
+    public(fft_irfft2_op, method=False, doc="Returns the reals that have this transform along two dimensions."),
+)
+fft_hfft2, fft_ihfft2 = (
+    public(
+        fft_hfft2_op, method=False, doc="Returns the real Fourier transform of a Hermitian signal along two dimensions."
+    ),
+    public(
+        fft_ihfft2_op,
+        method=False,
+        doc="Returns half of the Hermitian signal whose transform is real along two dimensions.",
+    ),
+)
+fft_fftn, fft_ifftn = (
+    public(fft_fftn_op, method=False, doc="Returns the discrete Fourier transform along several dimensions."),
+    public(fft_ifftn_op, method=False, doc="Returns the inverse Fourier transform along several dimensions."),
+)
+fft_rfftn, fft_irfftn = (
+    public(
+        fft_rfftn_op,
+        method=False,
+        doc="Returns the Fourier transform of reals along several dimensions, half of the last.",
+    ),
+    public(fft_irfftn_op, method=False, doc="Returns the reals that have this transform along several dimensions."),
+)
+fft_hfftn, fft_ihfftn = (
+    public(
+        fft_hfftn_op,
+        method=False,
+        doc="Returns the real Fourier transform of a Hermitian signal along several dimensions.",
+    ),
+    public(
+        fft_ihfftn_op,
+        method=False,
+        doc="Returns half of the Hermitian signal whose transform is real along several dimensions.",
+    ),
+)
 
 # --- frequencies ------------------------------------------------------------------------------------------------------
 
 FACTORY = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-fft_fftfreq_op = Operator(f"fft_fftfreq(int n, float d=1., *, {FACTORY}) -> Tensor")
-fft_rfftfreq_op = Operator(f"fft_rfftfreq(int n, float d=1., *, {FACTORY}) -> Tensor")
-fft_fftfreq_out_op = Operator("fft_fftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)")
-fft_rfftfreq_out_op = Operator("fft_rfftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)")
+fft_fftfreq_out_op = Operator(
+    "fft_fftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)", refuses="whole complex"
+)
+fft_rfftfreq_out_op = Operator(
+    "fft_rfftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)", refuses="whole complex"
+)
 
 
 def check_frequencies(name: str, kind: Any) -> None:
@@ -315,30 +371,32 @@ def check_frequencies(name: str, kind: Any) -> None:
 
 
 @fft_fftfreq_out_op.explicit
-def fftfreq_out(n: int, d: float, out: Any) -> Tensor:
+def fftfreq_out(n, d, out):
     """0, 1, ... and then the negative ones, ..., -1, in cycles per unit; `d` is the distance of two points."""
     check_frequencies("fftfreq", out._dtype)
-    arange_step_op.out(0, n, 1, out=out)
-    arange_step_op.out(-(n // 2), 0, 1, out=out.narrow(0, (n + 1) // 2, n // 2))
+    arange_start_out_op.functional(0, n, 1, out=out)
+    arange_start_out_op.functional(-(n // 2), 0, 1, out=out.narrow(0, (n + 1) // 2, n // 2))
     return out.mul_(1.0 / (n * d) if n and d else float("inf"))
 
 
 @fft_rfftfreq_out_op.explicit
-def rfftfreq_out(n: int, d: float, out: Any) -> Tensor:
+def rfftfreq_out(n, d, out):
     """Those that are not negative."""
     check_frequencies("rfftfreq", out._dtype)
-    arange_step_op.out(0, n // 2 + 1, 1, out=out)
+    arange_start_out_op.functional(0, n // 2 + 1, 1, out=out)
     return out.mul_(1.0 / (n * d) if n and d else float("inf"))
 
 
-@fft_fftfreq_op.explicit
-def fftfreq_kernel(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+@kernel(f"fft_fftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", face=False, refuses="whole complex")
+def fft_fftfreq_op(n, d, dtype, layout, device, pin_memory):
+    """Returns the frequencies of `n` samples that lie `d` apart."""
     check_frequencies("fftfreq", dtype or get_default_dtype())
     return fftfreq_out(n, d, empty_op.functional([n], dtype=dtype, device=device))
 
 
-@fft_rfftfreq_op.explicit
-def rfftfreq_kernel(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+@kernel(f"fft_rfftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", face=False, refuses="whole complex")
+def fft_rfftfreq_op(n, d, dtype, layout, device, pin_memory):
+    """Returns the nonnegative frequencies of `n` samples that lie `d` apart."""
     check_frequencies("rfftfreq", dtype or get_default_dtype())
     return rfftfreq_out(n, d, empty_op.functional([n // 2 + 1], dtype=dtype, device=device))
 
@@ -357,4 +415,7 @@ def rolled(x: Any, dim: Any, shift: Callable[[int], int]) -> Any:
 
 fft_fftshift_op.implicit(lambda self, dim: rolled(self, dim, lambda size: size // 2))
 fft_ifftshift_op.implicit(lambda self, dim: rolled(self, dim, lambda size: (size + 1) // 2))
-fft_fftshift, fft_ifftshift = public(fft_fftshift_op, method=False), public(fft_ifftshift_op, method=False)
+fft_fftshift, fft_ifftshift = (
+    public(fft_fftshift_op, method=False, doc="Returns the frequencies with 0 moved to the middle."),
+    public(fft_ifftshift_op, method=False, doc="Returns the frequencies with 0 moved from the middle to the front."),
+)

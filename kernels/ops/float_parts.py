@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty, result_type
-from redispatch.kernels import Elementwise, broadcast_shapes, output_strides
+from redispatch.dispatch.tensor import Tensor, dtype, dtypes, result_type
+from redispatch.kernels import Elementwise
 from redispatch.kernels.engine.primitives import bfloat16_to_float, float_to_bfloat16, float_to_half, half_to_float
 
-from ..declare.declare import Operator
-from ..declare.operator import flat, operator, passed_on, unary
+from ..declare.operator import composite, flat, operator, passed_on, per_element, several, unary
 from ..declare.pointwise import COMPLEX, NOT_FLOATING
 from ..declare.public import public
-from ..declare.structured import Meta, Structured, c_name, common_device, not_implemented, resize_out
+from ..declare.structured import broadcast, c_name, check_has_kernel, not_implemented
 from .comparison import never
-from .creation import ones_like, preserved_strides
+from .creation import ones_like
 from .elementary import round_op
 
 # --- fraction, sign, infinities --------------------------------------------------------------------------------------
@@ -29,6 +28,7 @@ from .elementary import round_op
 
 @unary("frac", exact_out=True, refuses=NOT_FLOATING, derivative=passed_on)
 def frac(self):
+    """Returns the fraction of each element, with its sign."""
     return self - np.trunc(self)
 
 
@@ -48,7 +48,7 @@ def is_negative_infinity(self):
     return self == -math.inf
 
 
-def question(name: str, kinds: dict[str, Any], no_complex: Exception) -> Any:
+def question(name: str, kinds: dict[str, Any], no_complex: Exception, doc: str) -> Any:
     """A function of a real number whose results are bools."""
     return unary(
         name,
@@ -58,6 +58,7 @@ def question(name: str, kinds: dict[str, Any], no_complex: Exception) -> Any:
         exact_out=f"{name} does not support non-boolean outputs.",
         refuses={COMPLEX: no_complex},
         derivative=False,
+        doc=doc,
     )
 
 
@@ -65,38 +66,29 @@ signbit = question(
     "signbit",
     {"float": has_sign, "int": is_negative, "uint": never, "bool": never},
     NotImplementedError("signbit is not implemented for complex tensors."),
+    "Returns for each element whether its sign is minus, of zeros, too.",
 )
 isposinf = question(
     "isposinf",
     {"float": is_positive_infinity, "int": never, "uint": never, "bool": never},
     RuntimeError("isposinf does not support complex inputs."),
+    "Returns for each element whether it is positive infinity.",
 )
 isneginf = question(
     "isneginf",
     {"float": is_negative_infinity, "int": never, "uint": never, "bool": never},
     RuntimeError("isneginf does not support complex inputs."),
+    "Returns for each element whether it is negative infinity.",
 )
 
-isreal_op = Operator("isreal(Tensor self) -> Tensor")
 
-
-@isreal_op.implicit
-def isreal_composite(self: Any) -> Tensor:
-    """Whether the imaginary part is 0."""
+@composite("isreal(Tensor self) -> Tensor")
+def isreal(self):
+    """Returns for each element whether its imaginary part is 0."""
     return self.imag == 0 if self.is_complex() else ones_like(self, dtype=dtypes.bool)
 
 
-isreal = public(isreal_op)
-
 # --- numbers for NaN and infinities ----------------------------------------------------------------------------------
-
-nan_to_num_op = Structured(
-    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-    inplace=True,
-    out="out",
-    tags=("pointwise",),
-)
-nan_to_num_op.elementwise = True
 
 
 def number_for(self, nan, high, low):
@@ -117,13 +109,19 @@ NUMBER_FOR = Elementwise(
 )
 
 
-@nan_to_num_op.meta
-def nan_to_num_meta(self: Tensor, nan: Any, posinf: Any, neginf: Any) -> Meta:
-    return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
+@per_element(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    inplace=True,
+    out="out",
+    derivative=lambda grad, self: grad * (self == self).logical_and(self.abs() != math.inf),
+)
+def nan_to_num(self, nan, posinf, neginf):
+    """Returns each element with NaN and infinities replaced by numbers."""
+    return broadcast(self)
 
 
-@nan_to_num_op.body
-def nan_to_num_body(out: Tensor, self: Tensor, nan: Any, posinf: Any, neginf: Any) -> None:
+@nan_to_num.op.body
+def nan_to_num_body(out, self, nan, posinf, neginf):
     """By default 0 and the largest and the least number of the dtype."""
     kind = self._dtype.to_real()
     most = largest(kind) if kind.is_floating_point else 0.0
@@ -136,19 +134,7 @@ def largest(kind: dtype) -> float:
     return 3.3895313892515355e38 if kind is dtypes.bfloat16 else float(np.finfo(kind.numpy).max)
 
 
-nan_to_num_op.derivative(self=lambda grad, self: grad * (self == self).logical_and(self.abs() != math.inf))
-nan_to_num = public(nan_to_num_op)
-
 # --- mantissa and exponent -------------------------------------------------------------------------------------------
-
-frexp_op = Operator(
-    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", tags=("pointwise",), refuses=NOT_FLOATING
-)
-frexp_out_op = Operator(
-    "frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> "
-    "(Tensor(a!) mantissa, Tensor(b!) exponent)",
-    tags=("pointwise",),
-)
 
 
 def mantissa_and_exponent(x):
@@ -158,38 +144,34 @@ def mantissa_and_exponent(x):
 FREXP = Elementwise("frexp", mantissa_and_exponent, outputs=2)
 
 
-def check_frexp(self: Tensor) -> None:
+@several(
+    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    out="Tensor_out",
+    tags=("pointwise",),
+    refuses=NOT_FLOATING,
+    derivative=lambda grad, result1: grad / result1.exp2(),
+    nondifferentiable=(1,),
+)
+def frexp(self):
+    """Returns mantissa m and exponent e of each element x = m 2^e, with |m| in [0.5, 1)."""
     if not self._dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    return broadcast(self), broadcast(self, dtype=dtypes.int32)
 
 
-@frexp_op.kernel("CPU", "Meta")
-def frexp_kernel(self: Tensor) -> tuple[Tensor, Tensor]:
+@frexp.op.body
+def frexp_body(outs, self):
     """x = m 2^e with |m| from [0.5, 1); zeros, infinities and NaN are their own mantissa."""
-    check_frexp(self)
-    strides = preserved_strides(self)
-    mantissa, exponent = (empty(self._shape, kind, self._device, strides) for kind in (self._dtype, dtypes.int32))
-    if self._device.type != "meta":
-        FREXP.run((mantissa._operand, exponent._operand), self._operand, dtype=self._dtype.name)
-    return mantissa, exponent
+    FREXP.run(tuple(out._operand for out in outs), self._operand, dtype=self._dtype.name)
 
 
-@frexp_out_op.kernel("CPU", "Meta")
-def frexp_out_kernel(self: Tensor, mantissa: Tensor, exponent: Tensor) -> tuple[Tensor, Tensor]:
-    check_frexp(self)
-    for name, out, kind in (("mantissa", mantissa, self._dtype), ("exponent", exponent, dtypes.int32)):
-        if out._dtype is not kind:
-            found, wanted = c_name(out._dtype), c_name(kind)
-            raise RuntimeError(f"torch.frexp() expects {name} to have {wanted} dtype but got {found}")
-        resize_out(out, Meta(self._shape, kind, self._device))
-    if self._device.type != "meta":
-        FREXP.run((mantissa._operand, exponent._operand), self._operand, dtype=self._dtype.name)
-    return mantissa, exponent
+def check_part(out: Tensor, kind: dtype, name: str) -> None:
+    if out._dtype is not kind:
+        found, wanted = c_name(out._dtype), c_name(kind)
+        raise RuntimeError(f"torch.frexp() expects {name} to have {wanted} dtype but got {found}")
 
 
-frexp_op.out = frexp_out_op.functional
-frexp_op.derivative(self=lambda grad, result1: grad / result1.exp2(), nondifferentiable=(1,))
-frexp = public(frexp_op)
+frexp.op.check_out = check_part
 
 
 def ldexp_elements(self, other):
@@ -213,19 +195,10 @@ ldexp = operator(
         "self": lambda grad, other: grad * other.exp2(),
         "other": lambda grad, result: grad * result * math.log(2),
     },
+    doc="Returns self 2^other.",
 )
 
 # --- the next float --------------------------------------------------------------------------------------------------
-
-nextafter_op = Structured(
-    "nextafter(Tensor self, Tensor other) -> Tensor",
-    inplace=True,
-    out="out",
-    tags=("pointwise",),
-    refuses=NOT_FLOATING,
-)
-nextafter_op.elementwise = True
-
 
 LEAST_HALF, LEAST_BFLOAT16 = 2.0**-24, 2.0**-133
 
@@ -263,36 +236,29 @@ NEXT = {
 }
 
 
-@nextafter_op.meta
-def nextafter_meta(self: Tensor, other: Tensor) -> Meta:
-    kind = result_type(self, other)
-    if not kind.is_floating_point:
-        raise not_implemented("nextafter_cpu", kind)
-    shape = broadcast_shapes(self._shape, other._shape)
-    strides = output_strides(shape, ((self._shape, self._stride), (other._shape, other._stride)))
-    return Meta(shape, kind, common_device(self, other), strides)
+@per_element(
+    "nextafter(Tensor self, Tensor other) -> Tensor",
+    inplace=True,
+    out="out",
+    refuses=NOT_FLOATING,
+    derivative={"self": lambda grad, self, other: grad.masked_fill(self == other, 0), "other": flat},
+)
+def nextafter(self, other):
+    """Returns the next floating-point number from each element towards `other`."""
+    meta = broadcast(self, other)
+    if not meta.dtype.is_floating_point:
+        raise not_implemented("nextafter_cpu", meta.dtype)
+    return meta
 
 
-@nextafter_op.body
-def nextafter_body(out: Tensor, self: Tensor, other: Tensor) -> None:
+@nextafter.op.body
+def nextafter_body(out, self, other):
     """The float behind x on the way to y; y where they are equal."""
     kind = result_type(self, other).name
     NEXT[kind].run(out._operand, self._operand, other._operand, dtype=kind)
 
 
-nextafter_op.derivative(self=lambda grad, self, other: grad.masked_fill(self == other, 0), other=lambda grad: grad * 0)
-nextafter = public(nextafter_op)
-
 # --- decimals --------------------------------------------------------------------------------------------------------
-
-round_decimals_op = Structured(
-    "round.decimals(Tensor self, *, int decimals) -> Tensor",
-    inplace=True,
-    out="decimals_out",
-    tags=("pointwise",),
-    refuses=NOT_FLOATING,
-)
-round_decimals_op.elementwise = True
 
 
 def round_to_parts(x, power):
@@ -307,22 +273,29 @@ ROUND_TO_PARTS = Elementwise("round", round_to_parts)
 ROUND_TO_MULTIPLES = Elementwise("round", round_to_multiples)
 
 
-@round_decimals_op.meta
-def round_decimals_meta(self: Tensor, decimals: int) -> Meta:
-    if not self._dtype.is_floating_point:
-        raise not_implemented("round_cpu" if decimals else "round_vml_cpu", self._dtype)
-    return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
+@per_element(
+    "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    inplace=True,
+    out="decimals_out",
+    refuses=NOT_FLOATING,
+    derivative=flat,
+    node="RoundBackward1",
+    face=False,
+)
+def round_decimals_op(self, decimals):
+    """To so many digits behind the point, before it where negative; halves go to the even neighbour."""
+    check_has_kernel("round_cpu" if decimals else "round_vml_cpu", self, NOT_FLOATING)
+    return broadcast(self)
 
 
 @round_decimals_op.body
-def round_decimals_body(out: Tensor, self: Tensor, decimals: int) -> None:
+def round_decimals_body(out, self, decimals):
     """To so many digits behind the point, before it where negative; halves go to the even neighbour."""
     power = 10.0 ** abs(decimals) if abs(decimals) < 309 else math.inf
     loop = ROUND_TO_PARTS if decimals >= 0 else ROUND_TO_MULTIPLES
     loop.run(out._operand, self._operand, power, dtype=self._dtype.name)
 
 
-round_decimals_op.derivative(self=flat, node="RoundBackward1")
 round = public(round_op, round_decimals_op)
 
 # --- degrees, radians, sinc ------------------------------------------------------------------------------------------
@@ -345,6 +318,7 @@ def sinc_gradient(grad: Any, self: Any) -> Any:
     "deg2rad", "float", refuses=no_complex("deg2rad"), derivative=lambda grad: grad * RADIANS, node="Deg2RadBackward0"
 )
 def deg2rad(self):
+    """Returns each angle in degrees as radians."""
     return self * RADIANS
 
 
@@ -352,11 +326,12 @@ def deg2rad(self):
     "rad2deg", "float", refuses=no_complex("rad2deg"), derivative=lambda grad: grad * DEGREES, node="Rad2DegBackward0"
 )
 def rad2deg(self):
+    """Returns each angle in radians as degrees."""
     return self * DEGREES
 
 
 @unary("sinc", "float", cost=16, derivative=sinc_gradient)
 def sinc(self):
-    """sin(pi x) / (pi x), and 1 at 0."""
+    """Returns sin(πx) / (πx) of each element, which is 1 at 0."""
     angle = self * math.pi
     return kernels.sin(angle) / angle if self != 0 else self * 0 + 1

@@ -20,8 +20,13 @@ from .convolution import as_dtype, compute_dtype, dense, images, zeros
 
 LISTS = "int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride"
 
-im2col_op = Structured(f"im2col(Tensor self, {LISTS}) -> Tensor", out="out")
-col2im_op = Structured(f"col2im(Tensor self, SymInt[2] output_size, {LISTS}) -> Tensor", out="out")
+im2col_op = Structured(f"im2col(Tensor self, {LISTS}) -> Tensor", out="out", refuses="integers")
+col2im_op = Structured(
+    f"col2im(Tensor self, SymInt[2] output_size, {LISTS}) -> Tensor",
+    out="out",
+    refuses="integers",
+    core=True,
+)
 
 
 def pair(values: Sequence[int]) -> str:
@@ -199,4 +204,7 @@ col2im_op.derivative(
 )
 col2im_op.forward("linear")
 
-im2col, col2im = (public(op, method=False, module="nn") for op in (im2col_op, col2im_op))
+im2col = public(im2col_op, method=False, module="nn", doc="Returns the windows of images as columns.")
+col2im = public(
+    col2im_op, method=False, module="nn", doc="Returns images in which columns are added where their windows lie."
+)

@@ -22,13 +22,8 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtype, dtypes, wrap_dim
 
-from ..declare.structured import Meta, Structured
-
-fft_r2c_op = Structured("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", out="out")
-fft_c2r_op = Structured(
-    "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", out="out"
-)
-fft_c2c_op = Structured("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", out="out")
+from ..declare.operator import structured
+from ..declare.structured import Meta
 
 COMPLEX = {"float32": dtypes.complex64, "float64": dtypes.complex128}
 REAL = {"complex64": dtypes.float32, "complex128": dtypes.float64}
@@ -62,8 +57,16 @@ def strides_behind(
     return tuple(steps)
 
 
-@fft_r2c_op.meta
-def fft_r2c_meta(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Meta:
+@structured(
+    "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    out="out",
+    forward="linear",
+    face=False,
+    core=True,
+    refuses="whole halves complex",
+)
+def fft_r2c_op(self, dim, normalization, onesided):
+    """The transform over `dim`; `onesided` leaves out the half of the last one that follows from the other."""
     kind = in_kind(self, COMPLEX, "floating-point")
     shape, axes = list(self._shape), axes_of(self, dim)
     last = axes[-1] if axes else None
@@ -73,15 +76,23 @@ def fft_r2c_meta(self: Tensor, dim: Sequence[int], normalization: int, onesided:
 
 
 @fft_r2c_op.body
-def fft_r2c_body(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> None:
+def fft_r2c_body(out, self, dim, normalization, onesided):
     """The transform over `dim`; `onesided` leaves out the half of the last one that follows from the other."""
     axes, x = axes_of(self, dim), as_numpy(self)
     transform = np.fft.rfftn if onesided else np.fft.fftn
     as_numpy(out)[...] = transform(x, axes=axes, norm=THERE[normalization]) if axes else x
 
 
-@fft_c2r_op.meta
-def fft_c2r_meta(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Meta:
+@structured(
+    "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+    out="out",
+    forward="linear",
+    face=False,
+    core=True,
+    refuses="whole floating",
+)
+def fft_c2r_op(self, dim, normalization, last_dim_size):
+    """The inverse of a onesided transform of reals, which had `last_dim_size` elements along the last of `dim`."""
     kind = in_kind(self, REAL, "complex")
     shape, axes = list(self._shape), axes_of(self, dim)
     stride = strides_behind(shape, self._stride, axes[:-1]) if axes[:-1] else self._stride
@@ -90,22 +101,28 @@ def fft_c2r_meta(self: Tensor, dim: Sequence[int], normalization: int, last_dim_
 
 
 @fft_c2r_op.body
-def fft_c2r_body(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> None:
+def fft_c2r_body(out, self, dim, normalization, last_dim_size):
     """The inverse of a onesided transform of reals, which had `last_dim_size` elements along the last of `dim`."""
     axes = axes_of(self, dim)
     sizes = [self._shape[d] for d in axes[:-1]] + [last_dim_size]
     as_numpy(out)[...] = np.fft.irfftn(as_numpy(self), s=sizes, axes=axes, norm=BACK[normalization])
 
 
-@fft_c2c_op.meta
-def fft_c2c_meta(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Meta:
+@structured(
+    "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+    out="out",
+    forward="linear",
+    face=False,
+    refuses="whole floating",
+)
+def fft_c2c_op(self, dim, normalization, forward):
     in_kind(self, REAL, "complex")
     strides = strides_behind(self._shape, self._stride, axes_of(self, dim))
     return Meta(self._shape, self._dtype, self._device, strides)
 
 
 @fft_c2c_op.body
-def fft_c2c_body(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> None:
+def fft_c2c_body(out, self, dim, normalization, forward):
     axes, x = axes_of(self, dim), as_numpy(self)
     transform, norms = (np.fft.fftn, THERE) if forward else (np.fft.ifftn, BACK)
     as_numpy(out)[...] = transform(x, axes=axes, norm=norms[normalization]) if axes else x
@@ -114,11 +131,13 @@ def fft_c2c_body(out: Tensor, self: Tensor, dim: Sequence[int], normalization: i
 # --- derivatives ------------------------------------------------------------------------------------------------------
 
 
-def fft_c2c_gradient(grad: Any, dim: Sequence[int], normalization: int, forward: bool) -> Any:
+@fft_c2c_op.gradient("self")
+def fft_c2c_gradient(grad, dim, normalization, forward):
     return fft_c2c_op.functional(grad, dim, normalization, forward)
 
 
-def fft_r2c_gradient(grad: Any, self_shape: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
+@fft_r2c_op.gradient("self", for_complex=True)
+def fft_r2c_gradient(grad, self_shape, dim, normalization, onesided):
     """The inverse transform of what is there; zeros stand for the half that was left out. Of it, the real part."""
     missing = self_shape[dim[-1]] - grad.shape[dim[-1]] if onesided else 0
     if missing:
@@ -128,7 +147,8 @@ def fft_r2c_gradient(grad: Any, self_shape: Any, dim: Sequence[int], normalizati
     return fft_c2c_op.functional(grad, dim, normalization, False).real
 
 
-def fft_c2r_gradient(grad: Any, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
+@fft_c2r_op.gradient("self", for_complex=True)
+def fft_c2r_gradient(grad, dim, normalization, last_dim_size):
     """The onesided transform. What the inverse has counted twice, since the other half follows from it, is doubled."""
     found = fft_r2c_op.functional(grad, dim, normalization, True)
     last, twice = dim[-1], last_dim_size - found.shape[dim[-1]]
@@ -137,11 +157,3 @@ def fft_c2r_gradient(grad: Any, dim: Sequence[int], normalization: int, last_dim
     once, rest = found.narrow(last, 0, 1), found.shape[last] - 1 - twice
     parts = [once, found.narrow(last, 1, twice) * 2]
     return ops.aten.cat.default([*parts, found.narrow(last, 1 + twice, rest)] if rest else parts, last)
-
-
-fft_c2c_op.derivative(self=fft_c2c_gradient)
-fft_c2c_op.forward("linear")
-fft_r2c_op.derivative(self=fft_r2c_gradient, for_complex=True)
-fft_r2c_op.forward("linear")
-fft_c2r_op.derivative(self=fft_c2r_gradient, for_complex=True)
-fft_c2r_op.forward("linear")

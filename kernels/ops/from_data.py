@@ -50,7 +50,7 @@ _MAX_DIMS = 128
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """A tensor with a copy of `data`: nested sequences of numbers, a numpy array or number, a tensor.
+    """Returns a tensor with a copy of `data`: nested sequences of numbers, a numpy array or number, a tensor.
 
     The dtype is that of the data: bool, int64, the default float dtype or its complex counterpart for Python's numbers.
 
@@ -88,7 +88,7 @@ def tensor(
 
 @factory_function
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """`data` as a tensor: itself if it is one of this dtype and device, over a numpy array's memory, or a copy.
+    """Returns `data` as a tensor: itself if it is one of this dtype and device, over a numpy array's memory, or a copy.
 
     >>> import redispatch as rd
     >>> x = rd.ones(2)
@@ -120,7 +120,7 @@ def over_foreign(data: Any) -> Tensor | None:
 
 @factory_function
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor over the memory of a numpy array, which stays alive as long as the tensor.
+    """Returns a tensor over the memory of a numpy array, which stays alive as long as the tensor.
 
     Errors: TypeError for what is no array or has elements that no dtype stands for, ValueError for negative strides,
     strides that are no multiple of the element size, and a foreign byte order.
@@ -142,7 +142,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 @factory_function
 def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A tensor over the memory of any object with `__dlpack__`, or of a capsule. A tensor of ours comes as an alias."""
+    """Returns a tensor over the memory of any object with `__dlpack__`, or of a capsule. A tensor of ours comes as
+    an alias."""
     if isinstance(ext_tensor, Tensor):
         return ext_tensor.detach()
     if type(ext_tensor).__name__ == "PyCapsule":
@@ -157,7 +158,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
 
 @factory_function
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """A 1-d tensor over an object with the buffer protocol, such as a bytearray, from byte `offset` on."""
+    """Returns a 1-d tensor over an object with the buffer protocol, such as a bytearray, from byte `offset` on."""
     element = as_dtype("frombuffer", dtype)
     try:
         array = np.frombuffer(buffer, element.array, count, offset)
@@ -170,7 +171,8 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """`obj` as a tensor, sharing its memory where possible; `copy` demands a copy (True) or forbids one (False).
+    """Returns `obj` as a tensor, sharing its memory where possible; `copy` demands a copy (True) or forbids one
+    (False).
 
     `obj` may be a tensor, a numpy array or number, a DLPack object, a buffer, or a sequence of numbers.
     Errors: ValueError where sharing is demanded and impossible.
@@ -205,7 +207,7 @@ def asarray(
 
 @overridable_builtin
 def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """A tensor with a copy of `data`, by default of this tensor's dtype and on its device."""
+    """Returns a tensor with a copy of `data`, by default of this tensor's dtype and on its device."""
     return tensor(data, dtype=dtype or self._dtype, device=device or self._device, requires_grad=requires_grad)
 
 
@@ -213,25 +215,25 @@ Tensor.new_tensor = new_tensor  # type: ignore[attr-defined]  # attached here
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether `obj` is a tensor, of whatever subclass."""
+    """Returns whether `obj` is a tensor, of whatever subclass."""
     return isinstance(obj, Tensor)
 
 
 @builtin_function
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the tensor's elements are floating-point numbers."""
+    """Returns whether the tensor's elements are floating-point numbers."""
     return input._dtype.is_floating_point
 
 
 @builtin_function
 def is_complex(input: Tensor) -> bool:
-    """Whether the tensor's elements are complex numbers."""
+    """Returns whether the tensor's elements are complex numbers."""
     return input._dtype.is_complex
 
 
 @builtin_function
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """Returns the number of elements."""
     if not isinstance(input, Tensor):
         raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return input.numel()

@@ -35,11 +35,9 @@ from redispatch.kernels.engine.convert import as_is
 from ..declare.custom_op import parse_name, register_batching
 from ..declare.declare import taking
 from ..declare.from_scalar import FromScalar, Removable, Rule, Rules, backward, check_slope, check_text, is_formula
-from ..declare.plan import Run
-from ..declare.planned import Planned
 from ..declare.scalar_functions import Function, ScalarFunction, compiled
-from ..declare.structured import Meta, not_implemented
-from .reductions import reduced_dims, reduced_shape, with_kept_dims
+from ..declare.structured import not_implemented
+from .reductions import Reduced, reduced_dims, with_kept_dims
 
 EXAMPLE = "mylib::name(Tensor x, int[1]? dim=None, bool keepdim=False) -> Tensor"
 FOLDS: list[Fold] = []  # all that were made: a backend gives each of them its kernels
@@ -104,24 +102,18 @@ def reduction(
 
 
 @frozen
-class Fold(Removable, Planned):
-    """A planned operator that runs a reduction made of scalar functions."""
+class Fold(Removable, Reduced):
+    """A reduction made of scalar functions."""
 
     def __init__(self, library: Library, schema: FunctionSchema, fold: Reduction, slope: Function | None) -> None:
-        super().__init__(library, str(schema), out="out", tags=("reduction",))
-        self.fold, self.slope, self.parsed = fold, slope, schema
-        self.meta(self.meta_of)
-        self.loop(self.loop_of)
+        super().__init__(library, str(schema), reduction=fold, check=self.check_floating, out="out")
+        self.slope, self.parsed = slope, schema
         self.differentiate(None if slope is None else Rules(self.rule))
         FOLDS.append(self)
 
-    def meta_of(self, x: Tensor, dim: Any, keepdim: bool) -> Meta:
+    def check_floating(self, x: Tensor, dim: Any, keepdim: bool) -> None:
         if not x._dtype.is_floating_point:
             raise not_implemented(self.base_name, x._dtype)
-        return Meta(reduced_shape(x._shape, reduced_dims(dim, len(x._shape)), keepdim), x._dtype, x._device)
-
-    def loop_of(self, out: Tensor, x: Tensor, dim: Any, keepdim: bool) -> Run:
-        return self.fold.ready(out._operand, x._operand, reduced_dims(dim, len(x._shape)))
 
     def rule(self) -> list[Rule]:
         """The formula of the derivative: the slope's own, once the shapes broadcast against the tensor's."""

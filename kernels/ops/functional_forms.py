@@ -21,7 +21,6 @@ from ..declare.declare import Operator
 from .batch_norm import batch_norm_legit_op
 from .copying import clone_op, resize_inplace_op, zero_inplace_op
 from .distributions import cauchy_op, geometric_op, log_normal_op
-from .embedding import embedding_renorm_op
 from .fused_updates import adam_op, adamw_op, foreach_add_op
 from .loss_scaling import unscale_op, update_scale_op
 from .random import (
@@ -34,6 +33,7 @@ from .random import (
     uniform_op,
 )
 from .rrelu import backward, with_noise_op
+from .scatter_gather import embedding_renorm_op
 
 WRITTEN = re.compile(r"\(([a-z])!\)")
 
@@ -56,7 +56,9 @@ def functional_form_of(writing: Operator, name: str = "", *, derivative: bool = 
     returns = results[0].removesuffix(" self_out") if len(results) == 1 else f"({', '.join(results)})"
     called = head(name or writing.base_name.removesuffix("_"), text.overload_name)
     drawn = ("nondeterministic_seeded",) if Tag.nondeterministic_seeded in writing.functional.tags else ()
-    made = Operator(f"{called}({', '.join(WRITTEN.sub('', one) for one in text.arguments)}) -> {returns}", tags=drawn)
+    schema = f"{called}({', '.join(WRITTEN.sub('', one) for one in text.arguments)}) -> {returns}"
+    late = False if name or len(results) > 1 else None
+    made = Operator(schema, tags=drawn, late_out=late, refuses=writing.refuses)
 
     def form(*args: Any) -> Any:
         given = [copy_of(value) if position in written else value for position, value in enumerate(args)]

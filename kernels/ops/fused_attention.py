@@ -34,11 +34,15 @@ efficient_op = PlannedSeveral(
     "bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, "
     "Tensor philox_offset)",
     tags=("nondeterministic_seeded",),
+    refuses="whole complex",
+    late_out=False,
 )
 efficient_backward_op = PlannedSeveral(
     f"{NAME}_backward(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor attn_bias, Tensor out, "
     "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, "
-    "bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)"
+    "bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)",
+    refuses="whole complex",
+    late_out=False,
 )
 
 

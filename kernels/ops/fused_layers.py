@@ -21,7 +21,7 @@ from ..declare.declare import Operator
 from ..declare.statement import composite, explicit
 from ..declare.structured import not_implemented
 from .activations import gelu, relu
-from .linalg import SCALES, addmm_op, linear_op
+from .linalg import SCALES, addmm, linear_op
 from .recurrent import LSTM, Weights, lstm_step, over_times
 from .softmax import softmax
 from .written_in_parts import in_parts
@@ -29,14 +29,16 @@ from .written_in_parts import in_parts
 # --- act(beta self + alpha mat1 mat2) ---------------------------------------------------------------------------------
 
 addmm_activation_op = Operator(
-    f"_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, {SCALES}, bool use_gelu=False) -> Tensor", out="out"
+    f"_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, {SCALES}, bool use_gelu=False) -> Tensor",
+    out="out",
+    refuses="bool complex",
 )
 
 
 @in_parts(addmm_activation_op, "self", "mat1", "mat2")
 def addmm_activation(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any, use_gelu: bool) -> Any:
     """relu, or gelu, of `addmm`; shapes, dtypes and errors are those of `addmm`."""
-    product = addmm_op.functional(self, mat1, mat2, beta=beta, alpha=alpha)
+    product = addmm.op.functional(self, mat1, mat2, beta=beta, alpha=alpha)
     return gelu.op.functional(product) if use_gelu else relu.op.functional(product)
 
 
@@ -47,7 +49,8 @@ resize_and_copy_into_out(addmm_activation_op)
 attention_op = Operator(
     "_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, "
     "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, "
-    "bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)"
+    "bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
+    refuses="whole complex",
 )
 OF_PAIRS, OF_KEYS, OF_ALL = range(3)  # what a mask says: for (query, key), for (example, key), for all four indices
 
@@ -122,7 +125,8 @@ def shaped_mask(mask: Any, kind: int | None, scores: tuple[int, ...]) -> Any:
 rnn_layer_op = Operator(
     "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
     "Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, "
-    "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)"
+    "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
+    refuses="whole complex",
 )
 
 

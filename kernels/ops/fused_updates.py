@@ -27,9 +27,9 @@ OPTIONS = (
     "float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, "
     "Tensor? grad_scale=None, Tensor? found_inf=None"
 )
-adam_op = Operator(f"_fused_adam_({LISTS}, *, {OPTIONS}) -> ()")
-adamw_op = Operator(f"_fused_adamw_({LISTS}, *, {OPTIONS}) -> ()")
-foreach_add_op = Operator("_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()")
+adam_op = Operator(f"_fused_adam_({LISTS}, *, {OPTIONS}) -> ()", refuses="whole complex")
+adamw_op = Operator(f"_fused_adamw_({LISTS}, *, {OPTIONS}) -> ()", refuses="whole complex")
+foreach_add_op = Operator("_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", refuses="bool")
 
 
 def adam_kernel(decoupled: bool) -> Any:
@@ -69,7 +69,7 @@ def adam_kernel(decoupled: bool) -> Any:
                 )
             largest = (max_exp_avg_sqs[k],) if amsgrad else ()
             own = int(decoupled), int(amsgrad), *numbers
-            run_together(kernels.adam(p._dtype.name), own, (p, g, m, v, *largest))
+            run_together(kernels.ADAM_LOOP(x=p._dtype.name), own, (p, g, m, v, *largest))
 
     return kernel
 

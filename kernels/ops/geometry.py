@@ -6,8 +6,8 @@ view took its elements from (scattering.py) all use the same functions.
 
 Note [Windows are remembered]
 A program takes the same views again and again, and working one out takes longer than making it. So the kernel of a
-view operator remembers, by the metadata of the base and the arguments, how the view looks and how far behind its base it
-begins.
+view operator caches, by the metadata of the base and the arguments, the metadata of the view and its offset from the
+base.
 
 Read next: views.py.
 """
@@ -33,7 +33,7 @@ class Geometry(NamedTuple):
     offset: int
 
     def of(self, base: Tensor) -> Tensor:
-        """A view of `base` that looks so."""
+        """Returns the view of `base` that has this metadata."""
         return view_over(base, self.shape, self.stride, self.offset)
 
     def put_into(self, tensor: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from ..declare.declare import Operator, taking
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import as_dtype, compute_dtype, dense, zeros
-from .ranges import linspace
+from .creation import linspace_op
 from .sampled_by_gathers import sampled_by_gathers
 from .written_in_parts import in_parts
 
@@ -68,11 +68,14 @@ def located(grid: Tensor, input: Tensor, mode: int, padding: int, align: bool) -
 
 def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any]:
     """`grid_sampler_2d`, for two dimensions."""
-    name = f"grid_sampler_{dims}d"
-    op = Operator(f"{name}(Tensor input, Tensor grid, {HOW}) -> Tensor", out="out")
+    name, images = f"grid_sampler_{dims}d", "images" if dims == 2 else "volumes"
+    floating: dict[str, Any] = {"refuses": "whole complex"}
+    facts = floating | {"core": dims == 2, "autocast": {"cpu": "fp32"}}
+    op = Operator(f"{name}(Tensor input, Tensor grid, {HOW}) -> Tensor", out="out", **facts)
     backward_op = Operator(
         f"{name}_backward(Tensor grad_output, Tensor input, Tensor grid, {HOW}, bool[2] output_mask) -> "
-        "(Tensor, Tensor)"
+        "(Tensor, Tensor)",
+        **floating,
     )
 
     @op.kernel("CPU", "Meta")
@@ -156,7 +159,7 @@ def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any
     op.derivative((("input", "grid"), gradients))
     backward_op.derivative((("grad_output", "input", "grid"), second_gradients))
     copy_into_out(op)
-    return op, public(op, method=False)
+    return op, public(op, method=False, doc=f"Returns the values of {images} at the points of a grid.")
 
 
 grid_sampler_2d_op, grid_sampler_2d = declare(
@@ -165,9 +168,13 @@ grid_sampler_2d_op, grid_sampler_2d = declare(
 grid_sampler_3d_op, grid_sampler_3d = declare(3, "grid_sampler3d_cpu", "grid_sampler_3d_backward_cpu")
 
 # the second way that PyTorch has for two dimensions on the CPU; here it is the first one
-fallback_op = Operator(f"_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, {HOW}) -> Tensor")
+fallback_op = Operator(
+    f"_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, {HOW}) -> Tensor", refuses="whole complex"
+)
 fallback_backward_op = Operator(
-    f"_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input, Tensor grid, {HOW}) -> (Tensor, Tensor)"
+    f"_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input, Tensor grid, {HOW}) -> (Tensor, Tensor)",
+    refuses="whole complex",
+    late_out=False,
 )
 
 
@@ -189,7 +196,11 @@ def fallback_gradients(grad: Any, *arguments: Any) -> Any:
 fallback_op.derivative((("input", "grid"), fallback_gradients))
 fallback_op.autocast(cpu="fp32")
 
-grid_sampler_op = Operator(f"grid_sampler(Tensor input, Tensor grid, {HOW}) -> Tensor")
+grid_sampler_op = Operator(
+    f"grid_sampler(Tensor input, Tensor grid, {HOW}) -> Tensor",
+    refuses="whole complex",
+    autocast={"cpu": "fp32", "cuda": "promote"},
+)
 
 
 @grid_sampler_op.implicit
@@ -199,15 +210,15 @@ def grid_sampler_composite(input: Any, grid: Any, mode: int, padding: int, align
     return op.functional(input, grid, mode, padding, align)
 
 
-grid_sampler = public(grid_sampler_op, method=False)
+grid_sampler = public(grid_sampler_op, method=False, doc="Returns the values of images at the points of a grid.")
 
 # --- grids -----------------------------------------------------------------------------------------------------------
 
 affine_grid_generator_op = Operator(
-    "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", out="out"
+    "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", out="out", refuses="bool"
 )
 affine_grid_generator_backward_op = Operator(
-    "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor"
+    "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor", refuses="bool"
 )
 
 
@@ -226,13 +237,13 @@ def line_of(like: Any, count: int, align: bool) -> Any:
     """From -1 to 1, at the corner elements or, a little less, at the middles of elements between these."""
     if count <= 1:
         return like.new_zeros([count])
-    steps = linspace.ops[-1].functional(-1, 1, count, dtype=like.dtype, device=like.device)
+    steps = linspace_op.functional(-1, 1, count, dtype=like.dtype, device=like.device)
     return steps if align else steps * (count - 1) / count
 
 
 @affine_grid_generator_op.explicit
 def affine_grid(theta: Any, size: Sequence[int], align: bool) -> Any:
-    """The points to which an affine map takes each element: its matrix times their coordinates."""
+    """Returns the points to which an affine map takes each element: its matrix times their coordinates."""
     if len(size) not in (4, 5):
         raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     points = base_grid(theta, size, align).bmm(theta.transpose(1, 2))

@@ -13,30 +13,16 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, empty
-from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
+from ..declare.operator import composite, kernel
 from ..declare.public import public
 from ..declare.structured import c_name, not_implemented
 
 _OPTIONS = "Tensor? weight=None, bool density=False"
 _NAMED = "(Tensor hist, Tensor bin_edges)"
-histogram_bins_op = Operator(
-    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}", out="bins_tensor_out"
-)
-histogram_op = Operator(
-    f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_OPTIONS}) -> {_NAMED}", out="bin_ct_out"
-)
-edges_op = Operator(f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor[]")
-counts_op = Operator(
-    f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor", out="out"
-)
-counts_by_edges_op = Operator(
-    f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_OPTIONS}) -> Tensor", out="out"
-)
 _SEVERAL = f"float[]? range=None, {_OPTIONS}) -> (Tensor hist, Tensor[] bin_edges)"
-histogramdd_op = Operator(f"histogramdd(Tensor self, int[] bins, {_SEVERAL}")
-histogramdd_number_op = Operator(f"histogramdd.int_bins(Tensor self, int bins, {_SEVERAL}")
+histogramdd_op = Operator(f"histogramdd(Tensor self, int[] bins, {_SEVERAL}", refuses="whole halves complex")
 histogramdd_edges_op = Operator(f"histogramdd.TensorList_bins(Tensor self, Tensor[] bins, {_SEVERAL}")
 
 
@@ -166,10 +152,14 @@ def as_tensor(values: np.ndarray, like: Tensor) -> Tensor:
 # --- of one number ----------------------------------------------------------------------------------------------------
 
 
-@histogram_op.kernel("CPU")
-def histogram_kernel(
-    self: Tensor, bins: int, range_: Any, weight: Tensor | None, density: bool
-) -> tuple[Tensor, Tensor]:
+@kernel(
+    f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_OPTIONS}) -> {_NAMED}",
+    "CPU",
+    out="bin_ct_out",
+    refuses="whole halves complex",
+    face=False,
+)
+def histogram_op(self, bins, range_, weight, density):
     check_dtype(self._dtype)
     column = as_numpy(self).reshape(-1, 1)
     edges = even_edges(column, [bins], range_)
@@ -178,10 +168,15 @@ def histogram_kernel(
         return as_tensor(counted(column, edges, weight, density), self), as_tensor(edges[0], self)
 
 
-@histogram_bins_op.kernel("CPU")
-def histogram_by_edges_kernel(
-    self: Tensor, bins: Tensor, weight: Tensor | None, density: bool
-) -> tuple[Tensor, Tensor]:
+@kernel(
+    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}",
+    "CPU",
+    out="bins_tensor_out",
+    face=False,
+    refuses="whole halves complex",
+)
+def histogram_bins_op(self, bins, weight, density):
+    """Returns how many elements, or what weight, fall into each bin, and the edges of the bins."""
     check_edges(self, [bins], 1)
     check_dtype(self._dtype)
     check_flat_weight(self, weight)
@@ -198,21 +193,32 @@ def check_flat_weight(self: Tensor, weight: Tensor | None) -> None:
         check_weight(self, (count, 1), weight)
 
 
-copy_into_out(histogram_op, histogram_bins_op)
 histogram = public(histogram_bins_op, histogram_op)
 
 # --- of several -------------------------------------------------------------------------------------------------------
 
 
-@edges_op.kernel("CPU")
-def edges_kernel(self: Tensor, bins: Any, range_: Any, weight: Any, density: bool) -> list[Tensor]:
+@kernel(
+    f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor[]",
+    "CPU",
+    face=False,
+    late_out=True,
+    refuses="whole halves complex",
+)
+def edges_op(self, bins, range_, weight, density):
     rows = rows_of(self)
     check_dtype(self._dtype)
     return [as_tensor(one, self) for one in even_edges(rows, bins, range_)]
 
 
-@counts_op.kernel("CPU")
-def counts_kernel(self: Tensor, bins: Any, range_: Any, weight: Any, density: bool) -> Tensor:
+@kernel(
+    f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor",
+    "CPU",
+    out="out",
+    face=False,
+    refuses="whole halves complex",
+)
+def counts_op(self, bins, range_, weight, density):
     rows = rows_of(self)
     check_weight(self, self._shape, weight)
     check_dtype(self._dtype)
@@ -220,18 +226,20 @@ def counts_kernel(self: Tensor, bins: Any, range_: Any, weight: Any, density: bo
         return as_tensor(counted(rows, even_edges(rows, bins, range_), weight, density), self)
 
 
-@counts_by_edges_op.kernel("CPU")
-def counts_by_edges_kernel(self: Tensor, bins: Sequence[Tensor], weight: Any, density: bool) -> Tensor:
+@kernel(
+    f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_OPTIONS}) -> Tensor",
+    "CPU",
+    out="out",
+    face=False,
+    refuses="whole halves complex",
+)
+def counts_by_edges_op(self, bins, weight, density):
     rows = rows_of(self)
     check_edges(self, bins, rows.shape[1])
     check_weight(self, self._shape, weight)
     check_dtype(self._dtype)
     with np.errstate(all="ignore"):
         return as_tensor(counted(rows, [as_numpy(one) for one in bins], weight, density), self)
-
-
-copy_into_out(counts_op)
-copy_into_out(counts_by_edges_op)
 
 
 def innermost(self: Any) -> int:
@@ -241,21 +249,27 @@ def innermost(self: Any) -> int:
 
 
 @histogramdd_op.implicit
-def histogramdd_composite(self: Any, bins: Sequence[int], range_: Any, weight: Any, density: bool) -> Any:
+def histogramdd_composite(self, bins, range_, weight, density):
     if len(bins) != innermost(self):
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     edges = edges_op.functional(self, bins, range=range_, weight=weight, density=density)
     return counts_op.functional(self, bins, range=range_, weight=weight, density=density), edges
 
 
-@histogramdd_number_op.implicit
-def histogramdd_of_number(self: Any, bins: int, range_: Any, weight: Any, density: bool) -> Any:
+@composite(f"histogramdd.int_bins(Tensor self, int bins, {_SEVERAL}", face=False)
+def histogramdd_number_op(self, bins, range_, weight, density):
     return histogramdd_composite(self, [bins] * innermost(self), range_, weight, density)
 
 
 @histogramdd_edges_op.implicit
-def histogramdd_by_edges(self: Any, bins: Any, range_: Any, weight: Any, density: bool) -> Any:
+def histogramdd_by_edges(self, bins, range_, weight, density):
     return counts_by_edges_op.functional(self, bins, weight=weight, density=density), list(bins)
 
 
-histogramdd = public(histogramdd_op, histogramdd_number_op, histogramdd_edges_op, method=False)
+histogramdd = public(
+    histogramdd_op,
+    histogramdd_number_op,
+    histogramdd_edges_op,
+    method=False,
+    doc="Returns how many points fall into each box of a grid, and the edges of its bins.",
+)

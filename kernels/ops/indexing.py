@@ -50,14 +50,14 @@ from .copying import alias_op, copy_inplace_op, copy_strides, fill_inplace_scala
 from .creation import empty_op, new
 from .from_data import tensor
 from .geometry import selected
-from .masking import masked_fill_inplace, nonzero_kernel, nonzero_op, warn_if_expanded
+from .scatter_gather import masked_fill_inplace, nonzero_kernel, nonzero_op, warn_if_expanded
 from .views import expand_op, select_op, slice_op, unsqueeze_op, view_op
 
 # --- several index tensors at once ------------------------------------------------------------------------------------
 
-index_op = Operator("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", tags=("dynamic_output_shape",))
+index_op = Operator("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", tags=("dynamic_output_shape",), core=True)
 index_put_op = Operator(
-    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", inplace=True
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", inplace=True, core=True
 )
 
 Indices = Sequence[Tensor | None]
@@ -177,7 +177,7 @@ def index_kernel(self: Tensor, indices: Indices) -> Tensor:
 
 
 def index_first(self: Tensor, indices: Indices) -> Tensor:
-    """The same the long way: for looks seen for the first time, for masks, and off the CPU."""
+    """The slow path: for metadata seen for the first time, for masks, and off the CPU."""
     if not indices:
         raise IndexError("at least one index must be provided")
     if len(indices) == 1 and is_mask_of_dense(self, indices[0]):
@@ -257,7 +257,7 @@ def put_key(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) ->
 
 
 def index_put_first(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
-    """The same the long way: for looks seen for the first time, for masks, for shared memory, and off the CPU."""
+    """The slow path: for metadata seen for the first time, for masks, for shared memory, and off the CPU."""
     if not indices:
         raise IndexError("at least one index must be provided")
     if is_mask_fill(self, indices, values) and not accumulate:
@@ -358,7 +358,7 @@ index_put_op.derivative(
 )
 index_put_op.forward("linear")
 index_put_op.autocast(cuda="promote")
-index_put = public(index_put_op)
+index_put = public(index_put_op, doc="Returns `self` with `values` written, or added, where `indices` say.")
 
 # Note [The short way to a view]
 # Nearly all indices are ints, slices, None and `...`. They come to view operators, whose code is looked up right here

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor, can_cast, owner_of, promote_types, result_type, wrap_dim
+from redispatch.dispatch.tensor import can_cast, owner_of, promote_types, result_type, wrap_dim
 from redispatch.kernels import has_internal_overlap
 
 from ..declare.declare import Operator
+from ..declare.operator import kernel
 from ..declare.public import public
 
 
-def inquiry(schema: str, answer: Callable[..., Any], namespace: str = "aten") -> Operator:
+def inquiry(schema: str, answer: Callable[..., Any], namespace: str = "aten", **facts: Any) -> Operator:
     """An operator that looks at its arguments and answers."""
-    op = Operator(schema, namespace=namespace)
+    op = Operator(schema, namespace=namespace, **facts)
     op.implicit(answer)
     op.understands("Conjugate", "Negative", "ZeroTensor")
     return op
@@ -65,6 +66,7 @@ data_op = inquiry("data(Tensor self) -> Tensor", lambda self: self.data)
 requires_grad_op = inquiry(
     "requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)",
     lambda self, requires_grad: self.requires_grad_(requires_grad),
+    refuses="whole",
 )
 
 
@@ -75,38 +77,37 @@ retain_grad_op.understands("Conjugate", "Negative", "ZeroTensor")
 
 
 @set_data_op.implicit
-def set_data(self: Any, new_data: Any) -> None:
+def set_data(self, new_data):
     self.data = new_data
 
 
 @retain_grad_op.implicit
-def retain_grad(self: Any) -> None:
+def retain_grad(self):
     self.retain_grad()
 
 
-get_device, is_conj, is_neg = (public(op, method=False) for op in (get_device_op, is_conj_op, is_neg_op))
-is_signed, is_inference = public(is_signed_op, method=False), public(is_inference_op, method=False)
-is_distributed = public(is_distributed_op, method=False)
+get_device = public(get_device_op, method=False, doc="Returns the index of the tensor's device; -1 for the CPU.")
+is_conj = public(is_conj_op, method=False, doc="Returns whether the tensor is a conjugate view.")
+is_neg = public(is_neg_op, method=False, doc="Returns whether the tensor is a negative view.")
+is_signed, is_inference = (
+    public(is_signed_op, method=False, doc="Returns whether the dtype has negative numbers."),
+    public(is_inference_op, method=False, doc="Returns whether the tensor was made in inference mode."),
+)
+is_distributed = public(is_distributed_op, method=False, doc="Returns whether the tensor is distributed; none is.")
 
 # --- two tensors, dtypes ----------------------------------------------------------------------------------------------
 
 is_same_size_op = Operator("is_same_size(Tensor self, Tensor other) -> bool")
 is_same_size_op.explicit(lambda self, other: self._shape == other._shape)
 is_same_size_op.not_differentiable()
-is_same_size = public(is_same_size_op)
-
-is_set_to_op = Operator("is_set_to(Tensor self, Tensor tensor) -> bool")
+is_same_size = public(is_same_size_op, doc="Returns whether both tensors have the same shape.")
 
 
-@is_set_to_op.explicit
-def is_set_to_kernel(self: Tensor, tensor: Tensor) -> bool:
-    """Whether two tensors show the same memory in the same way."""
+@kernel("is_set_to(Tensor self, Tensor tensor) -> bool", derivative=False, function=False)
+def is_set_to(self, tensor):
+    """Returns whether both tensors show the same memory in the same way."""
     one, other = ((x._storage, x._offset, x._shape, x._stride) for x in (self, tensor))
     return one[0] is other[0] and one[1:] == other[1:]
-
-
-is_set_to_op.not_differentiable()
-is_set_to = public(is_set_to_op, function=False)
 
 
 can_cast_op = inquiry("can_cast(ScalarType from_, ScalarType to) -> bool", can_cast)
@@ -124,8 +125,10 @@ for _overload, _arguments in (
 is_pinned_op = Operator("is_pinned(Tensor self, Device? device=None) -> bool")
 is_pinned_op.explicit(lambda self, device: owner_of(self) is not None)
 is_pinned_op.not_differentiable()
-is_pinned = public(is_pinned_op, function=False)
+is_pinned = public(is_pinned_op, function=False, doc="Returns whether the tensor's memory is pinned.")
 
 to_dense_op = Operator("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor")
 to_dense_op.implicit(lambda self, dtype, masked_grad: self if dtype is None else self.to(dtype))
-to_dense = public(to_dense_op, function=False)
+to_dense = public(
+    to_dense_op, function=False, doc="Returns the tensor itself, which is dense, in another dtype if asked for."
+)

@@ -11,19 +11,17 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, wrap_dim
 
 from ..declare.declare import Operator
+from ..declare.operator import composite
 from ..declare.public import public
-from .arithmetic import div_scalar_op
-from .number_forms import mul_scalar_op
+from .arithmetic import div_scalar_op, mul_scalar_op
 from .shape import cat_op
 
 # --- trapezoids -------------------------------------------------------------------------------------------------------
 
-trapezoid_x_op = Operator("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
+trapezoid_x_op = Operator("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
 trapezoid_op = Operator("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
-trapz_x_op = Operator("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
+trapz_x_op = Operator("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
 trapz_op = Operator("trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor")
-cumulative_x_op = Operator("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
-cumulative_op = Operator("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
 
 
 def check_samples(name: str, y: Any, dim: int, x: Any = None) -> int:
@@ -72,7 +70,7 @@ def right_of(x: Any, axis: int) -> Any:
 
 @trapezoid_x_op.implicit
 @trapz_x_op.implicit
-def trapezoid_at(y: Any, x: Any, dim: int) -> Any:
+def trapezoid_at(y, x, dim):
     """The sum over all intervals of their width times the mean of their ends."""
     axis = check_samples("trapezoid", y, dim, x)
     if not y.shape[axis]:
@@ -83,7 +81,7 @@ def trapezoid_at(y: Any, x: Any, dim: int) -> Any:
 
 @trapezoid_op.implicit
 @trapz_op.implicit
-def trapezoid_spaced(y: Any, dx: Any, dim: int) -> Any:
+def trapezoid_spaced(y, dx, dim):
     """The same where all intervals are `dx` wide: each sample counts once, the first and the last half."""
     axis = check_samples("trapezoid", y, dim)
     check_distance("trapezoid", dx)
@@ -93,31 +91,32 @@ def trapezoid_spaced(y: Any, dx: Any, dim: int) -> Any:
     return times(y.sum([axis]) - ends, dx)
 
 
-@cumulative_x_op.implicit
-def cumulative_at(y: Any, x: Any, dim: int) -> Any:
-    """The integral from the first sample up to each of the others."""
+@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", face=False, refuses="bool")
+def cumulative_x_op(y, x, dim):
+    """Returns the integral along `dim` from the first sample up to each of the others."""
     axis = check_samples("cumulative_trapezoid", y, dim, x)
     width = distances("cumulative_trapezoid", y, x, axis)
     return over((width * (left_of(y, axis) + right_of(y, axis))).cumsum(axis), 2.0)
 
 
-@cumulative_op.implicit
-def cumulative_spaced(y: Any, dx: Any, dim: int) -> Any:
+@composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", face=False)
+def cumulative_op(y, dx, dim):
     axis = check_samples("cumulative_trapezoid", y, dim)
     check_distance("cumulative_trapezoid", dx)
     return times(left_of(y, axis) + right_of(y, axis), dx / 2.0).cumsum(axis)
 
 
-trapezoid = public(trapezoid_x_op, trapezoid_op)
-trapz = public(trapz_x_op, trapz_op)
+trapezoid = public(trapezoid_x_op, trapezoid_op, doc="Returns the integral along `dim` by the trapezoidal rule.")
+trapz = public(trapz_x_op, trapz_op, doc="Returns the integral along `dim` by the trapezoidal rule, by numpy's name.")
 cumulative_trapezoid = public(cumulative_x_op, cumulative_op)
 
 # --- gradient ---------------------------------------------------------------------------------------------------------
 
 _SELF, _EDGE = "Tensor self, *", "int edge_order=1) -> Tensor[]"
-gradient_op = Operator(f"gradient.scalarint({_SELF}, Scalar? spacing=None, int? dim=None, {_EDGE}")
+gradient_op = Operator(
+    f"gradient.scalarint({_SELF}, Scalar? spacing=None, int? dim=None, {_EDGE}", refuses="bool uint8"
+)
 gradient_dims_op = Operator(f"gradient.scalararray({_SELF}, Scalar spacing, int[] dim, {_EDGE}")
-gradient_only_dims_op = Operator(f"gradient.array({_SELF}, int[] dim, {_EDGE}")
 gradient_numbers_op = Operator(f"gradient.scalarrayint({_SELF}, Scalar[] spacing, int? dim=None, {_EDGE}")
 gradient_numbers_dims_op = Operator(f"gradient.scalarrayarray({_SELF}, Scalar[] spacing, int[] dim, {_EDGE}")
 gradient_places_op = Operator(f"gradient.tensorarrayint({_SELF}, Tensor[] spacing, int? dim=None, {_EDGE}")
@@ -126,14 +125,14 @@ gradient_places_dims_op = Operator(f"gradient.tensorarray({_SELF}, Tensor[] spac
 
 @gradient_op.implicit
 @gradient_dims_op.implicit
-def slopes_apart(self: Any, spacing: Any, dim: Any, edge_order: int) -> list[Any]:
+def slopes_apart(self, spacing, dim, edge_order):
     """The slope along each dimension, of samples that lie one distance apart."""
     dims = dims_of(self, dim)
     return slopes(self, [1 if spacing is None else spacing] * len(dims), dims, edge_order)
 
 
-@gradient_only_dims_op.implicit
-def slopes_one_apart(self: Any, dim: Sequence[int], edge_order: int) -> list[Any]:
+@composite(f"gradient.array({_SELF}, int[] dim, {_EDGE}", face=False)
+def gradient_only_dims_op(self, dim, edge_order):
     return slopes(self, [1] * len(dim), dims_of(self, dim), edge_order)
 
 
@@ -141,7 +140,7 @@ def slopes_one_apart(self: Any, dim: Sequence[int], edge_order: int) -> list[Any
 @gradient_numbers_dims_op.implicit
 @gradient_places_op.implicit
 @gradient_places_dims_op.implicit
-def slopes_each(self: Any, spacing: Sequence[Any], dim: Any, edge_order: int) -> list[Any]:
+def slopes_each(self, spacing, dim, edge_order):
     """The same with a distance, or with the places of the samples, for each dimension."""
     if dim is None and len(spacing) != self.dim():
         raise RuntimeError(
@@ -247,4 +246,5 @@ gradient = public(
     gradient_places_op,
     gradient_places_dims_op,
     method=False,
+    doc="Returns the slope of samples along each dimension, by differences of their neighbours.",
 )

@@ -148,7 +148,7 @@ class TypedStorage:
 
 @overridable_in_python
 def storage(self: Tensor) -> TypedStorage:
-    """The tensor's storage, as elements of its dtype. Deprecated, as in PyTorch: see `untyped_storage`."""
+    """Returns the tensor's storage, as elements of its dtype. Deprecated, as in PyTorch: see `untyped_storage`."""
     warnings.warn(DEPRECATED, UserWarning, stacklevel=3)
     return TypedStorage(wrap_storage=self._storage, dtype=self._dtype, _quiet=True)
 

@@ -27,17 +27,25 @@ from .softmax import log_softmax_op
 
 NLL = "Tensor self, Tensor target, Tensor? weight"
 nll_forward_op = PlannedSeveral(
-    f"nll_loss_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+    f"nll_loss_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+    refuses="whole complex",
+    late_out=("output", "output", "total_weight"),
 )
 nll_backward_op = Planned(
     f"nll_loss_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+    refuses="whole complex",
+    late_out="grad_input",
 )
 nll2d_forward_op = PlannedSeveral(
-    f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+    f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+    refuses="whole complex",
+    late_out=("output", "output", "total_weight"),
 )
 nll2d_backward_op = Planned(
     f"nll_loss2d_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> "
     "Tensor",
+    refuses="whole complex",
+    late_out="grad_input",
 )
 
 
@@ -258,27 +266,37 @@ nll2d_backward_op.derivative(
     node="NllLoss2DBackwardBackward0",
 )
 
-nll_op: Operator = Operator(f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
-nll2d_op: Operator = Operator(f"nll_loss2d({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
-nll_nd_op = Operator(f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+nll_op: Operator = Operator(
+    f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor", refuses="whole complex", late_out=True
+)
+nll2d_op: Operator = Operator(
+    f"nll_loss2d({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+    refuses="whole complex",
+    late_out=True,
+)
+nll_nd_op = Operator(
+    f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor", refuses="whole complex"
+)
 
 
 @nll_op.implicit
 @inline
 def nll_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """Returns minus the score of each target, weighted, or their mean or sum."""
     return call(nll_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
 
 
 @nll2d_op.implicit
 @inline
 def nll2d_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """Returns minus the score of each pixel's target, weighted, or their mean or sum."""
     return call(nll2d_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
 
 
 @nll_nd_op.implicit
 @inline
 def nll_nd_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    """By the number of dimensions: classes, images, or anything else as an image of one row."""
+    """Returns minus the score of each target, weighted, for any number of dimensions, or their mean or sum."""
     if len(self._shape) == 2 and len(target._shape) == 1 and self._shape[0] == target._shape[0]:  # as most
         return call(nll_op.functional, [self, target, weight, reduction, ignore_index])
     return nll_slow(self, target, weight, reduction, ignore_index)
@@ -314,7 +332,8 @@ nll_loss_nd = public(nll_nd_op, method=False, module="nn")
 # --- cross_entropy_loss ----------------------------------------------------------------------------------------------
 
 cross_entropy_op = Operator(
-    f"cross_entropy_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor"
+    f"cross_entropy_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+    refuses="whole complex",
 )
 
 
@@ -323,7 +342,7 @@ cross_entropy_op = Operator(
 def cross_entropy_composite(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
 ) -> Any:
-    """A target of the input's shape holds probabilities, any other one class numbers."""
+    """Returns the cross entropy of scores and targets, which are classes or probabilities, or its mean or sum."""
     if label_smoothing == 0 and len(self._shape) != 1 and self._shape != target._shape:  # as most
         scores = call(log_softmax_op.functional, [self, 1, None])
         return call(nll_nd_op.functional, [scores, target, weight, reduction, ignore_index])

@@ -16,7 +16,8 @@ from ..declare.public import public
 from ..declare.structured import not_implemented
 
 unscale_op = Operator(
-    "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()"
+    "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()",
+    refuses="whole complex",
 )
 update_scale_op = Operator(
     "_amp_update_scale_(Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, float scale_growth_factor, "
@@ -90,5 +91,11 @@ def update_scale_meta(self: Tensor, *rest: Any) -> Tensor:
     return self
 
 
-_amp_foreach_non_finite_check_and_unscale_ = public(unscale_op, method=False)
-_amp_update_scale_ = public(update_scale_op, method=False)
+_amp_foreach_non_finite_check_and_unscale_ = public(
+    unscale_op, method=False, doc="Multiplies each of `self` by `inv_scale`, and says whether all are finite."
+)
+_amp_update_scale_ = public(
+    update_scale_op,
+    method=False,
+    doc="Updates the scale in place: smaller after infinities, larger after enough steps.",
+)

@@ -1,4 +1,4 @@
-"""The LU factorisation: P L U of any matrix, and systems of equations whose matrix comes as its factors.
+"""The LU factorisation: P L U of any matrix; systems of equations whose matrix comes as its factors; determinants.
 
 Pivots are LAPACK's: row i was exchanged with row pivots[i], counted from 1. Read next: cholesky.py.
 """
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python
+from redispatch.dispatch.autograd import is_grad_enabled
+from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, is_elsewhere, overridable_in_python
+from redispatch.kernels import is_contiguous
 from redispatch.kernels.cpu import lapack
 
-from ..declare.declare import Operator
+from ..declare.operator import CPU_FP32, composite, same_as, several, structured
 from ..declare.overridable import overridable_function
-from ..declare.public import public
-from ..declare.several import Several
-from ..declare.structured import Meta, Structured, common_device
+from ..declare.structured import Meta, common_device
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -27,13 +27,14 @@ from .matrices import (
     column_major,
     column_strides,
     common_batch,
+    conj,
     for_each_matrix,
     integers,
     raise_for,
     row_major,
     some_results,
 )
-from .solving import solve_triangular_op, solve_with_lu
+from .solving import linalg_solve_triangular, solve_with_lu
 
 
 def check_factors(A: Tensor, name: str) -> None:
@@ -69,15 +70,15 @@ def plu_backward(of_l: Any, of_u: Any, P: Any, L: Any, U: Any) -> Any:
         below = L[..., k:, :].mH.matmul(of_l[..., k:, :]).triu()
         upper = -below if upper is None else upper - below
     inner = lower if upper is None else upper if lower is None else lower + upper
-    inner = solve_triangular_op.functional(u1.mH, inner, upper=False, left=False)
-    of_a = solve_triangular_op.functional(l1.mH, inner, upper=True, unitriangular=True)
+    inner = linalg_solve_triangular.op.functional(u1.mH, inner, upper=False, left=False)
+    of_a = linalg_solve_triangular.op.functional(l1.mH, inner, upper=True, unitriangular=True)
     if m < n:
         rest = of_a.new_zeros([*of_a.shape[:-1], n - k]) if of_u is None else of_u[..., k:]
-        rest = solve_triangular_op.functional(l1.mH, rest, upper=True, unitriangular=True)
+        rest = linalg_solve_triangular.op.functional(l1.mH, rest, upper=True, unitriangular=True)
         of_a = ops.aten.cat.default([of_a, rest], -1)
     if m > n:
         rest = of_a.new_zeros([*of_a.shape[:-2], m - k, n]) if of_l is None else of_l[..., k:, :]
-        rest = solve_triangular_op.functional(u1.mH, rest, upper=False, left=False)
+        rest = linalg_solve_triangular.op.functional(u1.mH, rest, upper=False, left=False)
         of_a = ops.aten.cat.default([of_a, rest], -2)
     return P.matmul(of_a)
 
@@ -98,22 +99,23 @@ def packed_backward(of_l: Any, of_u: Any, m: int, n: int) -> Any:
 
 # --- lu_factor -------------------------------------------------------------------------------------------------------
 
-lu_factor_ex_op = Several(
+
+@several(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
     out="out",
+    method=False,
+    refuses="whole halves",
 )
-
-
-@lu_factor_ex_op.metas
-def lu_factor_metas(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Meta, ...]:
+def linalg_lu_factor_ex(A, pivot, check_errors):
+    """Returns the LU factors of matrices in one, their pivots, and where the factorization failed."""
     check_factors(A, "torch.lu_factor")
     *batch, m, n = A._shape
     return column_major(A._shape, A), integers((*batch, min(m, n)), A), integers(batch, A)
 
 
-@lu_factor_ex_op.body
-def lu_factor_body(outs: tuple[Tensor, ...], A: Tensor, pivot: bool, check_errors: bool) -> None:
+@linalg_lu_factor_ex.op.body
+def lu_factor_body(outs, A, pivot, check_errors):
     check_has_lapack(A, "lu_cpu")
     check_pivots(pivot)
     for_each_matrix(lapack.lu, outs, A)
@@ -121,42 +123,37 @@ def lu_factor_body(outs: tuple[Tensor, ...], A: Tensor, pivot: bool, check_error
         raise_for(outs[2], "torch.linalg.lu_factor_ex", len(A._shape) == 2)
 
 
-def lu_factor_backward(grad: Any, LU: Any, pivots: Any) -> Any:
-    P, L, U = lu_unpack_op.functional(LU, pivots)
+@linalg_lu_factor_ex.op.gradient("A", nondifferentiable=(1, 2), for_complex=True)
+def lu_factor_backward(grad, result0, result1):
+    P, L, U = lu_unpack.op.functional(result0, result1)
     k = L.shape[-1]
     return plu_backward(grad[..., :k], grad[..., :k, :], P, L, U)
 
 
-lu_factor_ex_op.derivative(
-    A=lambda grad, result0, result1: lu_factor_backward(grad, result0, result1),
-    nondifferentiable=(1, 2),
-    for_complex=True,
-)
-
-lu_factor_op = Operator(
+linalg_lu_factor = some_results(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    linalg_lu_factor_ex,
+    (False,),
+    results=(0, 1),
+    check="torch.linalg.lu_factor",
     out="out",
+    method=False,
+    refuses="whole halves",
+    doc="Returns the LU factors of matrices in one, and their pivots.",
 )
-
-
-some_results(
-    lu_factor_op, lu_factor_ex_op, lambda A, pivot: (A, pivot, False), results=(0, 1), check="torch.linalg.lu_factor"
+lu_with_info_op = some_results(
+    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
+    linalg_lu_factor_ex,
+    results=(0, 1, 2),
+    autocast=CPU_FP32,
+    face=False,
+    refuses="whole halves",
 )
-linalg_lu_factor_ex = public(lu_factor_ex_op, method=False)
-linalg_lu_factor = public(lu_factor_op, method=False)
-
-lu_with_info_op = Operator(
-    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)"
-)
-
-
-some_results(lu_with_info_op, lu_factor_ex_op, lambda *args: args, results=(0, 1, 2))
-lu_with_info_op.autocast(cpu="fp32")
 
 
 @overridable_function
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> tuple[Tensor, ...]:
-    """The older name of linalg.lu_factor: the factors in one matrix, the pivots and, if wanted, how it went."""
+    """Returns the older name of linalg.lu_factor: the factors in one matrix, the pivots and, if wanted, how it went."""
     found = lu_with_info_op.functional(A, pivot, False)[: 3 if get_infos else 2]
     if out is None:
         return tuple(found)
@@ -168,7 +165,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 
 
 def lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """See `lu`."""
+    """Returns what the function `lu` does."""
     return lu(self, pivot, get_infos)
 
 
@@ -196,17 +193,23 @@ def permuting(pivots: np.ndarray, n: int, dtype: Any) -> np.ndarray:
     return np.eye(n, dtype=dtype)[:, lapack.permutation(pivots, n)]
 
 
-lu_op = Several("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", out="out")
-
-
-@lu_op.metas
-def lu_metas(A: Tensor, pivot: bool) -> tuple[Meta, ...]:
+@several(
+    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+    out="out",
+    derivative=lambda grads, result0, result1, result2: plu_backward(grads[1], grads[2], result0, result1, result2),
+    nondifferentiable=(0,),
+    for_complex=True,
+    method=False,
+    refuses="whole halves",
+)
+def linalg_lu(A, pivot):
+    """Returns P, L and U, with P L U = A."""
     check_factors(A, "linalg.lu")
     return plu_metas(A)
 
 
-@lu_op.body
-def lu_body(outs: tuple[Tensor, ...], A: Tensor, pivot: bool) -> None:
+@linalg_lu.op.body
+def lu_body(outs, A, pivot):
     check_has_lapack(A, "lu_cpu")
     check_pivots(pivot)
 
@@ -217,22 +220,19 @@ def lu_body(outs: tuple[Tensor, ...], A: Tensor, pivot: bool) -> None:
     for_each_matrix(one, outs, A)
 
 
-lu_op.derivative(
-    A=lambda grads, result0, result1, result2: plu_backward(grads[1], grads[2], result0, result1, result2),
-    nondifferentiable=(0,),
-    for_complex=True,
-)
-linalg_lu = public(lu_op, method=False)
-
-lu_unpack_op = Several(
+@several(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
     "-> (Tensor P, Tensor L, Tensor U)",
     out="out",
+    derivative=lambda grads, LU_data_shape, unpack_data: (
+        packed_backward(*grads[1:], *LU_data_shape[-2:]) if unpack_data else None
+    ),
+    nondifferentiable=(0,),
+    for_complex=True,
+    batching="leading",
 )
-
-
-@lu_unpack_op.metas
-def lu_unpack_metas(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool) -> tuple[Meta, ...]:
+def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
+    """Returns P, L and U of LU factors in one and their pivots."""
     check_factors(LU_data, "torch.lu_unpack")
     if unpack_pivots and LU_pivots._dtype is not dtypes.int32:
         raise RuntimeError(
@@ -244,10 +244,8 @@ def lu_unpack_metas(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpac
     return P if unpack_pivots else nothing, L if unpack_data else nothing, U if unpack_data else nothing
 
 
-@lu_unpack_op.body
-def lu_unpack_body(
-    outs: tuple[Tensor, ...], LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool
-) -> None:
+@lu_unpack.op.body
+def lu_unpack_body(outs, LU_data, LU_pivots, unpack_data, unpack_pivots):
     P, L, U = outs
     if unpack_data:
         for_each_matrix(unpacked, (L, U), LU_data)
@@ -262,25 +260,17 @@ def lu_unpack_body(
         for_each_matrix(lambda exchanges: permuting(exchanges, n, kind), (P,), LU_pivots, vectors=1)
 
 
-lu_unpack_op.derivative(
-    LU_data=lambda grads, LU_data_shape, unpack_data: (
-        packed_backward(*grads[1:], *LU_data_shape[-2:]) if unpack_data else None
-    ),
-    nondifferentiable=(0,),
-    for_complex=True,
-)
-lu_unpack = public(lu_unpack_op)
-
 # --- lu_solve --------------------------------------------------------------------------------------------------------
 
-linalg_lu_solve_op = Structured(
+
+@structured(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     out="out",
+    method=False,
+    refuses="whole halves",
 )
-
-
-@linalg_lu_solve_op.meta
-def lu_solve_meta(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Meta:
+def linalg_lu_solve(LU, pivots, B, left, adjoint):
+    """Returns X of A X = B, where A comes as its LU factors."""
     check_floating(LU, "torch.linalg.lu_solve")
     if pivots._dtype is not dtypes.int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
@@ -299,8 +289,8 @@ def lu_solve_meta(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bo
     return Meta(shape, B._dtype, common_device(LU, B), column_strides(shape) if left else None)
 
 
-@linalg_lu_solve_op.body
-def lu_solve_body(out: Tensor, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> None:
+@linalg_lu_solve.op.body
+def lu_solve_body(out, LU, pivots, B, left, adjoint):
     numbers = as_numpy(pivots)
     if numbers.size and (numbers.max() > LU._shape[-2] or numbers.min() < 1):
         raise RuntimeError(
@@ -310,42 +300,183 @@ def lu_solve_body(out: Tensor, LU: Tensor, pivots: Tensor, B: Tensor, left: bool
     solve_with_lu(out, LU, pivots, B, left, adjoint)
 
 
-def lu_solve_backward(
-    grad: Any, LU: Any, pivots: Any, result: Any, left: bool, adjoint: bool, needs: tuple[bool, bool]
-) -> tuple[Any, Any]:
+@linalg_lu_solve.op.gradient("LU", "B", for_complex=True)
+def lu_solve_backward(grad, LU, pivots, result, left, adjoint, needs):
     """The gradient of A as in solving.py, and from it those of the factors."""
-    of_b = linalg_lu_solve_op.functional(LU, pivots, grad, left=left, adjoint=not adjoint)
+    of_b = linalg_lu_solve.op.functional(LU, pivots, grad, left=left, adjoint=not adjoint)
     if not needs[0]:
         return None, of_b
     of_a = -of_b.matmul(result.mH) if left else -result.mH.matmul(of_b)
-    P, L, U = lu_unpack_op.functional(LU, pivots)
+    P, L, U = lu_unpack.op.functional(LU, pivots)
     permuted = P.mT.matmul(of_a.mH if adjoint else of_a)
     return permuted.matmul(U.mH).tril(-1) + L.mH.matmul(permuted).triu(), of_b
 
 
-linalg_lu_solve_op.derivative(
-    (
-        ("LU", "B"),
-        lambda grad, LU, pivots, result, left, adjoint, needs: lu_solve_backward(
-            grad, LU, pivots, result, left, adjoint, needs
-        ),
-    ),
-    for_complex=True,
+lu_solve = same_as(
+    "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    linalg_lu_solve,
+    (1, 2, 0),
+    out="out",
+    autocast=CPU_FP32,
+    refuses="whole halves",
+    doc="Returns X of A X = B, where A comes as its LU factors, as `linalg.lu_solve` does.",
 )
 
-lu_solve_op = Operator("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", out="out")
+# --- determinants, and the logarithms of their sizes -----------------------------------------------------------------
 
 
-@lu_solve_op.implicit
-def lu_solve_composite(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    return linalg_lu_solve_op.functional(LU_data, LU_pivots, self)
+def lies_by_rows(A: Tensor) -> bool:
+    """Whether the transposed matrix is factored in the place of the matrix, which lies as LAPACK wants it then."""
+    return is_contiguous(A._shape, A._stride) and not A._dtype.is_complex
 
 
-@lu_solve_op.kernel_out("CompositeImplicitAutograd")
-def lu_solve_out(self: Tensor, LU_data: Tensor, LU_pivots: Tensor, out: Tensor) -> Tensor:
-    return linalg_lu_solve_op.out(LU_data, LU_pivots, self, out=out)  # type: ignore[misc]  # it has an out= form
+def sign_of(pivots: np.ndarray) -> int:
+    """-1 for an odd number of exchanges."""
+    return -1 if np.count_nonzero(pivots != np.arange(1, len(pivots) + 1)) % 2 else 1
 
 
-linalg_lu_solve = public(linalg_lu_solve_op, method=False)
-lu_solve_op.autocast(cpu="fp32")
-lu_solve = public(lu_solve_op)
+@several(
+    "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
+    out="result",
+    face=False,
+    refuses="whole halves",
+)
+def det_lu_op(A):
+    check_square(A, "linalg.det", floating=True)
+    check_has_lapack(A, "lu_cpu")
+    return Meta(A._shape[:-2], A._dtype, A._device), column_major(A._shape, A), integers(A._shape[:-1], A)
+
+
+@det_lu_op.body
+def det_body(outs, A):
+    by_rows = lies_by_rows(A)
+
+    def one(a: np.ndarray) -> Any:
+        factors, pivots, _ = lapack.lu(a.T if by_rows else a)
+        return factors.diagonal().prod() * sign_of(pivots), factors, pivots
+
+    for_each_matrix(one, outs, A)
+
+
+@det_lu_op.gradient("A", nondifferentiable=(1, 2), for_complex=True)
+def det_backward(grad, A, result0, result1, result2):
+    """d det = det tr(A⁻¹ dA), so the gradient is grad conj(det) A⁻ᴴ: the cofactors, which every matrix has."""
+    if not A.numel():
+        return A.new_zeros(A.shape)
+    # on the meta device, in a subclass, under vmap
+    values_are_hidden = result0._array is None and not is_elsewhere(result0)
+    if values_are_hidden or bool((result0 == 0).any()):
+        return cofactors(A) * grad.unsqueeze(-1).unsqueeze(-1)
+    return diagonal_over(A, grad * conj(result0), result1, result2)
+
+
+def diagonal_over(A: Any, numbers: Any, LU: Any, pivots: Any) -> Any:
+    """A⁻ᴴ times the numbers: by the factors, or by an operator that has a derivative itself."""
+    diagonal = numbers.unsqueeze(-1).expand(pivots.shape).to(A.dtype).diag_embed()
+    if not is_grad_enabled():
+        return linalg_lu_solve.op.functional(LU, pivots, diagonal, adjoint=not lies_by_rows(A))
+    return ops.aten.linalg_solve.default(A.mH, diagonal)
+
+
+def cofactors(A: Any) -> Any:
+    """The gradient of det(A) = det(U) det(Vᴴ) Π s, whether A is singular or not."""
+    U, S, Vh = ops.aten.linalg_svd.default(A, False)
+    orientation = conj(U.det() * Vh.det())
+    ones = S.new_ones([*S.shape[:-1], 1])
+    from_left = ops.aten.cat.default([ones, S[..., :-1].cumprod(-1)], -1)
+    from_right = ops.aten.cat.default([S[..., 1:].flip(-1).cumprod(-1).flip(-1), ones], -1)
+    others = orientation.unsqueeze(-1) * (from_left * from_right)
+    return (U * others.unsqueeze(-2)).matmul(Vh)
+
+
+linalg_det = some_results(
+    "linalg_det(Tensor A) -> Tensor",
+    det_lu_op,
+    out="out",
+    method=False,
+    refuses="whole halves",
+    doc="Returns the determinants of square matrices.",
+)
+det = some_results(
+    "det(Tensor self) -> Tensor",
+    det_lu_op,
+    refuses="whole halves",
+    doc="Returns the determinants of square matrices, as `linalg.det` does.",
+)
+
+# --- slogdet, logdet -------------------------------------------------------------------------------------------------
+
+
+@several(
+    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+    out="sign",
+    face=False,
+    refuses="whole halves",
+)
+def slogdet_lu_op(A):
+    check_square(A, "linalg.slogdet", floating=True, low_precision=False)
+    batch = A._shape[:-2]
+    return (
+        Meta(batch, A._dtype, A._device),
+        Meta(batch, A._dtype.to_real(), A._device),
+        column_major(A._shape, A),
+        integers(A._shape[:-1], A),
+    )
+
+
+@slogdet_lu_op.body
+def slogdet_body(outs, A):
+    by_rows = lies_by_rows(A)
+
+    def one(a: np.ndarray) -> Any:
+        factors, pivots, _ = lapack.lu(a.T if by_rows else a)
+        diagonal = factors.diagonal()
+        with np.errstate(divide="ignore"):
+            return np.sign(diagonal).prod() * sign_of(pivots), np.log(abs(diagonal)).sum(), factors, pivots
+
+    for_each_matrix(one, outs, A)
+
+
+@slogdet_lu_op.gradient("A", nondifferentiable=(2, 3), for_complex=True)
+def slogdet_backward(grads, A, result0, result2, result3):
+    """With z = tr(A⁻¹ dA), the logarithm moves by Re z, and the sign, e^(i phi), turns by Im z."""
+    of_sign, of_log = grads[:2]
+    if not A._dtype.is_complex:
+        if of_log is None:
+            return None
+        weight = of_log
+    else:
+        turned = None if of_sign is None else of_sign.conj() * result0
+        turning = None if turned is None else (turned - turned.conj()) / 2
+        weight = of_log if turning is None else -turning if of_log is None else of_log - turning
+    return diagonal_over(A, weight, result2, result3)
+
+
+SIGN_AND_LOGARITHM = "(Tensor sign, Tensor logabsdet)"
+linalg_slogdet = some_results(
+    f"linalg_slogdet(Tensor A) -> {SIGN_AND_LOGARITHM}",
+    slogdet_lu_op,
+    results=(0, 1),
+    out="out",
+    method=False,
+    refuses="whole halves",
+    doc="Returns the sign of determinants, and the logarithm of their absolute values.",
+)
+slogdet = some_results(
+    f"slogdet(Tensor self) -> {SIGN_AND_LOGARITHM}",
+    slogdet_lu_op,
+    results=(0, 1),
+    out="out",
+    refuses="whole halves",
+    doc="Returns the sign of determinants and the logarithm of their absolute values.",
+)
+
+
+@composite("logdet(Tensor self) -> Tensor", refuses="whole halves")
+def logdet(self):
+    """Returns the logarithm of determinants; NaN where one is negative."""
+    check_square(self, "logdet", floating=True, low_precision=False)
+    sign, logabsdet, _, _ = slogdet_lu_op.functional(self)
+    if self._dtype.is_complex:
+        return sign.log() + logabsdet
+    return ops.aten.where.self(sign == -1, ops.aten.scalar_tensor.default(float("nan"), dtype=sign.dtype), logabsdet)

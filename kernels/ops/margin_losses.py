@@ -22,12 +22,11 @@ from redispatch.kernels import numbers
 from ..declare.declare import Operator
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, not_implemented
-from .arithmetic import minimum
+from .arithmetic import add_scalar_op, minimum, sub_scalar_op
 from .comparison import where_op
 from .convolution import flat
-from .distances import pairwise_distance_op
+from .distances import pairwise_distance
 from .moments import scratch
-from .number_forms import add_scalar_op, sub_scalar_op
 from .pair_losses import MEAN, NONE, reduced
 
 FLOATS = (dtypes.float32, dtypes.float64)
@@ -61,9 +60,13 @@ def store_reduced(out: Tensor, losses: Tensor, reduction: int) -> None:
 # --- multi_margin_loss -----------------------------------------------------------------------------------------------
 
 CALL = "Tensor self, Tensor target, Scalar p{one}, Scalar margin{one}, Tensor? weight=None, int reduction=1"
-multi_margin_op = Structured(f"multi_margin_loss({CALL.format(one='=1')}) -> Tensor", out="out")
+multi_margin_op = Structured(
+    f"multi_margin_loss({CALL.format(one='=1')}) -> Tensor", out="out", refuses="whole halves complex"
+)
 multi_margin_backward_op = Structured(
-    f"multi_margin_loss_backward(Tensor grad_output, {CALL.format(one='')}) -> Tensor"
+    f"multi_margin_loss_backward(Tensor grad_output, {CALL.format(one='')}) -> Tensor",
+    refuses="whole halves complex",
+    late_out="grad_input",
 )
 
 
@@ -108,10 +111,11 @@ def weights(weight: Tensor | None, self: Tensor) -> tuple[Any, int]:
 def multi_margin_body(
     out: Tensor, self: Tensor, target: Tensor, p: Any, margin: Any, weight: Tensor | None, reduction: int
 ) -> None:
+    """Returns by how much other classes' scores come closer than `margin` to the target's, or the mean or sum."""
     rows, classes = rows_and_classes(self)
     losses = empty((rows,), self._dtype, self._device)
     arrays = flat(losses), flat(self), labels_among(target, classes), *weights(weight, self)
-    loop = kernels.multi_margin(self._dtype.name)
+    loop = kernels.MULTI_MARGIN(x=self._dtype.name)
     kernels.parallel_for(loop, rows, (classes, int(p), float(margin), *arrays), 2 * classes)
     store_reduced(out, losses, reduction)
 
@@ -132,7 +136,7 @@ def multi_margin_backward_body(
     result = empty(self._shape, self._dtype, self._device)
     given = labels_among(target, classes), *weights(weight, self)
     grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
-    loop = kernels.multi_margin_backward(self._dtype.name)
+    loop = kernels.MULTI_MARGIN_BACKWARD(x=self._dtype.name)
     kernels.parallel_for(
         loop, rows, (classes, int(p), float(margin), flat(result), *grad, flat(self), *given), 2 * classes
     )
@@ -158,13 +162,22 @@ multi_margin_loss = public(multi_margin_op, method=False, module="nn")
 # --- multilabel_margin_loss ------------------------------------------------------------------------------------------
 
 multilabel_forward_op = Operator(
-    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)"
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+    refuses="whole halves complex",
+    autocast={"cpu": "fp32"},
+    late_out=("output", "output", "is_target"),
 )
 multilabel_backward_op = Structured(
     "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, "
-    "Tensor is_target) -> Tensor"
+    "Tensor is_target) -> Tensor",
+    refuses="whole halves complex",
+    late_out="grad_input",
 )
-multilabel_op = Operator("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+multilabel_op = Operator(
+    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    refuses="whole halves complex",
+    late_out=True,
+)
 
 
 def check_multilabel(self: Tensor, target: Tensor, kernel: str) -> None:
@@ -187,7 +200,7 @@ def multilabel_kernel(self: Tensor, target: Tensor, reduction: int) -> tuple[Ten
     if self._device.type != "meta":
         labels = bounded(target, classes)
         losses = empty((rows,), self._dtype, self._device)
-        loop = kernels.multi_label(self._dtype.name)
+        loop = kernels.MULTI_LABEL(x=self._dtype.name)
         arrays = flat(losses), flat(is_target), flat(self), labels
         kernels.parallel_for(loop, rows, (classes, *arrays), classes * classes)
         store_reduced(out, losses, reduction)
@@ -217,7 +230,7 @@ def multilabel_backward_body(
     rows, classes = rows_and_classes(self)
     result = empty(self._shape, self._dtype, self._device)
     grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
-    loop = kernels.multi_label_backward(self._dtype.name)
+    loop = kernels.MULTI_LABEL_BACKWARD(x=self._dtype.name)
     arrays = flat(self), bounded(target, classes), flat(is_target)
     kernels.parallel_for(loop, rows, (classes, flat(result), *grad, *arrays), classes * classes)
     kernels.copy(out._operand, result._operand)
@@ -234,6 +247,7 @@ multilabel_forward_op.derivative(
 
 @multilabel_op.implicit
 def multilabel_composite(self: Any, target: Any, reduction: int) -> Any:
+    """Returns by how much scores of classes that are not targets come close to those that are, or the mean or sum."""
     return multilabel_forward_op.functional(self, target, reduction)[0]
 
 
@@ -243,21 +257,27 @@ multilabel_margin_loss = public(multilabel_op, method=False, module="nn")
 # --- of pairs and triples --------------------------------------------------------------------------------------------
 
 ranking_op = Operator(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor"
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+    refuses="bool complex",
 )
-hinge_op = Operator("hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor")
+hinge_op = Operator(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+    refuses="bool complex",
+)
 cosine_op = Operator(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor"
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+    refuses="complex",
 )
 triplet_op = Operator(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
-    "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor"
+    "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+    refuses="bool",
 )
 
 
 @ranking_op.implicit
 def ranking_composite(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
-    """max(0, margin - y (x₁ - x₂)): y is 1 where the first shall rank higher, else -1."""
+    """Returns max(0, margin - y (x₁ - x₂)), or its mean or sum: y is 1 where the first shall rank higher, else -1."""
     lead = input1 - input2
     return reduced(add_scalar_op.functional(-target * lead, margin).clamp_min_(0), reduction)
 
@@ -273,7 +293,7 @@ def zeros_like(x: Any) -> Any:
 
 @hinge_op.implicit
 def hinge_composite(self: Any, target: Any, margin: float, reduction: int) -> Any:
-    """x where y is 1, max(0, margin - x) where y is -1."""
+    """Returns x where y is 1, max(0, margin - x) where y is -1, or the mean or sum."""
     nothing = zeros_like(self)
     lack = full_like(self, margin).sub_(self).clamp_min_(0)
     far = where_op.functional(ops.aten.ne.Scalar(target, 1), lack, nothing)
@@ -283,7 +303,7 @@ def hinge_composite(self: Any, target: Any, margin: float, reduction: int) -> An
 
 @cosine_op.implicit
 def cosine_composite(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
-    """1 - cos(x₁, x₂) where y is 1, max(0, cos(x₁, x₂) - margin) where y is -1."""
+    """Returns 1 - cos(x₁, x₂) where y is 1, max(0, cos(x₁, x₂) - margin) where y is -1, or the mean or sum."""
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
@@ -308,17 +328,17 @@ def cosine_composite(input1: Any, input2: Any, target: Any, margin: float, reduc
 def triplet_composite(
     anchor: Any, positive: Any, negative: Any, margin: float, p: float, eps: float, swap: bool, reduction: int
 ) -> Any:
-    """max(0, margin + |a - p| - |a - n|); with `swap`, |p - n| where that is smaller than |a - n|."""
+    """Returns max(0, margin + |a - p| - |a - n|), or its mean or sum; `swap` takes |p - n| where that is smaller."""
     dims = anchor.dim(), positive.dim(), negative.dim()
     if len(set(dims)) > 1:
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
             f"anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D inputs"
         )
-    near = pairwise_distance_op.functional(anchor, positive, p, eps)
-    far = pairwise_distance_op.functional(anchor, negative, p, eps)
+    near = pairwise_distance.op.functional(anchor, positive, p, eps)
+    far = pairwise_distance.op.functional(anchor, negative, p, eps)
     if swap:
-        far = minimum.op.functional(far, pairwise_distance_op.functional(positive, negative, p, eps))
+        far = minimum.op.functional(far, pairwise_distance.op.functional(positive, negative, p, eps))
     return reduced((add_scalar_op.functional(near, margin) - far).clamp_min(0), reduction)
 
 

@@ -1,7 +1,7 @@
 """What the operators on matrices share: their checks, the layout of their results, the loop over a batch, their errors.
 
 A batch is all dimensions but the last two. LAPACK's matrices lie column by column, and so do most results.
-Read next: determinants.py, solving.py, and kernels/cpu/lapack.py, which does the work.
+Read next: solving.py, lu.py, and kernels/cpu/lapack.py, which does the work.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import call, fallthrough_kernel, impl, place_of
+from redispatch.dispatch import call
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtype, dtypes, shown
 from redispatch.kernels import broadcast_shapes, contiguous_strides
 
 from ..declare.declare import Operator
-from ..declare.several import Several
-from ..declare.structured import Meta
+from ..declare.operator import composite
+from ..declare.pointwise import HALVES, WHOLE
+from ..declare.structured import Meta, check_has_kernel
 from .creation import empty_op
 
 Shape = tuple[int, ...]
@@ -37,11 +38,14 @@ def check_matrix(x: Tensor, name: str, argument: str = "A") -> None:
         raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
 
 
-def check_square(x: Tensor, name: str, argument: str = "A") -> None:
+def check_square(x: Tensor, name: str, argument: str = "A", floating: bool = False, low_precision: bool = True) -> None:
+    """Raises RuntimeError for other matrices than square ones; and for other dtypes than `floating` ones."""
     check_matrix(x, name, argument)
     *_, n, m = x._shape
     if n != m:
         raise RuntimeError(f"{name}: {argument} must be batches of square matrices, but they are {n} by {m} matrices")
+    if floating:
+        check_floating(x, name, low_precision)
 
 
 def check_floating(x: Tensor, name: str, low_precision: bool = True) -> None:
@@ -54,8 +58,7 @@ def check_floating(x: Tensor, name: str, low_precision: bool = True) -> None:
 
 def check_has_lapack(x: Tensor, kernel: str) -> None:
     """Raises NotImplementedError for dtypes that LAPACK does not know."""
-    if x._dtype.category < dtypes.FLOATING or is_low_precision(x._dtype):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x._dtype.tensor_name}'")
+    check_has_kernel(kernel, x, (*WHOLE, *HALVES))
 
 
 def is_low_precision(kind: dtype) -> bool:
@@ -143,20 +146,27 @@ def conj(x: Any) -> Any:
 # --- the loop over a batch -------------------------------------------------------------------------------------------
 
 
-def for_each_matrix(function: Callable[..., Any], outs: Sequence[Any], *inputs: Any, vectors: int = 0) -> None:
+def for_each_matrix(
+    function: Callable[..., Any], outs: Sequence[Any], *inputs: Any, vectors: int = 0, fails: str = ""
+) -> None:
     """Fills the results with what `function` gives for each matrix, the batches broadcast against each other.
 
     outs, inputs: tensors, or numpy arrays; the last `vectors` of the inputs have vectors in the place of matrices.
+    fails: where it is said, the last result is LAPACK's number, and this is the name under which a failure is raised.
     """
     arrays = [as_array(x) for x in inputs]
     kept = [2] * (len(arrays) - vectors) + [1] * vectors
     batch = np.broadcast_shapes(*(x.shape[: x.ndim - d] for x, d in zip(arrays, kept, strict=True)))
     arrays = [np.broadcast_to(x, batch + x.shape[x.ndim - d :]) for x, d in zip(arrays, kept, strict=True)]
     targets = [as_array(out) for out in outs]
+    if fails:
+        targets.append(np.zeros(batch, np.int32))
     for at in np.ndindex(batch):
         found = function(*(x[at] for x in arrays))
         for target, value in zip(targets, found if isinstance(found, tuple) else (found,), strict=True):
             target[at] = value
+    if fails:
+        raise_for(targets[-1], fails, not batch)
 
 
 def as_array(x: Any) -> np.ndarray:
@@ -165,23 +175,17 @@ def as_array(x: Any) -> np.ndarray:
 
 # --- what went wrong -------------------------------------------------------------------------------------------------
 
+
 check_errors_op = Operator("_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()")
 
 
 @check_errors_op.kernel("CPU", "Meta")
-def check_errors_kernel(info: Tensor, api_name: str, is_matrix: bool) -> None:
+def check_errors_kernel(info, api_name, is_matrix):
     if info._device.type != "meta":
         raise_for(info, api_name, is_matrix)
 
 
-# There is no result that could have a gradient.
-impl(
-    check_errors_op.functional,
-    "Autograd",
-    fallthrough_kernel,
-    convention="positional",
-    place=place_of(check_errors_kernel),
-)
+check_errors_op.understands("Autograd")  # there is no result that could have a gradient
 
 
 def raise_for(info: Any, name: str, is_matrix: bool) -> None:
@@ -242,12 +246,17 @@ def error_of(name: str, start: str, info: int) -> Exception:
 
 
 def some_results(
-    op: Operator, below: Several, inputs: Callable[..., Sequence[Any]], results: tuple[int, ...] = (0,), check: str = ""
-) -> None:
-    """Makes `op`, and its out= form, of `below`: called with these inputs, it gives these of its results.
+    schema: str, below: Any, inputs: Any = (), results: tuple[int, ...] = (0,), check: str = "", **facts: Any
+) -> Any:
+    """Declares an operator, with its out= form, that gives some of the results of `below`, and its public function.
 
+    inputs: with what `below` is called behind the operator's own arguments; or a function of these that gives all.
     check: the name under which the last result, which says how it went, is checked; "" if it is not.
     """
+    below = getattr(below, "op", below)
+
+    def called_with(args: tuple[Any, ...]) -> list[Any]:
+        return list(inputs(*args)) if callable(inputs) else [*args, *inputs]
 
     def chosen(found: Sequence[Any]) -> Any:
         if check:
@@ -255,18 +264,15 @@ def some_results(
         return found[results[0]] if len(results) == 1 else tuple(found[i] for i in results)
 
     def functional(*args: Any) -> Any:
-        return chosen(call(below.functional, list(inputs(*args))))
+        return chosen(call(below.functional, called_with(args)))
 
     def into_out(*args: Any) -> Any:
-        given, outs = inputs(*args[: -len(results)]), dict(zip(results, args[-len(results) :], strict=True))
-        metas = below.metas_function(*given)
+        given, outs = called_with(args[: -len(results)]), dict(zip(results, args[-len(results) :], strict=True))
         targets = [
             outs[i] if i in outs else empty_op.functional([0], dtype=meta.dtype, device=meta.device)
-            for i, meta in enumerate(metas)
+            for i, meta in enumerate(below.metas_function(*given))
         ]
-        call(below.out, [*given, *targets])  # type: ignore[arg-type]  # it has an out= form
+        call(below.out, [*given, *targets])
         return chosen(targets)
 
-    op.implicit(functional)
-    if op.out is not None:
-        op.kernel_out("CompositeImplicitAutograd")(into_out)
+    return composite(schema, out_by=lambda op: op.composite(op.out)(into_out), **facts)(functional)

@@ -15,33 +15,27 @@ import numpy as np
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, contiguous_format, dtypes, promote_types, wrap_dim
-from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 
-from ..declare.declare import Operator
+from ..declare.operator import CPU_FP32, CUDA_LOWER, CUDA_PROMOTE, LOWER, composite, same_as, structured
 from ..declare.overridable import overridable_function
-from ..declare.public import public
-from ..declare.structured import Meta, Structured, c_name, check_out_dtype, common_device, not_implemented
-from .linalg import matmul_op, mm_op, vdot_op
+from ..declare.structured import Meta, c_name, check_out_dtype, common_device, not_implemented
+from .linalg import matmul_op, mm, vdot
 from .matrices import check_errors_op, check_floating, check_same_dtype, check_square, is_low_precision
-from .solving import inv_ex_op, inv_op, solve_op
+from .solving import linalg_inv, linalg_inv_ex, linalg_solve
 
 # --- matrix_power ----------------------------------------------------------------------------------------------------
 
-matrix_power_op = Operator("matrix_power(Tensor self, int n) -> Tensor", out="out")
-linalg_matrix_power_op = Operator("linalg_matrix_power(Tensor self, int n) -> Tensor", out="out")
 
-
-@matrix_power_op.implicit
-@linalg_matrix_power_op.implicit
-def matrix_power_composite(self: Any, n: int) -> Any:
-    """The product of n equal matrices, by squaring; of their inverses for negative n."""
+@composite("matrix_power(Tensor self, int n) -> Tensor", out="out", refuses="bool")
+def matrix_power(self, n):
+    """Returns the product of n equal matrices; of their inverses for negative n."""
     check_square(self, "linalg.matrix_power")
     if not n:
         made = self.clone(memory_format=contiguous_format)
         return made.copy_(ops.aten.eye.default(self.shape[-1], dtype=self.dtype, device=self.device))
     if n == 1:
         return self.clone()
-    base = inv_op.functional(self) if n < 0 else self
+    base = linalg_inv.op.functional(self) if n < 0 else self
     result, n = None, abs(n)
     while n:
         if n & 1:
@@ -52,26 +46,28 @@ def matrix_power_composite(self: Any, n: int) -> Any:
     return result
 
 
-resize_and_copy_into_out(matrix_power_op)
-resize_and_copy_into_out(linalg_matrix_power_op)
-matrix_power = public(matrix_power_op)
-linalg_matrix_power = public(linalg_matrix_power_op, method=False)
+linalg_matrix_power = same_as(
+    "linalg_matrix_power(Tensor self, int n) -> Tensor",
+    matrix_power,
+    out="out",
+    method=False,
+    refuses="bool",
+    doc="Returns the product of n equal matrices; of their inverses for negative n.",
+)
 
 # --- matrix_exp ------------------------------------------------------------------------------------------------------
 
-linalg_matrix_exp_op = Structured("linalg_matrix_exp(Tensor self) -> Tensor")
-matrix_exp_op = Operator("matrix_exp(Tensor self) -> Tensor")
 
-
-@linalg_matrix_exp_op.meta
-def matrix_exp_meta(self: Tensor) -> Meta:
+@structured("linalg_matrix_exp(Tensor self) -> Tensor", method=False, refuses="whole")
+def linalg_matrix_exp(self):
+    """Returns the exponential function of square matrices."""
     check_square(self, "linalg.matrix_exp")
     check_floating(self, "linalg.matrix_exp")
     return Meta(self._shape, self._dtype, self._device)
 
 
-@linalg_matrix_exp_op.body
-def matrix_exp_body(out: Tensor, self: Tensor) -> None:
+@linalg_matrix_exp.op.body
+def matrix_exp_body(out, self):
     """1 + A + A² / 2 + ..., in double precision."""
     from scipy.linalg import expm  # here, because it takes long to import, and few programs need it
 
@@ -82,30 +78,24 @@ def matrix_exp_body(out: Tensor, self: Tensor) -> None:
             result[at] = expm(wide[at]) if np.isfinite(wide[at]).all() else np.nan
 
 
-def matrix_exp_backward(grad: Any, self: Any) -> Any:
+@linalg_matrix_exp.op.gradient("self", for_complex=True)
+def matrix_exp_backward(grad, self):
     """exp of [[A, G], [0, A]] has, beside exp(A), the derivative of exp at A in the direction G."""
     adjoint = self.mH
     n = adjoint.shape[-1]
     upper = ops.aten.cat.default([adjoint, grad], -1)
     lower = ops.aten.cat.default([adjoint.new_zeros(adjoint.shape), adjoint], -1)
-    return linalg_matrix_exp_op.functional(ops.aten.cat.default([upper, lower], -2))[..., :n, n:]
+    return linalg_matrix_exp.op.functional(ops.aten.cat.default([upper, lower], -2))[..., :n, n:]
 
 
-linalg_matrix_exp_op.derivative(self=matrix_exp_backward, for_complex=True)
-
-
-@matrix_exp_op.implicit
-def matrix_exp_composite(self: Tensor) -> Tensor:
-    return linalg_matrix_exp_op.functional(self)
-
-
-linalg_matrix_exp = public(linalg_matrix_exp_op, method=False)
-matrix_exp = public(matrix_exp_op)
+matrix_exp = same_as(
+    "matrix_exp(Tensor self) -> Tensor",
+    linalg_matrix_exp,
+    refuses="whole",
+    doc="Returns the exponential function of square matrices, as `linalg.matrix_exp` does.",
+)
 
 # --- chains of products ----------------------------------------------------------------------------------------------
-
-multi_dot_op = Operator("linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out")
-chain_matmul_op = Operator("chain_matmul(Tensor[] matrices) -> Tensor", out="out")
 
 
 def as_matrices(tensors: Sequence[Any]) -> tuple[list[Any], list[int]]:
@@ -154,9 +144,9 @@ def cheapest_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-@multi_dot_op.implicit
-def multi_dot_composite(tensors: Sequence[Any]) -> Any:
-    """The product of all, in the order that takes the fewest multiplications."""
+@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out", autocast=CUDA_LOWER, method=False, refuses="bool")
+def linalg_multi_dot(tensors):
+    """Returns the product of all matrices, in the order that takes the fewest multiplications."""
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     matrices, shape = as_matrices(tensors)
@@ -167,32 +157,25 @@ def multi_dot_composite(tensors: Sequence[Any]) -> Any:
         if i == j:
             return matrices[i]
         k = splits[i, j]
-        return mm_op.functional(product(i, k), product(k + 1, j))
+        return mm.op.functional(product(i, k), product(k + 1, j))
 
     return product(0, len(matrices) - 1).view(shape)
 
 
-@chain_matmul_op.implicit
-def chain_matmul_composite(matrices: Sequence[Any]) -> Any:
+@composite("chain_matmul(Tensor[] matrices) -> Tensor", out="out", autocast=CUDA_LOWER, method=False, refuses="bool")
+def chain_of_matrices(matrices):
+    """Returns the product of all matrices, in the order that takes the fewest multiplications."""
     for x in matrices:
         if x.dim() != 2:
             raise RuntimeError(f"Tensor dimension is {x.dim()}, expected 2 instead.")
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
-    return matrices[0].clone() if len(matrices) == 1 else multi_dot_op.functional(matrices)
-
-
-resize_and_copy_into_out(multi_dot_op)
-resize_and_copy_into_out(chain_matmul_op)
-multi_dot_op.autocast(cuda="lower_precision_fp")
-linalg_multi_dot = public(multi_dot_op, method=False)
-chain_matmul_op.autocast(cuda="lower_precision_fp")
-chain_of_matrices = public(chain_matmul_op, method=False)
+    return matrices[0].clone() if len(matrices) == 1 else linalg_multi_dot.op.functional(matrices)
 
 
 @overridable_function
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
-    """The older name of `linalg.multi_dot`, which takes the matrices one by one."""
+    """Returns the older name of `linalg.multi_dot`, which takes the matrices one by one."""
     warnings.warn(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
@@ -202,26 +185,24 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     return chain_of_matrices(list(matrices), out=out)
 
 
-linalg_matmul_op = Operator("linalg_matmul(Tensor self, Tensor other) -> Tensor", out="out")
-
-
-@linalg_matmul_op.implicit
-def linalg_matmul_composite(self: Tensor, other: Tensor) -> Tensor:
+@composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", out="out", method=False, refuses="bool")
+def linalg_matmul(self, other):
+    """Returns the product of vectors, matrices or batches of matrices, as `matmul` does."""
     return matmul_op.functional(self, other)
 
 
-resize_and_copy_into_out(linalg_matmul_op)
-linalg_matmul = public(linalg_matmul_op, method=False)
-
 # --- equations of tensors --------------------------------------------------------------------------------------------
 
-tensorinv_op = Operator("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", out="out")
-tensorsolve_op = Operator("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", out="out")
 
-
-@tensorinv_op.implicit
-def tensorinv_composite(self: Any, ind: int) -> Any:
-    """The inverse of the matrix whose rows are the first `ind` dimensions, and whose columns the others."""
+@composite(
+    "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+    out="out",
+    autocast=CPU_FP32,
+    method=False,
+    refuses="whole halves",
+)
+def linalg_tensorinv(self, ind):
+    """Returns the inverse of the matrix whose rows are the first `ind` dimensions, and whose columns the others."""
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     first, rest = self.shape[:ind], self.shape[ind:]
@@ -231,14 +212,20 @@ def tensorinv_composite(self: Any, ind: int) -> Any:
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
             f"{columns} != {rows}"
         )
-    inverse, info = inv_ex_op.functional(self.reshape([columns, rows]))
+    inverse, info = linalg_inv_ex.op.functional(self.reshape([columns, rows]))
     check_errors_op.functional(info, "inv", is_matrix=True)
     return inverse.reshape([*rest, *first])
 
 
-@tensorsolve_op.implicit
-def tensorsolve_composite(self: Any, other: Any, dims: Sequence[int] | None) -> Any:
-    """X whose product with `self`, over all dimensions that `other` does not have, is `other`."""
+@composite(
+    "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+    out="out",
+    autocast=CPU_FP32,
+    method=False,
+    refuses="whole halves",
+)
+def linalg_tensorsolve(self, other, dims):
+    """Returns X whose product with `self`, over all dimensions that `other` does not have, is `other`."""
     if dims is not None:
         ndim = self.dim()
         self = self.movedim(list(dims), list(range(ndim - len(dims), ndim)))
@@ -250,25 +237,15 @@ def tensorsolve_composite(self: Any, other: Any, dims: Sequence[int] | None) -> 
             f"but got {columns} != {other.numel()}"
         )
     matrix = self.reshape([columns, columns])
-    return solve_op.functional(matrix, other.flatten()).reshape(unknown)
+    return linalg_solve.op.functional(matrix, other.flatten()).reshape(unknown)
 
-
-resize_and_copy_into_out(tensorinv_op)
-resize_and_copy_into_out(tensorsolve_op)
-tensorinv_op.autocast(cpu="fp32")
-linalg_tensorinv = public(tensorinv_op, method=False)
-tensorsolve_op.autocast(cpu="fp32")
-linalg_tensorsolve = public(tensorsolve_op, method=False)
 
 # --- vander ----------------------------------------------------------------------------------------------------------
 
-linalg_vander_op = Operator("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
-vander_op = Operator("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
 
-
-@linalg_vander_op.implicit
-def linalg_vander_composite(x: Any, N: int | None) -> Any:
-    """The powers 0 to N - 1 of each number, in a row."""
+@composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", method=False, refuses="bool halves")
+def linalg_vander(x, N):
+    """Returns the powers 0 to N - 1 of each number, in a row."""
     kind = x.dtype
     if kind is dtypes.bool or is_low_precision(kind):
         raise RuntimeError(
@@ -282,9 +259,9 @@ def linalg_vander_composite(x: Any, N: int | None) -> Any:
     return ops.aten.cat.default([powers.new_ones([*row.shape, 1]), powers], -1)
 
 
-@vander_op.implicit
-def vander_composite(x: Any, N: int | None, increasing: bool) -> Any:
-    """The powers of each number, the highest first unless `increasing`."""
+@composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
+def vander(x, N, increasing):
+    """Returns the powers of each number, the highest first unless `increasing`."""
     if x.dim() != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[0] if N is None else N
@@ -300,33 +277,37 @@ def vander_composite(x: Any, N: int | None, increasing: bool) -> Any:
     return result if increasing else result.flip(1)
 
 
-linalg_vander = public(linalg_vander_op, method=False)
-vander = public(vander_op)
-
 # --- products of vectors ---------------------------------------------------------------------------------------------
 
-vecdot_op = Operator("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", out="out")
 
-
-@vecdot_op.implicit
-def vecdot_composite(x: Any, y: Any, dim: int) -> Any:
-    """The inner products along one dimension: the first vector is conjugated."""
+@composite(
+    "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    out="out",
+    autocast=LOWER,
+    method=False,
+    refuses="whole",
+)
+def linalg_vecdot(x, y, dim):
+    """Returns the inner products along one dimension: the first vector is conjugated."""
     check_floating(x, "linalg.vecdot")
     check_same_dtype("linalg.vecdot", x=x, y=y)
     if x.dim() == 1 and y.dim() == 1:
-        return vdot_op.functional(x, y)
+        return vdot.op.functional(x, y)
     return x.conj().mul(y).sum([dim])
 
 
-resize_and_copy_into_out(vecdot_op)
-vecdot_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-linalg_vecdot = public(vecdot_op, method=False)
-
-linalg_cross_op = Structured("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", out="out")
-
-
-@linalg_cross_op.meta
-def cross_meta(self: Tensor, other: Tensor, dim: int) -> Meta:
+@structured(
+    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    out="out",
+    derivative={
+        "self": lambda grad, other, dim: linalg_cross.op.functional(other, grad, dim=dim),
+        "other": lambda grad, self, dim: linalg_cross.op.functional(grad, self, dim=dim),
+    },
+    method=False,
+    refuses="bool",
+)
+def linalg_cross(self, other, dim):
+    """Returns the cross products of vectors of three elements along `dim`."""
     if len(self._shape) != len(other._shape):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     axis = wrap_dim(dim, len(self._shape))
@@ -341,8 +322,8 @@ def cross_meta(self: Tensor, other: Tensor, dim: int) -> Meta:
     return Meta(from_shape, self._dtype, common_device(self, other))
 
 
-@linalg_cross_op.body
-def cross_body(out: Tensor, self: Tensor, other: Tensor, dim: int) -> None:
+@linalg_cross.op.body
+def cross_body(out, self, other, dim):
     """(a1 b2 - a2 b1, a2 b0 - a0 b2, a0 b1 - a1 b0)."""
     check_out_dtype(out, self._dtype)
     axis = wrap_dim(dim, len(self._shape))
@@ -351,13 +332,6 @@ def cross_body(out: Tensor, self: Tensor, other: Tensor, dim: int) -> None:
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
         result[i] = a[j] * b[k] - a[k] * b[j]
-
-
-linalg_cross_op.derivative(
-    self=lambda grad, other, dim: linalg_cross_op.functional(other, grad, dim=dim),
-    other=lambda grad, self, dim: linalg_cross_op.functional(grad, self, dim=dim),
-)
-cross_op = Operator("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", out="out")
 
 
 def default_dim(self: Tensor, dim: int | None) -> int:
@@ -376,26 +350,24 @@ def default_dim(self: Tensor, dim: int | None) -> int:
     return list(self._shape).index(3)
 
 
-@cross_op.implicit
-def cross_composite(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
-    return linalg_cross_op.functional(self, other, dim=default_dim(self, dim))
+@composite(
+    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    out="out",
+    out_by=None,
+    autocast=CUDA_PROMOTE,
+    refuses="bool",
+)
+def cross(self, other, dim):
+    """Returns the cross products of vectors of three elements, along the first dimension of size 3 by default."""
+    return linalg_cross.op.functional(self, other, dim=default_dim(self, dim))
 
 
-@cross_op.kernel_out("CompositeImplicitAutograd")
-def cross_out(self: Tensor, other: Tensor, dim: int | None, out: Tensor) -> Tensor:
-    return linalg_cross_op.out(self, other, dim=default_dim(self, dim), out=out)  # type: ignore[misc]  # this operator has the form
+@cross.op.kernel_out("CompositeImplicitAutograd")
+def cross_out(self, other, dim, out):
+    return linalg_cross.op.out(self, other, dim=default_dim(self, dim), out=out)
 
 
-linalg_cross = public(linalg_cross_op, method=False)
-cross_op.autocast(cuda="promote")
-cross = public(cross_op)
-
-linalg_diagonal_op = Operator("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")
-
-
-@linalg_diagonal_op.implicit
-def linalg_diagonal_composite(A: Any, offset: int, dim1: int, dim2: int) -> Any:
+@composite("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", method=False)
+def linalg_diagonal(A, offset, dim1, dim2):
+    """Returns a view of a diagonal of the last two dimensions, which stands last in it."""
     return A.diagonal(offset, dim1, dim2)
-
-
-linalg_diagonal = public(linalg_diagonal_op, method=False)

@@ -88,6 +88,9 @@ def backward_of(
 
 # --- windows of a size and stride ------------------------------------------------------------------------------------
 
+PAIR = ("out", "out", "indices")
+GRADIENT: dict[str, Any] = {"refuses": "whole complex", "late_out": "grad_input"}
+
 
 def declare_max(dims: int) -> tuple[Any, Any]:
     """`max_pool2d` and `max_pool2d_with_indices`, for two dimensions."""
@@ -138,6 +141,7 @@ REST_1D = (
 
 
 def max_pool1d_pair(self: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+    """Returns the largest element of each window of a signal, and its place."""
     image, lists = as_row("max_pool1d", self, (1, kernel), (1, stride or kernel), (0, padding), (1, dilation))
     values, places = max_pool2d_with_indices.operators[0](image, *lists, ceil_mode)
     return values.squeeze(-2), places.squeeze(-2)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import call, ops
+from redispatch.dispatch import call
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtype, dtypes, get_default_dtype
 from redispatch.kernels import Elementwise, Operand
@@ -21,11 +21,12 @@ from redispatch.kernels import exp as exp_
 from redispatch.kernels import log as log_
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
-from ..declare.declare import Operator
+from ..declare.declare import Operator, added
+from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, planned, structured
 from ..declare.plan import Run
-from ..declare.planned import Planned
+from ..declare.planned import Planned, PlannedSeveral
 from ..declare.public import public
-from ..declare.structured import Meta, Structured
+from ..declare.structured import Meta
 from .reductions import (
     COUNT,
     REDUCTION,
@@ -34,7 +35,9 @@ from .reductions import (
     converted,
     count_of,
     reduced_dims,
+    reduced_in,
     reduced_shape,
+    unreduced,
     with_kept_dims,
 )
 
@@ -50,58 +53,8 @@ def scratch(shape: Sequence[int], dtype: dtype = dtypes.float64) -> Operand:
 # --- var, std --------------------------------------------------------------------------------------------------------
 
 CORRECTION = "int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
-var_op = Operator("var(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
-var_dim_op = Operator(
-    "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION
-)
-var_correction_op = Planned(
-    f"var.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
-)
-std_op = Operator("std(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
-std_dim_op = Operator(
-    "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION
-)
-std_correction_op = Planned(
-    f"std.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
-)
 
 
-@var_op.implicit
-@inline
-def var_composite(self: Tensor, unbiased: bool) -> Tensor:
-    return call(var_correction_op.functional, [self, None, int(unbiased), False])
-
-
-@var_dim_op.implicit
-@inline
-def var_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
-    return call(var_correction_op.functional, [self, dim, int(unbiased), keepdim])
-
-
-@var_dim_op.composite(var_dim_op.out)
-def var_dim_into_out(self: Tensor, dim: Any, unbiased: bool, keepdim: bool, out: Tensor) -> Tensor:
-    return ops.aten.var.correction_out(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
-
-
-@std_op.implicit
-@inline
-def std_composite(self: Tensor, unbiased: bool) -> Tensor:
-    return call(std_correction_op.functional, [self, None, int(unbiased), False])
-
-
-@std_dim_op.implicit
-@inline
-def std_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
-    return call(std_correction_op.functional, [self, dim, int(unbiased), keepdim])
-
-
-@std_dim_op.composite(std_dim_op.out)
-def std_dim_into_out(self: Tensor, dim: Any, unbiased: bool, keepdim: bool, out: Tensor) -> Tensor:
-    return ops.aten.std.correction_out(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
-
-
-@var_correction_op.meta
-@std_correction_op.meta
 def var_meta(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Meta:
     if self._dtype.category < dtypes.FLOATING:
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -168,16 +121,6 @@ def warn_of_freedom(name: str) -> None:
     )
 
 
-@var_correction_op.loop
-def var_loop(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
-    return ready_var("var", QUOTIENT, out, self, dim, correction)
-
-
-@std_correction_op.loop
-def std_loop(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
-    return ready_var("std", ROOT_OF_QUOTIENT, out, self, dim, correction)
-
-
 def var_backward(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     """d/dx_i of sum((x - mean)²) / freedom: the part through the mean vanishes, since the differences add up to 0."""
     dims = reduced_dims(dim, self.dim())
@@ -193,23 +136,137 @@ def std_backward(grad: Any, self: Any, result: Any, dim: Any, correction: Any, k
     return var_backward(through_root, self, dim, correction, keepdim)
 
 
-var_correction_op.derivative(self=var_backward)
-std_correction_op.derivative(self=std_backward)
-var = public(var_dim_op, var_correction_op, var_op)
-std = public(std_dim_op, std_correction_op, std_op)
+def mean_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+    count = self.numel() / max(grad.numel(), 1)
+    return unreduced(grad, self.shape, dim, keepdim) / max(count, 1)
+
+
+def var_mean_backward(grads: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    spread, mean = grads
+    return added(
+        None if spread is None else var_backward(spread, self, dim, correction, keepdim),
+        None if mean is None else mean_backward(mean, self, dim, keepdim),
+    )
+
+
+def std_mean_backward(grads: Any, self: Any, result0: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    spread, mean = grads
+    return added(
+        None if spread is None else std_backward(spread, self, result0, dim, correction, keepdim),
+        None if mean is None else mean_backward(mean, self, dim, keepdim),
+    )
+
+
+def unbiased_forms(name: str, corrected: Operator, returns: str, method: bool, doc: str) -> Any:
+    """The function `name` of `corrected` and its older overloads, in which `unbiased` means a correction by 1."""
+
+    @composite(f"{name}(Tensor self, bool unbiased=True) -> {returns}", tags=REDUCTION, face=False)
+    @inline
+    def of_all(self, unbiased):
+        return call(corrected.functional, [self, None, int(unbiased), False])
+
+    @composite(
+        f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}",
+        out=corrected.out and "out",
+        out_by=None,
+        tags=REDUCTION,
+        core=name == "var",
+        face=False,
+    )
+    @inline
+    def of_dims(self, dim, unbiased, keepdim):
+        return call(corrected.functional, [self, dim, int(unbiased), keepdim])
+
+    into = corrected.out
+    if into is not None:
+
+        @of_dims.composite(of_dims.out)
+        def into_out(self, dim, unbiased, keepdim, out):
+            return into(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
+
+    return public(of_dims, corrected, of_all, method=method, doc=doc)
+
+
+def spread(name: str, finish: Elementwise, derivative: Any, doc: str) -> Any:
+    """The function `var` or `std`."""
+
+    def loop(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
+        return ready_var(name, finish, out, self, dim, correction)
+
+    schema = f"{name}.correction(Tensor self, {CORRECTION}) -> Tensor"
+    op = Planned(
+        schema, out="correction_out", tags=REDUCTION, derivative=derivative, refuses="whole", core=name == "var"
+    )
+    op.meta(var_meta)
+    op.loop(loop)
+    return unbiased_forms(name, op, "Tensor", method=True, doc=doc)
+
+
+def spread_and_mean(name: str, finish: Elementwise, derivative: Any, doc: str) -> Any:
+    """The function `var_mean` or `std_mean`: in one call what `var` and `mean` give."""
+
+    def metas(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> tuple[Meta, Meta]:
+        if self._dtype.category < dtypes.FLOATING:
+            raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        spread = var_meta(self, dim, correction, keepdim)
+        return spread, spread._replace(dtype=self._dtype)
+
+    def loop(outs: tuple[Tensor, Tensor], self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
+        form_spread = ready_var(name, finish, outs[0], self, dim, correction)
+        form_mean = reduced_in(self._dtype, kernels.MEAN, outs[1], self, reduced_dims(dim, len(self._shape)))
+
+        def run(spread: Any, spread_at: int, mean: Any, mean_at: int, x: Any, x_at: int) -> None:
+            form_spread(spread, spread_at, x, x_at)
+            form_mean(mean, mean_at, x, x_at)
+
+        return run
+
+    schema = f"{name}.correction(Tensor self, {CORRECTION}) -> (Tensor, Tensor)"
+    op = PlannedSeveral(schema, tags=REDUCTION, derivative=derivative, for_complex=True, refuses="whole")
+    op.metas(metas)
+    op.loop(loop)
+    return unbiased_forms(name, op, "(Tensor, Tensor)", method=False, doc=doc)
+
+
+var = spread(
+    "var",
+    QUOTIENT,
+    var_backward,
+    "Returns the variance of all elements, or of those along `dim`; `correction` is taken from their number.",
+)
+std = spread(
+    "std",
+    ROOT_OF_QUOTIENT,
+    std_backward,
+    "Returns the standard deviation of all elements, or of those along `dim`; `correction` is taken from their number.",
+)
+var_mean = spread_and_mean(
+    "var_mean",
+    QUOTIENT,
+    var_mean_backward,
+    "Returns the variance and the mean of all elements, or of those along `dim`.",
+)
+std_mean = spread_and_mean(
+    "std_mean",
+    ROOT_OF_QUOTIENT,
+    std_mean_backward,
+    "Returns the standard deviation and the mean of all elements, or of those along `dim`.",
+)
 
 # --- norms -----------------------------------------------------------------------------------------------------------
 
-vector_norm_op = Planned(
+
+@planned(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
     tags=REDUCTION,
+    autocast=CUDA_SET_DTYPE,
+    method=False,
+    refuses="whole",
 )
-
-
-@vector_norm_op.meta
-def vector_norm_meta(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+def linalg_vector_norm(self, ord, dim, keepdim, dtype):
+    """Returns the norm of order `ord` of all elements, or of those along `dim`."""
     own = self._dtype
     if own.category < dtypes.FLOATING:
         raise RuntimeError(
@@ -284,27 +341,29 @@ def power(x, p):
     return x**p
 
 
-def size_of(dtype: str) -> Any:
-    return modulus if dtype.startswith("complex") else magnitude
+def norm(name: str, of_real: Any, of_complex: Any, finish: Any) -> Reduction:
+    """What adds up sizes or squares of the elements."""
+
+    def recipe(dtype: str) -> Recipe:
+        return Recipe(of_complex if dtype.startswith("complex") else of_real, np.float64(0), add_to, finish)
+
+    return Reduction(name, recipe)
 
 
-def square_of(dtype: str) -> Any:
-    return squared_modulus if dtype.startswith("complex") else squared
-
-
-NORM_1 = Reduction("norm_1", lambda dtype: Recipe(size_of(dtype), np.float64(0), add_to, as_counted))
-NORM_2 = Reduction("norm_2", lambda dtype: Recipe(square_of(dtype), np.float64(0), add_to, root))
+NORM_1 = norm("norm_1", magnitude, modulus, as_counted)
+NORM_2 = norm("norm_2", squared, squared_modulus, root)
 ABSOLUTE = Elementwise("absolute", absolute)
 POWER_OF_MAGNITUDE = Elementwise("power_of_magnitude", {"float": power_of_magnitude, "complex": power_of_modulus})
 POWER = Elementwise("power", power)
 
 
-@vector_norm_op.loop
-def vector_norm_loop(out: Tensor, self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Run:
+@linalg_vector_norm.op.loop
+def vector_norm_loop(out, self, ord, dim, keepdim, dtype):
     dims = reduced_dims(dim, len(self._shape))
     if ord in (0, 1, 2):
         return {0: COUNT, 1: NORM_1, 2: NORM_2}[ord].ready(out._operand, self._operand, dims)
-    to_metadata, metadata = out._operand[1:4], self._operand[1:4]  # dtype, shape, strides; the memory is not to be kept
+    to_metadata: tuple[Any, Any, Any] = out._operand[1:4]
+    metadata: tuple[Any, Any, Any] = self._operand[1:4]  # dtype, shape, strides; the memory is not to be kept
 
     def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
         run_norm(Operand(to, *to_metadata, to_at), Operand(x, *metadata, x_at), ord, dims)
@@ -327,7 +386,8 @@ def run_norm(out: Operand, x: Operand, ord: Any, dims: tuple[int, ...]) -> None:
         POWER.run(out, total, 1 / float(ord), dtype="float64")
 
 
-def vector_norm_backward(grad: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
+@linalg_vector_norm.op.gradient("self")
+def vector_norm_backward(grad, self, result, ord, dim, keepdim):
     """d/dx of (sum |x|^p)^(1/p) = sign(x) |x|^(p-1) / norm^(p-1); 0 where the norm is 0, the subgradient."""
     norm = with_kept_dims(result, self.shape, dim, keepdim)
     grad = with_kept_dims(grad, self.shape, dim, keepdim)
@@ -348,18 +408,14 @@ def vector_norm_backward(grad: Any, self: Any, result: Any, ord: Any, dim: Any, 
     return own * (grad / norm.masked_fill(norm == 0, 1) ** (ord - 1)).masked_fill(norm == 0, 0)
 
 
-vector_norm_op.derivative(self=vector_norm_backward)
-vector_norm_op.autocast(cuda="fp32_set_opt_dtype")
-linalg_vector_norm = public(vector_norm_op, method=False)
-
-
 # --- logsumexp -------------------------------------------------------------------------------------------------------
 
-logsumexp_op = Structured("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 
-
-@logsumexp_op.meta
-def logsumexp_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
+@structured(
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION, autocast=CUDA_FP32
+)
+def logsumexp(self, dim, keepdim):
+    """Returns log(sum of exp(x)) along `dim`, without overflow."""
     kind = self._dtype if self._dtype.category > dtypes.INTEGER else get_default_dtype()
     dims = reduced_dims(dim, len(self._shape))
     return Meta(reduced_shape(self._shape, dims, keepdim), kind, self._device)
@@ -377,8 +433,8 @@ SHIFTED_EXP = Elementwise("shifted_exp", shifted_exp)
 SHIFTED_LOG = Elementwise("shifted_log", shifted_log)
 
 
-@logsumexp_op.body
-def logsumexp_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
+@logsumexp.op.body
+def logsumexp_body(out, self, dim, keepdim):
     """Relative to the largest element, so that exp cannot overflow."""
     dims = reduced_dims(dim, len(self._shape))
     if self._dtype.is_complex:
@@ -409,11 +465,7 @@ def complex_logsumexp(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np
     return found if keepdim else found.squeeze(axis=dims)
 
 
-def logsumexp_backward(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+@logsumexp.op.gradient("self")
+def logsumexp_backward(grad, self, result, dim, keepdim):
     grad, result = (with_kept_dims(t, self.shape, dim, keepdim) for t in (grad, result))
     return grad * (self - result).exp()
-
-
-logsumexp_op.derivative(self=logsumexp_backward)
-logsumexp_op.autocast(cuda="fp32")
-logsumexp = public(logsumexp_op)

@@ -20,7 +20,9 @@ from ..declare.structured import Meta, not_implemented
 
 native_layer_norm_op = PlannedSeveral(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
-    "-> (Tensor, Tensor, Tensor)"
+    "-> (Tensor, Tensor, Tensor)",
+    refuses="whole complex",
+    core=True,
 )
 
 
@@ -84,7 +86,9 @@ def normalized_dims(input: Any, normalized_shape: Sequence[int]) -> list[int]:
 
 native_layer_norm_backward_op = PlannedSeveral(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
-    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    refuses="whole complex",
+    core=True,
 )
 
 
@@ -211,11 +215,14 @@ native_layer_norm_backward_op.derivative(
 )
 native_layer_norm_op.derivative((("input", "weight", "bias"), native_layer_norm_backward), nondifferentiable=(1, 2))
 native_layer_norm_op.autocast(cuda="fp32")
-native_layer_norm = public(native_layer_norm_op, method=False)
+native_layer_norm = public(
+    native_layer_norm_op, method=False, doc="Returns (result, mean, 1 / standard deviation) over the last dimensions."
+)
 
 layer_norm_op = Operator(
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-    "bool cudnn_enable=True) -> Tensor"
+    "bool cudnn_enable=True) -> Tensor",
+    refuses="whole complex",
 )
 
 
@@ -224,6 +231,8 @@ layer_norm_op = Operator(
 def layer_norm_composite(
     input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, cudnn_enable: bool
 ) -> Any:
+    """Returns x less its mean over its standard deviation, both over the last dimensions, times `weight` plus
+    `bias`."""
     return call(native_layer_norm_op.functional, [input, normalized_shape, weight, bias, eps])[0]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import ops
+from redispatch.dispatch.layers.autocast import WITH_DTYPE
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python, wrap_dim
 from redispatch.kernels.declare.out_forms import copy_into_out, resize_and_copy_into_out
 
@@ -21,9 +22,9 @@ from ..declare.overridable import overridable_function
 from ..declare.public import public
 from ..declare.structured import Meta, Structured
 from .matrices import check_floating, check_matrix, conj
-from .moments import linalg_vector_norm, vector_norm_backward, vector_norm_op
+from .moments import linalg_vector_norm, vector_norm_backward
 from .reductions import reduced_shape
-from .spectra import svdvals_op
+from .spectra import linalg_svdvals
 
 # --- of matrices -----------------------------------------------------------------------------------------------------
 
@@ -31,6 +32,7 @@ matrix_norm_op = Operator(
     "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
+    refuses="whole",
 )
 matrix_norm_str_op = Operator(
     'linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, '
@@ -71,7 +73,7 @@ def check_wider(self: Tensor, dtype: Any, name: str) -> None:
 
 @matrix_norm_op.implicit
 def matrix_norm_composite(self: Any, ord: Any, dim: Sequence[int], keepdim: bool, dtype: Any) -> Any:
-    """The largest singular value for 2, the largest sum of a column for 1, of a row for inf; with a minus the least."""
+    """Returns the norm of matrices: the largest singular value for 2, sum of a column for 1, of a row for inf."""
     size = abs(float(ord))
     if size not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
@@ -81,7 +83,9 @@ def matrix_norm_composite(self: Any, ord: Any, dim: Sequence[int], keepdim: bool
     summed, compared = (row, column) if size == 1 else (column, row)
     if not keepdim and summed < compared:
         compared -= 1
-    return extreme(vector_norm_op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim)
+    return extreme(
+        linalg_vector_norm.op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim
+    )
 
 
 def extreme(x: Any, dim: int, largest: bool, keepdim: bool) -> Any:
@@ -98,7 +102,7 @@ def of_singular_values(self: Any, dims: list[int], keepdim: bool, dtype: Any, fu
     """A function of the singular values of the matrices in these dimensions."""
     x = self if dtype is None else self.to(dtype)
     order = [d for d in range(x.dim()) if d not in dims] + dims
-    result = function(svdvals_op.functional(x.permute(order)))
+    result = function(linalg_svdvals.op.functional(x.permute(order)))
     if not keepdim:
         return result
     return result.unsqueeze(-1).permute([order.index(d) for d in range(x.dim())])
@@ -111,7 +115,7 @@ def matrix_norm_str_composite(self: Any, ord: str, dim: Sequence[int], keepdim: 
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     dims = matrix_dims(self, dim, dtype, low_precision=ord != "nuc")
     if ord == "fro":
-        return vector_norm_op.functional(self, 2, dims, keepdim, dtype=dtype)
+        return linalg_vector_norm.op.functional(self, 2, dims, keepdim, dtype=dtype)
     return of_singular_values(self, dims, keepdim, dtype, lambda x: x.sum([-1], keepdim))
 
 
@@ -125,6 +129,7 @@ linalg_norm_op = Operator(
     "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
+    refuses="whole",
 )
 linalg_norm_str_op = Operator(
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
@@ -145,11 +150,11 @@ def check_dims(self: Tensor, ord: Any, dim: Any) -> None:
 
 @linalg_norm_op.implicit
 def linalg_norm_composite(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """The norm of a vector, or of a matrix where two dimensions and an order are given."""
+    """Returns the norm of a vector, or of a matrix where two dimensions and an order are given."""
     check_dims(self, ord, dim)
     if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
         return matrix_norm_op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm_op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
+    return linalg_vector_norm.op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
 @linalg_norm_str_op.implicit
@@ -165,18 +170,29 @@ linalg_norm = public(linalg_norm_op, linalg_norm_str_op, method=False)
 # --- norm ------------------------------------------------------------------------------------------------------------
 
 DIMS = "int[1] dim, bool keepdim"
-norm_op = Operator("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", out="Scalar_out")
-norm_dim_op = Operator(f"norm.ScalarOpt_dim(Tensor self, Scalar? p, {DIMS}=False) -> Tensor", out="out")
+norm_op = Operator(
+    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
+    out="Scalar_out",
+    refuses="whole",
+    autocast={"cuda": "fp32_append_dtype"},
+)
+norm_dim_op = Operator(
+    f"norm.ScalarOpt_dim(Tensor self, Scalar? p, {DIMS}=False) -> Tensor",
+    out="out",
+    autocast={"cuda": "fp32_append_dtype"},
+)
 norm_dtype_op = Operator(
     "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", out="ScalarOpt_dtype_out"
 )
 norm_dim_dtype_op = Operator(
     f"norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, {DIMS}, *, ScalarType dtype) -> Tensor", out="dtype_out"
 )
+for plain, with_dtype in ((norm_op, norm_dtype_op), (norm_dim_op, norm_dim_dtype_op)):
+    WITH_DTYPE.add(plain.functional, with_dtype.functional, with_dtype.place)
 
 
 def norm_of(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
-    return vector_norm_op.functional(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
+    return linalg_vector_norm.op.functional(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
 def check_norm(self: Tensor) -> None:
@@ -228,7 +244,8 @@ for _op in (norm_op, norm_dim_op, norm_dtype_op, norm_dim_dtype_op):
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Tensor | None = None, dtype: Any = None
 ) -> Tensor:
-    """The p-norm of all elements, or of those along `dim`; "fro" is the 2-norm, "nuc" the nuclear norm of a matrix.
+    """Returns the p-norm of all elements, or of those along `dim`; "fro" is the 2-norm, "nuc" the nuclear norm of a
+    matrix.
 
     The older name of `linalg.vector_norm` and `linalg.matrix_norm`, which say more clearly what is meant.
     """
@@ -241,15 +258,17 @@ def norm(
 
 
 def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-    """See `norm`."""
+    """Returns what the function `norm` does."""
     return norm(self, p, dim, keepdim, dtype=dtype)
 
 
 norm_method.__name__ = "norm"
 Tensor.norm = overridable_in_python(norm_method)  # type: ignore[attr-defined]  # attached here
 
-frobenius_norm_op = Operator("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out")
-nuclear_norm_op = Operator("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", out="out")
+frobenius_norm_op = Operator(
+    "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out", refuses="whole"
+)
+nuclear_norm_op = Operator("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", out="out", refuses="whole halves")
 nuclear_norm_dim_op = Operator("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", out="dim_out")
 
 
@@ -264,6 +283,7 @@ def warn_of_age(name: str, instead: str) -> None:
 
 @frobenius_norm_op.implicit
 def frobenius_norm_composite(self: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
+    """Returns the root of the sum of the squares of all elements, or of those along `dim`."""
     warn_of_age("frobenius_norm", "linalg.vector_norm(A, 2., dim, keepdim)")
     if len(dim) > 2:
         raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
@@ -277,6 +297,7 @@ def nuclear_norm_composite(self: Tensor, keepdim: bool) -> Tensor:
 
 @nuclear_norm_dim_op.implicit
 def nuclear_norm_dim_composite(self: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
+    """Returns the sum of the singular values of matrices."""
     warn_of_age("nuclear_norm", "linalg.matrix_norm(A, 'nuc', dim, keepdim)")
     return matrix_norm_str_op.functional(self, "nuc", dim, keepdim)
 
@@ -291,12 +312,12 @@ nuclear_norm = public(nuclear_norm_dim_op, nuclear_norm_op, method=False)
 
 # --- dist, renorm ----------------------------------------------------------------------------------------------------
 
-dist_op = Operator("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out="out")
+dist_op = Operator("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out="out", refuses="whole")
 
 
 @dist_op.explicit
 def dist_kernel(self: Any, other: Any, p: Any) -> Tensor:
-    """The p-norm of the difference."""
+    """Returns the p-norm of the difference of two tensors."""
     return norm_op.functional(self - other, p)
 
 
@@ -308,7 +329,13 @@ copy_into_out(dist_op)
 dist_op.autocast(cuda="fp32")
 dist = public(dist_op)
 
-renorm_op = Structured("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", inplace=True, out="out")
+renorm_op = Structured(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    inplace=True,
+    out="out",
+    refuses="whole",
+    batching="parts",
+)
 SMALL = 1e-7  # added to norms that are divided by
 
 
@@ -349,7 +376,7 @@ def other_dims(dim: int, ndim: int) -> tuple[int, ...]:
 def renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """y = x c / (|x| + e), so the gradient is c / (|x| + e) (grad - (x . grad) / (|x| + e) d|x|/dx)."""
     dims = list(other_dims(dim, self.dim()))
-    norm = vector_norm_op.functional(self, p, dims, True)
+    norm = linalg_vector_norm.op.functional(self, p, dims, True)
     along = (conj(self) * grad).sum(dims, True)
     along = along.real if self._dtype.is_complex else along
     inverse = (norm + SMALL).reciprocal()
@@ -360,4 +387,6 @@ def renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any
 
 renorm_op.derivative(self=renorm_backward, for_complex=True)
 renorm_op.autocast(cuda="fp32")
-renorm = public(renorm_op)
+renorm = public(
+    renorm_op, doc="Returns the tensor with each slice along `dim` scaled down to a p-norm of at most `maxnorm`."
+)

@@ -19,25 +19,27 @@ from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 from ..declare.declare import Operator
 from ..declare.public import public
 
-norm_except_dim_op = Operator("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
-weight_norm_op = Operator("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
+norm_except_dim_op = Operator("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", refuses="whole")
+weight_norm_op = Operator("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", refuses="whole")
 flatten_op = Operator("flatten_dense_tensors(Tensor[] tensors) -> Tensor")
 unflatten_op = Operator("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]")
 conv2d_op = Operator(
     "thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], "
     "SymInt[2] padding=[0, 0]) -> Tensor",
     out="out",
+    refuses="bool",
 )
 conv3d_op = Operator(
     "slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
     "SymInt[3] padding=[0, 0, 0]) -> Tensor",
     out="out",
+    refuses="bool",
 )
 
 
 @norm_except_dim_op.implicit
 def norm_except_dim_composite(v: Any, pow: int, dim: int) -> Tensor:
-    """The norm over all dimensions but `dim`, which are left with size 1; over all of them for -1.
+    """Returns the norm over all dimensions but `dim`, which are left with size 1; over all of them for -1.
 
     Errors: IndexError for a dimension that there is not.
     """

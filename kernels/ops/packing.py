@@ -34,7 +34,7 @@ unpack_op = Operator(
 
 @pad_sequence_op.implicit
 def pad_sequence_composite(sequences: Sequence[Any], batch_first: bool, padding_value: float, padding_side: str) -> Any:
-    """The sequences side by side, [longest, count, ...] or [count, longest, ...], filled up on one side."""
+    """Returns the sequences side by side, [longest, count, ...] or [count, longest, ...], filled up on one side."""
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):

@@ -81,9 +81,13 @@ class Padding:
 def declare(kind: str, dims: int) -> Structured:
     """`reflection_pad2d`, for two dimensions."""
     name, widths = f"{kind}_pad{dims}d", f"SymInt[{2 * dims}]"
-    op = Structured(f"{name}(Tensor self, {widths} padding) -> Tensor", out="out")
+    policy = {} if name == "reflection_pad3d" else {"cpu": "fp32"}
+    facts: dict[str, Any] = {"core": name != "replication_pad1d", "autocast": policy, "refuses": "bool"}
+    op = Structured(f"{name}(Tensor self, {widths} padding) -> Tensor", out="out", **facts)
     backward_op = Structured(
-        f"{name}_backward(Tensor grad_output, Tensor self, {widths} padding) -> Tensor", out="grad_input"
+        f"{name}_backward(Tensor grad_output, Tensor self, {widths} padding) -> Tensor",
+        out="grad_input",
+        refuses="whole",
     )
 
     @op.meta
@@ -132,7 +136,7 @@ OPERATORS: dict[str, list[Structured]] = {
 }
 
 pad_circular_op = Operator("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
-pad_enum_op = Operator("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
+pad_enum_op = Operator("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", refuses="bool")
 pad_op = Operator('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor')
 
 
@@ -201,7 +205,7 @@ def pad_by_number(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
 
 @pad_op.implicit
 def pad_composite(self: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
-    """`pad` has two widths for each padded dimension, before and behind, the last dimension first."""
+    """Returns the tensor with more around it: `pad` has two widths for each dimension, the last dimension first."""
     if mode not in MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     return pad_enum_op.functional(self, pad, MODES.index(mode), value)

@@ -33,8 +33,8 @@ from ..declare.planned import Planned
 from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE
 from ..declare.public import public
 from ..declare.structured import Meta, check_can_cast, common_device, not_implemented
+from .arithmetic import add_scalar_op, mul_scalar_op
 from .binary import xlogy_op
-from .number_forms import add_scalar_op, mul_scalar_op
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -216,12 +216,15 @@ mse_backward_op.derivative(
         -grad, grad_output, self_shape, target_shape, reduction
     ),
 )
-mse_loss = public(mse_op, method=False, module="nn")
+mse_loss = public(
+    mse_op, method=False, module="nn", doc="Returns the squares of the differences, or their mean or sum."
+)
 l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", autocast=BOTH, refuses={"bool": ""})
 
 
 @l1_op.implicit
 def l1_composite(self: Any, target: Any, reduction: int) -> Any:
+    """Returns the absolute values of the differences, or their mean or sum."""
     return reduced((self - target).abs(), reduction)
 
 
@@ -309,8 +312,12 @@ def smooth_l1_bend(grad: Any, grad_output: Any, self: Any, target: Any, reductio
 
 differentiate(huber_op, huber_backward_op, huber_bend)
 differentiate(smooth_l1_op, smooth_l1_backward_op, smooth_l1_bend)
-huber_loss = public(huber_op, method=False, module="nn")
-smooth_l1_loss = public(smooth_l1_op, method=False, module="nn")
+huber_loss = public(
+    huber_op, method=False, module="nn", doc="Returns d² / 2, or delta (|d| - delta / 2) beyond delta; or mean or sum."
+)
+smooth_l1_loss = public(
+    smooth_l1_op, method=False, module="nn", doc="Returns d² / (2 beta), or |d| - beta / 2 beyond beta; or mean or sum."
+)
 
 # --- soft_margin_loss: the targets are 1 and -1 ----------------------------------------------------------------------
 
@@ -318,7 +325,6 @@ soft_margin_op = Operator(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     autocast=BOTH,
     batching="losses",
-    late_out=True,
     refuses={WHOLE: ""},
 )
 soft_margin_backward_op = Operator(
@@ -331,7 +337,7 @@ soft_margin_backward_op = Operator(
 
 @soft_margin_op.explicit
 def soft_margin_kernel(self: Any, target: Any, reduction: int) -> Any:
-    """log(1 + exp(-x y)), in the dtype of `self`."""
+    """Returns log(1 + exp(-x y)) in the dtype of `self`, or its mean or sum."""
     loss = (-target * self).exp().log1p()
     check_can_cast(loss.dtype, self.dtype)
     return reduced(loss.to(self.dtype), reduction)
@@ -453,7 +459,9 @@ probability_op.derivative(self=through(probability_backward_op, *BACKWARD), targ
 probability_backward_op.derivative(
     grad_output=through(probability_backward_op, *BACKWARD), self=probability_bend, target=probability_target_bend
 )
-binary_cross_entropy = public(probability_op, method=False, module="nn")
+binary_cross_entropy = public(
+    probability_op, method=False, module="nn", doc="Returns -(y log x + (1 - y) log(1 - x)), or its mean or sum."
+)
 
 # --- binary_cross_entropy_with_logits: σ(self) is a probability ------------------------------------------------------
 
@@ -470,7 +478,6 @@ bce_op = PairLoss(
     logit_loss,
     cost=16,
     autocast=BOTH,
-    late_out=True,
     refuses={NOT_FLOATING: "log_sigmoid_cpu"},
 )
 
@@ -494,7 +501,9 @@ def bce_target_backward(grad: Any, self: Any, target: Any, weight: Any, pos_weig
 
 
 bce_op.derivative(self=bce_backward, target=bce_target_backward)
-binary_cross_entropy_with_logits = public(bce_op, method=False)
+binary_cross_entropy_with_logits = public(
+    bce_op, method=False, doc="Returns the binary cross entropy of the sigmoid of x, or its mean or sum."
+)
 
 # --- kl_div, poisson_nll_loss ----------------------------------------------------------------------------------------
 
@@ -512,7 +521,7 @@ poisson_op = Operator(
 
 @kl_div_op.implicit
 def kl_div_composite(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
-    """q (log q - self), of log probabilities and a target q, or its logarithm."""
+    """Returns q (log q - self), of log probabilities and a target q, or its logarithm; or its mean or sum."""
     for x in (self, target):
         if x.dtype.is_complex:
             raise RuntimeError("kl_div: Complex inputs not supported.")
@@ -527,7 +536,7 @@ def kl_div_composite(self: Any, target: Any, reduction: int, log_target: bool) -
 
 @poisson_op.implicit
 def poisson_composite(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
-    """λ - k log λ, of counts k and their rates λ or the rates' logarithms; `full` adds log k! by Stirling's formula."""
+    """Returns λ - k log λ, of counts k and rates λ or their logarithms; `full` adds log k! by Stirling's formula."""
     if log_input:
         product = target * input
         loss = input.exp() - product

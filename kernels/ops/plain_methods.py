@@ -65,7 +65,7 @@ def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
 
 @overridable
 def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
-    """The same with two others."""
+    """Writes what `map_` does, of three tensors' elements."""
     return by_python("map2_", self, (x, y), callable)
 
 
@@ -74,19 +74,19 @@ def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -
 
 @overridable_builtin
 def new(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """A tensor of the same dtype: of a shape, `x.new(2, 3)`, or with data, `x.new([1, 2])`."""
+    """Returns a tensor of the same dtype: of a shape, `x.new(2, 3)`, or with data, `x.new([1, 2])`."""
     return legacy(self._dtype, *args, **kwargs)
 
 
 @overridable
 def where(self: Any, condition: Any, other: Any) -> Any:
-    """The elements of `self` where the condition holds, else those of `other`."""
+    """Returns the elements of `self` where the condition holds, else those of `other`."""
     return comparison.where(condition, self, other)
 
 
 @overridable_in_python
 def resize(self: Any, *sizes: Any) -> Any:
-    """A view of another shape with as many elements. Deprecated: use `reshape`, or `resize_`."""
+    """Returns a view of another shape with as many elements. Deprecated: use `reshape`, or `resize_`."""
     warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=3)
     shape = Size(sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
     if shape.numel() != self._shape.numel():
@@ -101,14 +101,14 @@ def resize(self: Any, *sizes: Any) -> Any:
 
 @overridable_in_python
 def resize_as(self: Any, tensor: Any) -> Any:
-    """`resize` to the shape of another tensor. Deprecated, too."""
+    """Returns what `resize` to the shape of another tensor does. Deprecated, too."""
     warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=3)
     return self.contiguous().view(tensor.shape)
 
 
 @overridable_in_python
 def module_load(self: Any, other: Any, assign: bool = False) -> Any:
-    """What `load_state_dict` puts in the place of this tensor: its own memory with the values of `other`, or that."""
+    """Returns what `load_state_dict` puts here: the tensor's own memory with the values of `other`, or `other`."""
     if assign:
         return other.detach()
     return self.copy_(other).detach()
@@ -133,7 +133,8 @@ ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 @overridable
 def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """The array on another device; itself if it is there. Errors: ValueError for a stream, as there are none."""
+    """Returns the array on another device; itself if it is there. Errors: ValueError for a stream, as there are
+    none."""
     if stream is not None:
         raise ValueError(f"to_device(): there are no streams, got {stream!r}")
     return self.to(device)
@@ -144,7 +145,7 @@ def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
 
 @overridable_in_python
 def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """The dimensions from the outermost in memory to the innermost.
+    """Returns the dimensions from the outermost in memory to the innermost.
 
     Errors: RuntimeError, with `ambiguity_check`, where dimensions of size 1 or 0 could stand elsewhere; a list of
     memory formats allows what exactly one of them is.
@@ -168,7 +169,7 @@ def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 @overridable_in_python
 def is_shared(self: Any) -> bool:
-    """Whether other processes see the memory (dispatch/tensor/shared_memory.py)."""
+    """Returns whether other processes see the memory (dispatch/tensor/shared_memory.py)."""
     return self._storage.is_shared()
 
 
@@ -181,7 +182,7 @@ def share_memory_(self: Any) -> Any:
 
 @overridable
 def pin_memory(self: Any, device: Any = None) -> Any:
-    """The tensor in memory that an accelerator reads by itself: a copy, unless it is there already.
+    """Returns the tensor in memory that an accelerator reads by itself: a copy, unless it is there already.
 
     Errors: RuntimeError where there is no accelerator, and for tensors that are not the CPU's.
     """
@@ -223,7 +224,7 @@ def __cuda_array_interface__(self: Any) -> dict[str, Any]:
 
 @overridable_in_python
 def storage_type(self: Any) -> Any:
-    """The class of the typed storage: `FloatStorage`."""
+    """Returns the class of the typed storage: `FloatStorage`."""
     return TYPES[f"{self._dtype.tensor_name}Storage"]
 
 
@@ -232,25 +233,25 @@ def storage_type(self: Any) -> Any:
 
 @overridable
 def sparse_dim(self: Any) -> int:
-    """How many dimensions are stored by their indices alone: none."""
+    """Returns how many dimensions are stored by their indices alone: none."""
     return 0
 
 
 @overridable
 def dense_dim(self: Any) -> int:
-    """How many are stored whole: all."""
+    """Returns how many are stored whole: all."""
     return len(self._shape)
 
 
 @overridable
 def is_distributed(self: Any) -> bool:
-    """Whether parts of the tensor lie on other machines."""
+    """Returns whether parts of the tensor lie on other machines."""
     return False
 
 
 @overridable
 def dequantize(self: Any) -> Any:
-    """The numbers as float32, as which they are no quantized ones."""
+    """Returns the numbers as float32, as which they are no quantized ones."""
     return self.float()
 
 
@@ -260,7 +261,7 @@ def expects(name: str, layout: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any) -> Any:
         raise RuntimeError(f"{name} expected {layout} layout but got Strided")
 
-    method.__name__, method.__doc__ = name, f"Of {layout}s, which are not built."
+    method.__name__, method.__doc__ = name, f"Raises RuntimeError: {layout}s are not built."
     return overridable(method)
 
 
@@ -270,12 +271,13 @@ def not_built(name: str, what: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"Tensor.{name}: {what} are not built")
 
-    method.__name__, method.__doc__ = name, f"For {what}, which are not built."
+    method.__name__, method.__doc__ = name, f"Raises NotImplementedError: {what} are not built."
     return overridable(method)
 
 
 @overridable
 def reinforce(self: Any, reward: Any) -> None:
+    """Raises RuntimeError: the method was removed."""
     raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
 
 

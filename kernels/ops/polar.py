@@ -19,21 +19,32 @@ from .creation import ones_like_op
 
 # --- from two reals ---------------------------------------------------------------------------------------------------
 
-complex_op = pointwise("complex(Tensor real, Tensor imag) -> Tensor", out="out", promotion="complex", exact_out=True)
+complex_op = pointwise(
+    "complex(Tensor real, Tensor imag) -> Tensor",
+    out="out",
+    promotion="complex",
+    exact_out=True,
+    refuses={"whole halves complex": ""},
+)
 polar_op = pointwise(
-    "polar(Tensor abs, Tensor angle) -> Tensor", out="out", promotion="complex", exact_out=True, cost=8
+    "polar(Tensor abs, Tensor angle) -> Tensor",
+    out="out",
+    promotion="complex",
+    exact_out=True,
+    cost=8,
+    refuses={"whole halves complex": ""},
 )
 
 
 @complex_op.check
-def check_parts(real: Tensor, imag: Tensor) -> None:
+def check_parts(real, imag):
     check_alike(real, imag)
     if real._dtype is dtypes.float16:
         raise NotImplementedError("there are no complex numbers of 16-bit floats here: convert the parts to float32")
 
 
 @polar_op.check
-def check_polar(abs: Tensor, angle: Tensor) -> None:
+def check_polar(abs, angle):
     check_alike(abs, angle)
     if abs._dtype is dtypes.float16:
         raise not_implemented("polar_cpu", abs._dtype)
@@ -70,8 +81,10 @@ def polar_gradients(grad: Any, abs: Any, angle: Any) -> tuple[Any, Any]:
 complex_op.derivative(real=lambda grad: grad.real, imag=lambda grad: grad.imag, for_complex=True)
 polar_op.derivative((("abs", "angle"), polar_gradients), for_complex=True)
 polar_op.autocast(cpu="fp32")
-complex_ = public(complex_op, method=False)  # the scalar functions here need Python's `complex`
-polar = public(polar_op, method=False)
+complex_ = public(
+    complex_op, method=False, doc="Returns complex numbers of their real and imaginary parts."
+)  # the scalar functions here need Python's `complex`
+polar = public(polar_op, method=False, doc="Returns complex numbers of their magnitudes and angles.")
 
 # --- direction --------------------------------------------------------------------------------------------------------
 
@@ -101,4 +114,4 @@ def angle_gradient(grad: Any, self: Any) -> Any:
 
 angle_op.scalar(int=angle_real, float=angle_real, complex=angle_complex)
 angle_op.derivative(self=angle_gradient, for_complex=True)
-angle = public(angle_op)
+angle = public(angle_op, doc="Returns the angle of each complex number; of a real one 0 or π.")

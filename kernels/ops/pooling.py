@@ -83,6 +83,11 @@ def adaptive_axis(size: int, count: int) -> Axis:
     return Axis(size, starts, stops, [b - a for a, b in zip(starts, stops, strict=True)])
 
 
+def in_float32(dims: int) -> dict[str, str]:
+    """The policies of pooling under autocast, which PyTorch has for three dimensions alone."""
+    return {"cpu": "fp32"} if dims == 3 else {}
+
+
 class Pooling:
     """The arguments of a pooling operator, checked: lists with an item for each dimension.
 

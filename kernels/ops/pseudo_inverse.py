@@ -7,6 +7,7 @@ of rows or columns, whichever is more, times the distance from 1 to the next num
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,9 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, lay_out
 from redispatch.kernels.cpu import lapack
-from redispatch.kernels.declare.out_forms import copy_into_out, resize_and_copy_into_out
 
-from ..declare.declare import Operator
+from ..declare.operator import CPU_FP32, composite, kernel
 from ..declare.public import public
-from ..declare.structured import Meta, check_out_dtype, resize_out
 from .matrices import (
     check_matrix,
     check_square,
@@ -27,11 +26,10 @@ from .matrices import (
     epsilon,
     for_each_matrix,
     is_low_precision,
-    raise_for,
 )
 from .norms import matrix_norm_op, matrix_norm_str_op
-from .solving import inv_ex_op, is_vector
-from .spectra import eigh_v_op, eigvalsh_op, records, svd_uv_op, svdvals_op
+from .solving import is_vector, linalg_inv_ex
+from .spectra import eigh_v_op, linalg_eigvalsh, linalg_svdvals, records, svd_uv_op
 
 # --- tolerances ------------------------------------------------------------------------------------------------------
 
@@ -79,26 +77,21 @@ def above(values: Any, largest: Any, atol: Any, rtol: Any) -> Any:
     return values > atol.unsqueeze(-1).maximum(relative)
 
 
-# --- pinv ------------------------------------------------------------------------------------------------------------
+# --- pinv -------------------------------------------------------------------------------------------------------------
 
-pinv_tensor_op = Operator(
-    "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) "
-    "-> Tensor",
+HERMITIAN = "bool hermitian=False) -> Tensor"
+
+
+@kernel(
+    f"linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, {HERMITIAN}",
     out="atol_rtol_tensor_out",
+    face=False,
+    batching="leading",
+    refuses="whole halves",
 )
-pinv_float_op = Operator(
-    "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
-    out="atol_rtol_float_out",
-)
-pinv_rcond_op = Operator("linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", out="out")
-pinv_rcond_tensor_op = Operator(
-    "linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor", out="out_rcond_tensor"
-)
-
-
-@pinv_tensor_op.explicit
-def pinv_kernel(self: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    """V S⁺ Uᴴ: the inverses of the singular values that count, and 0 for the others."""
+def pinv_tensor_op(self, atol, rtol, hermitian):
+    """Returns the pseudo-inverses V S⁺ Uᴴ, with the inverses of the singular values that count, and 0 for the
+    others."""
     if len(self._shape) < 2 or self._dtype.category < dtypes.FLOATING or is_low_precision(self._dtype):
         raise RuntimeError(
             f"linalg.pinv({self._dtype.tensor_name}{{{list(self._shape)}}}): expected a tensor with 2 or more "
@@ -119,7 +112,8 @@ def pinv_kernel(self: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     return (V * inverses.to(self.dtype).unsqueeze(-2)).matmul(U.mH)
 
 
-def pinv_backward(grad: Any, self: Any, result: Any) -> Any:
+@pinv_tensor_op.gradient("self", for_complex=True)
+def pinv_backward(grad, self, result):
     """Golub and Pereyra, The differentiation of pseudo-inverses, 1973: for a rank that stays the same,
     dA⁺ = -A⁺ dA A⁺ + A⁺ A⁺ᴴ dAᴴ (1 - A A⁺) + (1 - A⁺ A) dAᴴ A⁺ᴴ A⁺."""
     A, P, g = self, result, grad.mH
@@ -132,56 +126,36 @@ def pinv_backward(grad: Any, self: Any, result: Any) -> Any:
     return -inner.matmul(P).mH + (g - A.matmul(inner)).matmul(P).matmul(P.mH) + outer - outer.matmul(P).matmul(A)
 
 
-pinv_tensor_op.derivative(self=pinv_backward, for_complex=True)
+@composite(
+    f"linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, {HERMITIAN}",
+    out="atol_rtol_float_out",
+    face=False,
+)
+def pinv_float_op(self, atol, rtol, hermitian):
+    atol, rtol = number_tolerances(self, atol, rtol)
+    return pinv_tensor_op.functional(self, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
-@pinv_float_op.implicit
-def pinv_float_composite(self: Tensor, atol: float | None, rtol: float | None, hermitian: bool) -> Tensor:
-    atol_, rtol_ = number_tolerances(self, atol, rtol)
-    return pinv_tensor_op.functional(self, atol=atol_, rtol=rtol_, hermitian=hermitian)
-
-
-@pinv_rcond_op.implicit
-def pinv_rcond_composite(self: Tensor, rcond: float, hermitian: bool) -> Tensor:
+@composite(f"linalg_pinv(Tensor self, float rcond, {HERMITIAN}", out="out", face=False)
+def pinv_rcond_op(self, rcond, hermitian):
     return pinv_float_op.functional(self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 
-@pinv_rcond_tensor_op.implicit
-def pinv_rcond_tensor_composite(self: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
+@composite(f"linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, {HERMITIAN}", out="out_rcond_tensor", face=False)
+def pinv_rcond_tensor_op(self, rcond, hermitian):
     return pinv_tensor_op.functional(self, atol=zeros(self), rtol=rcond, hermitian=hermitian)
 
 
-pinverse_op = Operator("pinverse(Tensor self, float rcond=1e-15) -> Tensor")
+linalg_pinv = public(pinv_tensor_op, pinv_float_op, pinv_rcond_tensor_op, pinv_rcond_op, method=False)
 
 
-@pinverse_op.implicit
-def pinverse_composite(self: Tensor, rcond: float) -> Tensor:
+@composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", autocast=CPU_FP32, refuses="whole halves")
+def pinverse(self, rcond):
+    """Returns the pseudo-inverses of matrices, as `linalg.pinv` does."""
     return pinv_rcond_op.functional(self, rcond)
 
 
-copy_into_out(pinv_tensor_op)
-for _op in (pinv_float_op, pinv_rcond_op, pinv_rcond_tensor_op):
-    resize_and_copy_into_out(_op)
-linalg_pinv = public(pinv_tensor_op, pinv_float_op, pinv_rcond_tensor_op, pinv_rcond_op, method=False)
-pinverse_op.autocast(cpu="fp32")
-pinverse = public(pinverse_op)
-
-# --- matrix_rank -----------------------------------------------------------------------------------------------------
-
-rank_tensor_op = Operator(
-    "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) "
-    "-> Tensor",
-    out="atol_rtol_tensor_out",
-)
-rank_float_op = Operator(
-    "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) "
-    "-> Tensor",
-    out="atol_rtol_float_out",
-)
-rank_tol_op = Operator("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", out="out")
-rank_tol_tensor_op = Operator(
-    "linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor", out="out_tol_tensor"
-)
+# --- matrix_rank ------------------------------------------------------------------------------------------------------
 
 
 def rank(x: Any, tolerances: Any, hermitian: bool) -> Any:
@@ -191,46 +165,48 @@ def rank(x: Any, tolerances: Any, hermitian: bool) -> Any:
     if not x.numel():
         return ops.aten.zeros.default(x.shape[:-2], dtype=dtypes.int64, device=x.device)
     if hermitian:
-        values = eigvalsh_op.functional(x).abs()
+        values = linalg_eigvalsh.op.functional(x).abs()
         largest = values.amax(-1, True)
     else:
-        values = svdvals_op.functional(x)
+        values = linalg_svdvals.op.functional(x)
         largest = values.narrow(-1, 0, 1)
     return above(values, largest, atol, rtol).sum(-1)
 
 
-@rank_tensor_op.implicit
-def rank_tensor_composite(input: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+ranked = partial(composite, autocast=CPU_FP32, face=False)
+
+
+@ranked(
+    f"linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, {HERMITIAN}",
+    out="atol_rtol_tensor_out",
+    refuses="whole halves",
+)
+def rank_tensor_op(input, atol, rtol, hermitian):
+    """Returns the number of singular values of matrices that are larger than a tolerance."""
     return rank(input, lambda: tensor_tolerances(input, atol, rtol, "torch.linalg.matrix_rank"), hermitian)
 
 
-@rank_float_op.implicit
-def rank_float_composite(self: Any, atol: float | None, rtol: float | None, hermitian: bool) -> Any:
+@ranked(
+    f"linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, {HERMITIAN}",
+    out="atol_rtol_float_out",
+)
+def rank_float_op(self, atol, rtol, hermitian):
     return rank(self, lambda: number_tolerances(self, atol, rtol), hermitian)
 
 
-@rank_tol_op.implicit
-def rank_tol_composite(self: Tensor, tol: float, hermitian: bool) -> Tensor:
+@ranked(f"linalg_matrix_rank(Tensor self, float tol, {HERMITIAN}", out="out")
+def rank_tol_op(self, tol, hermitian):
     return rank_float_op.functional(self, atol=tol, rtol=0.0, hermitian=hermitian)
 
 
-@rank_tol_tensor_op.implicit
-def rank_tol_tensor_composite(input: Tensor, tol: Tensor, hermitian: bool) -> Tensor:
+@ranked(f"linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, {HERMITIAN}", out="out_tol_tensor")
+def rank_tol_tensor_op(input, tol, hermitian):
     return rank_tensor_op.functional(input, atol=tol, rtol=zeros(input, tol._dtype), hermitian=hermitian)
 
 
-for _op in (rank_tensor_op, rank_float_op, rank_tol_op, rank_tol_tensor_op):
-    resize_and_copy_into_out(_op)
-rank_tensor_op.autocast(cpu="fp32")
-rank_float_op.autocast(cpu="fp32")
-rank_tol_op.autocast(cpu="fp32")
-rank_tol_tensor_op.autocast(cpu="fp32")
 linalg_matrix_rank = public(rank_tensor_op, rank_float_op, rank_tol_tensor_op, rank_tol_op, method=False)
 
-# --- cond ------------------------------------------------------------------------------------------------------------
-
-cond_op = Operator("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", out="out")
-cond_str_op = Operator("linalg_cond.p_str(Tensor self, str p) -> Tensor", out="p_str_out")
+# --- cond -------------------------------------------------------------------------------------------------------------
 
 
 def condition(self: Any, p: Any) -> Any:
@@ -244,13 +220,13 @@ def condition(self: Any, p: Any) -> Any:
     if not self.numel():
         return ops.aten.zeros.default(self.shape[:-2], dtype=self.dtype.to_real(), device=self.device)
     if p in (2, -2, "nuc"):
-        values = svdvals_op.functional(self)
+        values = linalg_svdvals.op.functional(self)
         if p == "nuc":
             of_inverse = values.reciprocal().sum(-1)
             return values.sum(-1) * of_inverse
         largest, least = values.narrow(-1, 0, 1), values.narrow(-1, -1, 1)
         return (largest / least if p == 2 else least / largest).squeeze(-1)
-    inverse, info = inv_ex_op.functional(self)
+    inverse, info = linalg_inv_ex.op.functional(self)
     info.unsqueeze_(-1).unsqueeze_(-1)
     singular = info > 0
     if records(self):  # the inverse is what its derivative is made of
@@ -263,30 +239,17 @@ def condition(self: Any, p: Any) -> Any:
     return found.nan_to_num_(math.inf, math.inf, -math.inf)
 
 
-@cond_op.implicit
-def cond_composite(self: Tensor, p: Any) -> Tensor:
+@ranked("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", out="out", refuses="whole halves")
+def cond_op(self, p):
+    """Returns the condition number of matrices: the norm times that of the inverse."""
     return condition(self, 2 if p is None else p)
 
 
-@cond_str_op.implicit
-def cond_str_composite(self: Tensor, p: str) -> Tensor:
-    return condition(self, p)
-
-
-for _op in (cond_op, cond_str_op):
-    resize_and_copy_into_out(_op)
-cond_op.autocast(cpu="fp32")
-cond_str_op.autocast(cpu="fp32")
+cond_str_op = ranked("linalg_cond.p_str(Tensor self, str p) -> Tensor", out="p_str_out")(condition)
 linalg_cond = public(cond_op, cond_str_op, method=False)
 
-# --- lstsq -----------------------------------------------------------------------------------------------------------
+# --- lstsq ------------------------------------------------------------------------------------------------------------
 
-lstsq_op = Operator(
-    "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
-    "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
-    out="out",
-    out_names=("solution", "residuals", "rank", "singular_values"),
-)
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
@@ -314,13 +277,19 @@ def check_lstsq(self: Tensor, b: Tensor, driver: str) -> None:
         raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
 
 
-@lstsq_op.kernel("CPU")
-def lstsq_kernel(self: Tensor, b: Tensor, rcond: float | None, driver: str | None) -> tuple[Tensor, ...]:
-    """The X for which A X is next to B; of all, the one closest to 0 where the driver can tell (not gels).
-
-    The residuals, where there are more rows than columns and all count; the rank and the singular values, where the
-    driver has them.
-    """
+@kernel(
+    "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
+    "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    "CPU",
+    out="out",
+    out_names=("solution", "residuals", "rank", "singular_values"),
+    autocast=CPU_FP32,
+    method=False,
+    by_host="four algorithms, of which three find a rank on the way",
+    refuses="whole halves",
+)
+def linalg_lstsq(self, b, rcond, driver):
+    """Returns the X for which A X is next to B, residuals, rank and singular values of A."""
     way = driver or "gelsy"
     check_lstsq(self, b, way)
     limit = default_rtol(self) if rcond is None else rcond
@@ -331,13 +300,8 @@ def lstsq_kernel(self: Tensor, b: Tensor, rcond: float | None, driver: str | Non
     shape = (*batch, max(m, n), count)
     solution = empty(shape, self._dtype, strides=column_strides(shape))
     ranks, values = np.zeros(batch, np.int64), np.zeros((*batch, min(m, n)), as_numpy(self).real.dtype)
-    info = np.zeros(batch, np.int32)
-
-    def one(a: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, int, np.ndarray, int]:
-        return lapack.least_squares(a, c, limit, way)
-
-    for_each_matrix(one, (solution, ranks, values, info), self, right)
-    raise_for(info, "torch.linalg.lstsq", len(self._shape) == 2)
+    found = (solution, ranks, values)
+    for_each_matrix(lambda a, c: lapack.least_squares(a, c, limit, way), found, self, right, fails="torch.linalg.lstsq")
     residuals: Any = np.zeros(0, values.dtype)
     if m > n and way != "gelsy" and (way == "gels" or (ranks == n).all()):
         rest = as_numpy(solution)[..., n:, :]
@@ -360,26 +324,8 @@ def holding(values: np.ndarray, kind: dtype) -> Tensor:
     return made
 
 
-@lstsq_op.kernel_out("CPU")
-def lstsq_out(
-    self: Tensor,
-    b: Tensor,
-    rcond: float | None,
-    driver: str | None,
-    solution: Tensor,
-    residuals: Tensor,
-    rank: Tensor,
-    singular_values: Tensor,
-) -> tuple[Tensor, ...]:
-    outs = (solution, residuals, rank, singular_values)
-    for out, found in zip(outs, lstsq_kernel(self, b, rcond, driver), strict=True):
-        check_out_dtype(out, found._dtype)
-        resize_out(out, Meta(found._shape, found._dtype, found._device, found._stride))
-        as_numpy(out)[...] = as_numpy(found)
-    return outs
-
-
-def lstsq_backward(grads: Any, self: Any, b: Any, result0: Any) -> tuple[Any, Any]:
+@linalg_lstsq.op.gradient("self", "b", nondifferentiable=(2, 3), for_complex=True)
+def lstsq_backward(grads, self, b, result0):
     """The solution is A⁺ B. The residuals are the squares of R = A X - B; that X moves does not change them."""
     of_x, of_residuals = grads[:2]
     if is_vector(self, b):
@@ -398,8 +344,3 @@ def lstsq_backward(grads: Any, self: Any, b: Any, result0: Any) -> tuple[Any, An
         of_a = through_a if of_a is None else of_a + through_a
         of_b = -doubled if of_b is None else of_b - doubled
     return of_a, of_b
-
-
-lstsq_op.derivative((("self", "b"), lstsq_backward), nondifferentiable=(2, 3), for_complex=True)
-lstsq_op.autocast(cpu="fp32")
-linalg_lstsq = public(lstsq_op, method=False)

@@ -238,12 +238,12 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed of the default generator."""
+    """Returns the seed of the default generator."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The state of the default generator, for `set_rng_state`."""
+    """Returns the state of the default generator, for `set_rng_state`."""
     return default_generator.get_state()
 
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import STATE
-from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, metadata_of, wrap_dim
 from redispatch.kernels import Operand
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
-from ..declare.declare import Operator
+from ..declare.operator import CUDA_SET_DTYPE, composite
 from ..declare.plan import PLANS, Run
 from ..declare.planned import Planned
 from ..declare.public import public
@@ -123,46 +123,85 @@ def converted(self: Tensor, dtype: dtype) -> Tensor:
     return fresh
 
 
+# --- what every reduction is made of ---------------------------------------------------------------------------------
+
+
+def own_dtype(self: Tensor, dtype: dtype | None) -> dtype:
+    return self._dtype
+
+
+@frozen
+class Reduced(Planned):
+    """A reduction by a loop of kernels/cpu/reduce.py, from which its meta function and its loop follow.
+
+    computing: the dtype to compute in, by (self, `dtype=`). result: that of the result, by `self`; the same by default.
+    all_dims: whether an empty list of dimensions means all of them. check: raises for arguments that it refuses.
+    check_out: raises for a tensor that the result of `self` is not to be written to.
+    """
+
+    def __init__(
+        self,
+        schema: str,
+        reduction: Reduction,
+        computing: Callable[[Tensor, Any], Any] = own_dtype,
+        *,
+        result: Callable[[Tensor], dtype] | None = None,
+        all_dims: bool = True,
+        check: Callable[..., None] | None = None,
+        check_out: Callable[[Tensor, Tensor], None] | None = None,
+        **facts: Any,
+    ) -> None:
+        super().__init__(schema, tags=REDUCTION, **facts)
+        self.reduction, self.computing, self.result_function = reduction, computing, result
+        self.all_dims, self.check_function, self.check_out = all_dims, check, check_out
+        self.meta(self.reduced_meta)
+        self.loop(self.reduced_loop)
+
+    def decided(self, args: Sequence[Any]) -> tuple[Tensor, tuple[int, ...], dtype, bool]:
+        """The tensor, the dimensions to reduce, the dtype to compute in, and whether the dimensions are kept."""
+        given = dict(zip(self.names, args, strict=True))
+        x = args[0]
+        dims = reduced_dims(given.get("dim"), len(x._shape), self.all_dims or "dim" not in given)
+        return x, dims, self.computing(x, given.get("dtype")), given.get("keepdim", False)
+
+    def reduced_meta(self, *args: Any) -> Meta:
+        if self.check_function is not None:
+            self.check_function(*args)
+        x, dims, kind, keepdim = self.decided(args)
+        return Meta(
+            reduced_shape(x._shape, dims, keepdim), self.result_function(x) if self.result_function else kind, x._device
+        )
+
+    def reduced_loop(self, out: Tensor, *args: Any) -> Run:
+        x, dims, kind, _ = self.decided(args)
+        if self.check_out is not None:
+            self.check_out(out, x)
+        return reduced_in(kind, self.reduction, out, x, dims)
+
+
 # --- sum -------------------------------------------------------------------------------------------------------------
 
-sum_op = Planned(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True)
-sum_dim_op = Planned(
-    f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION, dtype_of_target=True
+SUMMED: dict[str, Any] = {"dtype_of_target": True, "forward": "linear", "autocast": CUDA_SET_DTYPE}
+sum_op = Reduced(
+    f"sum(Tensor self, *, {DTYPE}) -> Tensor",
+    kernels.SUM,
+    summing_dtype,
+    out="out",
+    derivative=lambda grad, self_shape: grad.expand(self_shape),
+    **SUMMED,
+    batching="full",
 )
-
-
-@sum_dim_op.meta
-def sum_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
-    dims = reduced_dims(dim, len(self._shape))
-    return Meta(reduced_shape(self._shape, dims, keepdim), summing_dtype(self, dtype), self._device)
-
-
-@sum_dim_op.loop
-def sum_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
-    return reduced_in(summing_dtype(self, dtype), kernels.SUM, out, self, reduced_dims(dim, len(self._shape)))
-
-
-@sum_op.meta
-def sum_all_meta(self: Tensor, dtype: Any) -> Meta:
-    return sum_meta(self, None, False, dtype)
-
-
-@sum_op.loop
-def sum_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
-    return sum_loop(out, self, None, False, dtype)
-
-
-sum_op.derivative(self=lambda grad, self_shape: grad.expand(self_shape))
-sum_op.forward("linear")
-sum_dim_op.derivative(
-    self=lambda grad, self_shape, dim, keepdim: unreduced(grad, self_shape, dim, keepdim), node="SumBackward1"
+sum_dim_op = Reduced(
+    f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor",
+    kernels.SUM,
+    summing_dtype,
+    out="IntList_out",
+    derivative=lambda grad, self_shape, dim, keepdim: unreduced(grad, self_shape, dim, keepdim),
+    node="SumBackward1",
+    **SUMMED,
+    core=True,
 )
-sum_dim_op.forward("linear")
-sum_op.autocast(cuda="fp32_set_opt_dtype")
-sum_dim_op.autocast(cuda="fp32_set_opt_dtype")
-sum = public(sum_op, sum_dim_op)
-
-sum_to_size_op = Operator("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
+sum = public(sum_op, sum_dim_op, doc="Returns the sum of all elements, or of those along `dim`.")
 
 
 class Summing(NamedTuple):
@@ -175,10 +214,10 @@ class Summing(NamedTuple):
 SUMMINGS: dict[Any, Summing] = {}  # by metadata and wanted size
 
 
-@sum_to_size_op.implicit
+@composite("sum_to_size(Tensor self, SymInt[] size) -> Tensor", function=False)
 @inline
-def sum_to_size_composite(self: Tensor, size: Sequence[int]) -> Tensor:
-    """What broadcasting `size` to the shape of `self` did, undone."""
+def sum_to_size(self, size):
+    """Returns the sums over the dimensions that broadcasting `size` to this shape has made."""
     key = (self._interned or metadata_of(self), tuple(size))
     found = SUMMINGS.get(key) or new_summing(key)
     if not found.dims:
@@ -207,75 +246,33 @@ def new_summing(key: Any) -> Summing:
     return found
 
 
-sum_to_size = public(sum_to_size_op, function=False)
-
 # --- mean ------------------------------------------------------------------------------------------------------------
 
-mean_op = Planned(f"mean(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
-mean_dim_op = Planned(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
-
-
-@mean_dim_op.meta
-def mean_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
-    dims = reduced_dims(dim, len(self._shape))
-    return Meta(reduced_shape(self._shape, dims, keepdim), averaging_dtype(self, dtype), self._device)
-
-
-@mean_dim_op.loop
-def mean_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
-    return reduced_in(averaging_dtype(self, dtype), kernels.MEAN, out, self, reduced_dims(dim, len(self._shape)))
-
-
-@mean_op.meta
-def mean_all_meta(self: Tensor, dtype: Any) -> Meta:
-    return mean_meta(self, None, False, dtype)
-
-
-@mean_op.loop
-def mean_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
-    return mean_loop(out, self, None, False, dtype)
-
-
-mean_op.derivative(self=lambda grad, self_shape: grad.expand(self_shape) / self_shape.numel())
-mean_op.forward("linear")
-mean_dim_op.derivative(
-    self=lambda grad, self_shape, dim, keepdim: (
+mean_op = Reduced(
+    f"mean(Tensor self, *, {DTYPE}) -> Tensor",
+    kernels.MEAN,
+    averaging_dtype,
+    derivative=lambda grad, self_shape: grad.expand(self_shape) / self_shape.numel(),
+    forward="linear",
+    batching="full",
+    core=True,
+    refuses="whole",
+)
+mean_dim_op = Reduced(
+    f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor",
+    kernels.MEAN,
+    averaging_dtype,
+    out="out",
+    derivative=lambda grad, self_shape, dim, keepdim: (
         unreduced(grad, self_shape, dim, keepdim) / count_of(self_shape, reduced_dims(dim, len(self_shape)))
     ),
     node="MeanBackward1",
+    forward="linear",
+    core=True,
 )
-mean_dim_op.forward("linear")
-mean = public(mean_op, mean_dim_op)
+mean = public(mean_op, mean_dim_op, doc="Returns the mean of all elements, or of those along `dim`.")
 
 # --- prod ------------------------------------------------------------------------------------------------------------
-
-prod_op = Planned(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
-prod_dim_op = Planned(
-    f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor",
-    out="int_out",
-    tags=REDUCTION,
-    dtype_of_target=True,
-)
-
-
-@prod_dim_op.meta
-def prod_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
-    return sum_meta(self, dim, keepdim, dtype)
-
-
-@prod_dim_op.loop
-def prod_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
-    return reduced_in(summing_dtype(self, dtype), kernels.PROD, out, self, reduced_dims(dim, len(self._shape)))
-
-
-@prod_op.meta
-def prod_all_meta(self: Tensor, dtype: Any) -> Meta:
-    return sum_meta(self, None, False, dtype)
-
-
-@prod_op.loop
-def prod_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
-    return prod_loop(out, self, None, False, dtype)
 
 
 def prod_backward(grad: Any, self: Any, dim: int) -> Any:
@@ -304,21 +301,34 @@ def products_of_others(self: Any, dim: int) -> Any:
     return square.masked_fill(mask, 1).prod(-1).movedim(-1, dim)
 
 
-def prod_all_backward(grad: Any, self: Any) -> Any:
-    return prod_backward(grad, self.reshape(-1), 0).reshape(self.shape)
-
-
 def prod_dim_backward(grad: Any, self: Any, dim: int, keepdim: bool) -> Any:
     if not self.dim():
         return grad
     return prod_backward(with_kept_dims(grad, self.shape, dim, keepdim), self, dim)
 
 
-prod_op.derivative(self=prod_all_backward)
-prod_dim_op.derivative(self=prod_dim_backward, node="ProdBackward1")
-prod_op.autocast(cpu="fp32", cuda="fp32_set_opt_dtype")
-prod_dim_op.autocast(cpu="fp32", cuda="fp32_set_opt_dtype")
-prod = public(prod_op, prod_dim_op)
+MULTIPLIED: dict[str, Any] = {"autocast": {"cpu": "fp32", "cuda": "fp32_set_opt_dtype"}}
+prod_op = Reduced(
+    f"prod(Tensor self, *, {DTYPE}) -> Tensor",
+    kernels.PROD,
+    summing_dtype,
+    derivative=lambda grad, self: prod_backward(grad, self.reshape(-1), 0).reshape(self.shape),
+    **MULTIPLIED,
+    batching="full",
+    core=True,
+)
+prod_dim_op = Reduced(
+    f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor",
+    kernels.PROD,
+    summing_dtype,
+    out="int_out",
+    dtype_of_target=True,
+    derivative=prod_dim_backward,
+    node="ProdBackward1",
+    **MULTIPLIED,
+    core=True,
+)
+prod = public(prod_op, prod_dim_op, doc="Returns the product of all elements, or of those along `dim`.")
 
 # --- all, any --------------------------------------------------------------------------------------------------------
 
@@ -328,70 +338,29 @@ def truth_dtype(self: Tensor) -> dtype:
     return dtypes.uint8 if self._dtype is dtypes.uint8 else dtypes.bool
 
 
-def truth_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
-    dims = reduced_dims(dim, len(self._shape), empty_means_all=False)
-    return Meta(reduced_shape(self._shape, dims, keepdim), truth_dtype(self), self._device)
+def truth(name: str, reduction: Reduction, doc: str) -> Any:
+    """`all` or `any`. Without dimensions to reduce, it still makes bools of the elements, each by itself."""
+
+    def check_out(out: Tensor, self: Tensor) -> None:
+        if out._dtype not in (dtypes.bool, dtypes.uint8):
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {out._dtype.tensor_name}")
+
+    schemas = {
+        f"{name}(Tensor self) -> Tensor": "all_out",
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor": "out",
+        f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor": "dims_out",
+    }
+    facts: dict[str, Any] = {"result": truth_dtype, "all_dims": False, "check_out": check_out, "derivative": False}
+    facts["core"] = name == "any"  # as PyTorch has it
+    batching = ["full", "", ""]
+    return public(
+        *(Reduced(schema, reduction, out=out, batching=batching.pop(0), **facts) for schema, out in schemas.items()),
+        doc=doc,
+    )
 
 
-def truth_loop(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> Run:
-    if out._dtype not in (dtypes.bool, dtypes.uint8):
-        name = "all" if reduction is kernels.ALL else "any"
-        raise RuntimeError(f"{name} only supports bool tensor for result, got: {out._dtype.tensor_name}")
-    dims = reduced_dims(dim, len(self._shape), empty_means_all=False)
-    # without dimensions to reduce, a reduction still makes bools of the elements, each by itself
-    return reduction.ready(out._operand, self._operand, dims)
-
-
-all_op = Planned("all(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
-all_dim_op = Planned("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-all_dims_op = Planned(
-    "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION
-)
-any_op = Planned("any(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
-any_dim_op = Planned("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-any_dims_op = Planned(
-    "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION
-)
-
-
-@all_op.meta
-@any_op.meta
-def truth_all_meta(self: Tensor) -> Meta:
-    return truth_meta(self, None, False)
-
-
-all_dim_op.meta(truth_meta)
-all_dims_op.meta(truth_meta)
-any_dim_op.meta(truth_meta)
-any_dims_op.meta(truth_meta)
-
-
-@all_dim_op.loop
-@all_dims_op.loop
-def all_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
-    return truth_loop(kernels.ALL, out, self, dim)
-
-
-@all_op.loop
-def all_all_loop(out: Tensor, self: Tensor) -> Run:
-    return truth_loop(kernels.ALL, out, self, None)
-
-
-@any_dim_op.loop
-@any_dims_op.loop
-def any_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
-    return truth_loop(kernels.ANY, out, self, dim)
-
-
-@any_op.loop
-def any_all_loop(out: Tensor, self: Tensor) -> Run:
-    return truth_loop(kernels.ANY, out, self, None)
-
-
-for _op in (all_op, all_dim_op, all_dims_op, any_op, any_dim_op, any_dims_op):
-    _op.not_differentiable()
-all = public(all_op, all_dim_op, all_dims_op)
-any = public(any_op, any_dim_op, any_dims_op)
+all = truth("all", kernels.ALL, doc="Returns whether all elements are nonzero, or all along `dim`.")
+any = truth("any", kernels.ANY, doc="Returns whether any element is nonzero, or any along `dim`.")
 
 # --- count_nonzero ---------------------------------------------------------------------------------------------------
 
@@ -411,23 +380,13 @@ def as_counted(acc, total):
 
 
 COUNT = Reduction("count_nonzero", lambda dtype: Recipe(one_unless_zero, np.int64(0), add_to, as_counted))
-
-count_nonzero_op = Planned("count_nonzero(Tensor self, int? dim=None) -> Tensor", tags=REDUCTION)
-count_nonzero_dims_op = Planned("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", tags=REDUCTION)
-
-
-@count_nonzero_op.meta
-@count_nonzero_dims_op.meta
-def count_nonzero_meta(self: Tensor, dim: Any) -> Meta:
-    return Meta(reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), False), dtypes.int64, self._device)
-
-
-@count_nonzero_op.loop
-@count_nonzero_dims_op.loop
-def count_nonzero_loop(out: Tensor, self: Tensor, dim: Any) -> Run:
-    return COUNT.ready(out._operand, self._operand, reduced_dims(dim, len(self._shape)))
-
-
-count_nonzero_op.not_differentiable()
-count_nonzero_dims_op.not_differentiable()
-count_nonzero = public(count_nonzero_op, count_nonzero_dims_op)
+count_nonzero = public(
+    *(
+        Reduced(schema, COUNT, result=lambda self: dtypes.int64, derivative=False, batching=batching)
+        for schema, batching in (
+            ("count_nonzero(Tensor self, int? dim=None) -> Tensor", "full"),
+            ("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", ""),
+        )
+    ),
+    doc="Returns the number of nonzero elements, or of those along `dim`.",
+)

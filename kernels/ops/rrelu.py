@@ -13,12 +13,11 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, contiguous_format, empty
 from redispatch.kernels import Elementwise
 
-from ..declare.declare import Operator
+from ..declare.operator import kernel
 from ..declare.pointwise import NOT_FLOATING
 from ..declare.public import public
-from ..declare.structured import Meta, check_writable, resize_out
-from .activations import floating_only, leaky_relu, leaky_relu_backward_op
-from .creation import preserved_strides
+from ..declare.structured import Meta, broadcast, check_has_kernel, check_scalar_type, check_writable, resize_out
+from .activations import leaky_relu, leaky_relu_backward_op
 from .random import drawn, seeded
 
 BOUNDS = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None"
@@ -31,12 +30,6 @@ with_noise_out_op = seeded(
     f"rrelu_with_noise.out(Tensor self, Tensor(b!) noise, {BOUNDS}, *, Tensor(a!) out) -> Tensor(a!)",
     scratch="noise",
     **REAL,
-)
-with_noise_backward_op = Operator(
-    "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, "
-    "bool training, bool self_is_result) -> Tensor",
-    late_out=True,
-    refuses={NOT_FLOATING: ""},
 )
 
 
@@ -66,16 +59,13 @@ def check(self: Tensor, noise: Tensor, lower: float, upper: float, training: boo
         )
     if not training:
         return leaky_relu.op.meta_function(self, (lower + upper) / 2)
-    floating_only("rrelu_with_noise_out_cpu")(self)
-    if self._dtype.name == "float16":
-        raise NotImplementedError(f"\"rrelu_with_noise_out_cpu\" not implemented for '{self._dtype.tensor_name}'")
-    if self._dtype is not noise._dtype:
-        raise RuntimeError(f"expected scalar type {self._dtype.tensor_name} but found {noise._dtype.tensor_name}")
-    return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
+    check_has_kernel("rrelu_with_noise_out_cpu", self, ("float16", *NOT_FLOATING))
+    check_scalar_type(self, noise)
+    return broadcast(self)
 
 
 @with_noise_op.kernel("CPU", "Meta")
-def with_noise_kernel(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+def with_noise_kernel(self, noise, lower, upper, training, generator):
     result = check(self, noise, lower, upper, training).allocate()
     if result._device.type != "meta":
         leak(result, self, noise, lower, upper, training, generator)
@@ -83,7 +73,7 @@ def with_noise_kernel(self: Tensor, noise: Tensor, lower: Any, upper: Any, train
 
 
 @with_noise_inplace_op.kernel("CPU", "Meta")
-def with_noise_inplace(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+def with_noise_inplace(self, noise, lower, upper, training, generator):
     check_writable(self, check(self, noise, lower, upper, training))
     if self._device.type != "meta":
         leak(self, self, noise, lower, upper, training, generator)
@@ -91,19 +81,21 @@ def with_noise_inplace(self: Tensor, noise: Tensor, lower: Any, upper: Any, trai
 
 
 @with_noise_out_op.kernel("CPU", "Meta")
-def with_noise_out(
-    self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any, out: Tensor
-) -> Tensor:
+def with_noise_out(self, noise, lower, upper, training, generator, out):
     resize_out(out, check(self, noise, lower, upper, training))
     if self._device.type != "meta":
         leak(out, self, noise, lower, upper, training, generator)
     return out
 
 
-@with_noise_backward_op.explicit
-def with_noise_backward(
-    grad_output: Any, self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, self_is_result: bool
-) -> Tensor:
+@kernel(
+    "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, "
+    "bool training, bool self_is_result) -> Tensor",
+    late_out=True,
+    refuses={NOT_FLOATING: ""},
+    face=False,
+)
+def with_noise_backward_op(grad_output, self, noise, lower, upper, training, self_is_result):
     """By the slopes that were drawn; where bounds are so near that nothing was drawn, or not for training, by the mean.
 
     `self` may be the result instead, which has the same sign.
@@ -140,14 +132,16 @@ def check_bounds(lower: Any, upper: Any) -> None:
 
 
 @rrelu_op.implicit
-def rrelu_composite(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+def rrelu_composite(self, lower, upper, training, generator):
+    """Returns each element, or its product with a slope where it is negative: a random one while training."""
     check_bounds(lower, upper)
     noise = ops.aten.empty_like.default(self, memory_format=contiguous_format)
     return with_noise_op.functional(self, noise, lower, upper, training, generator)
 
 
 @rrelu_inplace_op.implicit
-def rrelu_inplace(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+def rrelu_inplace(self, lower, upper, training, generator):
+    """Multiplies negative elements by a slope, in place: a random one while training."""
     check_bounds(lower, upper)
     noise = ops.aten.empty_like.default(self, memory_format=contiguous_format)
     return with_noise_inplace_op.functional(self, noise, lower, upper, training, generator)

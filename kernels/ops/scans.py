@@ -28,7 +28,7 @@ from .reductions import DTYPE, in_dtype, summing_dtype
 # --- cumsum, cumprod -------------------------------------------------------------------------------------------------
 
 cumsum_op = Planned(
-    f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True
+    f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True, core=True
 )
 cumprod_op = Planned(
     f"cumprod(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True
@@ -109,12 +109,12 @@ cumsum_op.forward("linear")
 cumprod_op.derivative(self=cumprod_backward)
 cumsum_op.autocast(cuda="fp32_set_opt_dtype")
 cumprod_op.autocast(cuda="fp32_set_opt_dtype")
-cumsum = public(cumsum_op)
-cumprod = public(cumprod_op)
+cumsum = public(cumsum_op, doc="Returns the sums of all elements up to each along `dim`.")
+cumprod = public(cumprod_op, doc="Returns the products of all elements up to each along `dim`.")
 
 # --- logcumsumexp ----------------------------------------------------------------------------------------------------
 
-logcumsumexp_op = Planned("logcumsumexp(Tensor self, int dim) -> Tensor", out="out")
+logcumsumexp_op = Planned("logcumsumexp(Tensor self, int dim) -> Tensor", out="out", refuses="whole")
 
 
 @logcumsumexp_op.meta
@@ -127,7 +127,8 @@ def logcumsumexp_meta(self: Tensor, dim: int) -> Meta:
 
 @logcumsumexp_op.loop
 def logcumsumexp_loop(out: Tensor, self: Tensor, dim: int) -> Run:
-    return kernels.ready_logcumsumexp(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
+    scan = kernels.COMPLEX_LOGCUMSUMEXP if self._dtype.is_complex else kernels.LOGCUMSUMEXP
+    return scan.ready(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
 
 
 def logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
@@ -156,12 +157,14 @@ def logcumsumexp_tangent(arguments: list[Any], tangents: list[Any], result: Any)
 
 logcumsumexp_op.derivative(self=logcumsumexp_backward)
 logcumsumexp_op.forward(logcumsumexp_tangent)
-logcumsumexp = public(logcumsumexp_op)
+logcumsumexp = public(
+    logcumsumexp_op, doc="Returns log(sum of exp(x)) of all elements up to each along `dim`, without overflow."
+)
 
 # --- cummax, cummin --------------------------------------------------------------------------------------------------
 
-cummax_op = Operator("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)")
-cummin_op = Operator("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)")
+cummax_op = Operator("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", refuses="complex")
+cummin_op = Operator("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", refuses="complex")
 cummax_out_op = Operator(
     "cummax.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) "
     "-> (Tensor(a!) values, Tensor(b!) indices)"
@@ -244,5 +247,5 @@ for _op in (cummax_op, cummin_op):
     _op.forward(chosen(dim=1))
 cummax_op.out = cummax_out_op.functional
 cummin_op.out = cummin_out_op.functional
-cummax = public(cummax_op)
-cummin = public(cummin_op)
+cummax = public(cummax_op, doc="Returns the largest of all elements up to each along `dim`, and its place.")
+cummin = public(cummin_op, doc="Returns the smallest of all elements up to each along `dim`, and its place.")

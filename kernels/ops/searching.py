@@ -7,6 +7,7 @@ by numpy; every NaN is a value of its own. Read next: sorting.py.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,12 @@ from redispatch.dispatch.tensor import (
     wrap_dim,
 )
 
-from ..declare.declare import Operator, no_formula
+from ..declare.declare import no_formula
+from ..declare.operator import kernel, structured
 from ..declare.overridable import overridable_function
+from ..declare.pointwise import COMPLEX, FLOATING, NOT_FLOATING
 from ..declare.public import public
-from ..declare.structured import Meta, Structured
+from ..declare.structured import Meta, Structured, check_has_kernel
 from .reductions import converted
 
 DYNAMIC = ("dynamic_output_shape",)
@@ -35,8 +38,7 @@ DYNAMIC = ("dynamic_output_shape",)
 
 def comparable(x: Tensor, kernel: str = "unique") -> np.ndarray:
     """The values as numpy can compare them: 16-bit floats as float32, which has them all."""
-    if x._dtype.is_complex:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x._dtype.tensor_name}'")
+    check_has_kernel(kernel, x, COMPLEX)
     return as_numpy(converted(x, dtypes.float32) if x._dtype.name in ("float16", "bfloat16") else x)
 
 
@@ -61,39 +63,34 @@ def positions(values: np.ndarray | None) -> Tensor:
 # --- unique ----------------------------------------------------------------------------------------------------------
 
 THREE = "(Tensor, Tensor, Tensor)"
-unique_op = Operator(
-    "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", tags=DYNAMIC
-)
-unique2_op = Operator(
+
+
+def dynamic(schema: str, **facts: Any) -> Any:
+    """A decorator that declares an operator whose values, but no positions or counts, could have a gradient."""
+    name, several = schema.partition("(")[0], tuple(range(1, schema.partition("->")[2].count("Tensor")))
+    return kernel(
+        schema, "CPU", tags=DYNAMIC, derivative=no_formula(name), nondifferentiable=several, face=False, **facts
+    )
+
+
+@dynamic(
     f"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> {THREE}",
-    tags=DYNAMIC,
+    refuses="complex",
 )
-unique_dim_op = Operator(
-    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
-    f"-> {THREE}",
-    tags=DYNAMIC,
-)
-unique_consecutive_op = Operator(
-    f"unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> {THREE}",
-    tags=DYNAMIC,
-)
-unique_dim_consecutive_op = Operator(
-    f"unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> {THREE}",
-    tags=DYNAMIC,
-)
+def unique2_op(self, sorted, return_inverse, return_counts):
+    return unique_values(self, return_inverse, return_counts)
 
 
-@unique2_op.kernel("CPU")
-def unique2_kernel(self: Tensor, sorted: bool, return_inverse: bool, return_counts: bool) -> tuple[Tensor, ...]:
+@dynamic("_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", refuses="complex")
+def unique_op(self, sorted, return_inverse):
+    return unique_values(self, return_inverse, False)[:2]
+
+
+def unique_values(self: Tensor, return_inverse: bool, return_counts: bool) -> tuple[Tensor, ...]:
     """(the values in ascending order, for each element which of them it is, how often each occurs)"""
     values, inverse, counts = np.unique(comparable(self), return_inverse=True, return_counts=True, equal_nan=False)
     of_each = inverse.reshape(tuple(self._shape)) if return_inverse else None
     return of_kind(values, self), positions(of_each), positions(counts if return_counts else None)
-
-
-@unique_op.kernel("CPU")
-def unique_kernel(self: Tensor, sorted: bool, return_inverse: bool) -> tuple[Tensor, ...]:
-    return unique2_kernel(self, sorted, return_inverse, False)[:2]
 
 
 def slices_first(self: Tensor, dim: int) -> tuple[np.ndarray, int]:
@@ -112,10 +109,12 @@ def slices_back(slices: np.ndarray, axis: int, like: Tensor) -> Tensor:
     return view_over(together, Size(sizes), tuple(steps), 0)
 
 
-@unique_dim_op.kernel("CPU")
-def unique_dim_kernel(
-    self: Tensor, dim: int, sorted: bool, return_inverse: bool, return_counts: bool
-) -> tuple[Tensor, ...]:
+@dynamic(
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
+    f"-> {THREE}",
+    refuses="complex",
+)
+def unique_dim_op(self, dim, sorted, return_inverse, return_counts):
     """The same for slices along `dim`, in lexicographic order."""
     slices, axis = slices_first(self, dim)
     if not len(slices):
@@ -136,32 +135,33 @@ def runs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return first, np.cumsum(changes) - 1, np.diff(np.append(first, len(rows)))
 
 
-@unique_dim_consecutive_op.kernel("CPU")
-def unique_dim_consecutive_kernel(
-    self: Tensor, dim: int, return_inverse: bool, return_counts: bool
-) -> tuple[Tensor, ...]:
+def unique_slices(self: Tensor, dim: int) -> tuple[Tensor, ...]:
     """The slices along `dim` without those that are equal to the one before."""
     slices, axis = slices_first(self, dim)
     first, inverse, counts = runs(slices)
     return slices_back(slices[first], axis, self), positions(inverse), positions(counts)
 
 
-@unique_consecutive_op.kernel("CPU")
-def unique_consecutive_kernel(
-    self: Tensor, return_inverse: bool, return_counts: bool, dim: int | None
-) -> tuple[Tensor, ...]:
+@dynamic(
+    f"unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> {THREE}",
+    refuses="complex",
+)
+def unique_dim_consecutive_op(self, dim, return_inverse, return_counts):
+    return unique_slices(self, dim)
+
+
+@dynamic(
+    f"unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> {THREE}",
+    refuses="complex",
+)
+def unique_consecutive_op(self, return_inverse, return_counts, dim):
     """The same for elements of the flattened tensor, where there is no `dim`."""
     if dim is not None:
-        return unique_dim_consecutive_kernel(self, dim, return_inverse, return_counts)
+        return unique_slices(self, dim)
     elements = comparable(self).ravel()
     first, inverse, counts = runs(elements)
     of_each = inverse.reshape(tuple(self._shape)) if return_inverse else None
     return of_kind(elements[first], self), positions(of_each), positions(counts if return_counts else None)
-
-
-for _op in (unique_op, unique2_op, unique_dim_op, unique_consecutive_op, unique_dim_consecutive_op):
-    _count = len(_op.functional.schema.returns)
-    _op.derivative(self=no_formula(_op.base_name), nondifferentiable=tuple(range(1, _count)))
 
 
 @overridable_function
@@ -172,7 +172,8 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The different values, ascending; on request also which of them each element is, and how often each occurs.
+    """Returns the different values, ascending; on request also which of them each element is, and how often each
+    occurs.
 
     With `dim`, the different slices along that dimension.
     """
@@ -187,7 +188,8 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """`unique` among neighbours: the first of each run of equal values (or slices along `dim`), in their order."""
+    """Returns `unique` among neighbours: the first of each run of equal values (or slices along `dim`), in their
+    order."""
     found = unique_consecutive_op.functional(input, return_inverse, return_counts, dim)
     return asked_for(found, return_inverse, return_counts)
 
@@ -203,21 +205,9 @@ Tensor.unique_consecutive = another(unique_consecutive, "unique_consecutive", ov
 
 # --- searchsorted, bucketize -----------------------------------------------------------------------------------------
 
-SEARCH = "*, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None"
-searchsorted_op = Structured(
-    f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {SEARCH}) -> Tensor", out="Tensor_out"
-)
-searchsorted_scalar_op = Structured(
-    f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {SEARCH}) -> Tensor", out="Scalar_out"
-)
-bucketize_op = Structured(
-    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-    out="Tensor_out",
-)
-bucketize_scalar_op = Structured(
-    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-    out="Scalar_out",
-)
+SEARCH = "*, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor"
+BUCKETS = "Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor"
+search = partial(structured, derivative=False, face=False)
 
 
 def check_search(edges: Tensor, shape: Any, right: bool, side: str | None, sorter: Tensor | None) -> None:
@@ -237,8 +227,7 @@ def check_search(edges: Tensor, shape: Any, right: bool, side: str | None, sorte
             raise RuntimeError(
                 f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter._dtype.tensor_name}"
             )
-    if edges._dtype.is_complex or (edges._dtype is dtypes.bool and shape is not None):
-        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{edges._dtype.tensor_name}'")
+    check_has_kernel("searchsorted_out_cpu", edges, COMPLEX if shape is None else ("bool", *COMPLEX))
     if shape is None:
         if len(edges._shape) != 1:
             raise RuntimeError(
@@ -253,47 +242,33 @@ def check_search(edges: Tensor, shape: Any, right: bool, side: str | None, sorte
         )
 
 
-def index_dtype(out_int32: bool) -> Any:
-    return dtypes.int32 if out_int32 else dtypes.int64
+@search(f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {SEARCH}", out="Tensor_out", refuses="bool")
+def searchsorted_op(sorted_sequence, self, out_int32, right, side, sorter):
+    """Returns the place of each value in a sorted sequence."""
+    shape, on = (self._shape, self) if isinstance(self, Tensor) else (None, sorted_sequence)
+    check_search(sorted_sequence, shape, right, side, sorter)
+    return Meta(shape or (), dtypes.int32 if out_int32 else dtypes.int64, on._device)
 
 
-@searchsorted_op.meta
-def searchsorted_meta(
-    sorted_sequence: Tensor, self: Tensor, out_int32: bool, right: bool, side: str | None, sorter: Any
-) -> Meta:
-    check_search(sorted_sequence, self._shape, right, side, sorter)
-    return Meta(self._shape, index_dtype(out_int32), self._device)
-
-
-@searchsorted_scalar_op.meta
-def searchsorted_scalar_meta(
-    sorted_sequence: Tensor, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
-) -> Meta:
-    check_search(sorted_sequence, None, right, side, sorter)
-    return Meta((), index_dtype(out_int32), sorted_sequence._device)
-
-
-def search(out: Tensor, edges: np.ndarray, values: np.ndarray, right: bool) -> None:
-    """How many edges of its line are below each value; with `right`, below or equal to it."""
-    side: Any = "right" if right else "left"
-    found = as_numpy(out)
-    if edges.ndim == 1:
-        found[...] = np.searchsorted(edges, values, side)
-        return
-    for place in np.ndindex(*edges.shape[:-1]):
-        found[place] = np.searchsorted(edges[place], values[place], side)
+searchsorted_scalar_op = search(
+    f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {SEARCH}", out="Scalar_out", refuses=()
+)(searchsorted_op.meta_function)
 
 
 @searchsorted_op.body
-def searchsorted_body(
-    out: Tensor, sorted_sequence: Tensor, self: Tensor, out_int32: bool, right: bool, side: str | None, sorter: Any
-) -> None:
-    # numpy puts NaN behind all, so the index behind it is what is asked for on either side
+@searchsorted_scalar_op.body
+def searchsorted_body(out, sorted_sequence, self, out_int32, right, side, sorter):
+    """How many edges of its line are below each value; with `right`, below or equal to it."""
     edges = in_order(comparable(sorted_sequence), sorter)
-    values = comparable(self)
-    search(out, edges, values, right or side == "right")
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        as_numpy(out)[np.isnan(values)] = edges.shape[-1]
+    values = comparable(self) if isinstance(self, Tensor) else np.asarray(self)
+    sides: Any = "right" if right or side == "right" else "left"
+    found = as_numpy(out)
+    for place in np.ndindex(*edges.shape[:-1]) if edges.ndim > 1 else (...,):
+        found[place] = np.searchsorted(edges[place], values[place], sides)
+    if (
+        values.dtype.kind == "f"
+    ):  # numpy puts NaN behind all, so the index behind it is what is asked for on either side
+        found[np.isnan(values)] = edges.shape[-1]
 
 
 def in_order(edges: np.ndarray, sorter: Tensor | None) -> np.ndarray:
@@ -305,68 +280,50 @@ def in_order(edges: np.ndarray, sorter: Tensor | None) -> np.ndarray:
     return np.take_along_axis(edges, order, -1)
 
 
-@searchsorted_scalar_op.body
-def searchsorted_scalar_body(
-    out: Tensor, sorted_sequence: Tensor, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
-) -> None:
-    search(out, in_order(comparable(sorted_sequence), sorter), np.asarray(self), right or side == "right")
-
-
-def check_boundaries(boundaries: Tensor) -> None:
+@search(f"bucketize.Tensor(Tensor self, {BUCKETS}", out="Tensor_out", refuses="bool")
+def bucketize_op(self, boundaries, out_int32, right):
+    """Returns between which two `boundaries` each element lies."""
     if len(boundaries._shape) != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries._shape)})")
+    return searchsorted_op.meta_function(boundaries, self, out_int32, right, None, None)
 
 
-@bucketize_op.meta
-def bucketize_meta(self: Tensor, boundaries: Tensor, out_int32: bool, right: bool) -> Meta:
-    check_boundaries(boundaries)
-    return searchsorted_meta(boundaries, self, out_int32, right, None, None)
+bucketize_scalar_op = search(f"bucketize.Scalar(Scalar self, {BUCKETS}", out="Scalar_out", refuses=())(
+    bucketize_op.meta_function
+)
 
 
 @bucketize_op.body
-def bucketize_body(out: Tensor, self: Tensor, boundaries: Tensor, out_int32: bool, right: bool) -> None:
+@bucketize_scalar_op.body
+def bucketize_body(out, self, boundaries, out_int32, right):
     searchsorted_body(out, boundaries, self, out_int32, right, None, None)
 
 
-@bucketize_scalar_op.meta
-def bucketize_scalar_meta(self: Any, boundaries: Tensor, out_int32: bool, right: bool) -> Meta:
-    check_boundaries(boundaries)
-    return searchsorted_scalar_meta(boundaries, self, out_int32, right, None, None)
-
-
-@bucketize_scalar_op.body
-def bucketize_scalar_body(out: Tensor, self: Any, boundaries: Tensor, out_int32: bool, right: bool) -> None:
-    searchsorted_scalar_body(out, boundaries, self, out_int32, right, None, None)
-
-
-for _op in (searchsorted_op, searchsorted_scalar_op, bucketize_op, bucketize_scalar_op):
-    _op.not_differentiable()
 searchsorted = public(searchsorted_op, searchsorted_scalar_op, method=False)
 bucketize = public(bucketize_op, bucketize_scalar_op, method=False)
 
 # --- isin ------------------------------------------------------------------------------------------------------------
 
-isin_op = Structured(
-    "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) "
-    "-> Tensor",
-    out="Tensor_Tensor_out",
-)
-isin_scalar_op = Structured(
-    "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) "
-    "-> Tensor",
-    out="Tensor_Scalar_out",
-)
-scalar_isin_op = Structured(
-    "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) "
-    "-> Tensor",
-    out="Scalar_Tensor_out",
+isin_op, isin_scalar_op, scalar_isin_op = (
+    Structured(
+        f"isin.{kind}({arguments}, *, bool assume_unique=False, bool invert=False) -> Tensor",
+        out=f"{kind}_out",
+        derivative=False,
+        refuses="bool complex",
+        batching="pointwise" if kind == "Tensor_Scalar" else "",
+    )
+    for kind, arguments in {
+        "Tensor_Tensor": "Tensor elements, Tensor test_elements",
+        "Tensor_Scalar": "Tensor elements, Scalar test_element",
+        "Scalar_Tensor": "Scalar element, Tensor test_elements",
+    }.items()
 )
 
 
 @isin_op.meta
 @isin_scalar_op.meta
 @scalar_isin_op.meta
-def isin_meta(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Meta:
+def isin_meta(elements, test_elements, assume_unique, invert):
     for x in (elements, test_elements):
         if isinstance(x, Tensor) and x._dtype.name in ("bool", "complex64", "complex128"):
             raise RuntimeError(f"Unsupported input type encountered for isin(): {x._dtype.tensor_name}")
@@ -378,28 +335,30 @@ def isin_meta(elements: Any, test_elements: Any, assume_unique: bool, invert: bo
 @isin_op.body
 @isin_scalar_op.body
 @scalar_isin_op.body
-def isin_body(out: Tensor, elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> None:
+def isin_body(out, elements, test_elements, assume_unique, invert):
     """Whether each element is among the others."""
     values = [comparable(x) if isinstance(x, Tensor) else np.asarray(x) for x in (elements, test_elements)]
     one, others = values
     as_numpy(out)[...] = np.isin(one, others, assume_unique=assume_unique and others.ndim > 0, invert=invert)
 
 
-for _op in (isin_op, isin_scalar_op, scalar_isin_op):
-    _op.not_differentiable()
-isin = public(isin_op, isin_scalar_op, scalar_isin_op, method=False)
+isin = public(
+    isin_op, isin_scalar_op, scalar_isin_op, method=False, doc="Returns whether each element is among `test_elements`."
+)
 
 # --- bincount, histc -------------------------------------------------------------------------------------------------
 
-bincount_op = Operator("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", tags=DYNAMIC)
-histc_op = Structured("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", out="out")
 
-
-@bincount_op.kernel("CPU")
-def bincount_kernel(self: Tensor, weights: Tensor | None, minlength: int) -> Tensor:
-    """How often each of 0, 1, ... occurs, or the sum of the weights of its occurrences."""
-    if self._dtype.is_floating_point or self._dtype.is_complex or self._dtype is dtypes.bool:
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{self._dtype.tensor_name}'")
+@kernel(
+    "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+    "CPU",
+    tags=DYNAMIC,
+    derivative=False,
+    refuses="bool floating complex",
+)
+def bincount(self, weights, minlength):
+    """Returns how often each of 0, 1, ... occurs, or the sum of the weights of its occurrences."""
+    check_has_kernel("bincount_cpu", self, ("bool", *FLOATING, *COMPLEX))
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     values = as_numpy(self)
@@ -415,10 +374,15 @@ def bincount_kernel(self: Tensor, weights: Tensor | None, minlength: int) -> Ten
     return result
 
 
-@histc_op.meta
-def histc_meta(self: Tensor, bins: int, min: Any, max: Any) -> Meta:
-    if not self._dtype.is_floating_point:
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{self._dtype.tensor_name}'")
+@structured(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    out="out",
+    derivative=False,
+    refuses="whole complex",
+)
+def histc(self, bins, min, max):
+    """Returns how many elements fall into each of `bins` equal ranges between `min` and `max`."""
+    check_has_kernel("histogram_cpu", self, NOT_FLOATING)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if min > max:
@@ -426,8 +390,8 @@ def histc_meta(self: Tensor, bins: int, min: Any, max: Any) -> Meta:
     return Meta((bins,), self._dtype, self._device)
 
 
-@histc_op.body
-def histc_body(out: Tensor, self: Tensor, bins: int, min: Any, max: Any) -> None:
+@histc.op.body
+def histc_body(out, self, bins, min, max):
     """How many elements are in each of `bins` equal parts of [min, max], by default of all values there are."""
     values = np.asarray(comparable(self), np.float64).ravel()
     if min == max and values.size:
@@ -438,9 +402,3 @@ def histc_body(out: Tensor, self: Tensor, bins: int, min: Any, max: Any) -> None
         min, max = min - 1, max + 1
     values = values[~np.isnan(values)]
     as_numpy(out)[...] = np.histogram(values, bins, (float(min), float(max)))[0]
-
-
-bincount_op.not_differentiable()
-histc_op.not_differentiable()
-bincount = public(bincount_op)
-histc = public(histc_op)

@@ -23,11 +23,15 @@ segment_reduce_op = Operator(
     f"segment_reduce(Tensor data, str reduce, *, {_RUNS.format('Tensor? indices=None, ')}, bool unsafe=False, "
     "Scalar? initial=None) -> Tensor",
     out="out",
+    refuses="whole complex",
+    batching="other",
 )
 segment_reduce_backward_op = Operator(
     f"_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, {_RUNS.format('')}, "
     "Scalar? initial=None) -> Tensor",
     out="out",
+    refuses="whole complex",
+    batching="other",
 )
 
 UFUNCS: dict[str, Any] = {"sum": np.add, "mean": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -114,9 +118,7 @@ def check_dtype(data: Tensor) -> None:
 
 
 @segment_reduce_op.kernel("CPU")
-def segment_reduce_kernel(
-    data: Tensor, reduce: str, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe: bool, initial: Any
-) -> Tensor:
+def segment_reduce_kernel(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
     axis, given = check_call(data, reduce, lengths, indices, offsets, axis)
     runs = runs_of(data, axis, given, lengths is not None)
     check_dtype(data)
@@ -130,9 +132,7 @@ def segment_reduce_kernel(
 
 
 @segment_reduce_op.kernel("Meta")
-def segment_reduce_meta(
-    data: Tensor, reduce: str, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe: bool, initial: Any
-) -> Tensor:
+def segment_reduce_meta(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
     axis, given = check_call(data, reduce, lengths, indices, offsets, axis)
     count = given._shape[-1] - (lengths is None)
     shape = (*given._shape[:-1], count, *data._shape[axis + 1 :])
@@ -146,9 +146,7 @@ def stored(values: np.ndarray, shape: tuple[int, ...], like: Tensor) -> Tensor:
 
 
 @segment_reduce_backward_op.kernel("CPU")
-def segment_reduce_backward_kernel(
-    grad: Tensor, output: Tensor, data: Tensor, reduce: str, lengths: Any, offsets: Any, axis: int, initial: Any
-) -> Tensor:
+def segment_reduce_backward_kernel(grad, output, data, reduce, lengths, offsets, axis, initial):
     """Each entry's share of the gradient of its run; none where it is in no run."""
     axis, given = check_call(data, reduce, lengths, None, offsets, axis)
     runs = runs_of(data, axis, given, lengths is not None)
@@ -183,7 +181,7 @@ def products_of_others(x: np.ndarray, runs: Runs, values: np.ndarray, run: np.nd
 
 
 @segment_reduce_backward_op.kernel("Meta")
-def segment_reduce_backward_meta(grad: Tensor, output: Tensor, data: Tensor, *rest: Any) -> Tensor:
+def segment_reduce_backward_meta(grad, output, data, *rest):
     return empty(data._shape, data._dtype, data._device)
 
 
@@ -194,4 +192,6 @@ segment_reduce_op.derivative(
 )
 copy_into_out(segment_reduce_op)
 copy_into_out(segment_reduce_backward_op)
-segment_reduce = public(segment_reduce_op, method=False)
+segment_reduce = public(
+    segment_reduce_op, method=False, doc="Returns the sum, mean, maximum, minimum or product of each segment."
+)

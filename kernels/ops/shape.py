@@ -153,7 +153,7 @@ stack_op = stack.op
 stack_op.kernel("Undefined")(stack_meta)
 
 
-def joining(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int]) -> Any:
+def joining(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int], doc: str) -> Any:
     """`name(tensors)`: cat along one dimension of tensors brought to enough dimensions."""
 
     def to_cat(tensors: Sequence[Tensor]) -> tuple[list[Tensor], int]:
@@ -194,11 +194,25 @@ def to_column(x: Tensor) -> Tensor:
     return x if len(x._shape) > 1 else reshaped(x, [x.numel(), 1])
 
 
-hstack = joining("hstack", to_1d, lambda first: 0 if len(first._shape) == 1 else 1)
-vstack = joining("vstack", to_2d, lambda first: 0)
-row_stack = joining("row_stack", to_2d, lambda first: 0)
-dstack = joining("dstack", to_3d, lambda first: 2)
-column_stack = joining("column_stack", to_column, lambda first: 1)
+hstack = joining(
+    "hstack",
+    to_1d,
+    lambda first: 0 if len(first._shape) == 1 else 1,
+    "Returns the tensors side by side: along the second dimension, or the only one.",
+)
+vstack = joining(
+    "vstack",
+    to_2d,
+    lambda first: 0,
+    "Returns the tensors one below the other, along the first dimension; vectors as rows.",
+)
+row_stack = joining("row_stack", to_2d, lambda first: 0, "Returns the tensors one below the other, as `vstack` does.")
+dstack = joining(
+    "dstack", to_3d, lambda first: 2, "Returns the tensors one behind the other, along the third dimension."
+)
+column_stack = joining(
+    "column_stack", to_column, lambda first: 1, "Returns the tensors side by side, vectors as columns."
+)
 
 
 def at_least(name: str, prepare: Callable[[Any], Any]) -> Any:
@@ -216,7 +230,9 @@ def at_least(name: str, prepare: Callable[[Any], Any]) -> Any:
         return tuple(several.functional(list(tensors)))
 
     function.__name__ = name
-    function.__doc__ = f"{one.text}\n{several.text}"
+    function.__doc__ = (
+        f"Returns views of the tensors that have at least {name[-2]} dimensions.\n\n    {one.text}\n    {several.text}"
+    )
     return overridable_function(function)
 
 
@@ -384,7 +400,7 @@ def meshgrid_indexing_op(tensors: Sequence[Tensor], indexing: str) -> list[Tenso
 
 @overridable_function
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """The coordinates of the grid that 1-d tensors span; `indexing="xy"` swaps the first two dimensions."""
+    """Returns the coordinates of the grid that 1-d tensors span; `indexing="xy"` swaps the first two dimensions."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
     if indexing is None:
         return tuple(meshgrid_op.functional(list(given)))

@@ -5,41 +5,33 @@ Programs of operators that were captured somewhere ask for shapes by these; a pe
 
 from __future__ import annotations
 
-from typing import Any
+from redispatch.dispatch.tensor import wrap_dim
 
-from redispatch.dispatch.tensor import Tensor, wrap_dim
-
-from ..declare.declare import Operator
-
-sym_size_op = Operator("sym_size.int(Tensor self, int dim) -> SymInt")
-sym_stride_op = Operator("sym_stride.int(Tensor self, int dim) -> SymInt")
-sym_numel_op = Operator("sym_numel(Tensor self) -> SymInt")
-sym_storage_offset_op = Operator("sym_storage_offset(Tensor self) -> SymInt")
-sym_is_contiguous_op = Operator(
-    "sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool"
-)
+from ..declare.operator import composite
 
 
-@sym_size_op.implicit
-def sym_size_composite(self: Tensor, dim: int) -> int:
+@composite("sym_size.int(Tensor self, int dim) -> SymInt", face=False, core=True)
+def sym_size_op(self, dim):
     return self._shape[wrap_dim(dim, len(self._shape))]
 
 
-@sym_stride_op.implicit
-def sym_stride_composite(self: Tensor, dim: int) -> int:
+@composite("sym_stride.int(Tensor self, int dim) -> SymInt", face=False, core=True)
+def sym_stride_op(self, dim):
     return self._stride[wrap_dim(dim, len(self._shape))]
 
 
-@sym_numel_op.implicit
-def sym_numel_composite(self: Tensor) -> int:
+@composite("sym_numel(Tensor self) -> SymInt", face=False, core=True)
+def sym_numel_op(self):
     return self._shape.numel()
 
 
-@sym_storage_offset_op.implicit
-def sym_storage_offset_composite(self: Tensor) -> int:
+@composite("sym_storage_offset(Tensor self) -> SymInt", face=False, core=True)
+def sym_storage_offset_op(self):
     return self._offset
 
 
-@sym_is_contiguous_op.implicit
-def sym_is_contiguous_composite(self: Any, memory_format: Any) -> bool:
+@composite(
+    "sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool", face=False, core=True
+)
+def sym_is_contiguous_op(self, memory_format):
     return self.is_contiguous(memory_format=memory_format)

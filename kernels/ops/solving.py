@@ -15,10 +15,8 @@ from redispatch.dispatch.autograd import is_grad_enabled
 from redispatch.dispatch.tensor import Tensor, as_numpy
 from redispatch.kernels.cpu import lapack
 
-from ..declare.declare import Operator
-from ..declare.public import public
-from ..declare.several import Several
-from ..declare.structured import Meta, Structured, common_device
+from ..declare.operator import CPU_FP32, several, structured
+from ..declare.structured import Meta, check_scalar_type, common_device
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -38,20 +36,20 @@ from .matrices import (
 
 # --- solve -----------------------------------------------------------------------------------------------------------
 
-solve_lu_op = Several(
-    "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
-    "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
-    out="result",
-)
-
 
 def is_vector(A: Tensor, B: Tensor) -> bool:
     """Whether B is a vector for each matrix of A, rather than a matrix."""
     return len(B._shape) == 1 or (len(B._shape) == len(A._shape) - 1 and B._shape == A._shape[:-1])
 
 
-@solve_lu_op.metas
-def solve_metas(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple[Meta, ...]:
+@several(
+    "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
+    "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
+    out="result",
+    face=False,
+    refuses="whole halves",
+)
+def solve_lu_op(A, B, left, check_errors):
     check_floating(A, "linalg.solve")
     check_same_dtype("linalg.solve", A=A, B=B)
     vector = is_vector(A, B)
@@ -65,7 +63,7 @@ def solve_metas(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple[M
 
 
 @solve_lu_op.body
-def solve_body(outs: tuple[Tensor, ...], A: Tensor, B: Tensor, left: bool, check_errors: bool) -> None:
+def solve_body(outs, A, B, left, check_errors):
     result, LU, pivots, info = outs
     for_each_matrix(lapack.lu, (LU, pivots, info), A)
     if check_errors:
@@ -87,57 +85,62 @@ def solve_with_lu(out: Any, LU: Tensor, pivots: Tensor, B: Any, left: bool, adjo
     for_each_matrix(one, (out,), B, LU, pivots, vectors=1)
 
 
-def solve_backward(grad: Any, A: Any, B: Any, result: Any, LU: Any, pivots: Any, left: bool) -> tuple[Any, Any]:
+@solve_lu_op.gradient("A", "B", nondifferentiable=(1, 2, 3), for_complex=True)
+def solve_backward(grad, A, B, result0, result1, result2, left):
     """With X = A⁻¹ B, the gradient of B is G = A⁻ᴴ grad, and that of A is -G Xᴴ."""
     vector = is_vector(A, B)
     if vector:
-        grad, result = grad.unsqueeze(-1), result.unsqueeze(-1)
+        grad, result0 = grad.unsqueeze(-1), result0.unsqueeze(-1)
     if is_grad_enabled():
         of_b = ops.aten.linalg_solve.default(A.mH, grad, left=left)
     else:
-        of_b = ops.aten.linalg_lu_solve.default(LU, pivots, grad, left=left, adjoint=True)
-    of_a = -of_b.matmul(result.mH) if left else -result.mH.matmul(of_b)
+        of_b = ops.aten.linalg_lu_solve.default(result1, result2, grad, left=left, adjoint=True)
+    of_a = -of_b.matmul(result0.mH) if left else -result0.mH.matmul(of_b)
     return of_a, of_b.squeeze(-1) if vector else of_b
 
 
-solve_lu_op.derivative(
-    (
-        ("A", "B"),
-        lambda grad, A, B, result0, result1, result2, left: solve_backward(grad, A, B, result0, result1, result2, left),
-    ),
-    nondifferentiable=(1, 2, 3),
-    for_complex=True,
-)
-
-solve_ex_op = Operator(
+linalg_solve_ex = some_results(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+    solve_lu_op,
+    results=(0, 3),
     out="out",
+    method=False,
+    refuses="whole halves",
+    doc="Returns X of A X = B, or of X A = B, and where the factorization of A failed.",
 )
-solve_op = Operator("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", out="out")
-
-
-some_results(solve_ex_op, solve_lu_op, lambda *args: args, results=(0, 3))
-some_results(solve_op, solve_lu_op, lambda A, B, left: (A, B, left, False), check="torch.linalg.solve")
-linalg_solve_ex = public(solve_ex_op, method=False)
-solve_op.autocast(cpu="fp32")
-linalg_solve = public(solve_op, method=False)
+linalg_solve = some_results(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    solve_lu_op,
+    (False,),
+    check="torch.linalg.solve",
+    out="out",
+    autocast=CPU_FP32,
+    method=False,
+    refuses="whole halves",
+    doc="Returns X of A X = B; with left=False, of X A = B.",
+)
 
 # --- inv -------------------------------------------------------------------------------------------------------------
 
-inv_ex_op = Several(
-    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", out="inverse"
+
+@several(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    out="inverse",
+    derivative=lambda grad, result0: -result0.mH.matmul(grad.matmul(result0.mH)),
+    nondifferentiable=(1,),
+    for_complex=True,
+    autocast=CPU_FP32,
+    method=False,
+    refuses="whole halves",
 )
-
-
-@inv_ex_op.metas
-def inv_metas(A: Tensor, check_errors: bool) -> tuple[Meta, ...]:
-    check_square(A, "linalg.inv")
-    check_floating(A, "linalg.inv", low_precision=False)
+def linalg_inv_ex(A, check_errors):
+    """Returns the inverses of square matrices, and where the factorization failed."""
+    check_square(A, "linalg.inv", floating=True, low_precision=False)
     return column_major(A._shape, A), integers(A._shape[:-2], A)
 
 
-@inv_ex_op.body
-def inv_body(outs: tuple[Tensor, ...], A: Tensor, check_errors: bool) -> None:
+@linalg_inv_ex.op.body
+def inv_body(outs, A, check_errors):
     def one(a: np.ndarray) -> tuple[np.ndarray, int]:
         factors, pivots, info = lapack.lu(a)
         return lapack.lu_solve(factors, pivots, np.eye(*a.shape, dtype=a.dtype)), info
@@ -147,33 +150,34 @@ def inv_body(outs: tuple[Tensor, ...], A: Tensor, check_errors: bool) -> None:
         raise_for(outs[1], "linalg.inv_ex", len(A._shape) == 2)
 
 
-inv_ex_op.derivative(
-    A=lambda grad, result0: -result0.mH.matmul(grad.matmul(result0.mH)), nondifferentiable=(1,), for_complex=True
+inverted: dict[str, Any] = {"inputs": (False,), "check": "linalg.inv", "out": "out", "autocast": CPU_FP32}
+linalg_inv = some_results(
+    "linalg_inv(Tensor A) -> Tensor",
+    linalg_inv_ex,
+    method=False,
+    **inverted,
+    refuses="whole halves",
+    doc="Returns the inverses of square matrices.",
 )
-
-inv_op = Operator("linalg_inv(Tensor A) -> Tensor", out="out")
-inverse_op = Operator("inverse(Tensor self) -> Tensor", out="out")
-
-
-some_results(inv_op, inv_ex_op, lambda A: (A, False), check="linalg.inv")
-some_results(inverse_op, inv_ex_op, lambda A: (A, False), check="linalg.inv")
-inv_ex_op.autocast(cpu="fp32")
-linalg_inv_ex = public(inv_ex_op, method=False)
-inv_op.autocast(cpu="fp32")
-linalg_inv = public(inv_op, method=False)
-inverse_op.autocast(cpu="fp32")
-inverse = public(inverse_op)
+inverse = some_results(
+    "inverse(Tensor self) -> Tensor",
+    linalg_inv_ex,
+    **inverted,
+    refuses="whole halves",
+    doc="Returns the inverses of square matrices, as `linalg.inv` does.",
+)
 
 # --- triangular matrices ---------------------------------------------------------------------------------------------
 
-solve_triangular_op = Structured(
+
+@structured(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     out="out",
+    method=False,
+    refuses="whole halves",
 )
-
-
-@solve_triangular_op.meta
-def solve_triangular_meta(self: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> Meta:
+def linalg_solve_triangular(self, B, upper, left, unitriangular):
+    """Returns X of A X = B, or of X A = B, for triangular matrices A."""
     name = "linalg.solve_triangular"
     check_solvable(self, tuple(B._shape), left, name)
     check_has_lapack(self, "triangular_solve_cpu")
@@ -181,15 +185,11 @@ def solve_triangular_meta(self: Tensor, B: Tensor, upper: bool, left: bool, unit
     return Meta(shape, self._dtype, common_device(self, B), column_strides(shape))
 
 
-@solve_triangular_op.body
-def solve_triangular_body(out: Tensor, self: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> None:
-    if out._dtype is not self._dtype:
-        raise RuntimeError(f"expected scalar type {self._dtype.tensor_name} but found {out._dtype.tensor_name}")
-
-    def one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return lapack.solve_triangular(a, b, upper, left, unitriangular)
-
-    for_each_matrix(one, (out,), self, as_numpy(B).astype(as_numpy(self).dtype, copy=False))
+@linalg_solve_triangular.op.body
+def solve_triangular_body(out, self, B, upper, left, unitriangular):
+    check_scalar_type(self, out)
+    b = as_numpy(B).astype(as_numpy(self).dtype, copy=False)
+    for_each_matrix(lambda a, b: lapack.solve_triangular(a, b, upper, left, unitriangular), (out,), self, b)
 
 
 def triangle(x: Any, upper: bool, unit: bool) -> Any:
@@ -197,31 +197,26 @@ def triangle(x: Any, upper: bool, unit: bool) -> Any:
     return x.triu(int(unit)) if upper else x.tril(-int(unit))
 
 
-def solve_triangular_backward(
-    grad: Any, self: Any, result: Any, upper: bool, left: bool, unitriangular: bool, needs: tuple[bool, bool]
-) -> tuple[Any, Any]:
-    of_b = solve_triangular_op.functional(self.mH, grad, upper=not upper, left=left, unitriangular=unitriangular)
+@linalg_solve_triangular.op.gradient("self", "B", for_complex=True)
+def solve_triangular_backward(grad, self, result, upper, left, unitriangular, needs):
+    of_b = linalg_solve_triangular.op.functional(self.mH, grad, upper=not upper, left=left, unitriangular=unitriangular)
     if not needs[0]:
         return None, of_b
     of_a = -of_b.matmul(result.mH) if left else -result.mH.matmul(of_b)
     return triangle(of_a, upper, unitriangular), of_b
 
 
-solve_triangular_op.derivative((("self", "B"), solve_triangular_backward), for_complex=True)
-linalg_solve_triangular = public(solve_triangular_op, method=False)
-
-triangular_solve_op = Several(
+@several(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) "
     "-> (Tensor solution, Tensor cloned_coefficient)",
     out="X",
     out_names=("X", "M"),
+    autocast=CPU_FP32,
+    batching="leading",
+    refuses="whole halves",
 )
-
-
-@triangular_solve_op.metas
-def triangular_solve_metas(
-    self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool
-) -> tuple[Meta, ...]:
+def triangular_solve(self, A, upper, transpose, unitriangular):
+    """Returns X of A X = B for triangular matrices A, and A."""
     for name, x in (("b", self), ("A", A)):
         if len(x._shape) < 2:
             raise RuntimeError(
@@ -243,30 +238,20 @@ def warn_of_triangular_solve() -> None:
     )
 
 
-@triangular_solve_op.body
-def triangular_solve_body(
-    outs: tuple[Tensor, ...], self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool
-) -> None:
+@triangular_solve.op.body
+def triangular_solve_body(outs, self, A, upper, transpose, unitriangular):
     warn_of_triangular_solve()
-
-    def one(b: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return lapack.solve_triangular(a, b, upper, True, unitriangular, transpose), a
-
-    for_each_matrix(one, outs, self, A)
+    for_each_matrix(
+        lambda b, a: (lapack.solve_triangular(a, b, upper, True, unitriangular, transpose), a), outs, self, A
+    )
 
 
-def triangular_solve_backward(
-    grads: Any, A: Any, result0: Any, upper: bool, transpose: bool, unitriangular: bool
-) -> tuple[Any, Any]:
+@triangular_solve.op.gradient("self", "A", for_complex=True)
+def triangular_solve_backward(grads, A, result0, upper, transpose, unitriangular):
     of_solution, of_clone = grads
     if of_solution is None:
         return None, of_clone
-    of_b = triangular_solve_op.functional(of_solution, conj(A), upper, not transpose, unitriangular)[0]
+    of_b = triangular_solve.op.functional(of_solution, conj(A), upper, not transpose, unitriangular)[0]
     of_a = -conj(result0).matmul(of_b.mT) if transpose else -of_b.matmul(result0.mH)
     of_a = triangle(of_a, upper, unitriangular)
     return of_b, of_a if of_clone is None else of_a + of_clone
-
-
-triangular_solve_op.derivative((("self", "A"), triangular_solve_backward), for_complex=True)
-triangular_solve_op.autocast(cpu="fp32")
-triangular_solve = public(triangular_solve_op)

@@ -9,10 +9,9 @@ from redispatch import kernels
 from redispatch.dispatch import LATE, ops
 from redispatch.dispatch.tensor import Tensor, overridable
 
-from ..declare.declare import Operator, no_formula
-from ..declare.operator import binary, operator, unary
+from ..declare.declare import no_formula
+from ..declare.operator import binary, kernel, operator, unary
 from ..declare.pointwise import COMPLEX, NOT_FLOATING
-from ..declare.public import public
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
@@ -24,6 +23,7 @@ erf = unary(
     core=True,
     refuses={COMPLEX: "erf_vml_cpu"},
     derivative=lambda grad, self: grad * TWO_OVER_ROOT_PI * (-self * self).exp(),
+    doc="Returns the error function of each element.",
 )
 erfc = unary(
     "erfc",
@@ -32,6 +32,7 @@ erfc = unary(
     cost=16,
     refuses={COMPLEX: "erfc_vml_cpu"},
     derivative=lambda grad, self: grad * -TWO_OVER_ROOT_PI * (-self * self).exp(),
+    doc="Returns 1 - erf(x) of each element, exactly where that is small, too.",
 )
 erfinv = unary(
     "erfinv",
@@ -41,6 +42,7 @@ erfinv = unary(
     autocast={"cuda": "fp32"},
     refuses={COMPLEX: "erfinv_vml_cpu"},
     derivative=lambda grad, self: grad * self.erfinv().square().exp() / TWO_OVER_ROOT_PI,
+    doc="Returns the inverse error function of each element.",
 )
 
 # --- gamma ---------------------------------------------------------------------------------------------------------
@@ -51,6 +53,7 @@ LGAMMA, DIGAMMA, POLYGAMMA = {COMPLEX: "lgamma_vml_cpu"}, {COMPLEX: "digamma"}, 
 @unary("lgamma", "float", cost=32, refuses=LGAMMA, derivative=lambda grad, self: grad * self.digamma())
 @kernels.usually(kernels.lgamma_positive, when=kernels.is_positive)
 def lgamma(self):
+    """Returns the logarithm of the absolute value of the gamma function of each element."""
     return kernels.lgamma(self)
 
 
@@ -70,6 +73,7 @@ digamma = unary(
     cost=32,
     refuses=DIGAMMA,
     derivative=lambda grad, self: grad * polygamma(1, self),
+    doc="Returns the logarithmic derivative of the gamma function at each element.",
 )
 polygamma: Any = operator(
     "polygamma(int n, Tensor self) -> Tensor",
@@ -79,30 +83,32 @@ polygamma: Any = operator(
     cost=128,
     refuses=POLYGAMMA,
     derivative=polygamma_gradient,
+    doc="Returns the n-th derivative of the digamma function at each element.",
 )
 polygamma.op.scalar(digamma_element, when={"n": 0})
-polygamma_inplace_op = Operator(
-    "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", tags=("inplace", "pointwise"), refuses={NOT_FLOATING: ""}
-)
 
 
 @polygamma.op.check_numbers
-def check_polygamma(n: int, self: Any) -> None:
+def check_polygamma(n, self):
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
 
 
-@polygamma_inplace_op.explicit
-def polygamma_inplace(self: Tensor, n: int) -> Tensor:
+@kernel(
+    "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",
+    tags=("inplace", "pointwise"),
+    refuses={NOT_FLOATING: ""},
+    derivative=polygamma_gradient,
+    node="PolygammaBackward1",
+    function=False,
+)
+def polygamma_(self, n):
+    """Replaces each element by the n-th derivative of the digamma function at it."""
     return polygamma.op.out(n, self, out=self)
 
 
-polygamma_inplace_op.derivative(self=polygamma_gradient, node="PolygammaBackward1")
-public(polygamma_inplace_op, function=False)
-
-
 def polygamma_method(self: Tensor, n: int) -> Tensor:
-    """The n-th derivative of digamma."""
+    """Returns the n-th derivative of digamma."""
     return polygamma(n, self)
 
 
@@ -132,7 +138,7 @@ def mvlgamma_gradient(grad: Any, self: Any, p: int) -> Any:
     derivative=mvlgamma_gradient,
 )
 def mvlgamma(self, p):
-    """The logarithm of pi^(p (p - 1) / 4) times gamma(x) gamma(x - 1/2) ... gamma(x - (p - 1) / 2)."""
+    """Returns the logarithm of the multivariate gamma function of dimension `p` of each element."""
     total = p * (p - 1) * 0.25 * LOG_PI
     for j in range(int(p)):
         total += kernels.lgamma(self - 0.5 * j)
@@ -140,7 +146,7 @@ def mvlgamma(self, p):
 
 
 @mvlgamma.op.check_numbers
-def check_dimension(self: Tensor, p: int) -> None:
+def check_dimension(self, p):
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
 
@@ -162,6 +168,7 @@ igamma = binary(
         "self": no_formula("igamma: input"),
         "other": lambda grad, self, other: grad * gamma_density(self, other),
     },
+    doc="Returns the regularized lower incomplete gamma function P(self, other).",
 )
 igammac = binary(
     "igammac",
@@ -172,6 +179,7 @@ igammac = binary(
         "self": no_formula("igammac: input"),
         "other": lambda grad, self, other: -grad * gamma_density(self, other),
     },
+    doc="Returns the regularized upper incomplete gamma function Q(self, other).",
 )
 
 # --- a Bessel function -----------------------------------------------------------------------------------------------
@@ -189,6 +197,7 @@ i0 = unary(
     cost=64,
     refuses={COMPLEX: "i0_vml_cpu"},
     derivative=lambda grad, self: grad * ops.aten.special_i1.default(self),
+    doc="Returns the modified Bessel function of the first kind of order 0 of each element.",
 )
 
 LATE["aten::special_"] = "redispatch.special"  # with its operators: special_functions.py

@@ -11,7 +11,6 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.out_forms import filled
 from redispatch.kernels.maths import special as functions
 
@@ -21,7 +20,7 @@ from ..declare.pointwise import COMPLEX, HALVES
 from ..declare.public import public
 from . import activations, elementary, float_parts, special
 from .binary import log_where_it_counts, xlogy_op, xlogy_other_op, xlogy_self_op
-from .moments import logsumexp_op
+from .moments import logsumexp as logsumexp_face
 from .softmax import log_softmax_op, softmax_op
 from .special import modified_bessel_ratio_at_zero
 
@@ -38,22 +37,78 @@ def real(schema: str, element: Function | None = None, *, narrow: bool = False, 
 
 # --- Bessel and Airy functions ---------------------------------------------------------------------------------------
 
-bessel_j0 = real("bessel_j0", functions.bessel_j0, derivative=False)
-bessel_j1 = real("bessel_j1", functions.bessel_j1, derivative=False)
-bessel_y0 = real("bessel_y0", functions.bessel_y0, derivative=False)
-bessel_y1 = real("bessel_y1", functions.bessel_y1, derivative=False)
-modified_bessel_i0 = real("modified_bessel_i0", functions.modified_bessel_i0, derivative=False)
-modified_bessel_i1 = real("modified_bessel_i1", functions.modified_bessel_i1, derivative=False)
-modified_bessel_k0 = real("modified_bessel_k0", functions.modified_bessel_k0, derivative=False)
-modified_bessel_k1 = real("modified_bessel_k1", functions.modified_bessel_k1, derivative=False)
+bessel_j0 = real(
+    "bessel_j0",
+    functions.bessel_j0,
+    derivative=False,
+    doc="Returns the Bessel function of the first kind of order 0 of each element.",
+)
+bessel_j1 = real(
+    "bessel_j1",
+    functions.bessel_j1,
+    derivative=False,
+    doc="Returns the Bessel function of the first kind of order 1 of each element.",
+)
+bessel_y0 = real(
+    "bessel_y0",
+    functions.bessel_y0,
+    derivative=False,
+    doc="Returns the Bessel function of the second kind of order 0 of each element.",
+)
+bessel_y1 = real(
+    "bessel_y1",
+    functions.bessel_y1,
+    derivative=False,
+    doc="Returns the Bessel function of the second kind of order 1 of each element.",
+)
+modified_bessel_i0 = real(
+    "modified_bessel_i0",
+    functions.modified_bessel_i0,
+    derivative=False,
+    doc="Returns the modified Bessel function of the first kind of order 0 of each element.",
+)
+modified_bessel_i1 = real(
+    "modified_bessel_i1",
+    functions.modified_bessel_i1,
+    derivative=False,
+    doc="Returns the modified Bessel function of the first kind of order 1 of each element.",
+)
+modified_bessel_k0 = real(
+    "modified_bessel_k0",
+    functions.modified_bessel_k0,
+    derivative=False,
+    doc="Returns the modified Bessel function of the second kind of order 0 of each element.",
+)
+modified_bessel_k1 = real(
+    "modified_bessel_k1",
+    functions.modified_bessel_k1,
+    derivative=False,
+    doc="Returns the modified Bessel function of the second kind of order 1 of each element.",
+)
 scaled_modified_bessel_k0 = real(
-    "scaled_modified_bessel_k0(Tensor x) -> Tensor", functions.scaled_modified_bessel_k0, derivative=False
+    "scaled_modified_bessel_k0(Tensor x) -> Tensor",
+    functions.scaled_modified_bessel_k0,
+    derivative=False,
+    doc="Returns exp(x) times the modified Bessel function of the second kind of order 0 of each element.",
 )
 scaled_modified_bessel_k1 = real(
-    "scaled_modified_bessel_k1(Tensor x) -> Tensor", functions.scaled_modified_bessel_k1, derivative=False
+    "scaled_modified_bessel_k1(Tensor x) -> Tensor",
+    functions.scaled_modified_bessel_k1,
+    derivative=False,
+    doc="Returns exp(x) times the modified Bessel function of the second kind of order 1 of each element.",
 )
-spherical_bessel_j0 = real("spherical_bessel_j0(Tensor x) -> Tensor", functions.spherical_bessel_j0, derivative=False)
-airy_ai = real("airy_ai(Tensor x) -> Tensor", functions.airy_ai, derivative=False)
+spherical_bessel_j0 = real(
+    "spherical_bessel_j0(Tensor x) -> Tensor",
+    functions.spherical_bessel_j0,
+    derivative=False,
+    doc="Returns the spherical Bessel function of the first kind of order 0 of each element.",
+)
+airy_ai = real(
+    "airy_ai(Tensor x) -> Tensor",
+    functions.airy_ai,
+    derivative=False,
+    doc="Returns the Airy function Ai of each element.",
+)
 
 
 def i1_gradient(grad: Any, self: Any, result: Any) -> Any:
@@ -68,33 +123,54 @@ def i1e_gradient(grad: Any, self: Any, result: Any) -> Any:
     return grad * (i0e(self) - modified_bessel_ratio_at_zero(result, self) - self.sgn() * result)
 
 
-i1 = real("i1", functions.modified_bessel_i1, narrow=True, derivative=i1_gradient)
-i0e = real("i0e", functions.scaled_modified_bessel_i0, narrow=True, derivative=i0e_gradient)
-i1e = real("i1e", functions.scaled_modified_bessel_i1, narrow=True, derivative=i1e_gradient)
+i1 = real(
+    "i1",
+    functions.modified_bessel_i1,
+    narrow=True,
+    derivative=i1_gradient,
+    doc="Returns the modified Bessel function of the first kind of order 1 of each element.",
+)
+i0e = real(
+    "i0e",
+    functions.scaled_modified_bessel_i0,
+    narrow=True,
+    derivative=i0e_gradient,
+    doc="Returns exp(-|x|) times the modified Bessel function of the first kind of order 0 of each element.",
+)
+i1e = real(
+    "i1e",
+    functions.scaled_modified_bessel_i1,
+    narrow=True,
+    derivative=i1e_gradient,
+    doc="Returns exp(-|x|) times the modified Bessel function of the first kind of order 1 of each element.",
+)
 
 # --- entropy and the normal distribution -----------------------------------------------------------------------------
 
 
 @real("entr", narrow=True, cost=16, derivative=lambda grad, self: grad * -(1 + self.log()))
 def entr(self):
-    """-x log(x): 0 at 0, and -infinity below."""
+    """Returns the entropy -x log(x) of each element: 0 at 0, minus infinity below."""
     return -self * kernels.log(self) if self > 0 or self != self else (0 if self == 0 else -math.inf)
 
 
 erfcx = real(
     "erfcx",
     functions.erfcx,
+    doc="Returns exp(x²) erfc(x) of each element.",
     cost=32,
     derivative=lambda grad, self, result: grad * (2 * self * result - 2 / math.sqrt(math.pi)),
 )
 log_ndtr = real(
     "log_ndtr",
     functions.log_ndtr,
+    doc="Returns the logarithm of the normal distribution function of each element.",
     derivative=lambda grad, self: grad / erfcx(self * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
 )
 ndtri = real(
     "ndtri",
     functions.ndtri,
+    doc="Returns the inverse of the normal distribution function of each element.",
     derivative=lambda grad, result: grad * math.sqrt(2 * math.pi) * (result * result / 2).exp(),
 )
 
@@ -151,11 +227,15 @@ xlog1py_ops = of_two(
     "xlog1py", "self", "other", xlog1py_elements, XLOG1PY, "SpecialXlog1PyBackward", narrow=True, cost=16
 )
 xlog1py_other_op = xlog1py_ops[2]
-xlog1py = public(*xlog1py_ops, method=False)
+xlog1py = public(
+    *xlog1py_ops, method=False, doc="Returns self log(1 + other), which is 0 where `self` is 0, unless `other` is NaN."
+)
 no_zeta = no_formula("zeta")
 ZETA = ({"self": no_zeta, "other": zeta_gradient}, {"other": zeta_gradient}, {"self": no_zeta})
 zeta: Any = public(
-    *of_two("zeta", "self", "other", functions.zeta, ZETA, "SpecialZetaBackward", cost=256), method=False
+    *of_two("zeta", "self", "other", functions.zeta, ZETA, "SpecialZetaBackward", cost=256),
+    method=False,
+    doc="Returns the Hurwitz zeta function of exponent `self` from `other` on.",
 )
 
 # --- orthogonal polynomials ------------------------------------------------------------------------------------------
@@ -163,7 +243,11 @@ zeta: Any = public(
 
 def polynomial(name: str, elements: Function) -> Any:
     """The function of a polynomial: of a tensor and degrees in a tensor, or of one number for either."""
-    return public(*of_two(name, "x", "n", elements), method=False)
+    *shifted, whose, _, kind = name.split("_")
+    of = " ".join([*shifted, whose.capitalize(), "polynomial", kind.upper() if len(kind) == 1 else "He"])
+    return public(
+        *of_two(name, "x", "n", elements), method=False, doc=f"Returns the {of} of degree `n` at each element."
+    )
 
 
 chebyshev_polynomial_t = polynomial("chebyshev_polynomial_t", functions.chebyshev_t)
@@ -204,7 +288,7 @@ gammaln = second_name("gammaln", special.lgamma)
 multigammaln = second_name("multigammaln", special.mvlgamma)
 gammainc = second_name("gammainc", special.igamma)
 gammaincc = second_name("gammaincc", special.igammac)
-logsumexp = second_name("logsumexp", logsumexp_op)
+logsumexp = second_name("logsumexp", logsumexp_face.op)
 softmax = second_name("softmax", softmax_op)
 xlogy = public(
     alias("special_xlogy", xlogy_op, overload="", inplace=False, out="out"),
@@ -215,40 +299,48 @@ xlogy = public(
 
 # --- written in others -----------------------------------------------------------------------------------------------
 
-special_log_softmax_op = Operator("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+special_log_softmax_op = Operator(
+    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    doc="Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.",
+)
 special_round_op = Operator(
     "special_round(Tensor self, *, int decimals=0) -> Tensor", out="out", refuses=float_parts.round_decimals_op.refuses
 )
-special_ndtr_op = Operator("special_ndtr(Tensor self) -> Tensor", out="out", refuses=special.erf.op.refuses)
+special_ndtr_op = Operator(
+    "special_ndtr(Tensor self) -> Tensor",
+    out="out",
+    refuses=special.erf.op.refuses,
+    doc="Returns the normal distribution function (1 + erf(x / sqrt(2))) / 2 of each element.",
+)
 
 
 @special_log_softmax_op.implicit
-def special_log_softmax(self: Tensor, dim: int, dtype: Any) -> Tensor:
+def special_log_softmax(self, dim, dtype):
     return log_softmax_op.functional(self, dim, dtype)
 
 
 @special_round_op.implicit
-def special_round(self: Tensor, decimals: int) -> Tensor:
+def special_round(self, decimals):
     return float_parts.round_decimals_op.functional(self, decimals=decimals)
 
 
 @special_round_op.composite(special_round_op.out)
-def special_round_out(self: Tensor, decimals: int, out: Tensor) -> Tensor:
-    return float_parts.round_decimals_op.out(self, decimals=decimals, out=out)  # type: ignore[misc]  # it has an out= form
+def special_round_out(self, decimals, out):
+    return float_parts.round_decimals_op.out(self, decimals=decimals, out=out)
 
 
 @special_ndtr_op.implicit
-def special_ndtr(self: Any) -> Tensor:
+def special_ndtr(self):
     """The normal distribution function: (1 + erf(x / sqrt(2))) / 2."""
     turned = ops.aten.add.Scalar(ops.aten.mul.Scalar(self, math.sqrt(0.5)).erf(), 1)
     return ops.aten.mul.Scalar(turned, 0.5)
 
 
 @special_ndtr_op.composite(special_ndtr_op.out)
-def special_ndtr_out(self: Tensor, out: Tensor) -> Tensor:
+def special_ndtr_out(self, out):
     return filled(out, special_ndtr(self))
 
 
 log_softmax = public(special_log_softmax_op, method=False)
-round = public(special_round_op, method=False)
+round = public(special_round_op, method=False, doc="Returns each element rounded to `decimals` places, halves to even.")
 ndtr = public(special_ndtr_op, method=False)

@@ -1,7 +1,7 @@
-"""Singular values and eigenvalues, with their vectors.
+"""Orthogonal matrices and spectra: singular values, eigenvalues, QR, products of reflections; each with its vectors.
 
-Vectors are known but for a factor: of sign, or of phase for complex ones. A function that depends on it has no
-gradient, and says so where it can be seen. Read next: pseudo_inverse.py.
+Singular vectors and eigenvectors are known but for a factor: of sign, or of phase for complex ones. A function that
+depends on it has no gradient, and says so where it can be seen. Read next: pseudo_inverse.py.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from redispatch.dispatch.autograd import is_grad_enabled, is_transformed
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, is_elsewhere, shown
 from redispatch.kernels.cpu import lapack
 
-from ..declare.declare import Operator
-from ..declare.public import public
-from ..declare.several import Several
-from ..declare.structured import Meta, Structured
+from ..declare.declare import added, no_formula
+from ..declare.operator import CPU_FP32, composite, same_as, several, structured
+from ..declare.overridable import overridable_function
+from ..declare.structured import Meta
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -26,11 +26,15 @@ from .matrices import (
     check_square,
     column_major,
     column_strides,
+    conj,
     for_each_matrix,
-    raise_for,
     row_major,
     some_results,
 )
+from .random import randn
+from .solving import linalg_solve_triangular
+
+FACTS: dict[str, Any] = {"autocast": CPU_FP32, "method": False}
 
 
 def records(A: Tensor) -> bool:
@@ -64,15 +68,16 @@ def check_phase(x: Any, kind: str, vectors: str) -> None:
 
 # --- svd -------------------------------------------------------------------------------------------------------------
 
-svd_uv_op = Several(
+
+@several(
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
     "-> (Tensor U, Tensor S, Tensor Vh)",
     out="U",
+    face=False,
+    by_host="QR iterations on a bidiagonal matrix, a step after the other",
+    refuses="whole halves",
 )
-
-
-@svd_uv_op.metas
-def svd_metas(A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | None) -> tuple[Meta, ...]:
+def svd_uv_op(A, full_matrices, compute_uv, driver):
     check_matrix(A, "linalg.svd")
     check_floating(A, "linalg.svd")
     *batch, m, n = A._shape
@@ -85,26 +90,25 @@ def svd_metas(A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | No
 
 
 @svd_uv_op.body
-def svd_body(outs: tuple[Tensor, ...], A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | None) -> None:
+def svd_body(outs, A, full_matrices, compute_uv, driver):
     if driver is not None:
         raise RuntimeError(
             "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
         )
     check_has_lapack(A, "linalg_svd_cpu")
-    info = np.zeros(A._shape[:-2], np.int32)
 
     def one(a: np.ndarray) -> tuple[Any, ...]:
         *found, code = lapack.svd(a, full_matrices, compute_uv)
         u, s, vh = (0, 0, 0) if code else found
         return (u, s, vh, code) if compute_uv else (s, code)
 
-    for_each_matrix(one, (*outs, info) if compute_uv else (outs[1], info), A)
-    raise_for(info, "linalg.svd", len(A._shape) == 2)
+    for_each_matrix(one, outs if compute_uv else outs[1:2], A, fails="linalg.svd")
 
 
-def svd_backward(grads: Any, U: Any, S: Any, Vh: Any) -> Any:
+@svd_uv_op.gradient("A", for_complex=True)
+def svd_backward(grads, result0, result1, result2):
     """Townsend, Differentiating the singular value decomposition, 2016; Uᴴ dA V = Uᴴ dU S + dS + S dVᴴ V."""
-    of_u, of_s, of_vh = grads
+    (of_u, of_s, of_vh), U, S, Vh = grads, result0, result1, result2
     if of_u is None and of_s is None and of_vh is None:
         return None
     if U.dim() < 2:
@@ -122,16 +126,13 @@ def svd_backward(grads: Any, U: Any, S: Any, Vh: Any) -> Any:
     turned_u = None if of_u is None else U.mH.matmul(of_u)
     turned_v = None if of_vh is None else Vh.matmul(of_vh.mH)
     if U._dtype.is_complex:
-        phases = [x for x in (turned_u, turned_v) if x is not None]
-        check_phase(phases[0] if len(phases) == 1 else phases[0] + phases[1], "svd", "singular vectors")
+        check_phase(added(turned_u, turned_v), "svd", "singular vectors")
     if turned_u is not None:
-        part = over_gaps(skew(turned_u), gaps) * columns
-        inner = part if inner is None else inner + part
+        inner = added(inner, over_gaps(skew(turned_u), gaps) * columns)
         if U._dtype.is_complex:
             inner = inner + (skew(turned_u).diagonal(0, -2, -1) / (2 * S)).diag_embed()
     if turned_v is not None:
-        part = rows * over_gaps(skew(turned_v), gaps)
-        inner = part if inner is None else inner + part
+        inner = added(inner, rows * over_gaps(skew(turned_v), gaps))
     of_a = U.matmul(inner).matmul(Vh)
     if m > k and of_u is not None:
         of_a = of_a + ((of_u - U.matmul(turned_u)) / columns).matmul(Vh)
@@ -140,29 +141,37 @@ def svd_backward(grads: Any, U: Any, S: Any, Vh: Any) -> Any:
     return of_a
 
 
-svd_uv_op.derivative(
-    A=lambda grads, result0, result1, result2: svd_backward(grads, result0, result1, result2), for_complex=True
+linalg_svd = some_results(
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+    svd_uv_op,
+    lambda A, full_matrices, driver: (A, full_matrices, True, driver),
+    results=(0, 1, 2),
+    out="U",
+    **FACTS,
+    refuses="whole halves",
+    doc="Returns U, the singular values S and Vᴴ, with U diag(S) Vᴴ = A.",
+)
+linalg_svdvals = some_results(
+    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    svd_uv_op,
+    lambda A, driver: (A, False, records(A), driver),
+    results=(1,),
+    out="out",
+    **FACTS,
+    refuses="whole halves",
+    doc="Returns the singular values of matrices, the largest first.",
 )
 
-linalg_svd_op = Operator(
-    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", out="U"
+
+@composite(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    out="U",
+    out_by=None,
+    autocast=CPU_FP32,
+    refuses="whole halves",
 )
-svdvals_op = Operator("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", out="out")
-some_results(
-    linalg_svd_op, svd_uv_op, lambda A, full_matrices, driver: (A, full_matrices, True, driver), results=(0, 1, 2)
-)
-some_results(svdvals_op, svd_uv_op, lambda A, driver: (A, False, records(A), driver), results=(1,))
-linalg_svd_op.autocast(cpu="fp32")
-linalg_svd = public(linalg_svd_op, method=False)
-svdvals_op.autocast(cpu="fp32")
-linalg_svdvals = public(svdvals_op, method=False)
-
-svd_op = Operator("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", out="U")
-
-
-@svd_op.implicit
-def svd_composite(self: Any, some: bool, compute_uv: bool) -> tuple[Any, Any, Any]:
-    """The older form: V in the place of Vᴴ, and zeros for vectors that are not wanted."""
+def svd(self, some, compute_uv):
+    """Returns U, the singular values and V, with zeros for vectors that are not wanted."""
     if len(self._shape) < 2:
         raise RuntimeError(
             f"linalg.svd: input should have at least 2 dimensions, but has {len(self._shape)} dimensions instead"
@@ -174,26 +183,24 @@ def svd_composite(self: Any, some: bool, compute_uv: bool) -> tuple[Any, Any, An
     return U, S, Vh.mH
 
 
-@svd_op.kernel_out("CompositeImplicitAutograd")
-def svd_out(self: Any, some: bool, compute_uv: bool, *outs: Any) -> tuple[Any, ...]:
-    for out, result in zip(outs, svd_op.functional(self, some, compute_uv), strict=True):
+@svd.op.kernel_out("CompositeImplicitAutograd")
+def svd_out(self, some, compute_uv, *outs):
+    for out, result in zip(outs, svd.op.functional(self, some, compute_uv), strict=True):
         out.resize_(result.shape).copy_(result)
     return outs
 
 
-svd_op.autocast(cpu="fp32")
-svd = public(svd_op)
-
 # --- eigh ------------------------------------------------------------------------------------------------------------
 
-eigh_v_op = Several(
+
+@several(
     '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
     out="eigenvalues",
+    face=False,
+    by_host="QR iterations on a tridiagonal matrix, a step after the other",
+    refuses="whole halves",
 )
-
-
-@eigh_v_op.metas
-def eigh_metas(A: Tensor, UPLO: str, compute_v: bool) -> tuple[Meta, ...]:
+def eigh_v_op(A, UPLO, compute_v):
     check_square(A, "linalg.eigh")
     if UPLO[:1].upper() not in ("L", "U") or not UPLO:
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -202,22 +209,21 @@ def eigh_metas(A: Tensor, UPLO: str, compute_v: bool) -> tuple[Meta, ...]:
 
 
 @eigh_v_op.body
-def eigh_body(outs: tuple[Tensor, ...], A: Tensor, UPLO: str, compute_v: bool) -> None:
+def eigh_body(outs, A, UPLO, compute_v):
     check_has_lapack(A, "linalg_eigh_cpu")
-    info = np.zeros(A._shape[:-2], np.int32)
 
     def one(a: np.ndarray) -> tuple[Any, ...]:
         *found, code = lapack.eigh(a, UPLO[:1].upper() == "U", compute_v)
         values, vectors = (0, 0) if code else found
         return (values, vectors, code) if compute_v else (values, code)
 
-    for_each_matrix(one, (*outs, info) if compute_v else (outs[0], info), A)
-    raise_for(info, "linalg.eigh", len(A._shape) == 2)
+    for_each_matrix(one, outs if compute_v else outs[:1], A, fails="linalg.eigh")
 
 
-def eigh_backward(grads: Any, L: Any, V: Any) -> Any:
+@eigh_v_op.gradient("A", for_complex=True)
+def eigh_backward(grads, result0, result1):
     """Vᴴ dA V = dL + [Vᴴ dV, L]: off the diagonal, Vᴴ dV is that, divided by the gaps between eigenvalues."""
-    of_l, of_v = grads
+    (of_l, of_v), L, V = grads, result0, result1
     if V.dim() < 2:
         raise RuntimeError(
             "linalg_eigh_backward: the derivative needs the eigenvectors, which compute_v=False leaves out"
@@ -237,33 +243,28 @@ def gaps_between(L: Any) -> Any:
     return L.unsqueeze(-2) - L.unsqueeze(-1)
 
 
-eigh_v_op.derivative(A=lambda grads, result0, result1: eigh_backward(grads, result0, result1), for_complex=True)
-
-eigh_op = Operator(
+linalg_eigh = some_results(
     'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
+    eigh_v_op,
+    (True,),
+    results=(0, 1),
     out="eigvals",
     out_names=("eigvals", "eigvecs"),
+    **FACTS,
+    refuses="whole halves",
+    doc="Returns the ascending eigenvalues and the eigenvectors of Hermitian matrices.",
 )
-eigvalsh_op = Operator('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', out="out")
-some_results(eigh_op, eigh_v_op, lambda self, UPLO: (self, UPLO, True), results=(0, 1))
-some_results(eigvalsh_op, eigh_v_op, lambda self, UPLO: (self, UPLO, records(self)))
-eigh_op.autocast(cpu="fp32")
-linalg_eigh = public(eigh_op, method=False)
-eigvalsh_op.autocast(cpu="fp32")
-linalg_eigvalsh = public(eigvalsh_op, method=False)
+linalg_eigvalsh = some_results(
+    'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
+    eigh_v_op,
+    lambda self, UPLO: (self, UPLO, records(self)),
+    out="out",
+    **FACTS,
+    refuses="whole halves",
+    doc="Returns the eigenvalues of Hermitian matrices, in ascending order.",
+)
 
 # --- eig -------------------------------------------------------------------------------------------------------------
-
-eig_op = Several("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", out="out")
-eigvals_only_op = Structured("_linalg_eigvals(Tensor self) -> Tensor")
-eigvals_op = Operator("linalg_eigvals(Tensor self) -> Tensor", out="out")
-
-
-def check_eig(self: Tensor) -> None:
-    check_square(self, "linalg.eig")
-    if self._dtype.category < dtypes.FLOATING:
-        raise RuntimeError(f"Unknown Complex ScalarType for {self._dtype.tensor_name}")
-    check_has_lapack(self, "linalg_eig_out_cpu")
 
 
 def check_finite(self: Tensor) -> None:
@@ -271,43 +272,51 @@ def check_finite(self: Tensor) -> None:
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
 
 
-@eig_op.metas
-def eig_metas(self: Tensor) -> tuple[Meta, ...]:
-    check_eig(self)
+@several(
+    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    out="out",
+    **FACTS,
+    by_host="QR iterations on a Hessenberg matrix",
+    refuses="whole halves",
+)
+def linalg_eig(self):
+    """Returns the eigenvalues and the eigenvectors of square matrices, both complex."""
+    check_square(self, "linalg.eig")
+    if self._dtype.category < dtypes.FLOATING:
+        raise RuntimeError(f"Unknown Complex ScalarType for {self._dtype.tensor_name}")
+    check_has_lapack(self, "linalg_eig_out_cpu")
     kind = self._dtype.to_complex()
     vectors = Meta(self._shape, kind, self._device, column_strides(self._shape))
     return Meta(self._shape[:-1], kind, self._device), vectors
 
 
-@eig_op.body
-def eig_body(outs: tuple[Tensor, ...], self: Tensor) -> None:
+@linalg_eig.op.body
+def eig_body(outs, self):
     check_finite(self)
-    info = np.zeros(self._shape[:-2], np.int32)
-    for_each_matrix(lambda a: lapack.eig(a, vectors=True), (*outs, info), self)
-    raise_for(info, "torch.linalg.eig", len(self._shape) == 2)
+    for_each_matrix(lambda a: lapack.eig(a, vectors=True), outs, self, fails="torch.linalg.eig")
 
 
-@eigvals_only_op.meta
-def eigvals_meta(self: Tensor) -> Meta:
-    return eig_metas(self)[0]
+@structured(
+    "_linalg_eigvals(Tensor self) -> Tensor",
+    face=False,
+    by_host="QR iterations on a Hessenberg matrix",
+    late_out=False,
+    refuses="whole halves",
+)
+def eigvals_only_op(self):
+    return linalg_eig.op.meta_function(self)[0]
 
 
 @eigvals_only_op.body
-def eigvals_body(out: Tensor, self: Tensor) -> None:
+def eigvals_body(out, self):
     check_finite(self)
-    info = np.zeros(self._shape[:-2], np.int32)
-
-    def one(a: np.ndarray) -> tuple[np.ndarray, int]:
-        values, _, code = lapack.eig(a, vectors=False)
-        return values, code
-
-    for_each_matrix(one, (out, info), self)
-    raise_for(info, "torch.linalg.eigvals", len(self._shape) == 2)
+    for_each_matrix(lambda a: lapack.eig(a, vectors=False)[::2], (out,), self, fails="torch.linalg.eigvals")
 
 
-def eig_backward(grads: Any, L: Any, V: Any) -> Any:
+@linalg_eig.op.gradient("self", for_complex=True)
+def eig_backward(grads, result0, result1):
     """As `eigh_backward`, for vectors that are not orthogonal, and of length 1 each: V⁻ᴴ (...) Vᴴ."""
-    of_l, of_v = grads
+    (of_l, of_v), L, V = grads, result0, result1
     if of_v is None:
         return None if of_l is None else ops.aten.linalg_solve.default(V.mH, of_l.unsqueeze(-1) * V.mH)
     turned = V.mH.matmul(of_v)
@@ -319,9 +328,332 @@ def eig_backward(grads: Any, L: Any, V: Any) -> Any:
     return ops.aten.linalg_solve.default(V.mH, inner.matmul(V.mH))
 
 
-eig_op.derivative(self=lambda grads, result0, result1: eig_backward(grads, result0, result1), for_complex=True)
-some_results(eigvals_op, eig_op, lambda self: (self,))
-eig_op.autocast(cpu="fp32")
-linalg_eig = public(eig_op, method=False)
-eigvals_op.autocast(cpu="fp32")
-linalg_eigvals = public(eigvals_op, method=False)
+linalg_eigvals = some_results(
+    "linalg_eigvals(Tensor self) -> Tensor",
+    linalg_eig,
+    out="out",
+    **FACTS,
+    refuses="whole halves",
+    doc="Returns the eigenvalues of square matrices, which are complex.",
+)
+
+# --- qr --------------------------------------------------------------------------------------------------------------
+
+
+@several('linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', out="out", **FACTS, refuses="whole halves")
+def linalg_qr(A, mode):
+    """Returns Q, with orthonormal columns, and the upper triangular R, with Q R = A."""
+    check_matrix(A, "linalg.qr")
+    check_floating(A, "linalg.qr")
+    if mode not in ("reduced", "r", "complete"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
+    *batch, m, n = A._shape
+    k = m if mode == "complete" else min(m, n)
+    Q = row_major((0,), A) if mode == "r" else column_major((*batch, m, k), A)
+    return Q, column_major((*batch, k, n), A)
+
+
+@linalg_qr.op.body
+def qr_body(outs, A, mode):
+    check_has_lapack(A, "geqrf_cpu")
+    Q, R = outs
+    m, rows = A._shape[-2], R._shape[-2]
+
+    def one(a: np.ndarray) -> tuple[np.ndarray, ...]:
+        factors, scales = lapack.geqrf(a)
+        upper = np.triu(factors[:rows])
+        if mode == "r":
+            return (upper,)
+        vectors = np.zeros((m, rows), a.dtype)
+        vectors[:, : len(scales)] = factors[:, : len(scales)]
+        return lapack.orgqr(vectors, scales), upper
+
+    for_each_matrix(one, (R,) if mode == "r" else (Q, R), A)
+
+
+def hermitian_from_upper(x: Any) -> Any:
+    """The hermitian matrix that has the upper triangle of `x`, with the real part of its diagonal."""
+    both = x.triu()
+    both = both + both.mH
+    return both - (both.diagonal(0, -2, -1) * 0.5).diag_embed()
+
+
+@linalg_qr.op.gradient("A", for_complex=True)
+def qr_backward(grads, result0, result1, mode):
+    """For a square R: [grad_Q + Q S] R⁻ᴴ, S hermitian with the upper triangle of grad_R Rᴴ - Qᴴ grad_Q.
+
+    Columns beyond those, A2 = Q R2, give R2 = Qᴴ A2 a part in the gradient of Q.
+    """
+    (of_q, of_r), Q, R = grads, result0, result1
+    if of_q is None and of_r is None:
+        return None
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+            "mode='reduced') if you are going to differentiate through linalg.qr."
+        )
+    m, n = Q.shape[-2], R.shape[-1]
+    if mode == "complete" and m > n:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    if m < n:
+        of_first = None if of_r is None else of_r[..., :m]
+        if of_r is None:
+            of_rest = Q.new_zeros([*Q.shape[:-1], n - m])
+        else:
+            rest = of_r[..., m:]
+            through_q = Q.matmul(R[..., m:]).matmul(rest.mH)
+            of_q = added(of_q, through_q)
+            of_rest = Q.matmul(rest)
+        of_first = qr_backward_square(of_q, of_first, Q, R[..., :m])
+        return ops.aten.cat.default([of_first, of_rest], -1)
+    return qr_backward_square(of_q, of_r, Q, R)
+
+
+def qr_backward_square(of_q: Any, of_r: Any, Q: Any, R: Any) -> Any:
+    inner = added(of_r if of_r is None else of_r.matmul(R.mH), of_q if of_q is None else -Q.mH.matmul(of_q))
+    moved = added(of_q, Q.matmul(hermitian_from_upper(inner)))
+    return linalg_solve_triangular.op.functional(R.mH, moved, upper=False, left=False)
+
+
+qr = some_results(
+    "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+    linalg_qr,
+    lambda self, some: (self, "reduced" if some else "complete"),
+    results=(0, 1),
+    out="Q",
+    autocast=CPU_FP32,
+    refuses="whole halves",
+    doc="Returns Q and R with Q R = A, as `linalg.qr` does.",
+)
+
+
+@several(
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    out="a",
+    autocast=CPU_FP32,
+    derivative=no_formula("geqrf"),
+    batching="leading",
+    refuses="whole halves",
+)
+def geqrf(self):
+    """Returns the QR factorization as LAPACK holds it: R above, the reflections below, and their factors."""
+    if len(self._shape) < 2:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    *batch, m, n = self._shape
+    return column_major(self._shape, self), row_major((*batch, min(m, n)), self)
+
+
+@geqrf.op.body
+def geqrf_body(outs, self):
+    check_has_lapack(self, "geqrf_cpu")
+    for_each_matrix(lapack.geqrf, outs, self)
+
+
+# --- products of reflections -----------------------------------------------------------------------------------------
+#
+# LAPACK keeps an orthogonal matrix as a product of reflections H = 1 - t v vᴴ: geqrf gives it, householder_product
+# forms it, ormqr multiplies by it. Of reflection i, v is 0 above row i, 1 in row i, below it column i of the matrix; t
+# is a number of `tau`.
+
+
+def reflection(vectors: Any, i: int) -> Any:
+    """The vector of reflection i, as a matrix of one column."""
+    column = vectors[..., i : i + 1]
+    return ops.aten.cat.default(
+        [
+            column.new_zeros([*column.shape[:-2], i, 1]),
+            column.new_ones([*column.shape[:-2], 1, 1]),
+            column[..., i + 1 :, :],
+        ],
+        -2,
+    )
+
+
+def reflect_backward(grad: Any, vectors: Any, tau: Any, start: Any) -> tuple[Any, Any, Any]:
+    """The gradients of H0 H1 ... `start` in `vectors`, `tau` and `start`.
+
+    The product is formed again, from the right; then each reflection Y = X - t v (vᴴ X) is gone back through.
+    """
+    count = tau.shape[-1]
+    vs = [reflection(vectors, i) for i in range(count)]
+    ts = [tau[..., i : i + 1].unsqueeze(-1) for i in range(count)]
+    before = [start]
+    for v, t in zip(reversed(vs), reversed(ts), strict=True):
+        before.append(before[-1] - t * v.matmul(v.mH.matmul(before[-1])))
+    of_vectors, of_taus = [], []
+    for i, (v, t) in enumerate(zip(vs, ts, strict=True)):
+        x = before[count - 1 - i]
+        along, of_along = x.mH.matmul(v), grad.mH.matmul(v)  # of X, and of the gradient
+        of_taus.append(-of_along.mH.matmul(along))
+        of_v = -conj(t) * grad.matmul(along) - t * x.matmul(of_along)
+        of_vectors.append(keeping_below(of_v, i))
+        grad = grad - conj(t) * v.matmul(of_along.mH)
+    of_tau = ops.aten.cat.default(of_taus, -1).squeeze(-2) if of_taus else tau.new_zeros(tau.shape)
+    missing = vectors.shape[-1] - count
+    if missing or not of_vectors:
+        of_vectors.append(vectors.new_zeros([*vectors.shape[:-1], missing]))
+    return ops.aten.cat.default(of_vectors, -1), of_tau, grad
+
+
+def keeping_below(column: Any, i: int) -> Any:
+    """The part of a column below row i: the rest of a reflection's vector is fixed."""
+    return ops.aten.constant_pad_nd.default(column[..., i + 1 :, :], [0, 0, i + 1, 0])
+
+
+@structured(
+    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    out="out",
+    autocast=CPU_FP32,
+    method=False,
+    refuses="whole halves",
+)
+def linalg_householder_product(input, tau):
+    """Returns the product of reflections, which come as geqrf gives them."""
+    name = "torch.linalg.householder_product"
+    if len(input._shape) < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if input._shape[-2] < input._shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if tau._shape and input._shape[-1] < tau._shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    check_tau(name, input, tau)
+    if tau._dtype is not input._dtype:
+        raise RuntimeError(
+            f"{name}: tau dtype {tau._dtype.tensor_name} does not match input dtype {input._dtype.tensor_name}"
+        )
+    check_has_lapack(input, "orgqr_cpu")
+    return column_major(input._shape, input)
+
+
+def check_tau(name: str, input: Tensor, tau: Tensor) -> None:
+    if len(input._shape) - len(tau._shape) != 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+            f"{len(tau._shape)} and input.ndim is equal to {len(input._shape)}"
+        )
+    if tau._shape[:-1] != input._shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau._shape[:-1])}"
+        )
+
+
+@linalg_householder_product.op.body
+def householder_product_body(out, input, tau):
+    for_each_matrix(lapack.orgqr, (out,), input, tau, vectors=1)
+
+
+@linalg_householder_product.op.gradient("input", "tau", for_complex=True)
+def householder_product_backward(grad, input, tau):
+    *batch, m, n = input.shape
+    start = ops.aten.eye.m(m, n, dtype=input.dtype, device=input.device).expand([*batch, m, n])
+    return reflect_backward(grad, input, tau, start)[:2]
+
+
+orgqr = same_as(
+    "orgqr(Tensor self, Tensor input2) -> Tensor",
+    linalg_householder_product,
+    out="out",
+    autocast=CPU_FP32,
+    refuses="whole halves",
+    doc="Returns the product of reflections, as `linalg.householder_product` does.",
+)
+
+
+@structured(
+    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+    out="out",
+    autocast=CPU_FP32,
+    batching="leading",
+    refuses="whole halves",
+)
+def ormqr(self, input2, input3, left, transpose):
+    """Returns the product of reflections and a matrix."""
+    tau, other, side = input2, input3, -2 if left else -1
+    for name, x in (("input", self), ("other", other)):
+        if len(x._shape) < 2:
+            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
+    if other._shape[side] != self._shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    if tau._shape and tau._shape[-1] != min(other._shape[side], self._shape[-1]):
+        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
+    check_tau("torch.ormqr", self, tau)
+    if len(self._shape) != len(other._shape):
+        raise RuntimeError(
+            "torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to "
+            f"{len(other._shape)} and input.ndim is equal to {len(self._shape)}"
+        )
+    if self._shape[:-2] != other._shape[:-2]:
+        raise RuntimeError(
+            "torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
+            f"{list(other._shape[:-2])}"
+        )
+    for name, x in (("tau", tau), ("other", other)):
+        if x._dtype is not self._dtype:
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype"
+                f"{self._dtype.tensor_name} and {name} has dtype {x._dtype.tensor_name}"
+            )
+    check_has_lapack(self, "ormqr_cpu")
+    return column_major(other._shape, other)
+
+
+@ormqr.op.body
+def ormqr_body(out, self, input2, input3, left, transpose):
+    for_each_matrix(lambda v, c, t: lapack.ormqr(v, t, c, left, transpose), (out,), self, input3, input2, vectors=1)
+
+
+@ormqr.op.gradient("self", "input2", "input3", for_complex=True)
+def ormqr_backward(grad, self, input2, input3, result, left, transpose, needs):
+    """<G, dQ C> is what `reflect_backward` knows. <G, dQᴴ C> is <C, dQ G>, and <G, C dQ> is <Cᴴ, dQ Gᴴ>."""
+    of_other = ormqr.op.functional(self, input2, grad, left, not transpose)
+    if not needs[0] and not needs[1]:
+        return None, None, of_other
+    if left != transpose:
+        product, start = (grad, input3) if left else (grad.mH, input3.mH)
+    else:
+        product, start = (input3, grad) if left else (input3.mH, grad.mH)
+    of_vectors, of_tau, _ = reflect_backward(product, self, input2, start)
+    return of_vectors, of_tau, of_other
+
+
+# --- the largest singular values of a large matrix, by what it does to a few random vectors --------------------------
+#
+# Halko, Martinsson and Tropp, Finding structure with randomness, 2011, algorithms 4.4 and 5.1.
+
+
+def approximate_range(A: Any, q: int, niter: int) -> Any:
+    """Q with q orthonormal columns, such that Q Qᴴ A is close to A."""
+    found = linalg_qr(A.matmul(randn(A.shape[-1], q, dtype=A.dtype, device=A.device)))[0]
+    for _ in range(niter):
+        rows = linalg_qr(A.mH.matmul(found))[0]
+        found = linalg_qr(A.matmul(rows))[0]
+    return found
+
+
+@overridable_function
+def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns U, S and V of a matrix of rank `q` that is close to A, or to A - M.
+
+    Shapes: [..., m, q], [..., q], [..., n, q] for A of [..., m, n].
+    """
+    A = A if M is None else A - M
+    if A.shape[-2] < A.shape[-1]:
+        V, S, U = svd_lowrank(A.mH, q, niter)
+        return U, S, V
+    Q = approximate_range(A, 6 if q is None else q, 2 if niter is None else niter)
+    U, S, Vh = linalg_svd(Q.mH.matmul(A), False)
+    return Q.matmul(U), S, Vh.mH
+
+
+@overridable_function
+def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the `q` principal components of rows of data: `svd_lowrank` of the matrix, less its columns' mean."""
+    m, n = A.shape[-2:]
+    q = min(6, m, n) if q is None else q
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(A - A.mean([-2], True) if center else A, q, niter)

@@ -1,4 +1,4 @@
-"""Statistics: sums and means without NaN, variance and mean at once, quantiles, covariance and correlation.
+"""Statistics: sums and means without NaN, quantiles, covariance and correlation.
 
 What is written in other operators has its derivative from them. Read next: moments.py, histograms.py, integrals.py.
 """
@@ -6,59 +6,52 @@ What is written in other operators has its derivative from them. Read next: mome
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, wrap_dim
-from redispatch.kernels import Elementwise
+from redispatch.dispatch.tensor import Tensor, as_numpy, wrap_dim
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.plan import Run
-from ..declare.planned import Planned, PlannedSeveral
+from ..declare.operator import composite
 from ..declare.public import public
-from ..declare.structured import Meta, not_implemented
-from .moments import CORRECTION, QUOTIENT, ROOT_OF_QUOTIENT, ready_var, std_backward, var_backward, var_meta
-from .number_forms import mul_scalar_op, sub_scalar_op
-from .reductions import DTYPE, REDUCTION, reduced_dims, reduced_in, sum_meta, summing_dtype, unreduced
+from ..declare.structured import not_implemented
+from .arithmetic import mul_scalar_op, sub_scalar_op
+from .reductions import DTYPE, Reduced, summing_dtype, unreduced
 
 DIM = "int[1]? dim=None, bool keepdim=False"
 
 # --- sums and means of what is a number ------------------------------------------------------------------------------
 
-nansum_op = Planned(
-    f"nansum(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True
-)
 
-
-@nansum_op.meta
-def nansum_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+def check_nansum(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> None:
     if self._dtype.is_complex:
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if dtype is not None and dtype.is_complex:
         raise not_implemented("nansum_cpu", dtype)
-    return sum_meta(self, dim, keepdim, dtype)
 
 
-@nansum_op.loop
-def nansum_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
-    return reduced_in(summing_dtype(self, dtype), kernels.NANSUM, out, self, reduced_dims(dim, len(self._shape)))
+nansum_op = Reduced(
+    f"nansum(Tensor self, {DIM}, *, {DTYPE}) -> Tensor",
+    kernels.NANSUM,
+    summing_dtype,
+    check=check_nansum,
+    out="out",
+    dtype_of_target=True,
+    derivative=lambda grad, self, dim, keepdim: (
+        unreduced(grad.to(self.dtype), self.shape, dim, keepdim) * self.isnan().logical_not()
+    ),
+    refuses="complex",
+)
+nansum = public(nansum_op, doc="Returns the sum without NaN of all elements, or of those along `dim`.")
 
 
-def nansum_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
-    return unreduced(grad.to(self.dtype), self.shape, dim, keepdim) * self.isnan().logical_not()
-
-
-nansum_op.derivative(self=nansum_backward)
-nansum = public(nansum_op)
-
-nanmean_op = Operator(f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out")
-
-
-@nanmean_op.implicit
-def nanmean_composite(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+@composite(
+    f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", out_by=copy_into_out, refuses="whole complex"
+)
+def nanmean(self, dim, keepdim, dtype):
+    """Returns the mean without NaN of all elements, or of those along `dim`."""
     if not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {self._dtype.tensor_name}"
@@ -69,77 +62,6 @@ def nanmean_composite(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return nansum_op.functional(self, dims, keepdim, dtype=dtype) / count
 
 
-copy_into_out(nanmean_op)
-nanmean = public(nanmean_op)
-
-# --- variance and mean -----------------------------------------------------------------------------------------------
-
-
-def with_mean(name: str, finish: Elementwise, backward: Callable[..., Any]) -> Any:
-    """`var_mean` and `std_mean`: in one call what `var` and `mean` give."""
-    plain = Operator(f"{name}(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", tags=REDUCTION)
-    of_dims = Operator(
-        f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
-        tags=REDUCTION,
-    )
-    corrected = PlannedSeveral(f"{name}.correction(Tensor self, {CORRECTION}) -> (Tensor, Tensor)", tags=REDUCTION)
-
-    def metas(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> tuple[Meta, Meta]:
-        if self._dtype.category < dtypes.FLOATING:
-            raise RuntimeError(f"{name} only support floating point and complex dtypes")
-        spread = var_meta(self, dim, correction, keepdim)
-        return spread, spread._replace(dtype=self._dtype)
-
-    def loop(outs: tuple[Tensor, Tensor], self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
-        dims = reduced_dims(dim, len(self._shape))
-        form_spread = ready_var(name, finish, outs[0], self, dim, correction)
-        form_mean = reduced_in(self._dtype, kernels.MEAN, outs[1], self, dims)
-
-        def run(spread: Any, spread_at: int, mean: Any, mean_at: int, x: Any, x_at: int) -> None:
-            form_spread(spread, spread_at, x, x_at)
-            form_mean(mean, mean_at, x, x_at)
-
-        return run
-
-    corrected.metas(metas)
-    corrected.loop(loop)
-    corrected.derivative(self=backward, for_complex=True)
-    plain.implicit(lambda self, unbiased: corrected.functional(self, None, correction=int(unbiased)))
-    of_dims.implicit(
-        lambda self, dim, unbiased, keepdim: corrected.functional(self, dim, correction=int(unbiased), keepdim=keepdim)
-    )
-    return public(of_dims, corrected, plain, method=False)
-
-
-def mean_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
-    count = self.numel() / max(grad.numel(), 1)
-    return unreduced(grad, self.shape, dim, keepdim) / max(count, 1)
-
-
-def of_both(through_spread: Any, through_mean: Any) -> Any:
-    parts = [part for part in (through_spread, through_mean) if part is not None]
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-
-def var_mean_backward(grads: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    spread, mean = grads
-    return of_both(
-        None if spread is None else var_backward(spread, self, dim, correction, keepdim),
-        None if mean is None else mean_backward(mean, self, dim, keepdim),
-    )
-
-
-def std_mean_backward(grads: Any, self: Any, result0: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    spread, mean = grads
-    return of_both(
-        None if spread is None else std_backward(spread, self, result0, dim, correction, keepdim),
-        None if mean is None else mean_backward(mean, self, dim, keepdim),
-    )
-
-
-var_mean = with_mean("var_mean", QUOTIENT, var_mean_backward)
-std_mean = with_mean("std_mean", ROOT_OF_QUOTIENT, std_mean_backward)
-
 # --- quantiles -------------------------------------------------------------------------------------------------------
 
 QUANTILE = 'int? dim=None, bool keepdim=False, *, str interpolation="linear"'
@@ -148,8 +70,9 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 def quantiles(name: str, skip_nan: bool) -> Any:
     """`quantile` and `nanquantile`: the value at a share q of the way through the sorted elements."""
-    many = Operator(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out")
-    one = Operator(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out")
+    facts: dict[str, Any] = {"refuses": "whole halves complex", "autocast": {"cpu": "fp32"}}
+    many = Operator(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out", **facts)
+    one = Operator(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out", **facts)
 
     @many.implicit
     def quantile_composite(self: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
@@ -165,7 +88,11 @@ def quantiles(name: str, skip_nan: bool) -> Any:
 
     copy_into_out(many)
     copy_into_out(one)
-    return public(many, one)
+    return public(
+        many,
+        one,
+        doc=f"Returns the value at a share `q` of the way through the sorted elements{' without NaN' * skip_nan}.",
+    )
 
 
 def check_quantile(self: Any, q: Any, interpolation: str) -> None:
@@ -234,16 +161,12 @@ nanquantile = quantiles("nanquantile", skip_nan=True)
 
 # --- covariance and correlation --------------------------------------------------------------------------------------
 
-cov_op = Operator("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
-corrcoef_op = Operator("corrcoef(Tensor self) -> Tensor")
 
+@composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
+def cov(self, correction, fweights, aweights):
+    """Returns the covariances of the rows: each row is a variable, each column an observation.
 
-@cov_op.implicit
-def cov_composite(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
-    """How the rows vary together: each row is a variable, each column an observation.
-
-    `fweights` says how often an observation was made, `aweights` how much it counts.
-    """
+    `fweights` says how often an observation was made, `aweights` how much it counts."""
     if self.dim() > 2:
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions"
@@ -317,14 +240,15 @@ def degrees_of_freedom(count: int, correction: int, weights: Any, aweights: Any,
     return freedom
 
 
-@corrcoef_op.implicit
-def corrcoef_composite(self: Any) -> Any:
-    """The covariances, divided by the standard deviations of the two rows; no real one outside -1 to 1."""
+@composite("corrcoef(Tensor self) -> Tensor")
+def corrcoef(self):
+    """Returns the covariances of the rows, divided by the standard deviations of the two; no real one outside [-1,
+    1]."""
     if self.dim() > 2:
         raise RuntimeError(
             f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions"
         )
-    covariance = cov_op.functional(self)
+    covariance = cov.op.functional(self)
     if not covariance.dim():
         return covariance / covariance  # a variable on its own: 1, or NaN where it does not vary
     variance = covariance.diagonal()
@@ -333,7 +257,3 @@ def corrcoef_composite(self: Any) -> Any:
     deviation = variance.sqrt()
     result = covariance / deviation.reshape(-1, 1) / deviation.reshape(1, -1)
     return result if result.is_complex() else result.clip(-1, 1)
-
-
-cov = public(cov_op)
-corrcoef = public(corrcoef_op)

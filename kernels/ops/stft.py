@@ -12,8 +12,8 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, another, dtypes, overridable_in_python, wrap_dim
 
 from ..declare.declare import Operator
+from ..declare.operator import CPU_FP32, composite
 from ..declare.overridable import overridable_function
-from ..declare.public import public
 from .complex_numbers import view_as_complex_op, view_as_real_op
 from .constant_pad import constant_pad_nd_op
 from .creation import ones_op, zeros_op
@@ -25,11 +25,8 @@ from .views import slice_op
 
 _STFT = "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
 _KIND = "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None"
-stft_op = Operator(f"stft({_STFT}{_KIND}) -> Tensor")
-stft_center_op = Operator(f'stft.center({_STFT}bool center=True, str pad_mode="reflect", {_KIND}) -> Tensor')
-istft_op = Operator(
-    f"istft({_STFT}bool center=True, bool normalized=False, bool? onesided=None, int? length=None, "
-    "bool return_complex=False) -> Tensor"
+stft_center_op = Operator(
+    f'stft.center({_STFT}bool center=True, str pad_mode="reflect", {_KIND}) -> Tensor', refuses="whole halves"
 )
 SMALLEST = 1e-11  # what windows must add up to, for the signal to be had from them
 
@@ -48,28 +45,16 @@ def described(call: str, **values: Any) -> str:
 # --- spectra ----------------------------------------------------------------------------------------------------------
 
 
-@stft_op.implicit
-def stft_composite(
-    self: Any, n_fft: int, hop_length: int | None, win_length: int | None, window: Any, *rest: Any
-) -> Any:
+@composite(f"stft({_STFT}{_KIND}) -> Tensor", autocast=CPU_FP32, face=False, refuses="whole halves")
+def stft_op(self, n_fft, hop_length, win_length, window, *rest):
     """[frequencies, pieces], with the batch before them; the signal is taken as it is."""
     return spectra(self, n_fft, hop_length, win_length, window, False, "", *rest)
 
 
 @stft_center_op.implicit
 def spectra(
-    self: Any,
-    n_fft: int,
-    hop_length: int | None,
-    win_length: int | None,
-    window: Any,
-    center: bool,
-    pad_mode: str,
-    normalized: bool,
-    onesided: bool | None,
-    return_complex: bool | None,
-    align_to_window: bool | None,
-) -> Any:
+    self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window
+):
     """The same; with `center`, each piece has its point in its middle, and the signal is continued on both sides."""
     if center and align_to_window is not None:
         raise RuntimeError("stft only supports align_to_window for center = False.")
@@ -197,7 +182,7 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """The spectra of pieces of `n_fft` points, `hop_length` apart (by default a quarter of it), as columns.
+    """Returns the spectra of pieces of `n_fft` points, `hop_length` apart (by default a quarter of it), as columns.
 
     center: piece k is around point k * hop_length, for which the signal is continued by `pad_mode`; else it begins
     there. window: as long as `win_length`, by default `n_fft`; put in the middle of the piece. normalized: divides by
@@ -218,20 +203,30 @@ Tensor.stft = another(stft, "stft", overridable_in_python)  # type: ignore[attr-
 # --- and back ---------------------------------------------------------------------------------------------------------
 
 
-@istft_op.implicit
-def istft_composite(
+def in_python(
     self: Any,
     n_fft: int,
-    hop_length: int | None,
-    win_length: int | None,
-    window: Any,
-    center: bool,
-    normalized: bool,
-    onesided: bool | None,
-    length: int | None,
-    return_complex: bool,
-) -> Any:
-    """The signal that has these spectra, in the sense of least squares; of `length` points, if that is given."""
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Any = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> None:
+    """The parameters of `Tensor.istft`, which PyTorch has in Python."""
+
+
+@composite(
+    f"istft({_STFT}bool center=True, bool normalized=False, bool? onesided=None, int? length=None, "
+    "bool return_complex=False) -> Tensor",
+    method_like=in_python,
+    refuses="whole floating",
+)
+def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
+    """Returns the signal that has these spectra, in the sense of least squares; of `length` points, if that is
+    given."""
     hop, width = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     if not self.is_complex():
         raise RuntimeError(
@@ -324,23 +319,4 @@ def check_istft(
         raise RuntimeError(f"{call} : {problem}")
 
 
-stft_op.autocast(cpu="fp32")
 stft_center_op.autocast(cpu="fp32")
-
-
-def in_python(
-    self: Any,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Any = None,
-    center: bool = True,
-    normalized: bool = False,
-    onesided: bool | None = None,
-    length: int | None = None,
-    return_complex: bool = False,
-) -> None:
-    """The parameters of `Tensor.istft`, which PyTorch has in Python."""
-
-
-istft = public(istft_op, method_like=in_python)

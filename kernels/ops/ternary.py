@@ -27,6 +27,7 @@ from ..declare.structured import c_name
     },
 )
 def addcmul(self, tensor1, tensor2, value):
+    """Returns self + value tensor1 tensor2."""
     return self + value * tensor1 * tensor2
 
 
@@ -48,11 +49,12 @@ def added_plain_product(self, tensor1, tensor2):
     },
 )
 def addcdiv(self, tensor1, tensor2, value):
+    """Returns self + value tensor1 / tensor2."""
     return self + value * tensor1 / tensor2
 
 
 @addcdiv.op.check
-def check_addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> None:
+def check_addcdiv(self, tensor1, tensor2, value):
     kind = result_type(tensor1, tensor2)
     if not kind.is_floating_point and not kind.is_complex:
         raise RuntimeError(
@@ -97,16 +99,16 @@ lerp_tensor_op = pointwise(
     derivative={"self": left, "end": weighted, "weight": lambda grad, self, end: grad * (end - self)},
     node="LerpBackward1",
 )
-lerp = public(lerp_scalar_op, lerp_tensor_op)
+lerp = public(lerp_scalar_op, lerp_tensor_op, doc="Returns self + weight (end - self).")
 
 
 @lerp_scalar_op.check
-def check_ends(self: Tensor, end: Tensor, weight: Any) -> None:
+def check_ends(self, end, weight):
     check_kind("end", self, end)
 
 
 @lerp_tensor_op.check
-def check_ends_and_weight(self: Tensor, end: Tensor, weight: Tensor) -> None:
+def check_ends_and_weight(self, end, weight):
     check_kind("end", self, end)
     check_kind("weight", self, weight)
 

@@ -112,13 +112,21 @@ def declare(kind: Kind) -> Any:
     align = "bool align_corners, " if kind.aligns else ""
     scales = ", ".join(f"float? {scale}=None" for scale in SCALES[dims])
     sizes = f"SymInt[{dims}] output_size"
-    op = Structured(f"{name}(Tensor self, {sizes}, {align}{scales}) -> Tensor", out="out")
+    refused = ("whole", "bool int8 int16 int32 int64")[kind.bytes] + " halves" * kind.filters + " complex"
+    policy = {} if "lanczos" in name else {"cuda": "fp32"}  # PyTorch lists all others
+    op = Structured(
+        f"{name}(Tensor self, {sizes}, {align}{scales}) -> Tensor", out="out", autocast=policy, refuses=refused
+    )
+    listed = name in ("upsample_nearest2d", "upsample_bilinear2d")
     vec_op = Operator(
         f"{name}.vec(Tensor input, SymInt[]? output_size, {align}float[]? scale_factors) -> Tensor",
+        core=listed,
+        late_out=listed,
     )
     backward_op = Structured(
         f"{name}_backward(Tensor grad_output, {sizes}, SymInt[{dims + 2}] input_size, {align}{scales}) -> Tensor",
         out="grad_input",
+        refuses="whole halves complex" if kind.filters else "whole complex",
     )
 
     @op.meta
@@ -156,7 +164,8 @@ def declare(kind: Kind) -> Any:
     op.forward("linear")
     backward_op.derivative(grad_output=through(op, "grad", "output_size", *how))
     backward_op.forward("linear")
-    return public(op, vec_op, method=False, module="nn")
+    way = name.strip("_").removeprefix("upsample_").replace("_", " ")
+    return public(op, vec_op, method=False, module="nn", doc=f"Returns images of another size: {way}.")
 
 
 def counts_of(sizes: list[int], output_size: Any, factors: Any, dims: int) -> list[int]:

@@ -57,7 +57,9 @@ def copying(view: Operator) -> Operator:
     text = NAME.sub(r"\1_copy", ALIAS.sub("", view.text.text))
     overload = view.text.overload_name
     several = view.text.returns.endswith("[]")
-    op = Operator(text, tags=("view_copy",), out=f"{overload}_out" if overload else "out")
+    out = f"{overload}_out" if overload else "out"
+    doc = f"Returns a copy of what `{view.base_name}` shows."
+    op = Operator(text, tags=("view_copy",), out=out, refuses=view.refuses, doc=doc)
 
     def copy_kernel(*args: Any) -> Any:
         shown = call(view.functional, list(args))

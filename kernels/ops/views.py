@@ -143,7 +143,12 @@ def view_dtype_kernel(self: Tensor, to: dtype) -> Tensor:
 
 
 outside_graph(view_dtype_op)
-view = public(view_dtype_op, view_op, function=False)
+view = public(
+    view_dtype_op,
+    view_op,
+    function=False,
+    doc="Returns a view in another shape, or of the same bytes as another dtype.",
+)
 
 # A view that nobody is to know of, because its base is a temporary that nobody else has.
 unsafe_view_op = Operator("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
@@ -469,6 +474,7 @@ select, diagonal, unfold = public(select_op), public(diagonal_op), public(unfold
 
 
 def narrowed(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """Returns a view of `length` elements of one dimension, from `start` on."""
     if not self._shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:
@@ -623,6 +629,10 @@ split = public(
     split_sizes_op,
     function_like=lambda tensor, split_size_or_sections, dim=0: None,
     method_like=lambda self, split_size, dim=0: None,
+    doc="Returns views of the parts of a dimension, of the given size each, or of the sizes in a list.",
+)
+split_with_sizes = public(
+    split_with_sizes_op, doc="Returns views of the parts of a dimension that have the given sizes."
 )
 split_with_sizes = public(split_with_sizes_op)
 chunk = composite(

@@ -57,14 +57,16 @@ def window(name: str, values: Callable[..., np.ndarray], *overloads: tuple[str, 
     for overload, arguments in (("", ""), ("periodic", ", bool periodic"), *overloads):
         head = f"{name}.{overload}" if overload else name
         into = f"{overload}_out" if overload else "out"
-        op = Operator(f"{head}(int window_length{arguments}, *, {FACTORY}) -> Tensor")
+        op = Operator(f"{head}(int window_length{arguments}, *, {FACTORY}) -> Tensor", refuses="whole complex")
         out_op = Operator(f"{name}.{into}(int window_length{arguments}, *, Tensor(a!) out) -> Tensor(a!)")
         op.explicit(window_kernel(name, values))
         out_op.explicit(window_out_kernel(name, values))
         op.not_differentiable()
         op.out = out_op.functional
         declared.append(op)
-    return public(*declared)
+    return public(
+        *declared, doc=f"Returns a {name.partition('_')[0].capitalize()} window: weights that fall off to both ends."
+    )
 
 
 def window_kernel(name: str, values: Callable[..., np.ndarray]) -> Callable[..., Tensor]:

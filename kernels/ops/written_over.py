@@ -12,9 +12,7 @@ from . import (
     float_parts,
     indexing,
     linalg,
-    number_forms,
     special,
-    trigonometry,
 )
 
 logit_ = activations.logit.inplace
@@ -47,9 +45,9 @@ sqrt_ = elementary.sqrt.inplace
 trunc_ = elementary.trunc.inplace
 index_put_ = indexing.index_put.inplace
 addmv_ = linalg.addmv.inplace
-clamp_ = number_forms.clamp.inplace
-clamp_max_ = number_forms.clamp_max.inplace
-clamp_min_ = number_forms.clamp_min.inplace
+clamp_ = arithmetic.clamp.inplace
+clamp_max_ = arithmetic.clamp_max.inplace
+clamp_min_ = arithmetic.clamp_min.inplace
 gcd_ = binary.gcd.inplace
 lcm_ = binary.lcm.inplace
 xlogy_ = binary.xlogy.inplace
@@ -65,17 +63,17 @@ selu_ = activations.selu.inplace
 threshold_ = activations.threshold.inplace
 erf_ = special.erf.inplace
 erfc_ = special.erfc.inplace
-acos_ = trigonometry.acos.inplace
-acosh_ = trigonometry.acosh.inplace
-asin_ = trigonometry.asin.inplace
-asinh_ = trigonometry.asinh.inplace
-atan_ = trigonometry.atan.inplace
-atanh_ = trigonometry.atanh.inplace
-cos_ = trigonometry.cos.inplace
-cosh_ = trigonometry.cosh.inplace
-sin_ = trigonometry.sin.inplace
-sinh_ = trigonometry.sinh.inplace
-tan_ = trigonometry.tan.inplace
-tanh_ = trigonometry.tanh.inplace
+acos_ = elementary.acos.inplace
+acosh_ = elementary.acosh.inplace
+asin_ = elementary.asin.inplace
+asinh_ = elementary.asinh.inplace
+atan_ = elementary.atan.inplace
+atanh_ = elementary.atanh.inplace
+cos_ = elementary.cos.inplace
+cosh_ = elementary.cosh.inplace
+sin_ = elementary.sin.inplace
+sinh_ = elementary.sinh.inplace
+tan_ = elementary.tan.inplace
+tanh_ = elementary.tanh.inplace
 
 FUNCTIONS = {name: value for name, value in globals().items() if name.endswith("_") and not name.startswith("_")}

@@ -50,7 +50,7 @@ def zeros_in_memory(tensor: Tensor) -> Tensor:
 
 
 ZEROS_IN_MEMORY.fill(zeros_in_memory)
-_efficientzerotensor = public(efficientzerotensor_op)
+_efficientzerotensor = public(efficientzerotensor_op, doc="Returns a tensor of zeros whose storage has no data.")
 
 # --- what stays zero --------------------------------------------------------------------------------------------------
 

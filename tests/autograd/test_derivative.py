@@ -4,9 +4,11 @@ import pytest
 
 import redispatch as rd
 from redispatch.autograd import differentiable, register_function_derivative
-from redispatch.dispatch import TorchDispatchMode, define, impl, ops
+from redispatch.dispatch import define, impl, ops
 from redispatch.dispatch.layers.ad_inplace_or_view import register_alias_tracking
 from redispatch.utils import _pytree as pytree
+
+from ..seeing import Seen
 
 
 def leaf(*values):
@@ -235,19 +237,10 @@ def test_a_view_of_a_wrapper_may_be_written():
 
 
 def test_a_mode_stays_active_in_backward():
-    seen = []
-
-    class Log(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append(func._opname)
-            return func(*args, **(kwargs or {}))
-
     x = leaf(1.0, 2.0)
-    with Log():
-        y = (x * x).sum()
-        forward = len(seen)
-        y.backward()
-    assert seen[:forward] == ["mul", "sum"] and "mul" in seen[forward:]
+    with Seen() as mode:
+        (x * x).sum().backward()
+    assert mode.names[:2] == ["mul.Tensor", "sum"] and "mul.Tensor" in mode.names[2:]
     assert x.grad.tolist() == [2, 4]
 
 

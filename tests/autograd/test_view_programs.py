@@ -1,12 +1,13 @@
 """Random programs of views, writes and arithmetic against the same programs without views: values and gradients."""
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import redispatch as rd
 from redispatch.testing.view_programs import KINDS, WithoutViews, WithViews
+
+from .. import drawing
 
 NUMBERS = st.integers(0, 11)
 STEPS = st.tuples(st.sampled_from(KINDS), NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.sampled_from([0.5, 0.9, -1.1, 1.3]))
@@ -31,13 +32,7 @@ def check(steps):
         assert np.allclose(got, wanted, rtol=1e-7, atol=1e-9)
 
 
+@drawing.at_length(6000)
 @given(PROGRAMS)
 def test_views_and_writes_have_the_gradients_of_their_functional_rerun(steps):
-    check(steps)
-
-
-@pytest.mark.long
-@given(PROGRAMS)
-@settings(max_examples=6000)
-def test_six_thousand_programs_of_views_and_writes(steps):
     check(steps)

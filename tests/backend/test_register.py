@@ -13,8 +13,8 @@ from redispatch import backend, nn
 from redispatch.dispatch import DispatchKey, backends
 from redispatch.dispatch.core.key import KEYS
 from redispatch.testing import assert_close
-from redispatch.utils._python_dispatch import TorchDispatchMode
 
+from ..seeing import seen
 from .board import Board, add_on
 
 
@@ -206,16 +206,8 @@ def test_autocast_knows_the_device_and_no_other(board):
 
 
 def test_modes_and_traces_see_the_devices_operators(board):
-    seen = []
-
-    class Log(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append(str(func))
-            return func(*args, **(kwargs or {}))
-
-    with Log():
-        (rd.ones(2, device="board") * 2).sum()
-    assert seen == ["aten.ones.default", "aten.mul.Tensor", "aten.sum.default"]  # and nothing of the way to the CPU
+    names = seen(lambda: (rd.ones(2, device="board") * 2).sum())
+    assert names == "ones mul.Tensor sum"  # and nothing of the way to the CPU
 
 
 def test_two_devices_live_side_by_side_and_keep_their_memory_apart(board):

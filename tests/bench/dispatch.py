@@ -5,35 +5,16 @@ from contextlib import ExitStack
 from rows import Group, Under, part
 
 GROUP = Group()
-row = GROUP.row
+row, call = GROUP.row, GROUP.call
 N = 16
 
 
 # --- plain calls ---
 
-
-@row("add(a, b)", target=0.65)
-def add(t):
-    a, b = t.ones(N), t.ones(N)
-    return lambda: t.add(a, b)
-
-
-@row("a + b", target=0.65)
-def plus(t):
-    a, b = t.ones(N), t.ones(N)
-    return lambda: a + b
-
-
-@row("relu(a)", target=0.65)
-def relu(t):
-    a = t.ones(N)
-    return lambda: t.relu(a)
-
-
-@row("a.add_(b)", target=0.65)
-def add_in_place(t):
-    a, b = t.ones(N), t.zeros(N)
-    return lambda: a.add_(b)
+call("add(a, b)", "a, b = t.ones(N), t.ones(N)", "t.add(a, b)", target=0.65)
+call("a + b", "a, b = t.ones(N), t.ones(N)", "a + b", target=0.65)
+call("relu(a)", "a = t.ones(N)", "t.relu(a)", target=0.65)
+call("a.add_(b)", "a, b = t.ones(N), t.zeros(N)", "a.add_(b)", target=0.65)
 
 
 @row("add(a, b) in inference_mode", target=0.65)
@@ -43,73 +24,26 @@ def add_inference(t):
     return Under(t.inference_mode, lambda: t.add(a, b))
 
 
-@row("a + 1", target=0.8)
-def plus_one(t):
-    a = t.ones(N)
-    return lambda: a + 1
-
-
-@row("(4, 1) + (1, 4)", target=0.8)
-def broadcast(t):
-    a, b = t.ones(4, 1), t.ones(1, 4)
-    return lambda: a + b
-
-
-@row("a.sum()", target=0.8)
-def total(t):
-    a = t.ones(N)
-    return lambda: a.sum()
-
-
-@row("matmul (8, 8) @ (8, 8)", target=0.8)
-def matmul(t):
-    a, b = t.ones(8, 8), t.ones(8, 8)
-    return lambda: a @ b
-
-
-@row("softmax (4, 4)", target=0.8)
-def softmax(t):
-    a = t.ones(4, 4)
-    return lambda: t.softmax(a, -1)
-
-
-@row("cat of 3", target=0.8)
-def cat(t):
-    parts = [t.ones(N), t.ones(N), t.ones(N)]
-    return lambda: t.cat(parts)
-
-
-@row("a.view(4, 4)", target=1.0)
-def view(t):
-    a = t.ones(N)
-    return lambda: a.view(4, 4)
-
-
-@row("a.t()", target=1.0)
-def transpose(t):
-    a = t.ones(4, 4)
-    return lambda: a.t()
-
-
-@row("a[1:3]", target=1.0)
-def sliced(t):
-    a = t.ones(N)
-    return lambda: a[1:3]
+call("a + 1", "a = t.ones(N)", "a + 1", target=0.8)
+call("(4, 1) + (1, 4)", "a, b = t.ones(4, 1), t.ones(1, 4)", "a + b", target=0.8)
+call("a.sum()", "a = t.ones(N)", "a.sum()", target=0.8)
+call("matmul (8, 8) @ (8, 8)", "a, b = t.ones(8, 8), t.ones(8, 8)", "a @ b", target=0.8)
+call("softmax (4, 4)", "a = t.ones(4, 4)", "t.softmax(a, -1)", target=0.8)
+call("cat of 3", "parts = [t.ones(N), t.ones(N), t.ones(N)]", "t.cat(parts)", target=0.8)
+call("a.view(4, 4)", "a = t.ones(N)", "a.view(4, 4)", target=1.0)
+call("a.t()", "a = t.ones(4, 4)", "a.t()", target=1.0)
+call("a[1:3]", "a = t.ones(N)", "a[1:3]", target=1.0)
 
 
 # --- recorded by autograd ---
 
-
-@row("a * b, recorded", target=0.65)
-def recorded(t):
-    a, b = t.ones(N, requires_grad=True), t.ones(N)
-    return lambda: a * b
-
-
-@row("(x * w).sum().backward()", target=0.45)
-def backward(t):
-    x, w = t.ones(N), t.ones(N, requires_grad=True)
-    return lambda: (x * w).sum().backward()
+call("a * b, recorded", "a, b = t.ones(N, requires_grad=True), t.ones(N)", "a * b", target=0.65)
+call(
+    "(x * w).sum().backward()",
+    "x, w = t.ones(N), t.ones(N, requires_grad=True)",
+    "(x * w).sum().backward()",
+    target=0.45,
+)
 
 
 @row("chain of 30, forward and backward", target=0.5)
@@ -275,18 +209,13 @@ def autocast(t):
     return Under(lambda: t.autocast("cpu", dtype=t.bfloat16), lambda: a @ b)
 
 
-@row("vmap of a dot product, batch 8", target=0.4)
-def vmapped(t):
-    a, b = t.ones(8, N), t.ones(8, N)
-    batched = t.func.vmap(lambda x, y: (x * y).sum())
-    return lambda: batched(a, b)
-
-
-@row("func.grad of sum of sin", target=0.4)
-def func_grad(t):
-    x = t.ones(N)
-    slope = t.func.grad(lambda v: v.sin().sum())
-    return lambda: slope(x)
+call(
+    "vmap of a dot product, batch 8",
+    "a, b = t.ones(8, N), t.ones(8, N); batched = t.func.vmap(lambda x, y: (x * y).sum())",
+    "batched(a, b)",
+    target=0.4,
+)
+call("func.grad of sum of sin", "x = t.ones(N); slope = t.func.grad(lambda v: v.sin().sum())", "slope(x)", target=0.4)
 
 
 @row("gradients of 64 examples of an MLP, vmap of grad", target=0.7)

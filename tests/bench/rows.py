@@ -5,6 +5,8 @@
         a, b = t.ones(16), t.ones(16)
         return lambda: t.add(a, b)
 
+    call("add(a, b)", "a, b = t.ones(16), t.ones(16)", "t.add(a, b)")  # the same, in short
+
 The function prepares its inputs and returns the call to be timed. A call that belongs inside a context manager (a mode,
 autocast) is returned as `Under(context, call)`: the harness enters the context around each round, so that one
 library's context is never active while the other is timed. Read `harness.py` next.
@@ -13,6 +15,7 @@ library's context is never active while the other is timed. Read `harness.py` ne
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -56,6 +59,12 @@ class Group(list[Row]):
             return build
 
         return add
+
+    def call(self, name: str, setup: str, call: str, **options: Any) -> None:
+        """Adds the row of an expression, and what to do before it is timed, in the names of the caller's module."""
+        made: dict[str, Any] = {}
+        exec(f"def build(t):\n    {setup}\n    return lambda: {call}\n", sys._getframe(1).f_globals, made)
+        self.row(name, **options)(made["build"])
 
 
 def part(t: ModuleType, path: str) -> ModuleType:

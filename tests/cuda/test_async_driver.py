@@ -4,8 +4,8 @@ import pytest
 
 import redispatch as rd
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda.async_driver import LateDriver
 from redispatch.kernels.cuda.choose import found
+from redispatch.kernels.cuda.simulated_driver import LateDriver
 from redispatch.kernels.cuda.simulator import KernelFault
 
 from .conftest import devices_of

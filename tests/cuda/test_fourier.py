@@ -7,7 +7,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.kernels.cuda import compiler
-from redispatch.kernels.cuda import fourier as kernels
+from redispatch.kernels.cuda.ops import fourier as kernels
 from redispatch.kernels.cuda.sass import machine_code
 from redispatch.testing import assert_close
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda import compaction, compiler, scan, sort
+from redispatch.kernels.cuda import compiler, scan
+from redispatch.kernels.cuda.ops import compaction, sort
 
 from .test_mutants import Bench, barrier, caught, load, mutants, shuffle, store
 

@@ -4,8 +4,8 @@ import pytest
 
 import redispatch as rd
 from redispatch import linalg
-from redispatch.kernels.cuda import factorisations as kernels
-from redispatch.kernels.cuda.runtime import factorisations
+from redispatch.kernels.cuda.ops import factorisations
+from redispatch.kernels.cuda.ops import factorisations as kernels
 from redispatch.kernels.cuda.templates import Written
 from redispatch.testing import assert_close
 

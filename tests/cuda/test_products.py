@@ -5,7 +5,8 @@ import re
 import pytest
 
 import redispatch as rd
-from redispatch.kernels.cuda import compiler, matmul
+from redispatch.kernels.cuda import compiler
+from redispatch.kernels.cuda.ops import matmul
 from redispatch.kernels.engine.convert import as_is
 
 from .families import check_entry, compare, entries, same_gradients

@@ -8,7 +8,7 @@ import redispatch as rd
 from redispatch import linalg
 from redispatch.kernels import cuda
 from redispatch.kernels.cuda import blas, solver
-from redispatch.kernels.cuda.runtime import eigen, factorisations
+from redispatch.kernels.cuda.ops import factorisations, matrices
 from redispatch.testing import assert_close
 
 from .conftest import devices_of
@@ -30,7 +30,7 @@ def library(monkeypatch):
     """cuSOLVER for all matrices of more than two elements, and cuBLAS."""
     monkeypatch.setattr(blas, "WORKSPACE", 1 << 10)
     monkeypatch.setattr(factorisations, "SHARED_BYTES", 8)
-    monkeypatch.setattr(eigen, "LEAST", 2)
+    monkeypatch.setattr(matrices, "LEAST", 2)
     with (
         fake_cards(monkeypatch) as (driver, world),
         fake_blas(monkeypatch, world) as products,
@@ -104,7 +104,7 @@ def test_eigenvalues_and_singular_values(library, dtype):
 
 def test_small_matrices_are_for_our_own_kernels_and_the_host(library, monkeypatch):
     monkeypatch.setattr(factorisations, "SHARED_BYTES", 40 << 10)
-    monkeypatch.setattr(eigen, "LEAST", 64)
+    monkeypatch.setattr(matrices, "LEAST", 64)
     x = definite(2, 3, 3)
     the_same(linalg.cholesky, x)
     the_same(linalg.eigvalsh, x)

@@ -5,9 +5,7 @@ import copy
 import pytest
 
 import redispatch as rd
-from redispatch.demo.data import Split, load_digits
-from redispatch.demo.model import Classifier
-from redispatch.demo.train import Trainer
+from redispatch.demo.train import Classifier, Split, Trainer, load_digits
 
 pytestmark = pytest.mark.usefixtures("simulator")
 

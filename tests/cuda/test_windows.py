@@ -5,7 +5,8 @@ import re
 import pytest
 
 import redispatch as rd
-from redispatch.kernels.cuda import compiler, convolution, matmul
+from redispatch.kernels.cuda import compiler
+from redispatch.kernels.cuda.ops import convolution, matmul
 from redispatch.nn import functional as F
 
 from .families import check_entry, compare, entries, same_gradients

@@ -10,9 +10,7 @@ import pytest
 import redispatch as rd
 from redispatch.autograd import gradcheck
 from redispatch.demo import data, picture, story, tour
-from redispatch.demo.activation import swish
-from redispatch.demo.model import Classifier, accuracy
-from redispatch.demo.train import BATCH, History, Trainer
+from redispatch.demo.train import BATCH, Classifier, History, Trainer, accuracy, swish
 from redispatch.modes.flop_counter import FlopCounterMode
 
 REASON = "the digits come with scikit-learn (`pip install scikit-learn`), an extra of the demo"

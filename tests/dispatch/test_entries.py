@@ -241,7 +241,7 @@ def test_operators_and_packets_read_calls_as_bind_does(part, no_code):
             agree(op.redispatch, [op], op._redispatched, before=(PLAIN._keyset,), examples=3, renamed=False)
 
 
-# FastPaths ----------------------------------------------------------------------------------------------------------------
+# Fast paths -----------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -9,18 +9,8 @@ import pytest
 import redispatch as rd
 from redispatch.dispatch import DEFAULT, STATE
 from redispatch.overrides import TorchFunctionMode
-from redispatch.utils._python_dispatch import TorchDispatchMode
 
-
-class Heard(TorchDispatchMode):
-    """Notes the operators that it is asked about."""
-
-    def __init__(self):
-        self.names = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.names.append(func.__name__)
-        return func(*args, **(kwargs or {}))
+from ..seeing import Seen
 
 
 class Called(TorchFunctionMode):
@@ -41,7 +31,7 @@ REGIONS = {
     "inference": rd.inference_mode,
     "autocast": lambda: rd.autocast("cpu", dtype=rd.bfloat16),
     "no autocast": lambda: rd.autocast("cpu", enabled=False),
-    "mode": Heard,
+    "mode": Seen,
     "function mode": Called,
 }
 
@@ -69,7 +59,7 @@ async def program(rng, weight, found, depth=3):
                     raise KeyError
         except KeyError:
             found.append("left by an error")
-        if isinstance(region, Heard | Called):
+        if isinstance(region, Seen | Called):
             found.append(tuple(region.names))
         await asyncio.sleep(0)
         found.append(observed(weight))
@@ -104,10 +94,10 @@ def test_a_task_begins_with_what_holds_where_it_is_made_and_leaves_nothing_behin
         return seen
 
     async def outer():
-        with rd.no_grad(), rd.autocast("cpu", dtype=rd.bfloat16), Heard() as mode:
+        with rd.no_grad(), rd.autocast("cpu", dtype=rd.bfloat16), Seen() as mode:
             task = asyncio.create_task(inner())
         seen = [observed(weight), *await task]
-        return seen, mode.names.count("mm.default")
+        return seen, mode.names.count("mm")
 
     seen, heard = asyncio.run(outer())
     assert seen == [

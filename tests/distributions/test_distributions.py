@@ -11,17 +11,11 @@ from scipy import stats
 import redispatch as rd
 from redispatch import distributions as D
 from redispatch.distributions import constraints, transforms
-from redispatch.kernels.ops.random import fork_rng
 
 X = [0.2, 0.7]
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    with fork_rng():
-        rd.manual_seed(0)
-        yield
-
+pytestmark = pytest.mark.usefixtures("seeded")
 
 CONTINUOUS = [
     (lambda: D.Normal(1.0, 2.0), stats.norm(1, 2)),

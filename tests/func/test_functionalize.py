@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import redispatch as rd
@@ -10,6 +10,8 @@ from redispatch.func import functionalize
 from redispatch.testing.view_programs import START
 from redispatch.testing.written_programs import WRITTEN_KINDS, Program, layout
 from redispatch.utils._python_dispatch import TorchDispatchMode
+
+from .. import drawing
 
 NUMBERS = st.integers(0, 11)
 FACTORS = st.sampled_from([0.5, 0.9, -1.1, 1.3])
@@ -60,6 +62,7 @@ def check(steps, remove="mutations"):
         assert not any(func._schema.is_view for func in watch.seen)
 
 
+@drawing.at_length(5000)
 @given(PROGRAMS)
 def test_a_functionalized_program_has_the_values_layout_and_aliasing_of_the_program(steps):
     check(steps)
@@ -67,20 +70,6 @@ def test_a_functionalized_program_has_the_values_layout_and_aliasing_of_the_prog
 
 @given(PROGRAMS)
 def test_views_may_be_removed_as_well(steps):
-    check(steps, "mutations_and_views")
-
-
-@pytest.mark.long
-@given(PROGRAMS)
-@settings(max_examples=5000)
-def test_five_thousand_functionalized_programs(steps):
-    check(steps)
-
-
-@pytest.mark.long
-@given(PROGRAMS)
-@settings(max_examples=1000)
-def test_a_thousand_programs_without_views(steps):
     check(steps, "mutations_and_views")
 
 

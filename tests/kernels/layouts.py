@@ -70,3 +70,8 @@ def dense(array, dtype=None):
     dtype = dtype or array.dtype.name
     strides = tuple(s // array.itemsize for s in np.empty(array.shape, array.dtype).strides)
     return Operand(to_storage(array, dtype), dtype, array.shape, strides)
+
+
+def ends(*operands):
+    """Arrays and offsets, as a remembered kernel is called with."""
+    return [part for x in operands for part in (x.array, x.offset)]

@@ -190,7 +190,7 @@ def test_many_processes_that_compile_at_once_leave_whole_files_alone(folder):
     environment = {**os.environ, "REDISPATCH_CACHE_DIR": str(folder)}
     children = [
         subprocess.Popen([sys.executable, str(file)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for _ in range(6)
+        for _ in range(3)
     ]
     for child in children:
         out, err = child.communicate(timeout=120)

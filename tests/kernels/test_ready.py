@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redispatch.kernels import (
+    SOFTMAX,
     SUM,
     Operand,
     contiguous_strides,
@@ -15,21 +16,15 @@ from redispatch.kernels import (
     ready_extreme,
     ready_fill,
     ready_matmul,
-    ready_softmax,
 )
 from redispatch.kernels.cpu.blas import FEW
 
-from .layouts import dense, filled, layouts, values
+from .layouts import dense, ends, filled, layouts, values
 
 
 def empty(shape, dtype):
     shape = tuple(shape)
     return Operand(np.full(max(int(np.prod(shape)), 1), 99, dtype), dtype, shape, contiguous_strides(shape))
-
-
-def ends(*operands):
-    """Arrays and offsets, as a remembered kernel is called with."""
-    return [part for x in operands for part in (x.array, x.offset)]
 
 
 @st.composite
@@ -132,7 +127,7 @@ def test_softmax_of_few_elements_is_that_of_many():
         x = dense(rng.random(shape, dtype=np.float32))
         for axis in (0, 1):
             out, grown = empty(shape, "float32"), np.exp(values(x))
-            ready_softmax(out, x, axis)(*ends(out, x))
+            SOFTMAX.ready(out, x, axis)(*ends(out, x))
             np.testing.assert_allclose(values(out), grown / grown.sum(axis, keepdims=True), rtol=1e-5)
 
 

@@ -10,22 +10,19 @@ from redispatch.kernels import (
     AMAX,
     AMIN,
     ANY,
+    LOG_SOFTMAX,
     MEAN,
     PROD,
+    SOFTMAX,
     SUM,
     addmm,
-    bmm,
     extreme_with_indices,
     get_num_threads,
-    log_softmax,
-    log_softmax_backward,
-    mm,
+    matmul,
     set_num_threads,
-    softmax,
-    softmax_backward,
 )
 
-from .layouts import dense, filled, layouts, values
+from .layouts import dense, ends, filled, layouts, values
 
 
 @given(layouts(), st.sets(st.integers(0, 2)), st.booleans(), st.integers(0, 99))
@@ -153,15 +150,15 @@ def test_softmax_and_its_gradients_follow_their_definition(layout, dim, dtype, s
     exact = np.exp(values(x).astype(float))
     exact /= exact.sum(dim, keepdims=True)
     out = dense(np.zeros((3, 4)), dtype)
-    softmax(out, x, dim)
+    SOFTMAX.ready(out, x, dim)(*ends(out, x))
     np.testing.assert_allclose(values(out), exact, atol=tolerance)
     y, grad, result = values(out).astype(float), values(x).astype(float), dense(np.zeros((3, 4), np.float32))
-    softmax_backward(result, x, out, dim)
+    SOFTMAX.ready_backward(result, x, out, dim)(*ends(result, x, out))
     np.testing.assert_allclose(values(result), y * (grad - (grad * y).sum(dim, keepdims=True)), atol=1e-5)
-    log_softmax(out, x, dim)
+    LOG_SOFTMAX.ready(out, x, dim)(*ends(out, x))
     np.testing.assert_allclose(values(out), np.log(exact), atol=tolerance * 20, rtol=tolerance)
     y = np.exp(values(out).astype(float))
-    log_softmax_backward(result, x, out, dim)
+    LOG_SOFTMAX.ready_backward(result, x, out, dim)(*ends(result, x, out))
     np.testing.assert_allclose(values(result), grad - y * grad.sum(dim, keepdims=True), atol=3e-5)
 
 
@@ -172,23 +169,20 @@ def test_softmax_of_columns_side_by_side_is_that_of_rows(shape, dim, dtype):
     x.array[1] = 0x7FC0 if dtype == "bfloat16" else np.nan
     last = len(shape) - 1
     rows = dense(np.ascontiguousarray(values(x).swapaxes(dim, last)), dtype)
-    for function in (softmax, log_softmax):
-        out, expected = dense(np.zeros(shape), dtype), dense(np.zeros(rows.shape), dtype)
-        function(out, x, dim)
-        function(expected, rows, last)
-        tolerance = 1e-6 if dtype == "float32" else 1e-12 if dtype == "float64" else 1e-2
-        np.testing.assert_allclose(values(out), values(expected).swapaxes(dim, last), rtol=tolerance, atol=tolerance)
-    for function in (softmax_backward, log_softmax_backward):
-        out, expected = dense(np.zeros(shape), dtype), dense(np.zeros(rows.shape), dtype)
-        function(out, x, x, dim)
-        function(expected, rows, rows, last)
-        np.testing.assert_allclose(values(out), values(expected).swapaxes(dim, last), rtol=3 * tolerance)
+    tolerance = 1e-6 if dtype == "float32" else 1e-12 if dtype == "float64" else 1e-2
+    for kernel in (SOFTMAX, LOG_SOFTMAX):
+        for ready, inputs in ((kernel.ready, 1), (kernel.ready_backward, 2)):
+            out, expected = dense(np.zeros(shape), dtype), dense(np.zeros(rows.shape), dtype)
+            ready(out, *[x] * inputs, dim)(*ends(out, *[x] * inputs))
+            ready(expected, *[rows] * inputs, last)(*ends(expected, *[rows] * inputs))
+            found = values(expected).swapaxes(dim, last)
+            np.testing.assert_allclose(values(out), found, rtol=3 * tolerance, atol=tolerance)
 
 
 def test_softmax_of_large_nan_and_infinite_rows():
     x = np.array([[1000, 1000], [np.nan, 0], [-np.inf, -np.inf], [-np.inf, 3]], np.float32)
     out = dense(np.zeros((4, 2), np.float32))
-    softmax(out, dense(x), 1)
+    SOFTMAX.ready(out, dense(x), 1)(*ends(out, dense(x)))
     np.testing.assert_array_equal(values(out), [[0.5, 0.5], [np.nan] * 2, [np.nan] * 2, [0, 1]])
 
 
@@ -199,20 +193,10 @@ def test_matrix_products_follow_numpy_on_any_layout(sizes, data, dtype):
     a = filled(data.draw(layouts((n, k))), dtype, rng)
     b = filled(data.draw(layouts((k, m))), dtype, rng)
     out, bias = dense(np.zeros((n, m)), dtype), filled(data.draw(layouts((m,))), dtype, rng)
-    mm(out, a, b)
+    matmul(out, a, b)
     np.testing.assert_array_equal(values(out), values(dense(values(a) @ values(b), dtype)))
     addmm(out, bias, a, b, alpha=2, beta=3)
     np.testing.assert_array_equal(values(out), values(dense(2 * (values(a) @ values(b)) + 3 * values(bias), dtype)))
-
-
-def test_a_batch_is_multiplied_matrix_by_matrix_and_a_bias_with_beta_0_is_not_read():
-    a, b = np.arange(12.0).reshape(2, 2, 3), np.arange(12.0).reshape(2, 3, 2)
-    out = dense(np.zeros((2, 2, 2)))
-    bmm(out, dense(a), dense(b))
-    np.testing.assert_array_equal(values(out), a @ b)
-    out = dense(np.zeros((2, 2)))
-    addmm(out, dense(np.full(2, np.nan)), dense(a[0]), dense(b[0]), beta=0)
-    np.testing.assert_array_equal(values(out), a[0] @ b[0])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redispatch.kernels import CUMPROD, CUMSUM, ready_cumulative_extreme, ready_logcumsumexp
+from redispatch.kernels import CUMPROD, CUMSUM, LOGCUMSUMEXP, ready_cumulative_extreme
 
 from .layouts import dense, filled, injective, layouts, values
 
@@ -58,7 +58,7 @@ def test_running_extremes_say_where_the_last_of_them_stands(scan, largest, dtype
 def test_running_log_sum_exps_follow_their_definition(scan, seed):
     x_layout, out_layout, dim = scan
     x, out = (filled(layout, "float32", np.random.default_rng(seed)) for layout in (x_layout, out_layout))
-    run(ready_logcumsumexp(out, x, dim), x, out)
+    run(LOGCUMSUMEXP.ready(out, x, dim), x, out)
     expected = np.log(np.cumsum(np.exp(values(x).astype(float)), dim))
     np.testing.assert_allclose(values(out), expected, rtol=1e-6, atol=1e-6)
 
@@ -74,7 +74,7 @@ def test_running_log_sum_exps_follow_their_definition(scan, seed):
 )
 def test_log_sum_exps_of_infinities_nan_and_large_numbers(numbers, expected):
     x, out = dense(np.array(numbers, np.float32)), dense(np.zeros(len(numbers), np.float32))
-    run(ready_logcumsumexp(out, x, 0), x, out)
+    run(LOGCUMSUMEXP.ready(out, x, 0), x, out)
     np.testing.assert_allclose(out.array, expected, rtol=1e-6)
 
 

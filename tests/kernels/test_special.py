@@ -9,6 +9,8 @@ import pytest
 from redispatch.kernels import Elementwise, Operand
 from redispatch.kernels.maths import special
 
+from .. import drawing
+
 MANY = np.concatenate([[1e-12, 1e-10, 1e-6, 0.01], np.linspace(0.1, 3, 30), np.linspace(3.1, 60, 90), [1e3, 1e5]])
 MODERATE = MANY[MANY < 600]
 
@@ -26,40 +28,37 @@ def exactly(function, *arrays):
         return np.array([float(function(*map(mp.mpf, map(float, numbers)))) for numbers in zip(*arrays, strict=True)])
 
 
-@pytest.mark.parametrize(
-    "function, exact",
-    [
-        (special.bessel_j0, lambda x: mp.besselj(0, x)),
-        (special.bessel_j1, lambda x: mp.besselj(1, x)),
-        (special.bessel_y0, lambda x: mp.bessely(0, x)),
-        (special.spherical_bessel_j0, lambda x: mp.sinc(x)),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
+BESSEL = {
+    special.bessel_j0: lambda x: mp.besselj(0, x),
+    special.bessel_j1: lambda x: mp.besselj(1, x),
+    special.bessel_y0: lambda x: mp.bessely(0, x),
+    special.bessel_y1: lambda x: mp.bessely(1, x),
+    special.spherical_bessel_j0: lambda x: mp.sinc(x),
+}
+MODIFIED = {
+    special.modified_bessel_i0: lambda x: mp.besseli(0, x),
+    special.modified_bessel_i1: lambda x: mp.besseli(1, x),
+    special.modified_bessel_k0: lambda x: mp.besselk(0, x),
+    special.modified_bessel_k1: lambda x: mp.besselk(1, x),
+    special.scaled_modified_bessel_i0: lambda x: mp.besseli(0, x) * mp.exp(-x),
+    special.scaled_modified_bessel_i1: lambda x: mp.besseli(1, x) * mp.exp(-x),
+    special.scaled_modified_bessel_k0: lambda x: mp.besselk(0, x) * mp.exp(x),
+    special.scaled_modified_bessel_k1: lambda x: mp.besselk(1, x) * mp.exp(x),
+}
+
+
+def some_of(functions, count):
+    """Parametrizes a test by functions that are drawn, and what they are exactly."""
+    drawn = drawing.draw(functions.items(), "bessel", count=count)
+    return pytest.mark.parametrize("function, exact", drawn, ids=lambda value: value.__name__)
+
+
+@some_of(BESSEL, 2)
 def test_bessel_functions_are_exact_to_the_last_digits_of_their_envelope(function, exact):
     np.testing.assert_allclose(computed(function, MANY), exactly(exact, MANY), rtol=1e-15, atol=4e-16)
 
 
-def test_y1_is_exact_to_the_last_digits_of_its_envelope():
-    np.testing.assert_allclose(
-        computed(special.bessel_y1, MANY), exactly(lambda x: mp.bessely(1, x), MANY), rtol=1e-15, atol=4e-16
-    )
-
-
-@pytest.mark.parametrize(
-    "function, exact",
-    [
-        (special.modified_bessel_i0, lambda x: mp.besseli(0, x)),
-        (special.modified_bessel_i1, lambda x: mp.besseli(1, x)),
-        (special.modified_bessel_k0, lambda x: mp.besselk(0, x)),
-        (special.modified_bessel_k1, lambda x: mp.besselk(1, x)),
-        (special.scaled_modified_bessel_i0, lambda x: mp.besseli(0, x) * mp.exp(-x)),
-        (special.scaled_modified_bessel_i1, lambda x: mp.besseli(1, x) * mp.exp(-x)),
-        (special.scaled_modified_bessel_k0, lambda x: mp.besselk(0, x) * mp.exp(x)),
-        (special.scaled_modified_bessel_k1, lambda x: mp.besselk(1, x) * mp.exp(x)),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
+@some_of(MODIFIED, 3)
 def test_modified_bessel_functions_are_exact_to_the_last_digits(function, exact):
     np.testing.assert_allclose(computed(function, MODERATE), exactly(exact, MODERATE), rtol=3e-15)
 

@@ -18,6 +18,7 @@ import pytest
 from redispatch.kernels import Elementwise, usually
 from redispatch.kernels.maths import vecmath
 
+from .. import drawing
 from .layouts import dense
 
 LONG = np.longdouble
@@ -205,17 +206,16 @@ def check(case: Case, kind: type, count: int) -> None:
     compare(case, apply(scalar_function(case.name), *numbers), numbers)
 
 
-@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("case", UNARY + BINARY, ids=str)
+EACH = [(case, kind) for case in UNARY + BINARY for kind in TYPES]
+
+
+@pytest.mark.parametrize(
+    "case, kind",
+    drawing.draw(EACH, "bounds", count=len(EACH) // 3),
+    ids=lambda one: one.name if isinstance(one, Case) else one.__name__,
+)
 def test_functions_stay_within_their_bound(case: Case, kind: type):
-    check(case, kind, 4_000)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("case", UNARY + BINARY, ids=str)
-def test_functions_stay_within_their_bound_on_many_arguments(case: Case, kind: type):
-    check(case, kind, 3_000_000)
+    check(case, kind, 3_000_000 if drawing.everything else 4_000)
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)

@@ -134,7 +134,7 @@ def stated(kind):
 def report_on(name, **options):
     if name in MODES:
         mode, given = MODES[name]()
-        place = importlib.import_module(f"redispatch.modes.{modes._PLACES[name]}")
+        place = importlib.import_module(modes.PLACES[name], "redispatch.modes")
         return check_mode(mode, not_supported=place.NOT_SUPPORTED, **given, **options)
     kind, (make, given) = getattr(subclasses, name), SUBCLASSES[name]
     reasons = stated(kind)

@@ -16,18 +16,18 @@ from redispatch.utils._python_dispatch import TorchDispatchMode
 def test_every_name_is_a_mode():
     modes = [getattr(rd.modes, name) for name in rd.modes.__all__]
     assert modes and all(issubclass(mode, TorchDispatchMode | TorchFunctionMode) for mode in modes)
-    assert set(rd.modes.__all__) <= set(dir(rd.modes)) and rd.modes.__all__ == list(rd.modes._PLACES)
+    assert set(rd.modes.__all__) <= set(dir(rd.modes)) and set(rd.modes.__all__) == set(rd.modes.PLACES)
 
 
 def test_every_file_with_a_mode_is_listed():
     files = {path.stem for path in Path(rd.modes.__file__).parent.glob("*.py")}
     helpers = {"__init__", "findings", "profiler_events"}
-    assert files - helpers == set(rd.modes._PLACES.values())
+    assert {f".{file}" for file in files - helpers} == set(rd.modes.PLACES.values())
 
 
-@pytest.mark.parametrize("name", [name for name in rd.modes._PLACES if name != "FunctionalTensorMode"])
+@pytest.mark.parametrize("name", [name for name in rd.modes.PLACES if name != "FunctionalTensorMode"])
 def test_a_mode_says_what_it_teaches(name):
-    about = " ".join(importlib.import_module(f"redispatch.modes.{rd.modes._PLACES[name]}").__doc__.split())
+    about = " ".join(importlib.import_module(rd.modes.PLACES[name], "redispatch.modes").__doc__.split())
     assert about.startswith(name) and "What it teaches:" in about and "How serious it is:" in about
 
 

@@ -28,6 +28,14 @@ MODULES = [
     (nn.LogSigmoid(), "LogSigmoid()", lambda x: x.sigmoid().log()),
     (nn.Mish(), "Mish()", lambda x: x * F.softplus(x).tanh()),
     (nn.Softsign(), "Softsign()", lambda x: x / (1 + x.abs())),
+    (nn.ReLU(), "ReLU()", lambda x: x.clamp(min=0)),
+    (nn.SiLU(), "SiLU()", lambda x: x * x.sigmoid()),
+    (nn.GELU(), "GELU(approximate='none')", lambda x: x * (1 + (x / 2**0.5).erf()) / 2),
+    (nn.GELU(approximate="tanh"), "GELU(approximate='tanh')", lambda x: F.gelu(x, approximate="tanh")),
+    (nn.Sigmoid(), "Sigmoid()", rd.sigmoid),
+    (nn.Tanh(), "Tanh()", rd.tanh),
+    (nn.Softmax(dim=1), "Softmax(dim=1)", lambda x: x.softmax(1)),
+    (nn.LogSoftmax(dim=1), "LogSoftmax(dim=1)", lambda x: x.log_softmax(1)),
     (nn.GLU(2), "GLU(dim=2)", lambda x: x[:, :, :2] * x[:, :, 2:].sigmoid()),
 ]
 
@@ -41,7 +49,7 @@ def test_a_module_is_its_function(module, shown, function):
 
 @pytest.mark.parametrize(
     "kind",
-    ["ELU", "CELU", "SELU", "LeakyReLU", "RReLU", "Hardtanh", "ReLU6", "Hardsigmoid", "Hardswish", "Mish", "Threshold"],
+    "ReLU ELU CELU SELU LeakyReLU RReLU Hardtanh ReLU6 Hardsigmoid Hardswish Mish Threshold".split(),
 )
 def test_inplace_writes_over_the_input(kind):
     args = (0.1, 20.0) if kind == "Threshold" else ()

@@ -125,7 +125,7 @@ def test_adaptive_log_softmax_gives_each_class_its_probability():
         (lambda: F.margin_ranking_loss(x, y, y[0]), RuntimeError, "All input tensors should have same dimension"),
         (lambda: nn.AdaptiveLogSoftmaxWithLoss(8, 12, [7, 3]), ValueError, "cutoffs should be a sequence of unique"),
         (
-            lambda: nn.AdaptiveLogSoftmaxWithLoss(3, 5, [2])(x, rd.tensor([0, 5])),
+            lambda: nn.AdaptiveLogSoftmaxWithLoss(8, 5, [2])(rd.ones(2, 8), rd.tensor([0, 5])),
             RuntimeError,
             r"Target values should be in \[0, 4\], but values in range \[0, 5\] were found",
         ),

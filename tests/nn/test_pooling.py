@@ -1,4 +1,4 @@
-"""Pooling layers: shapes, values, representation; a small convolutional network learns."""
+"""Pooling layers: shapes, values, representation."""
 
 import pytest
 
@@ -49,25 +49,6 @@ def test_representation():
     assert repr(nn.MaxPool2d(2)) == "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)"
     assert repr(nn.AvgPool1d(2)) == "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))"
     assert repr(nn.AdaptiveAvgPool2d((1, 2))) == "AdaptiveAvgPool2d(output_size=(1, 2))"
-
-
-def test_a_convolutional_network_tells_horizontal_from_vertical_bars():
-    rd.manual_seed(0)
-    features = [nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 4, 3), nn.ReLU()]
-    net = nn.Sequential(*features, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2))
-    optimizer = rd.optim.Adam(net.parameters(), lr=0.02)
-    for _ in range(60):
-        kind = rd.randint(0, 2, (16,))
-        at = rd.randint(0, 8, (16,)).tolist()
-        x = 0.1 * rd.randn(16, 1, 8, 8)
-        for i, (vertical, place) in enumerate(zip(kind.tolist(), at, strict=True)):
-            x[i, 0, :, place] += vertical
-            x[i, 0, place, :] += 1 - vertical
-        loss = F.cross_entropy(net(x), kind)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss < 0.2
 
 
 # --- largest elements, there and back ---------------------------------------------------------------------------------

@@ -1,12 +1,9 @@
-"""Prints which dtypes operators refuse, as testing/refusals.py lists them: `python print_refusals.py unique einsum`."""
+"""Prints which dtypes operators refuse, as their declarations name them: `python print_refusals.py unique einsum`."""
 
 import sys
 
 from redispatch.testing.op_db import op_db
 from redispatch.testing.op_info import EVERY_DTYPE
-from redispatch.testing.refusals import LETTERS
-
-LETTER = {name: letter for letter, name in LETTERS.items()}
 
 
 def refuses(info, dtype):
@@ -20,4 +17,4 @@ def refuses(info, dtype):
 
 for info in op_db:
     if any(word in str(info) for word in sys.argv[1:]):
-        print(str(info), "".join(LETTER[dtype.name] for dtype in EVERY_DTYPE if refuses(info, dtype)) or "none")
+        print(str(info), " ".join(dtype.name for dtype in EVERY_DTYPE if refuses(info, dtype)) or "none")

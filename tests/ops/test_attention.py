@@ -8,25 +8,10 @@ import pytest
 import redispatch as rd
 from redispatch.nn.functional import scaled_dot_product_attention
 from redispatch.testing import assert_close
-from redispatch.utils._python_dispatch import TorchDispatchMode
+
+from ..seeing import seen
 
 FUSED = "_scaled_dot_product_flash_attention_for_cpu"
-
-
-class Names(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.seen = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.seen.append(func._opname)
-        return func(*args, **(kwargs or {}))
-
-
-def operators(call):
-    with Names() as mode:
-        call()
-    return mode.seen
 
 
 def heads(*shapes, dtype=rd.float64):
@@ -168,8 +153,8 @@ def test_query_heads_share_key_heads():
 
 def test_one_operator_where_that_is_possible():
     query, key, value = heads((2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 8))
-    assert operators(lambda: scaled_dot_product_attention(query, key, value)) == [FUSED]
-    assert operators(lambda: scaled_dot_product_attention(query, key, value, is_causal=True)) == [FUSED]
+    assert seen(lambda: scaled_dot_product_attention(query, key, value)) == FUSED
+    assert seen(lambda: scaled_dot_product_attention(query, key, value, is_causal=True)) == FUSED
 
 
 @pytest.mark.parametrize(
@@ -185,9 +170,8 @@ def test_one_operator_where_that_is_possible():
 )
 def test_by_the_definition_elsewhere(call):
     query, key, value = heads((2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 8))
-    seen = operators(lambda: call(query, key, value))
-    assert FUSED not in seen
-    assert "_safe_softmax" in seen
+    names = seen(lambda: call(query, key, value))
+    assert FUSED not in names and "_safe_softmax" in names
 
 
 def test_dropout_leaves_out_weights():

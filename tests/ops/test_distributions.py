@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.kernels.ops.random import fork_rng
 
 N = 40_000
 FAR = 1.95 / math.sqrt(N)  # Kolmogorov and Smirnov: exceeded once in a thousand times
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    with fork_rng():
-        rd.manual_seed(0)
-        yield
+pytestmark = pytest.mark.usefixtures("seeded")
 
 
 def distance(drawn, function):

@@ -8,14 +8,8 @@ import pytest
 import redispatch as rd
 import redispatch.nn.functional as F
 from redispatch import nn
-from redispatch.kernels.ops.random import fork_rng
 
-
-@pytest.fixture(autouse=True)
-def seeded():
-    with fork_rng():
-        rd.manual_seed(0)
-        yield
+pytestmark = pytest.mark.usefixtures("seeded")
 
 
 def test_alpha_dropout_keeps_mean_and_variance_of_normal_numbers():

@@ -9,6 +9,8 @@ from redispatch.library import _scoped_library, opcheck, reduction
 from redispatch.testing import assert_close, check_operator, info_of
 from redispatch.testing.check_operator import CHECKS
 
+from .. import drawing
+
 SCHEMA = "(Tensor x, int[1]? dim=None, bool keepdim=False) -> Tensor"
 
 
@@ -48,13 +50,17 @@ def test_a_reduction_passes_every_generic_check(length):
 
 @pytest.mark.parametrize(
     "shape, dtype",
-    [
-        ((3, 5), rd.float32),
-        ((4, 2000), rd.float32),
-        ((2000, 4), rd.float32),
-        ((300_000,), rd.float32),
-        ((3, 70, 40), rd.bfloat16),
-    ],
+    drawing.draw(
+        [
+            ((3, 5), rd.float32),
+            ((4, 2000), rd.float32),
+            ((2000, 4), rd.float32),
+            ((300_000,), rd.float32),
+            ((3, 70, 40), rd.bfloat16),
+        ],
+        "loops of a reduction",
+        count=2,
+    ),
 )
 def test_it_agrees_with_the_norm_in_all_loops(length, shape, dtype):
     x = rd.randn(shape).to(dtype)

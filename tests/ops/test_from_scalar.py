@@ -19,6 +19,8 @@ from redispatch.library import _scoped_library, elementwise, opcheck
 from redispatch.testing import assert_close, check_operator, info_of
 from redispatch.testing.check_operator import CHECKS
 
+from .. import drawing
+
 
 def square(t):
     return t * t
@@ -62,8 +64,14 @@ def test_an_operator_in_five_lines_passes_every_generic_check(bump):
     assert bump.__doc__ == "A smooth hill."
 
 
+def checked(made):
+    """Each generic check passes: for one in three of those that are called so, as many kernels are compiled for it."""
+    if drawing.one_in(3, "generic checks", made.op):
+        assert check_operator(info_of(made)) == list(CHECKS)
+
+
 def test_so_does_one_with_a_number_and_a_branch(smooth_relu):
-    assert check_operator(info_of(smooth_relu)) == list(CHECKS)
+    checked(smooth_relu)
     x = doubles(-1.0, 0.5, 3.0)
     assert_close(smooth_relu(x, beta=2.0), rd.nn.functional.softplus(x, beta=2.0))
     assert rd.autograd.gradgradcheck(lambda x: smooth_relu(x, 2.0), x)
@@ -74,7 +82,7 @@ def test_several_tensors_are_broadcast_and_each_has_its_gradient(lib):
     def length(x, y):
         return math.sqrt(x**2 + y**2 + 1.0)
 
-    assert check_operator(info_of(length)) == list(CHECKS)
+    checked(length)
     x, y = doubles(3.0, -1.0, 2.0), doubles(4.0, 1.0).detach()[:, None].requires_grad_()
     assert rd.autograd.gradcheck(length, (x, y)) and rd.autograd.gradgradcheck(length, (x, y))
 
@@ -306,7 +314,7 @@ def test_arguments_by_keyword_only_are_passed_so_by_the_generic_checks(lib):
         size = (x * x + 1) ** by
         return -size if flip else size
 
-    assert check_operator(info_of(power)) == list(CHECKS)
+    checked(power)
     assert power(rd.ones(1), 1.0, flip=True).tolist() == [-2.0]
 
 

@@ -14,6 +14,8 @@ from redispatch.autograd import gradcheck
 from redispatch.testing import assert_close
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
+from ..seeing import seen
+
 RANDOM = np.random.RandomState(0)
 KINDS = ["float32", "float64", "complex64", "complex128"]
 SHAPES = [(3, 3), (4, 3), (3, 4), (2, 3, 3), (2, 4, 3), (2, 1, 3, 4), (0, 3, 3)]
@@ -28,19 +30,6 @@ def random(*shape, dtype="float64"):
 
 def square(*shape, dtype="float64"):
     return random(*shape, dtype=dtype) + 4 * rd.eye(shape[-1], dtype=getattr(rd, dtype))
-
-
-def seen(function):
-    names = []
-
-    class Log(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            names.append(str(func).removeprefix("aten.").removesuffix(".default"))
-            return func(*args, **(kwargs or {}))
-
-    with Log():
-        function()
-    return " ".join(names)
 
 
 # --- factors ----------------------------------------------------------------------------------------------------------

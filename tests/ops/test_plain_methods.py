@@ -64,25 +64,6 @@ def test_limits_are_those_of_the_dtype():
             ask(kind)
 
 
-def test_a_device_in_a_with_statement_is_where_tensors_are_made():
-    with rd.device("meta"):
-        assert rd.ones(2).is_meta and rd.tensor([1]).is_meta and rd.zeros(2, device="cpu").is_cpu
-        with rd.device("cpu"):
-            assert rd.ones(2).is_cpu and rd.get_default_device() == rd.device("cpu")
-    assert rd.ones(2).is_cpu
-
-
-def test_the_default_device_is_the_outermost():
-    rd.set_default_device("meta")
-    try:
-        assert rd.rand(2).is_meta and rd.get_default_device().type == "meta"
-        with rd.device("cpu"):
-            assert rd.ones(2).is_cpu
-    finally:
-        rd.set_default_device(None)
-    assert rd.ones(2).is_cpu
-
-
 def test_settings_are_kept_for_whoever_asks():
     rd.use_deterministic_algorithms(True, warn_only=True)
     try:

@@ -11,12 +11,7 @@ import redispatch as rd
 from redispatch.kernels import get_num_threads, set_num_threads
 from redispatch.kernels.ops.random import fork_rng
 
-
-@pytest.fixture(autouse=True)
-def seeded():
-    with fork_rng():
-        rd.manual_seed(0)
-        yield
+pytestmark = pytest.mark.usefixtures("seeded")
 
 
 def generator(seed=0):

@@ -1,4 +1,4 @@
-"""Reductions agree with numpy on values, shapes and dtypes, and with PyTorch on errors and derivatives."""
+"""Reductions where the rule is easy to get wrong: large numbers, NaN, nothing, dtypes; and PyTorch's errors."""
 
 # ruff: noqa: E501  (error texts stay whole, so that they can be searched for)
 
@@ -11,63 +11,11 @@ import redispatch as rd
 
 F32, F64, I64, B = rd.float32, rd.float64, rd.int64, rd.bool
 RANDOM = np.random.RandomState(0)
-ARRAYS = {
-    "row": RANDOM.uniform(-2, 2, (2, 3, 4)),
-    "transposed": RANDOM.uniform(-2, 2, (4, 3, 2)).T,
-    "scalar": np.array(1.5),
-    "one": np.array([[2.5]]),
-}
-DIMS = [None, 0, -1, (0, 1), (1, 0), (0, 1, 2)]
-
-
-def each_case():
-    for name, array in ARRAYS.items():
-        for dim in DIMS:
-            dims = dim if isinstance(dim, tuple) else (dim,) if dim is not None else ()
-            if array.ndim and all(d < array.ndim for d in dims):
-                yield pytest.param(array, dim, id=f"{name}-{dim}")
-    yield pytest.param(ARRAYS["scalar"], None, id="scalar")
-
-
-def named(dim):
-    return {} if dim is None else {"dim": dim}
-
-
-@pytest.mark.parametrize("keepdim", [False, True])
-@pytest.mark.parametrize(("array", "dim"), list(each_case()))
-@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin"])
-def test_floating_reductions_agree_with_numpy(name, array, dim, keepdim):
-    if dim is None and name in ("sum", "mean"):
-        keepdim = False
-    options = named(dim) | ({"keepdim": True} if keepdim else {})
-    result = getattr(rd.tensor(array), name)(**options)
-    expected = getattr(np, name)(array, axis=dim, keepdims=keepdim)
-    assert tuple(result.shape) == expected.shape
-    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(("array", "dim"), list(each_case()))
-def test_variances_agree_with_numpy(array, dim):
-    with np.errstate(all="ignore"):
-        count = array.size if dim is None else math.prod(array.shape[d] for d in np.atleast_1d(dim))
-        if count < 2:
-            return
-        x = rd.tensor(array)
-        np.testing.assert_allclose(x.var(**named(dim)).numpy(), array.var(axis=dim, ddof=1), rtol=1e-10)
-        np.testing.assert_allclose(x.std(**named(dim), correction=0).numpy(), array.std(axis=dim), rtol=1e-10)
 
 
 def test_a_float32_variance_survives_a_large_mean():
     x = rd.tensor([1e4 + i for i in range(100)], dtype=F32)
     assert x.var().item() == pytest.approx(np.var(np.arange(100.0), ddof=1), rel=1e-6)
-
-
-@pytest.mark.parametrize("order", [0, 1, 2, 3, 0.5, -1, math.inf, -math.inf])
-@pytest.mark.parametrize("dim", [None, 0, 1])
-def test_norms_agree_with_numpy(order, dim):
-    array = ARRAYS["row"][0]
-    expected = np.linalg.norm(array.ravel() if dim is None else array, order, axis=dim)
-    np.testing.assert_allclose(rd.norm(rd.tensor(array), order, dim).numpy(), expected, rtol=1e-10)
 
 
 def test_logsumexp_cannot_overflow():
@@ -110,14 +58,6 @@ def test_empty_reductions():
     assert x.amax(1).shape == (0,)
 
 
-def test_out():
-    out = rd.zeros(3)
-    assert rd.sum(rd.ones(2, 3), 0, out=out) is out and out.tolist() == [2, 2, 2]
-    values, indices = rd.zeros(0), rd.zeros(0, dtype=I64)
-    rd.max(rd.tensor([[1.0, 2.0]]), 1, out=(values, indices))
-    assert values.tolist() == [2] and indices.tolist() == [1]
-
-
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
@@ -139,42 +79,6 @@ def test_errors_are_pytorchs(call, error, text):
     with pytest.raises(error) as caught:
         call(rd.ones(2, 3))
     assert str(caught.value) == text
-
-
-def slope(function, array):
-    """The gradient of the sum of `function` by central differences."""
-    result = np.zeros_like(array)
-    for index in np.ndindex(array.shape):
-        step = np.zeros_like(array)
-        step[index] = 1e-6
-        up, down = (function(rd.tensor(array + s)).sum().item() for s in (step, -step))
-        result[index] = (up - down) / 2e-6
-    return result
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: x.sum(1) ** 2,
-        lambda x: x.mean((0, 1)),
-        lambda x: x.prod(1),
-        lambda x: x.prod(),
-        lambda x: x.amax(0),
-        lambda x: x.min(1).values ** 2,
-        lambda x: x.var(0) * 3,
-        lambda x: x.std(),
-        lambda x: x.cumsum(1) ** 2,
-        lambda x: x.norm(),
-        lambda x: x.norm(3, 1),
-        lambda x: x.logsumexp((0, 1)),
-        lambda x: x.sum_to_size(1, 3) ** 2,
-    ],
-)
-def test_gradients_agree_with_differences(function):
-    array = RANDOM.uniform(0.3, 2, (2, 3)) * np.array([[1, -1, 1], [-1, 1, 1]])
-    x = rd.tensor(array, requires_grad=True)
-    function(x).sum().backward()
-    np.testing.assert_allclose(x.grad.numpy(), slope(function, array), rtol=1e-5, atol=1e-6)
 
 
 def test_the_gradient_of_a_product_with_zeros():

@@ -7,18 +7,19 @@ import pytest
 
 import redispatch as rd
 from redispatch.dispatch import OPERATORS, operator_named
-from redispatch.utils._python_dispatch import TorchDispatchMode
+
+from .. import drawing
+from ..seeing import Seen
+
+ASKING = [
+    "rd.special.entr(rd.ones(1))",
+    "rd.ops.aten.special_entr.default(rd.ones(1))",
+    "rd.i0(rd.ones(1, requires_grad=True)).backward()",
+    "rd.library.Library('aten', 'IMPL').impl('special_entr', lambda self: self, 'Meta', allow_override=True)",
+]
 
 
-@pytest.mark.parametrize(
-    "asking",
-    [
-        "rd.special.entr(rd.ones(1))",
-        "rd.ops.aten.special_entr.default(rd.ones(1))",
-        "rd.i0(rd.ones(1, requires_grad=True)).backward()",
-        "rd.library.Library('aten', 'IMPL').impl('special_entr', lambda self: self, 'Meta', allow_override=True)",
-    ],
-)
+@pytest.mark.parametrize("asking", drawing.draw(ASKING, "asking for special", count=2))
 def test_its_operators_are_declared_when_one_is_asked_for(asking):
     program = f"""
 import sys, redispatch as rd
@@ -46,24 +47,21 @@ def test_every_operator_has_its_face():
 
 
 def test_what_modes_see():
-    class Log(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append(str(func).removeprefix("aten."))
-            return func(*args, **(kwargs or {}))
-
-    seen = []
     x = rd.tensor([0.5, 1.5])
-    with Log():
+    with Seen() as mode:
         rd.special.expit(x)
         rd.special.xlogy(2, x)
         rd.special.zeta(2, x)
         rd.special.chebyshev_polynomial_t(x, 2)
         rd.special.ndtr(x)
         rd.special.round(x)
-    assert seen == [
-        "sigmoid.default", "xlogy.Scalar_Self", "special_zeta.self_scalar", "special_chebyshev_polynomial_t.n_scalar",
-        "mul.Scalar", "erf.default", "add.Scalar", "mul.Scalar", "round.decimals",
-    ]  # fmt: skip
+    assert (
+        mode.names
+        == (
+            "sigmoid xlogy.Scalar_Self special_zeta.self_scalar special_chebyshev_polynomial_t.n_scalar "
+            "mul.Scalar erf add.Scalar mul.Scalar round.decimals"
+        ).split()
+    )
 
 
 def test_derivatives_that_nobody_has_are_refused_when_they_are_needed():

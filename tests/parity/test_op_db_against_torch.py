@@ -44,13 +44,13 @@ KNOWN: dict[str, dict[str, str]] = {
             "values": "the last bits, which are compared exactly: another FFT",
             "gradients": "as for values",
             "errors": "PyTorch's library takes no transform without elements",
-            "gradient looks": "the strides that constant_pad_nd gives",
+            "gradient metadata": "the strides that constant_pad_nd gives",
         },
     ),
     "polar": {
         "operators": "PyTorch detaches the result which it saves within reach of the mode",
         "gradients": "PyTorch's has the wrong sign where the distance is negative",
-        "gradient looks": "the strides of a real part",
+        "gradient metadata": "the strides of a real part",
     },
     "vdot": {"values": "the last bits, which are compared exactly"},
     "view_as_complex_copy": dict.fromkeys(["errors", "node"], "PyTorch refuses to record a complex copy of reals"),
@@ -59,7 +59,7 @@ KNOWN: dict[str, dict[str, str]] = {
     },
     "cholesky_inverse": {"gradients": "PyTorch's has values in the triangle that is not read"},
     "cholesky_solve": {"gradients": "as for cholesky_inverse"},
-    "constant_pad_nd": {"gradient looks": "the strides of a gradient without elements"},
+    "constant_pad_nd": {"gradient metadata": "the strides of a gradient without elements"},
     "_ctc_loss": {"errors 2": "PyTorch reads whatever lies behind the scores of the classes"},
     "binary_cross_entropy_backward": {"gradients": "PyTorch adds 1e-12 to the variance where ours is at least that"},
     "ctc_loss.IntList": {"operators": "lift_fresh of the lengths, where PyTorch's C++ fills an empty tensor unseen"},
@@ -72,7 +72,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "triplet_margin_loss": dict.fromkeys(["operators", "errors"], "as for pairwise_distance"),
     "convolution_backward": {
         "gradients": "the last bits of float32, where terms of a sum cancel",
-        "gradient looks": "the strides that PyTorch's columns of patches have",
+        "gradient metadata": "the strides that PyTorch's columns of patches have",
     },
     "_pack_padded_sequence_backward": dict.fromkeys(
         ["operators", "node"], "rows are put where they belong all at once, not step by step"
@@ -86,13 +86,13 @@ KNOWN: dict[str, dict[str, str]] = {
     **dict.fromkeys(
         ["gradient.scalarrayint", "gradient.scalarrayarray"], {"operators": "edges and middle in another order"}
     ),
-    "bilinear": {"gradient looks": "the step of a dimension of size 1"},
-    "block_diag": {"gradient looks": "parts of one gradient, where PyTorch copies some of them"},
+    "bilinear": {"gradient metadata": "the step of a dimension of size 1"},
+    "block_diag": {"gradient metadata": "parts of one gradient, where PyTorch copies some of them"},
     "combinations": dict.fromkeys(["operators", "node"], "ours takes the elements; PyTorch selects from all tuples"),
     "_pad_packed_sequence": dict.fromkeys(
         ["operators", "node"], "rows are put where they belong all at once, not step by step"
     ),
-    "pad_sequence": {"gradient looks": "the step of a dimension of size 1"},
+    "pad_sequence": {"gradient metadata": "the step of a dimension of size 1"},
     **dict.fromkeys(
         ["slow_conv3d", "thnn_conv2d"],
         {
@@ -124,7 +124,7 @@ KNOWN: dict[str, dict[str, str]] = {
     ),
     "conv_tbc_backward": {
         **dict.fromkeys(["operators", "node"], "ours is a convolution like the others"),
-        "gradient looks": "the strides of a turned weight",
+        "gradient metadata": "the strides of a turned weight",
     },
     "mkldnn_rnn_layer": {
         "metadata": "the workspace is empty: nothing is kept for backward",
@@ -178,10 +178,10 @@ KNOWN: dict[str, dict[str, str]] = {
     "prod": {"operators": "PyTorch detaches the result which it saves within reach of the mode"},
     "prod.dim_int": {
         "operators": "as for prod",
-        "gradient looks": "the strides of a gradient without elements",
+        "gradient metadata": "the strides of a gradient without elements",
     },
-    "put": {"gradient looks": "the strides of the gradient of a transposed tensor"},
-    "take": {"gradient looks": "as for put"},
+    "put": {"gradient metadata": "the strides of the gradient of a transposed tensor"},
+    "take": {"gradient metadata": "as for put"},
     "scatter_reduce.two": {"gradient errors": "PyTorch's gradient takes no source larger than the index"},
     "sum_to_size": dict.fromkeys(["aliasing", "operators", "node"], "a tensor of that size is given back as it is"),
     "view.dtype": {"operators": "PyTorch detaches a result that cannot require grad within reach of the mode"},
@@ -378,7 +378,7 @@ def compare_gradients(ours, other, our_inputs, their_inputs):
         elif x is not None and not same_values(value(x), value(y)):
             found["gradients"] = f"{x} instead of {y}"
         elif x is not None and metadata(x) != metadata(y):
-            found["gradient looks"] = f"{metadata(x)} instead of {metadata(y)}"
+            found["gradient metadata"] = f"{metadata(x)} instead of {metadata(y)}"
     if our_log.seen != their_log.seen:
         found["backward operators"] = f"{our_log.seen} instead of {their_log.seen}"
     return found

@@ -8,14 +8,15 @@ import pytest
 torch = pytest.importorskip("torch", reason="compares with real torch, which is not installed here")
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.ops.promotion import binary_table, unary_row  # noqa: E402  # after importorskip
-from tests.ops.test_promotion import EXPECTED_OF_ONE, EXPECTED_OF_TWO  # noqa: E402  # after the path is set
+from tests.ops.promotion import BINARY, RANKS, binary_table, unary_row  # noqa: E402  # after importorskip
+from tests.ops.test_promotion import EXPECTED_OF_ONE, EXPECTED_OF_TWO, KIND  # noqa: E402  # after the path is set
 
 
-@pytest.mark.parametrize("name, ranks", EXPECTED_OF_TWO)
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("name", BINARY)
 @pytest.mark.filterwarnings("ignore:ComplexHalf")
 def test_pytorch_gives_this_dtype_to_two_operands(name, ranks):
-    assert binary_table(torch, name, ranks) == EXPECTED_OF_TWO[name, ranks].strip()
+    assert binary_table(torch, name, ranks) == EXPECTED_OF_TWO[name, KIND.get(ranks, ranks)]
 
 
 @pytest.mark.parametrize("name", EXPECTED_OF_ONE)

@@ -17,7 +17,7 @@ import threading
 import traceback
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import redispatch as rd
@@ -28,6 +28,7 @@ from redispatch.dispatch.layers.layer import boxed_kernel
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf, pure
 from redispatch.dispatch.specialiser.specialise import SpecialisationError
 
+from .. import drawing
 from .kernels import Thing, append, bump, code_for, codes_for, note, operator_of, outcome, outcomes, seen
 from .twice import specialize
 
@@ -1216,14 +1217,7 @@ def compare_drawn(body):
 
 
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")  # `1 is None`, and the like
+@drawing.at_length(2000)
 @given(BODIES)
 def test_any_small_function_does_the_same(body):
-    compare_drawn(body)
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore::SyntaxWarning")
-@settings(max_examples=2000)
-@given(BODIES)
-def test_any_small_function_does_the_same_at_length(body):
     compare_drawn(body)

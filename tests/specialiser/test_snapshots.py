@@ -1,7 +1,11 @@
-"""The code that is made for some operators, as files to read: snapshots/. Each shows what becomes of a layer.
+"""The code that is made for some operators, to read: snapshots/. Each snapshot shows what becomes of a layer.
+
+add.py has one operator layer by layer, operators.py operators of all kinds, users.py those of users. What stands in
+much of the code is in fragments.py, and shows elsewhere as one line (folding.py).
 
 A change of the specialiser shows here as a diff. `EXPECTTEST_ACCEPT=1 pytest tests/specialiser/test_snapshots.py`
-writes the files anew; read the diff before you commit it. They hold no line numbers.
+writes the files anew; read the diff before you commit it. A fragment
+is written by hand. They hold no line numbers.
 """
 
 import difflib
@@ -34,18 +38,20 @@ from redispatch.library import custom_op
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
+from .folding import FILE, as_above, fold, fragments
 from .twice import specialize
 
 FOLDER = Path(__file__).parent / "snapshots"
-CASES = {}
+FRAGMENTS = fragments()
+CASES = {"add": {}, "operators": {}, "users": {}}  # by file
 aten = rd.ops.aten
 
 
-def snapshot(name):
+def snapshot(name, file="users"):
     """A case: a function that gives the operator and the arguments of a call, and the region in which it is made."""
 
     def add(case):
-        CASES[name] = case
+        CASES[file][name] = case
         return case
 
     return add
@@ -53,7 +59,8 @@ def snapshot(name):
 
 def calling(name, op, arguments, region=nullcontext, **keywords):
     """A case of a call whose arguments `arguments()` makes."""
-    snapshot(name)(lambda: (op(), arguments(), keywords, region()))
+    file = "add" if name.startswith("add") else "operators"
+    snapshot(name, file)(lambda: (op(), arguments(), keywords, region()))
 
 
 def source_of(op, arguments, keywords, region):
@@ -298,22 +305,34 @@ def libraries_go():
         LIBRARIES.pop()._destroy()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_code_is_as_it_was(name):
-    made = source_of(*CASES[name]())
-    file = FOLDER / f"{name}.py"
+def sections(file):
+    """The snapshots of a file by name, as they are written."""
+    path = FOLDER / f"{file}.py"
+    return dict(re.findall(r"# === (\w+)\n(.*?\n)(?=\n# ===|\Z)", path.read_text() if path.exists() else "", re.DOTALL))
+
+
+def write(file, known):
+    names = [name for name in CASES[file] if name in known]
+    (FOLDER / f"{file}.py").write_text("\n".join(f"# === {name}\n{known[name]}" for name in names))
+
+
+@pytest.mark.parametrize(("file", "name"), [(file, name) for file, cases in CASES.items() for name in cases])
+def test_the_code_is_as_it_was(file, name):
+    made = as_above(fold(source_of(*CASES[file][name]()), FRAGMENTS))
     if os.environ.get("EXPECTTEST_ACCEPT"):
-        FOLDER.mkdir(exist_ok=True)
-        file.write_text(made)
-    known = file.read_text() if file.exists() else ""
-    diff = difflib.unified_diff(known.splitlines(), made.splitlines(), str(file.name), "as it is made now", lineterm="")
+        write(file, {**sections(file), name: made})
+    known = sections(file).get(name, "")
+    diff = difflib.unified_diff(known.splitlines(), made.splitlines(), name, "as it is made now", lineterm="")
     assert made == known, (
         "\n".join(diff) + "\n\nIf that is right: EXPECTTEST_ACCEPT=1 pytest tests/specialiser/test_snapshots.py"
     )
 
 
-def test_each_snapshot_belongs_to_a_case():
-    assert {file.stem for file in FOLDER.glob("*.py")} == CASES.keys()
+def test_each_snapshot_belongs_to_a_case_and_each_fragment_to_a_snapshot():
+    shown = {file: sections(file) for file in CASES}
+    assert {file: list(known) for file, known in shown.items()} == {file: list(cases) for file, cases in CASES.items()}
+    whole = FILE.read_text() + "".join(text for known in shown.values() for text in known.values())
+    assert [one.name for one in FRAGMENTS if len(re.findall(rf"\b{one.name}\b", whole)) < 2] == []
 
 
 def test_the_source_of_code_for_another_number_of_arguments_is_refused():

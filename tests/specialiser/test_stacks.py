@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import redispatch as rd
@@ -39,6 +39,7 @@ from redispatch.subclasses.logging_tensor import Log, LoggingTensor
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.utils import _pytree as pytree
 
+from .. import drawing
 from .contexts import FunctionSpy, Spy, Watched
 from .twice import assert_same, specialize
 
@@ -301,15 +302,9 @@ def compare(layers, makers, program):
         assert_same({f"{[str(one) for one in layers]} {makers} {program}": program_case(layers, makers, program)})
 
 
+@drawing.at_length(3000)
 @given(drawn_layers, st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=3), programs)
 def test_a_program_does_the_same_in_any_stack_of_layers(layers, makers, program):
-    compare(layers, makers, program)
-
-
-@pytest.mark.long
-@settings(max_examples=3000)
-@given(drawn_layers, st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=3), programs)
-def test_a_program_does_the_same_in_any_stack_of_layers_at_length(layers, makers, program):
     compare(layers, makers, program)
 
 
@@ -483,13 +478,6 @@ def registering(actions):
 
 @given(st.lists(ACTIONS, min_size=1, max_size=4))
 def test_each_registration_holds_from_the_next_call_on(actions):
-    assert_same({str(actions): registering(actions)})
-
-
-@pytest.mark.long
-@settings(max_examples=1000)
-@given(st.lists(ACTIONS, min_size=1, max_size=8))
-def test_each_registration_holds_from_the_next_call_on_at_length(actions):
     assert_same({str(actions): registering(actions)})
 
 

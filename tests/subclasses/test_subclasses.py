@@ -11,8 +11,8 @@ from redispatch import subclasses
 
 def test_every_file_is_listed():
     files = {path.stem for path in Path(subclasses.__file__).parent.glob("*.py")} - {"__init__", "schemas"}
-    assert files == set(subclasses.PLACES.values())
-    assert list(subclasses.PLACES) == subclasses.__all__ == sorted(subclasses.__all__)
+    assert {f".{file}" for file in files} == set(subclasses.PLACES.values())
+    assert set(subclasses.PLACES) == set(subclasses.__all__)
     assert set(subclasses.__all__) <= set(dir(subclasses))
     with pytest.raises(AttributeError, match="has no attribute 'Missing'"):
         _ = subclasses.Missing

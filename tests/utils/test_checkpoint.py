@@ -7,7 +7,6 @@ import weakref
 import pytest
 
 import redispatch as rd
-from redispatch.utils._python_dispatch import TorchDispatchMode
 from redispatch.utils.checkpoint import (
     CheckpointError,
     GraphExecGroup,
@@ -17,6 +16,8 @@ from redispatch.utils.checkpoint import (
     set_checkpoint_debug_enabled,
     set_checkpoint_early_stop,
 )
+
+from ..seeing import Seen
 
 BOTH = pytest.mark.parametrize("use_reentrant", [False, True])
 
@@ -225,19 +226,12 @@ def test_without_recording_it_is_an_ordinary_call():
 
 
 def test_results_that_a_policy_names_are_kept():
-    ran = []
-
-    class Noting(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            ran.append(str(func))
-            return func(*args, **kwargs or {})
-
     x = rd.ones(2, 2, requires_grad=True)
     keep_products = lambda: create_selective_checkpoint_contexts([rd.ops.aten.mm.default])
     loss = checkpoint(lambda x: ((x @ x).sin() @ x).cos(), x, use_reentrant=False, context_fn=keep_products).sum()
-    with Noting():
+    with Seen() as mode:
         loss.backward(retain_graph=True)
-    assert ran.count("aten.mm.default") == 4 and ran.count("aten.sin.default") == 2
+    assert mode.names.count("mm") == 4 and mode.names.count("sin") == 2
     with pytest.raises(RuntimeError, match="Trying to backward an extra time"):
         loss.backward()
 

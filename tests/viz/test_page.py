@@ -11,7 +11,7 @@ import redispatch as rd
 from redispatch.overrides import TorchFunctionMode
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
-from redispatch.viz.page import page
+from redispatch.viz.tables import page
 
 from .browser import Browser, chromium
 

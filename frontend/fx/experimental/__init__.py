@@ -1,5 +1,9 @@
-"""PyTorch's place for what traces operators: proxy_tensor.py, and higher_order.py for those that take functions."""
+"""PyTorch's place for what traces operators: proxy_tensor.py."""
 
-from . import higher_order, proxy_tensor  # the first registers its rules when it is imported
+from redispatch import _moved
 
-__all__ = ["higher_order", "proxy_tensor"]
+from . import proxy_tensor
+
+__all__ = ["proxy_tensor"]
+
+_moved.join(__name__)

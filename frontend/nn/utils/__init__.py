@@ -1,4 +1,4 @@
-"""Gradient clipping, and parameters as one vector. Read next: parametrize.py, fusion.py, rnn.py."""
+"""Gradient clipping, and parameters as one vector. Read next: parametrize.py, rnn.py."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from collections.abc import Iterable
 from types import GeneratorType
 from typing import Any
 
+from redispatch import _moved
 from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.ops import creation, shape
 
 from ..tree import typename
 from . import fusion, parametrizations, parametrize, prune, rnn
-from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
-from .init import skip_init
-from .memory_format import convert_conv2d_weight_memory_format, convert_conv3d_weight_memory_format
-from .spectral_norm import remove_spectral_norm, spectral_norm
-from .weight_norm import remove_weight_norm, weight_norm
+from .fusion import (
+    convert_conv2d_weight_memory_format,
+    convert_conv3d_weight_memory_format,
+    fuse_conv_bn_eval,
+    fuse_conv_bn_weights,
+    fuse_linear_bn_eval,
+    fuse_linear_bn_weights,
+    skip_init,
+)
+from .weight_norm import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 
 __all__ = [
     "clip_grad_norm",
@@ -159,3 +165,6 @@ def _gradients(parameters: list[Any]) -> list[Any]:
 def _check_one_device(parameters: list[Any]) -> None:
     if len({parameter.device for parameter in parameters}) > 1:
         raise TypeError("Found two parameters on different devices, this is currently not supported.")
+
+
+_moved.join(__name__)

@@ -1,13 +1,49 @@
-"""A batch norm in evaluation is an affine map of each channel: it can be taken into the layer before it."""
+"""Modules made otherwise: without values, with weights in another order in memory, with a batch norm taken in.
+
+A batch norm in evaluation is an affine map of each channel: it can be taken into the layer before it.
+"""
 
 from __future__ import annotations
 
+import inspect
 from copy import deepcopy
 from typing import Any
 
 from redispatch.kernels.ops.creation import ones_like, zeros_like
 
+from ..convolution import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
+from ..module import Module
 from ..parameter import Parameter
+
+
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """An instance with undefined values. Errors: RuntimeError for what is no Module or takes no `device`."""
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    device = kwargs.pop("device", "cpu")
+    return module_cls(*args, device="meta", **kwargs).to_empty(device=device)
+
+
+# --- Weights of convolutions in another order in memory, such as channels_last; the rest of a model stays as it is
+
+
+def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
+    """Lays out the weights of all Conv2d and ConvTranspose2d in the module. Returns the module."""
+    return converted(module, (Conv2d, ConvTranspose2d), memory_format)
+
+
+def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Module:
+    """Lays out the weights of all Conv3d and ConvTranspose3d in the module. Returns the module."""
+    return converted(module, (Conv3d, ConvTranspose3d), memory_format)
+
+
+def converted(module: Module, kinds: Any, memory_format: Any) -> Module:
+    for each in module.modules():
+        if isinstance(each, kinds):
+            each.weight.data = each.weight.detach().clone(memory_format=memory_format)
+    return module
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:

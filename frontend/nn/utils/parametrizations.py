@@ -26,9 +26,9 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import Tensor, finfo
 from redispatch.kernels.ops import copying, creation, random, shape
 from redispatch.kernels.ops.matrix_functions import linalg_matrix_exp as matrix_exp
-from redispatch.kernels.ops.orthogonal import geqrf
-from redispatch.kernels.ops.orthogonal import linalg_householder_product as householder_product
 from redispatch.kernels.ops.solving import linalg_solve as solve
+from redispatch.kernels.ops.spectra import geqrf
+from redispatch.kernels.ops.spectra import linalg_householder_product as householder_product
 
 from .. import functional
 from ..convolution import _Convolution

@@ -1,39 +1,20 @@
 """Schedules of learning rates.
 
-Read in this order: scheduler, simple, cycles, plateau, compound.
+Read in this order: scheduler, cycles, compound.
 """
 
-from .compound import ChainedScheduler, SequentialLR
-from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from .plateau import ReduceLROnPlateau
-from .scheduler import LRScheduler
-from .simple import (
-    ConstantLR,
-    CosineAnnealingLR,
-    ExponentialLR,
-    LambdaLR,
-    LinearLR,
-    MultiplicativeLR,
-    MultiStepLR,
-    PolynomialLR,
-    StepLR,
+from redispatch import _moved, _names
+
+__all__ = _names.take(
+    globals(),
+    {
+        ".compound": "ChainedScheduler ReduceLROnPlateau SequentialLR",
+        ".cycles": "CosineAnnealingWarmRestarts CyclicLR OneCycleLR",
+        ".scheduler": """
+            ConstantLR CosineAnnealingLR ExponentialLR LambdaLR LinearLR LRScheduler MultiplicativeLR MultiStepLR
+            PolynomialLR StepLR
+        """,
+    },
 )
 
-__all__ = [
-    "ChainedScheduler",
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
-    "CyclicLR",
-    "ExponentialLR",
-    "LRScheduler",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "MultiplicativeLR",
-    "OneCycleLR",
-    "PolynomialLR",
-    "ReduceLROnPlateau",
-    "SequentialLR",
-    "StepLR",
-]
+_moved.join(__name__)

@@ -1,130 +1,50 @@
-"""The table: an OpInfo for every operator of the library, a file per family, as in kernels/ops/.
+"""The table: an OpInfo for every operator of the library.
 
-`op_db` is the list; NOT_COVERED names the operators that stand outside it, and why. Read next: tests/op_db/.
+`op_db` is the list; NOT_COVERED names the operators that stand outside it, and why. What is true of an operator is true
+of its second names and of the copies that its view makes, so those need no entry. Read next: common.py, tests/op_db/.
 """
 
-from .aliases import ALIASES
-from .arithmetic import ARITHMETIC
-from .arrangements import ARRANGEMENTS
-from .attention import ATTENTION
-from .batch_norm import BATCH_NORM
-from .comparison import COMPARISON
-from .complex_numbers import COMPLEX_NUMBERS
-from .contractions import CONTRACTIONS, DIAGONALS
-from .convolution import CONVOLUTION
+from redispatch.dispatch import OPERATORS
+from redispatch.kernels.declare.declare import declarations
+
+from ..op_info import OpInfo
+from .activations import ACTIVATIONS
 from .copying import COPYING
-from .creation import CREATION
-from .distances import DISTANCES, SIZES
-from .elementary import ELEMENTARY
-from .fake_quantize import FAKE_QUANTIZE
-from .fft import FFT
-from .fourier import EMBEDDING_BAG, FOURIER
-from .fused_layers import FUSED_LAYERS
-from .fused_updates import FUSED_UPDATES
-from .images import FOLDING, GRIDS, SHUFFLES
+from .creation import CREATION, WINDOWS
+from .fourier import FOURIER, TRANSFORMS
+from .images import IMAGES
 from .indexing import INDEXING
-from .inquiries import INQUIRIES
-from .linalg import LINALG
-from .loss import LOSS
-from .loss_scaling import LOSS_SCALING
-from .margin_losses import MARGIN_LOSSES
+from .losses import LOSSES
 from .matrices import MATRICES
-from .matrix_functions import MATRIX_FUNCTIONS, PSEUDO_INVERSES
-from .max_pooling import MAX_POOLING
-from .norms import NORMS
-from .number_forms import BLENDS, NUMBER_FORMS
-from .older_forms import OLDER_FORMS
-from .packing import PACKING
-from .pair_losses import PAIR_LOSSES
-from .pairs import PAIRS
-from .parts import PARTS
-from .pooling import POOLING
-from .random import RANDOM
-from .ranges import RANGES, WINDOWS
-from .rectifiers import RECTIFIERS
-from .recurrent import RECURRENT
-from .reductions import EXTREMES, MOMENTS, REDUCTIONS, SCANS
-from .replacing import REPLACING
-from .resampling import PADDING, UPSAMPLING
-from .searching import SEARCHING
-from .shape import SHAPE
-from .soft_rectifiers import SOFT_RECTIFIERS
-from .sorting import SORTING
+from .networks import NETWORKS
+from .pointwise import POINTWISE
+from .reductions import REDUCTIONS
+from .sorting import ORDERS
 from .special import SPECIAL
-from .spectra import ORTHOGONAL, SPECTRA
-from .statistics import BILINEAR, HISTOGRAMS, INTEGRALS, SEGMENTS, STATISTICS
-from .view_copies import VIEW_COPIES
 from .views import VIEWS
 
-op_db = [
-    *ARITHMETIC,
-    *COMPARISON,
-    *ELEMENTARY,
-    *SOFT_RECTIFIERS,
-    *CREATION,
-    *COPYING,
-    *REDUCTIONS,
-    *SCANS,
-    *EXTREMES,
-    *MOMENTS,
-    *LINALG,
-    *MATRICES,
-    *ORTHOGONAL,
-    *SPECTRA,
-    *NORMS,
-    *PSEUDO_INVERSES,
-    *MATRIX_FUNCTIONS,
-    *CONVOLUTION,
-    *ATTENTION,
-    *POOLING,
-    *MAX_POOLING,
-    *PADDING,
-    *UPSAMPLING,
-    *GRIDS,
-    *FOLDING,
-    *SHUFFLES,
-    *INDEXING,
-    *VIEWS,
-    *SHAPE,
-    *RANDOM,
-    *LOSS,
-    *PAIR_LOSSES,
-    *MARGIN_LOSSES,
-    *SORTING,
-    *BLENDS,
-    *NUMBER_FORMS,
-    *RECTIFIERS,
-    *RECURRENT,
-    *REPLACING,
-    *DISTANCES,
-    *SIZES,
-    *BATCH_NORM,
-    *EMBEDDING_BAG,
-    *FOURIER,
-    *FAKE_QUANTIZE,
-    *FUSED_LAYERS,
-    *FUSED_UPDATES,
-    *LOSS_SCALING,
-    *SEARCHING,
-    *PAIRS,
-    *CONTRACTIONS,
-    *DIAGONALS,
-    *COMPLEX_NUMBERS,
-    *STATISTICS,
-    *HISTOGRAMS,
-    *INTEGRALS,
-    *SEGMENTS,
-    *BILINEAR,
-    *ARRANGEMENTS,
-    *INQUIRIES,
-    *OLDER_FORMS,
-    *PACKING,
-    *PARTS,
-    *RANGES,
-]
+op_db = [*POINTWISE, *ACTIVATIONS, *CREATION, *COPYING, *REDUCTIONS, *ORDERS, *MATRICES, *NETWORKS, *IMAGES]
+op_db += [*INDEXING, *VIEWS, *LOSSES, *FOURIER]
+# Families whose members are written over the same few operators are many, and alike.
+op_db += [info.but(info.name, alike=True) for info in (*TRANSFORMS, *SPECIAL, *WINDOWS)]
 
-# Families whose members are made by one rule, or written over the same few operators: many, and alike.
-op_db += [info.but(info.name, alike=True) for info in (*VIEW_COPIES, *ALIASES, *FFT, *SPECIAL, *WINDOWS)]
+
+def copy_of(info: OpInfo) -> str:
+    """ "aten::slice_copy.Tensor" for slice.Tensor."""
+    stem, dot, overload = info.name.partition(".")
+    return f"{stem}_copy{dot}{overload}"
+
+
+WRITTEN = {info.op: info for info in op_db}
+DERIVED = {
+    made.functional.qualified_name: WRITTEN[made.alias_of.functional] for made in declarations() if made.alias_of
+}
+DERIVED |= {copy_of(info): info for info in op_db if info.op.schema.returns and copy_of(info) in OPERATORS}
+op_db += [
+    info.but(name, function=None, representative=False, alike=True)
+    for name, info in DERIVED.items()
+    if OPERATORS[name] not in WRITTEN
+]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.
 NOT_COVERED: dict[str, str] = {}

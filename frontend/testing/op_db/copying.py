@@ -1,200 +1,278 @@
-"""Samples of kernels/ops/copying.py."""
+"""Samples of copies and conversions, of questions about a tensor, of distances, and of updates in place."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch.tensor import channels_last, contiguous_format, device, dtypes, strided
 
-from ..op_info import ErrorInput, Maker, OpInfo, SampleInput, sample
-from .common import some_number, unary
+from ..op_info import ALL, FLOATS, NUMBERS, OpInfo
+from .common import (
+    NOT_BROADCASTABLE,
+    NUMBER,
+    RECORDED,
+    but_not,
+    by_numpy,
+    call,
+    calls,
+    d,
+    entries,
+    fixed,
+    given,
+    gradient_of,
+    table,
+    unary,
+    x,
+)
 
 CPU = device("cpu")
-IN_PLACE = "it has no functional form: its in-place form is the operator itself"
-VALUE_ONLY = {"meta": "its result is a value, which a tensor without data does not have"}
-MODE_VALUE = {**VALUE_ONLY, "layouts": "its result is no tensor"}
+USUAL = unary()
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+ROUNDED = "what is rounded moves by jumps"
+DTYPES = (dtypes.float64, dtypes.float32, dtypes.int64, dtypes.bool)
+FORMATTED = call((1, 2, 2, 2), memory_format=channels_last)
+CONVERSIONS = calls(
+    but_not("gradients", ROUNDED, *(call((2, 3), dtype=to) for to in DTYPES)), [()], call((0, 3), dtype=dtypes.float64)
+)
+TO_DTYPES = calls(but_not("gradients", ROUNDED, *([(2, 3), to] for to in DTYPES[:3])), [(), x.dtype, False, True])
+TO_LAYOUTS = calls(call((2, 3), dtype=dtypes.float64, layout=strided, device=CPU), call((2, 3), copy=True))
+SOURCES = calls(
+    *([fixed(2, 3), (2, 3)], [fixed(2, 3), (3,)], [fixed(), ()], [fixed(0, 3), (3,)]),
+    [fixed(2, 3), x(2, 3, dtype=dtypes.float64)],
+)
+TWICE = calls([(2, 3), (2, 3)], [(2, 3), (3,)])
+EQUAL = given((2, 3), then=lambda x: calls([x, x.detach().clone()], [x, (2, 3)]))
+CLOSE = given((2, 3), then=lambda x: calls([x, x.detach().clone()], call(x, (2, 3), rtol=0.5, atol=0.1)))
+EMPTY = [[(), ()], [(0, 3), (0, 3)]]
+STORAGE = [fixed(1), fixed(2, 3).untyped_storage(), 1, [2, 2], [3, 1]]
+OF_STORAGE = "its argument is a storage, of which nothing but the operator itself knows what it holds"
+COPIES = table(
+    *entries("clone", calls(USUAL, [fixed(2, 3).t()], FORMATTED, call((2, 3), memory_format=contiguous_format))),
+    *entries("contiguous", calls(USUAL, FORMATTED)),
+    *entries("_to_copy", CONVERSIONS),
+    *entries("copy", SOURCES),
+    *entries("to.dtype", TO_DTYPES),
+    *entries("to.device", calls([(2, 3), CPU, dtypes.float64], [(0, 3), CPU, x.dtype])),
+    *entries("to.other type_as", calls([(2, 3), x.values([1], dtypes.float64).detach()])),
+    *entries("to.dtype_layout", TO_LAYOUTS),
+    *by_numpy("alias:asarray lift_fresh:asarray lift_fresh_copy:asarray", USUAL),
+    *by_numpy("detach:asarray", USUAL, gradients=False),
+    *by_numpy("fill.Scalar:full_like", unary(NUMBER)),
+    *by_numpy("fill.Tensor:full_like", unary(())),
+    *by_numpy("zero_:zeros_like", USUAL),
+    *entries("_local_scalar_dense item is_nonzero", calls([()], [(1, 1)]), gradients=False),
+    *by_numpy("equal:array_equal", calls(EQUAL, [(2,), (3,)], *EMPTY), gradients=False),
+    *by_numpy("isclose allclose", calls(CLOSE, *EMPTY), gradients=False),
+    *entries("resize_", calls([fixed(2, 3), [3, 2]], [fixed(2, 3), [2]], [fixed(0), [0, 2]]), gradients=False),
+    *entries("resize_as_", TWICE, gradients=False),
+    *entries("set_.source_Tensor", calls([fixed(2, 3), fixed(3, 1)]), gradients=False),
+    *entries("set_.source_Storage_storage_offset", calls(STORAGE), gradients=False),
+    *entries("to_dense", USUAL),
+    references={
+        "clone contiguous to.device to.other to.dtype_layout type_as to_dense": lambda self, *args, **kwargs: self,
+        "_to_copy": lambda self, dtype=None: self.astype(dtype or self.dtype),
+        "copy": lambda self, src: np.broadcast_to(src, self.shape),
+        "to.dtype": lambda self, dtype, *rest: self.astype(dtype),
+        "_local_scalar_dense item": lambda self: self.item(),
+        "is_nonzero": lambda self: bool(self.item()),
+        "resize_as_": lambda self, other: self.reshape(-1)[: other.size].reshape(other.shape),
+        "set_.source_Tensor": lambda self, source: source,
+    },
+    errors={
+        "copy": NOT_BROADCASTABLE,
+        "fill.Tensor": {"fill_ only supports 0-dimension value tensor but got tensor with 1 dimensions.": [(2,), (2,)]},
+        "item": {"a Tensor with 2 elements cannot be converted to Scalar": [(2,)]},
+        "is_nonzero": {"Boolean value of Tensor with more than one value is ambiguous": [(2,)]},
+    },
+    skips={
+        "its result is a value, which a tensor without data does not have": (
+            "meta: _local_scalar_dense item is_nonzero equal allclose"
+        ),
+        "its result is no tensor": "layouts: _local_scalar_dense item is_nonzero",
+        "what is fresh has no history: nothing is recorded": "trace: lift_fresh",
+        "what a wrapper makes anew has no history": "subclass: lift_fresh",
+        "what the result's memory is depends on the layout": "layouts: resize_ set_.source_Tensor",
+        "a wrapper's memory cannot be resized": "subclass: resize_",
+        "a wrapper has no memory that could be replaced": "subclass: set_.source_Tensor",
+        OF_STORAGE: "layouts subclass meta parity: set_.source_Storage_storage_offset",
+    },
+)
+
+# --- questions --------------------------------------------------------------------------------------------------------
 
 
-def same(self: Any, *args: Any, **kwargs: Any) -> Any:
-    return self
+def asks(names, answer, dtypes=FLOATS, samples=USUAL):
+    """Operators that answer without computing."""
+    return entries(names, samples, dtypes, reference=answer, gradients=False)
 
 
-def formats(make: Maker) -> Iterator[SampleInput]:
-    yield from unary()(make)
-    yield sample(make(2, 3).detach().t())
-    yield sample(make(1, 2, 2, 2), memory_format=channels_last)
-    yield sample(make(2, 3), memory_format=contiguous_format)
+def never(*args):
+    return False
 
 
-def only_formats(make: Maker) -> Iterator[SampleInput]:
-    yield from unary()(make)
-    yield sample(make(1, 2, 2, 2), memory_format=channels_last)
+def always(*args):
+    return True
 
 
-def conversions(make: Maker) -> Iterator[SampleInput]:
-    for to in (dtypes.float64, dtypes.float32, dtypes.int64, dtypes.bool):
-        yield sample(make(2, 3), dtype=to).but_not("gradients", "what is rounded moves by jumps")
-    yield sample(make())
-    yield sample(make(0, 3), dtype=dtypes.float64)
+WITH_DIM = calls([(2, 3), 1], [(2, 3), -2])
+OF_TRANSPOSED = calls([(2, 3), 0], [x(3, 2).t(), -1])
+ALONE = calls([(2, 3)], [()])
+DTYPE_PAIRS = calls(*([x.dtype, other] for other in (dtypes.int64, dtypes.float32, dtypes.bool)))
+QUESTIONS = table(
+    *asks("is_complex", never, NUMBERS),
+    *asks("is_floating_point", lambda self: self.dtype.kind == "f", ALL),
+    *asks("is_signed", lambda self: self.dtype.kind != "b", ALL),
+    *asks("is_conj is_neg is_distributed is_pinned retains_grad cudnn_is_acceptable", never),
+    *asks("is_inference get_device sym_stride _debug_has_internal_overlap is_leaf", None),
+    *asks("is_contiguous is_non_overlapping_and_dense", always),
+    *asks("is_contiguous.memory_format", always, samples=unary(contiguous_format)),
+    *asks("sym_is_contiguous", always, samples=ALONE),
+    *asks("dim", np.ndim),
+    *asks("numel", np.size),
+    *asks("sym_numel", np.size, samples=ALONE),
+    *asks("storage_offset output_nr _version", lambda self: 0),
+    *asks("sym_storage_offset", lambda self: 0, samples=ALONE),
+    *asks("size.int", lambda self, dim: self.shape[dim], samples=WITH_DIM),
+    *asks("sym_size.int", lambda self, dim: self.shape[dim], samples=OF_TRANSPOSED),
+    *asks("sym_size", lambda self: list(self.shape)),
+    *asks("stride.int", None, samples=WITH_DIM),
+    *asks("sym_stride.int", None, samples=OF_TRANSPOSED),
+    *asks("data requires_grad_", lambda self: self),
+    *asks("is_same_size", lambda self, other: self.shape == other.shape, samples=TWICE),
+    *asks("is_set_to", None, samples=calls(given((2, 3), then=lambda x: [x, x]), [(2, 3), (2, 3)])),
+    *asks("set_data", None, samples=TWICE),
+    *asks("retain_grad", None, samples=calls([fixed(2, 3).requires_grad_()])),
+    *asks("can_cast promote_types", None, NUMBERS, DTYPE_PAIRS),
+    *asks("result_type.Tensor", None, NUMBERS, TWICE),
+    *asks("result_type.Scalar", None, NUMBERS, calls([(2,), 3], [(2,), 1.5])),
+    *asks("result_type.Scalar_Tensor", None, NUMBERS, calls([3, (2,)], [1.5, (2,)])),
+    *asks("result_type.Scalar_Scalar", None, FLOATS, calls([1, 3], [1, 1.5])),
+    errors={"size.int stride.int": {"IndexError: Dimension specified as 0 but tensor has no dimensions": [(), 0]}},
+    skips={
+        "it is the layout that is asked for": (
+            "layouts: stride.int storage_offset is_contiguous is_non_overlapping_and_dense sym_stride is_set_to "
+            "is_contiguous.memory_format _debug_has_internal_overlap sym_stride.int sym_storage_offset "
+            "sym_is_contiguous"
+        ),
+        "there the answer is another one": "inference: is_inference",
+        "it is the device that is asked for": "meta: get_device",
+        "there are no versions": "inference: _version",
+        "the copies that are compared were written": "parity: _version",
+        "what is outside of graphs is outside of batches, too": "vmap: data",
+        "each wrapper has a storage of its own": "subclass: is_set_to",
+        "PyTorch gives the number of a dtype, ours the dtype": (
+            "parity: promote_types result_type.Tensor result_type.Scalar result_type.Scalar_Tensor "
+            "result_type.Scalar_Scalar"
+        ),
+        "a tensor made there cannot be written to outside": "inference: requires_grad_",
+        "a tensor that is laid out anew requires no grad": "layouts: retain_grad",
+        "there are no gradients": "inference: retain_grad",
+        "the wrapper requires no grad": "subclass functionalized: retain_grad",
+        "only floating leaves have one": "parity: retain_grad",
+        "a wrapper gets another face, and keeps what is inside": "subclass: set_data",
+    },
+)
+
+# --- distances --------------------------------------------------------------------------------------------------------
 
 
-def to_dtypes(make: Maker) -> Iterator[SampleInput]:
-    for to in (dtypes.float64, dtypes.float32, dtypes.int64):
-        yield sample(make(2, 3), to).but_not("gradients", "what is rounded moves by jumps")
-    yield sample(make(), make.dtype, False, True)
+def norm_of(differences, p):
+    wide = np.abs(np.asarray(differences, np.float64))
+    if p == 0:
+        return (wide != 0).sum(-1)
+    return wide.max(-1, initial=0) if p == np.inf else (wide**p).sum(-1) ** (1 / p)
 
 
-def to_devices(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(2, 3), CPU, dtypes.float64)
-    yield sample(make(0, 3), CPU, make.dtype)
+def between_rows(x1, x2, p=2.0, compute_mode=None):
+    return norm_of(x1[..., :, None, :] - x2[..., None, :, :], p)
 
 
-def to_others(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(2, 3), make.values([1], dtypes.float64).detach())
+def of_pairs(self, p=2.0):
+    first, second = np.triu_indices(len(self), 1)
+    return norm_of(self[first] - self[second], p)
 
 
-def to_layouts(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(2, 3), dtype=dtypes.float64, layout=strided, device=CPU)
-    yield sample(make(2, 3), copy=True)
-
-
-def sources(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(2, 3).detach(), make(2, 3))
-    yield sample(make(2, 3).detach(), make(3))
-    yield sample(make().detach(), make())
-    yield sample(make(0, 3).detach(), make(3))
-    yield sample(make(2, 3).detach(), make(2, 3, dtype=dtypes.float64))
-
-
-def copy_errors(make: Maker) -> Iterator[ErrorInput]:
-    yield ErrorInput(
-        sample(make(2, 3), make(4)),
-        RuntimeError,
-        "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1",
+def rows(*mode):
+    return calls(
+        *([d(3, 2), d(4, 2), p, *mode] for p in (2.0, 1.0, 3.0, np.inf)),
+        *([(2, 1, 3, 2), (4, 2, 2), 2.0, *mode], [(3, 2), (0, 2), 2.0, *mode], [(3, 0), (2, 0), 2.0, *mode]),
     )
 
 
-def fills(make: Maker) -> Iterator[SampleInput]:
-    for shape in ((2, 3), (), (0, 3)):
-        yield sample(make(*shape), some_number(make))
+def without_result(function):
+    """The gradient, which the operator is told the result for."""
+    return lambda grad, *args: gradient_of(function)(grad, *args[:-1])
 
 
-def tensor_fills(make: Maker) -> Iterator[SampleInput]:
-    for shape in ((2, 3), (), (0, 3)):
-        yield sample(make(*shape), make())
-
-
-def fill_errors(make: Maker) -> Iterator[ErrorInput]:
-    text = "fill_ only supports 0-dimension value tensor but got tensor with 1 dimensions."
-    yield ErrorInput(sample(make(2), make(2)), RuntimeError, text)
-
-
-def one_value(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make())
-    yield sample(make(1, 1))
-
-
-def item_errors(make: Maker) -> Iterator[ErrorInput]:
-    text = "a Tensor with 2 elements cannot be converted to Scalar"
-    yield ErrorInput(sample(make(2)), RuntimeError, text)
-
-
-def nonzero_errors(make: Maker) -> Iterator[ErrorInput]:
-    text = "Boolean value of Tensor with more than one value is ambiguous"
-    yield ErrorInput(sample(make(2)), RuntimeError, text)
-
-
-def equals(make: Maker) -> Iterator[SampleInput]:
-    x = make(2, 3)
-    yield sample(x, x.detach().clone())
-    yield sample(x, make(2, 3))
-    yield sample(make(2), make(3))
-    yield sample(make(), make())
-    yield sample(make(0, 3), make(0, 3))
-
-
-def closes(make: Maker) -> Iterator[SampleInput]:
-    x = make(2, 3)
-    yield sample(x, x.detach().clone())
-    yield sample(x, make(2, 3), rtol=0.5, atol=0.1)
-    yield sample(make(), make())
-    yield sample(make(0, 3), make(0, 3))
-
-
-def resizes(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(2, 3).detach(), [3, 2])
-    yield sample(make(2, 3).detach(), [2])
-    yield sample(make(0).detach(), [0, 2])
-
-
-def set_sources(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(2, 3).detach(), make(3, 1).detach())
-
-
-def set_storages(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(1).detach(), make(2, 3).detach().untyped_storage(), 1, [2, 2], [3, 1])
-
-
-STORAGE = {
-    name: "its argument is a storage, of which nothing but the operator itself knows what it holds"
-    for name in ("layouts", "subclass", "meta", "parity")
-}
-NO_LAYOUT = {"layouts": "what the result's memory is depends on the layout"}
-
-COPYING = [
-    OpInfo("clone", formats, same),
-    OpInfo("contiguous", only_formats, same),
-    OpInfo("_to_copy", conversions, lambda self, dtype=None: self.astype(dtype or self.dtype)),
-    OpInfo("copy", sources, lambda self, src: np.broadcast_to(src, self.shape), errors=copy_errors),
-    OpInfo("to.dtype", to_dtypes, lambda self, dtype, *rest: self.astype(dtype)),
-    OpInfo("to.device", to_devices, same),
-    OpInfo("to.other", to_others, same),
-    OpInfo("to.dtype_layout", to_layouts, same),
-    OpInfo("type_as", to_others, same),
-    OpInfo("alias", unary(), same),
-    OpInfo("detach", unary(), same, gradients=False),
+MANY_ROWS = calls(rows(None), [(30, 3), (2, 3), 2.0, None], [(3, 3), (2, 3), 2.0, 1])
+ONE_SET = calls(*([d(4, 3), p] for p in (2.0, 1.0, 1.5, np.inf)), [(1, 3), 2.0])
+DISTANCES = table(
+    *entries("_cdist_forward", MANY_ROWS, FLOATS, reference=between_rows),
+    *entries("cdist", rows(), FLOATS, reference=between_rows),
+    *entries("_pdist_forward pdist", ONE_SET, FLOATS, reference=of_pairs),
     OpInfo(
-        "lift_fresh",
-        unary(),
-        same,
-        skips={
-            "trace": "what is fresh has no history: nothing is recorded",
-            "subclass": "what a wrapper makes anew has no history",
+        "_cdist_backward",
+        calls([(2, 2), (2, 3), (2, 3), 1.0, (2, 2)]),
+        without_result(between_rows),
+        FLOATS,
+        gradients=False,
+    ),
+    OpInfo("_pdist_backward", calls([(3,), (3, 2), 1.0, (3,)]), without_result(of_pairs), FLOATS, gradients=False),
+    errors={
+        "cdist": {
+            "cdist only supports at least 2D tensors, X2 got: 1D": [(2, 3), (3,)],
+            "X1 and X2 must have the same number of columns. X1: 3 X2: 2": [(2, 3), (2, 2)],
+            "cdist only supports non-negative p values": [(2, 3), (2, 3), -1.0],
         },
-    ),
-    OpInfo("lift_fresh_copy", unary(), same),
-    OpInfo("fill.Scalar", fills, lambda self, value: np.full_like(self, value)),
-    OpInfo("fill.Tensor", tensor_fills, lambda self, value: np.full_like(self, value), errors=fill_errors),
-    OpInfo("zero_", unary(), np.zeros_like),
-    OpInfo("_local_scalar_dense", one_value, lambda self: self.item(), gradients=False, skips=MODE_VALUE),
-    OpInfo("item", one_value, lambda self: self.item(), gradients=False, skips=MODE_VALUE, errors=item_errors),
-    OpInfo(
-        "is_nonzero",
-        one_value,
-        lambda self: bool(self.item()),
-        gradients=False,
-        skips=MODE_VALUE,
-        errors=nonzero_errors,
-    ),
-    OpInfo("equal", equals, np.array_equal, gradients=False, skips=VALUE_ONLY),
-    OpInfo("isclose", closes, np.isclose, gradients=False),
-    OpInfo("allclose", closes, np.allclose, gradients=False, skips=VALUE_ONLY),
-    OpInfo(
-        "resize_",
-        resizes,
-        None,
-        gradients=False,
-        skips={"layouts": NO_LAYOUT["layouts"], "subclass": "a wrapper's memory cannot be resized"},
-    ),
-    OpInfo(
-        "set_.source_Tensor",
-        set_sources,
-        lambda self, source: source,
-        gradients=False,
-        skips={"layouts": NO_LAYOUT["layouts"], "subclass": "a wrapper has no memory that could be replaced"},
-    ),
-    OpInfo("set_.source_Storage_storage_offset", set_storages, None, gradients=False, skips=STORAGE),
-]
+        "pdist": {
+            "pdist only supports 2D tensors, got: 1D": [(3,)],
+            "pdist only supports non-negative p values": [(2, 3), -1.0],
+        },
+    },
+    skips={
+        "refused, as by PyTorch": "bfloat16: _cdist_forward _cdist_backward _pdist_forward _pdist_backward",
+        RECORDED: "recording: _cdist_backward _pdist_backward",
+    },
+)
+
+# --- updates of lists, whose results are what they wrote: tests/optim/ and tests/amp/ compare those -------------------
+
+
+def adam(**changes):
+    """Two parameters at their third step."""
+    numbers = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "eps": 1e-3}
+    options = {**numbers, "amsgrad": False, "maximize": False, **changes}
+    lists = [[fixed(2, 3), fixed(4)] for _ in range(3)]
+    squares = [[fixed(2, 3, low=0, high=2), fixed(4, low=0, high=2)] for _ in range(2)]
+    counts = [x.values(3.0).detach()] * 2
+
+    def then(*made):
+        return call(*made[:4], made[4] if options["amsgrad"] else [], counts, **options)
+
+    return given(*lists, *squares, then=then)
+
+
+def number(value, dtype=dtypes.float32):
+    return x.values(value).detach().to(dtype)
+
+
+ADAMS = {"_fused_adam_": adam(), "_fused_adamw_": adam(amsgrad=True, maximize=True)}
+UNSCALED = calls([[fixed(2, 3), fixed(4)], number(0.0), number(0.5)])
+SCALE = calls([number(4.0), number(0.0, dtypes.int32), number(0.0), 2.0, 0.5, 1])
+UPDATED = (
+    "_fused_adam_ _fused_adamw_ _foreach_add_.Scalar _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_"
+)
+UPDATES = table(
+    *(info for name, samples in ADAMS.items() for info in entries(name, samples, FLOATS)),
+    *entries("_foreach_add_.Scalar", calls([[fixed(2, 3), fixed()], 2]), FLOATS),
+    *entries("_amp_foreach_non_finite_check_and_unscale_", UNSCALED, FLOATS),
+    *entries("_amp_update_scale_", SCALE, FLOATS[:1]),
+    skips={
+        "it returns nothing": f"reference bfloat16 layouts: {UPDATED}",
+        "it writes, and has no derivative": f"gradients second_gradients: {UPDATED}",
+    },
+)
+
+COPYING = [*COPIES, *QUESTIONS, *DISTANCES, *UPDATES]

@@ -1,163 +1,378 @@
-"""Samples of kernels/ops/creation.py."""
+"""Samples of what makes tensors: filled ones, ranges, windows, and numbers drawn at random.
+
+What a generator draws is nobody's to predict, so tests of such operators compare shapes, dtypes and seeds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import math
 
 import numpy as np
 
 from redispatch.dispatch.tensor import channels_last, dtypes
 
-from ..op_info import NUMBERS, ErrorInput, Maker, OpInfo, SampleInput, sample
-from .common import UNINITIALISED
+from ..op_info import ALL, FLOATS, INTEGERS, NUMBERS, OpInfo, SampleInput
+from .common import by_numpy, call, calls, entries, fixed, per_shape, table, unary, x
 
-# Where no tensor comes in, no gradient flows, no layout matters and a subclass is not met.
-FRESH = {name: "it takes no tensor" for name in ("layouts", "subclass")}
-UNKNOWN = UNINITIALISED | FRESH
+TAKES_NO_TENSOR = "it takes no tensor"  # no gradient flows, no layout matters, a subclass is not met
+UNKNOWN = "its result holds whatever the memory held"
+EVERY_VALUE = "reference bfloat16 inplace out layouts dispatch_mode function_mode subclass functionalized"
+
+# --- filled tensors ---------------------------------------------------------------------------------------------------
 
 
-def sizes(*args: Any) -> Any:
+def sizes(*args):
     """A size, then these arguments."""
-
-    def samples(make: Maker) -> Iterator[SampleInput]:
-        for size in ([2, 3], [], [0, 3]):
-            yield sample(size, *args, dtype=make.dtype)
-
-    return samples
+    return calls(*(call(size, *args, dtype=x.dtype) for size in ([2, 3], [], [0, 3])))
 
 
-def strided_sizes(make: Maker) -> Iterator[SampleInput]:
-    yield sample([2, 3], [1, 2], dtype=make.dtype)
-    yield sample([], [], dtype=make.dtype)
-    yield sample([0, 3], [3, 1], dtype=make.dtype)
-
-
-def like(*args: Any) -> Any:
+def like(*args):
     """A tensor to be like, then these arguments; a transposed one, too, since its strides are kept."""
-
-    def samples(make: Maker) -> Iterator[SampleInput]:
-        for x in (make(2, 3), make(2, 3).detach().t(), make(), make(0, 3)):
-            yield sample(x, *args)
-        yield sample(make(2, 3), *args, dtype=dtypes.int64)
-        yield sample(make(1, 2, 2, 2), *args, memory_format=channels_last)
-
-    return samples
+    return calls(*([one, *args] for one in ((2, 3), fixed(2, 3).t(), (), (0, 3))))
 
 
-def new(*args: Any) -> Any:
-    def samples(make: Maker) -> Iterator[SampleInput]:
-        yield sample(make(2), [2, 3], *args)
-        yield sample(make(2), [], *args)
-        yield sample(make(2), [0], *args, dtype=dtypes.float64)
-
-    return samples
+def like_and_options(*args):
+    formatted = call((1, 2, 2, 2), *args, memory_format=channels_last)
+    return calls(like(*args), call((2, 3), *args, dtype=dtypes.int64), formatted)
 
 
-def new_strided(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(2), [2, 3], [1, 2])
+def new(*args):
+    return calls([(2,), [2, 3], *args], [(2,), [], *args], call((2,), [0], *args, dtype=dtypes.float64))
 
 
-def scalars(make: Maker) -> Iterator[SampleInput]:
-    for value in (1, 0):
-        yield sample(value, dtype=make.dtype)
-    yield sample(True)
-    yield sample(2)
-    yield sample(0.5)
-
-
-def ends(make: Maker) -> Iterator[SampleInput]:
-    yield sample(5)
-    yield sample(2.5)
-    yield sample(0)
-    yield sample(4, dtype=make.dtype)
-
-
-def starts(make: Maker) -> Iterator[SampleInput]:
-    yield sample(1, 5)
-    yield sample(-1, 3, dtype=make.dtype)
-    yield sample(2, 2)
-
-
-def steps(make: Maker) -> Iterator[SampleInput]:
-    yield sample(1, 8, 3, dtype=make.dtype)
-    yield sample(0, 1, 0.25)
-    yield sample(5, 0, -2)
-
-
-def arange_errors(make: Maker) -> Iterator[ErrorInput]:
-    yield ErrorInput(sample(0, 5, 0), RuntimeError, "step must be nonzero")
-    yield ErrorInput(sample(0, 5, -1), RuntimeError, "upper bound and lower bound inconsistent with step sign")
-
-
-def spaces(make: Maker) -> Iterator[SampleInput]:
-    for count in (5, 1, 0):
-        yield sample(-1, 3, count, dtype=make.dtype)
-
-
-def linspace_errors(make: Maker) -> Iterator[ErrorInput]:
-    yield ErrorInput(sample(0, 1, -1), RuntimeError, "number of steps must be non-negative")
-
-
-def squares(make: Maker) -> Iterator[SampleInput]:
-    for n in (3, 0):
-        yield sample(n, dtype=make.dtype)
-
-
-def rectangles(make: Maker) -> Iterator[SampleInput]:
-    for n, m in ((2, 3), (3, 2), (0, 2)):
-        yield sample(n, m, dtype=make.dtype)
-
-
-def negative_size(text: str) -> Any:
-    def errors(make: Maker) -> Iterator[ErrorInput]:
-        yield ErrorInput(sample([-1]), RuntimeError, text)
-
-    return errors
-
-
-def ranged(*bounds: Any, dtype: Any = None) -> Any:
-    return np.arange(*bounds, dtype=dtype)
-
-
-def filled(self: Any, value: Any, dtype: Any = None, memory_format: Any = None) -> Any:
+def filled(self, value, dtype=None, memory_format=None):
     return np.full(np.shape(self), value, dtype or self.dtype)
 
 
-CREATION = [
-    OpInfo(
-        "empty.memory_format",
-        sizes(),
-        None,
-        gradients=False,
-        skips=UNKNOWN,
-        errors=negative_size("Trying to create tensor with negative dimension -1: [-1]"),
+def with_dtype(*parts):
+    """Calls that are told the dtype."""
+    return calls(*(call(*args, dtype=x.dtype) for args in parts))
+
+
+SCALARS = calls(with_dtype([1], [0]), *([value] for value in (True, 2, 0.5)))
+UNFILLED = "empty.memory_format empty_strided empty_permuted empty_like new_empty new_empty_strided"
+FRESH = "empty.memory_format empty_strided empty_permuted zeros ones full scalar_tensor eye eye.m"
+FILLED = table(
+    *entries("empty.memory_format", sizes(), gradients=False),
+    *entries("empty_strided", with_dtype([[2, 3], [1, 2]], [[], []], [[0, 3], [3, 1]]), gradients=False),
+    *entries("empty_permuted", with_dtype([[2, 3, 4], [0, 2, 1]], [[], []], [[0, 3], [1, 0]]), gradients=False),
+    *by_numpy("zeros ones", sizes(), gradients=False),
+    *by_numpy("full", sizes(1), gradients=False),
+    *by_numpy("scalar_tensor:asarray", SCALARS, gradients=False),
+    *by_numpy("eye", with_dtype([3], [0]), gradients=False),
+    *by_numpy("eye.m", with_dtype([2, 3], [3, 2], [0, 2]), gradients=False),
+    *entries("empty_like zeros_like ones_like", like_and_options(), gradients=False),
+    *entries("full_like", like_and_options(1), gradients=False),
+    *entries("new_empty new_zeros new_ones", new(), gradients=False),
+    *entries("new_full", new(1), gradients=False),
+    *entries("new_empty_strided", calls([(2,), [2, 3], [1, 2]]), gradients=False),
+    references={
+        "zeros_like": lambda self, **options: filled(self, 0, **options),
+        "ones_like": lambda self, **options: filled(self, 1, **options),
+        "full_like": filled,
+        "new_zeros": lambda self, size, dtype=None: np.zeros(size),
+        "new_ones": lambda self, size, dtype=None: np.ones(size),
+        "new_full": lambda self, size, value, dtype=None: np.full(size, value),
+    },
+    errors={
+        "empty.memory_format": {"Trying to create tensor with negative dimension -1: [-1]": [[-1]]},
+        "zeros": {"zeros: Dimension size must be non-negative.": [[-1]]},
+        "empty_permuted": {
+            "Duplicate dim not allowed": [[2, 3], [0, 0]],
+            "Number of dimensions in size does not match the length of the physical_layout": [[2, 3], [0]],
+            "Dimension out of range (expected to be between 0 and 1, but got 2 at index 1).": [[2, 3], [0, 2]],
+        },
+    },
+    skips={UNKNOWN: f"{EVERY_VALUE}: {UNFILLED}", TAKES_NO_TENSOR: f"layouts subclass: {FRESH}"},
+)
+
+# --- ranges -----------------------------------------------------------------------------------------------------------
+
+
+def spaces(start, end, *steps):
+    """Both ends as numbers."""
+    return with_dtype(*([start, end, count] for count in steps))
+
+
+def between(start, end, *more):
+    """One end or both as tensors."""
+    ends = [x.values(n).detach() if of_tensor else n for n, of_tensor in ((0, start), (3, end))]
+    return with_dtype(*([*ends, steps, *more] for steps in (4, 1, 0)))
+
+
+def ranged(start, end, step=1, dtype=None):
+    if dtype is not None and np.issubdtype(dtype, np.integer):
+        start, end, step = int(start), int(end), int(step)
+    return start + step * np.arange(math.floor((end - start) / step) + 1)
+
+
+def of_ends(name):
+    text = f"{name} only supports 0-dimensional start and end tensors, but got start with 1 dimension(s)."
+    return {text: [(1,), 2, 3]}
+
+
+OF_TENSORS = {"Tensor_Tensor": (True, True), "Tensor_Scalar": (True, False), "Scalar_Tensor": (False, True)}
+TRIANGLES = calls([3, 3], [2, 3, 1], [3, 2, -1], [0, 3], [2, 2, 5])
+BY_NUMBERS = "arange arange.start arange.start_step range range.step linspace logspace tril_indices triu_indices"
+INCONSISTENT = "upper bound and lower bound inconsistent with step sign"
+RANGES = table(
+    *by_numpy("arange", calls([5], [2.5], [0], with_dtype([4])), NUMBERS, gradients=False),
+    *by_numpy("arange.start", calls([1, 5], with_dtype([-1, 3]), [2, 2]), NUMBERS, gradients=False),
+    *by_numpy("arange.start_step", calls(with_dtype([1, 8, 3]), [0, 1, 0.25], [5, 0, -2]), NUMBERS, gradients=False),
+    *entries("range", with_dtype([0, 4], [-1.5, 2]), NUMBERS, gradients=False, reference=ranged),
+    *entries("range.step", with_dtype([0, 4, 2], [3, -3, -3]), NUMBERS, gradients=False, reference=ranged),
+    *entries("linspace", spaces(-1, 3, 5, 1, 0), NUMBERS, gradients=False),
+    *entries("logspace", spaces(0, 3, 4, 3, 1, 0), NUMBERS, gradients=False),
+    *(
+        info
+        for overload, ends in OF_TENSORS.items()
+        for name, base in (("linspace", ()), ("logspace", (2.0,) if all(ends) else ()))
+        for info in entries(f"{name}.{overload}", between(*ends, *base), NUMBERS, gradients=False)
     ),
-    OpInfo("empty_strided", strided_sizes, None, gradients=False, skips=UNKNOWN),
-    OpInfo(
-        "zeros",
-        sizes(),
-        np.zeros,
+    *entries("tril_indices triu_indices", TRIANGLES, INTEGERS, gradients=False),
+    references={
+        "linspace": lambda start, end, steps, dtype=None: np.linspace(start, end, steps, dtype=dtype),
+        "logspace": lambda start, end, steps, base=10.0, dtype=None: np.logspace(start, end, steps, base=base),
+        "tril_indices": lambda row, col, offset=0: np.stack(np.tril_indices(row, offset, col)),
+        "triu_indices": lambda row, col, offset=0: np.stack(np.triu_indices(row, offset, col)),
+    },
+    errors={
+        "arange.start_step": {"step must be nonzero": [0, 5, 0], INCONSISTENT: [0, 5, -1]},
+        "range.step": {"step must be nonzero": [0, 3, 0], INCONSISTENT: [0, 3, -1]},
+        "linspace logspace": {"number of steps must be non-negative": [0, 1, -1]},
+        "linspace.Tensor_Scalar": of_ends("linspace"),
+        "logspace.Tensor_Scalar": of_ends("logspace"),
+        "tril_indices": {
+            "row must be non-negative, got-1": [-1, 3],
+            "NotImplementedError: not implemented for 'Float'": call(3, 3, dtype=dtypes.float32),
+        },
+    },
+    skips={
+        TAKES_NO_TENSOR: f"layouts subclass: {BY_NUMBERS}",
+        "the ends are read from their tensors": "meta: "
+        + " ".join(f"{name}.{overload}" for name in ("linspace", "logspace") for overload in OF_TENSORS),
+    },
+)
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+def hamming(length, periodic=True, alpha=0.54, beta=0.46):
+    return alpha - beta * np.cos(2 * math.pi * np.arange(length) / (length - 1 or 1))
+
+
+def by_window(window, *more):
+    """numpy's windows are those that are not periodic."""
+
+    def reference(length, periodic=True, *shape, dtype=None):
+        return np.ones(length) if length < 2 else window(length + periodic, *(shape or more))[:length]
+
+    return reference
+
+
+def lengths(*given):
+    """Windows of several lengths, whole and empty, with these arguments behind the length."""
+    return with_dtype(*([length, *given] for length in (5, 4, 1, 0)))
+
+
+def no_length(name):
+    return {
+        f"{name} requires non-negative window_length, got window_length=-1": [-1],
+        f"{name} expects floating point dtypes, got: ": call(3, dtype=dtypes.int32),
+    }
+
+
+OF_WINDOWS = {
+    "hann_window": by_window(np.hanning),
+    "hamming_window": by_window(lambda length, *shape: hamming(length, True, *shape)),
+    "blackman_window": by_window(np.blackman),
+    "bartlett_window": by_window(np.bartlett),
+    "kaiser_window": by_window(np.kaiser, 12.0),
+}
+OVERLOADS = {
+    **{name: () for name in OF_WINDOWS},
+    **{f"{name}.periodic": (False,) for name in OF_WINDOWS},
+    "hamming_window.periodic_alpha": (True, 0.6),
+    "hamming_window.periodic_alpha_beta": (False, 0.6, 0.3),
+    "kaiser_window.beta": (True, 5.0),
+}
+# The first bits of a 0 that is not one are nobody's to predict: atol.
+OF_ZERO = {"float32": (1e-5, 1e-6), "float64": (1e-12, 1e-15)}
+WINDOWS = table(
+    *(OpInfo(name, lengths(*how), None, FLOATS, gradients=False, tolerance=OF_ZERO) for name, how in OVERLOADS.items()),
+    references=OF_WINDOWS,
+    errors={name: no_length(name) for name in OF_WINDOWS},
+    skips={TAKES_NO_TENSOR: f"layouts subclass: {' '.join(OVERLOADS)}"},
+)
+
+# --- drawn at random --------------------------------------------------------------------------------------------------
+
+
+def random_sizes(*args):
+    return calls(*(call(*args, size, dtype=x.dtype) for size in ([2, 3], [], [0, 3])))
+
+
+def written(*args):
+    return per_shape(lambda s: [fixed(*s), *args])
+
+
+def without_generator(samples):
+    """With `generator=None`: the default one."""
+    return lambda make: (SampleInput(one.input, one.args, {**one.kwargs, "generator": None}) for one in samples(make))
+
+
+def means(kinds):
+    """`normal(mean, std)` with a tensor ("t") or a number ("n") for each of the two."""
+    return per_shape(lambda s: [x(*s, low=0.5, high=2) if kind == "t" else 1.5 for kind in kinds])
+
+
+def drawn(names, samples, dtypes=FLOATS, **options):
+    return entries(names, samples, dtypes, random=True, **options)
+
+
+def fresh(name, samples, dtypes=FLOATS):
+    """A factory and its overload that takes a generator."""
+    stem, dot, overload = name.partition(".")
+    yield from drawn(name, samples, dtypes, gradients=False)
+    yield from drawn(
+        f"{stem}.{overload}{'_' * bool(dot)}generator", without_generator(samples), dtypes, gradients=False
+    )
+
+
+def slope_of_gamma(a, x):
+    """By differences: where the same quantile is for a little more and a little less."""
+    from scipy.special import gammainc, gammaincinv  # here, because it takes long to import, and few programs need it
+
+    a, x = np.asarray(a, np.float64), np.asarray(x, np.float64)
+    quantile, step = gammainc(a, x), 1e-4
+    return (gammaincinv(a + step, quantile) - gammaincinv(a - step, quantile)) / (2 * step)
+
+
+DROPOUTS = calls(unary(0.5, True), [(2, 3), 0.5, False], [(2, 3), 0.0, True], [(2, 3), 1.0, True])
+CHANNELS = calls(
+    *([shape, 0.5, True] for shape in ((2, 3), (2, 3, 2), (0, 3))), [(3,), 0.5, False], [(2, 3), 1.0, True]
+)
+WEIGHTS = calls(
+    *([x(4, low=0.5, high=2), 3], [x(2, 3, low=0.5, high=2), 2], [x(2, 3, low=0.5, high=2), 5, True], [(0, 3), 2])
+)
+# Without training, nothing is written into the noise, which is what memory held.
+TRAINING = [(training, s) for training in (True, False) for s in ((2, 3), (), (0, 3))]
+NOISY = calls(*([x(*s, exclude_zero=True), fixed(*s), 0.25, 0.5, training] for training, s in TRAINING))
+FACTORS = {"low": 0.5, "high": 6}
+
+
+def rrelu_gradients(make):
+    for training in (False, True):
+        for shape in ((2, 3), (), (0, 3)):
+            slope = make(*shape, exclude_zero=True)
+            yield from call(shape, slope, fixed(*shape, low=0.25, high=0.5), 0.25, 0.5, training, False)(make)
+
+
+def rrelu_slope(grad, self, noise, lower, upper, training, of_result):
+    return grad * (noise if training else np.where(self > 0, 1, (lower + upper) / 2))
+
+
+MOVED = "poisson bernoulli bernoulli.p normal.Tensor_float normal.float_Tensor normal.Tensor_Tensor"
+NO_CHANNELS = {
+    "Feature dropout requires at least 2 dimensions in the input": [(3,), 0.5, True],
+    "dropout probability has to be between 0 and 1, but got 1.5": [(2, 3), 1.5, True],
+}
+NOISE = "noise tensor shape must match self tensor shape. Got self.shape = [2, 3] noise.shape = [2]"
+DRAWN = [
+    *drawn("uniform_", written(-1, 2), gradients=False),
+    *drawn("normal_ cauchy_", written(1, 2), gradients=False),
+    *drawn("exponential_", written(2), gradients=False),
+    *drawn("log_normal_", written(1, 0.5), gradients=False),
+    *drawn("geometric_", written(0.25), NUMBERS, gradients=False),
+    *drawn("random_", written(), NUMBERS, gradients=False),
+    *drawn("random_.from", written(-3, 3), NUMBERS, gradients=False),
+    *drawn("random_.to", written(5), NUMBERS, gradients=False),
+    *drawn(
+        "bernoulli_.Tensor",
+        calls([fixed(2, 3), fixed(2, 3, low=0, high=1, dtype=dtypes.float32)]),
+        ALL,
         gradients=False,
-        skips=FRESH,
-        errors=negative_size("zeros: Dimension size must be non-negative."),
     ),
-    OpInfo("ones", sizes(), np.ones, gradients=False, skips=FRESH),
-    OpInfo("full", sizes(1), np.full, gradients=False, skips=FRESH),
-    OpInfo("scalar_tensor", scalars, np.asarray, gradients=False, skips=FRESH),
-    OpInfo("empty_like", like(), None, gradients=False, skips=UNINITIALISED),
-    OpInfo("zeros_like", like(), lambda self, **options: filled(self, 0, **options), gradients=False),
-    OpInfo("ones_like", like(), lambda self, **options: filled(self, 1, **options), gradients=False),
-    OpInfo("full_like", like(1), filled, gradients=False),
-    OpInfo("new_empty", new(), None, gradients=False, skips=UNINITIALISED),
-    OpInfo("new_zeros", new(), lambda self, size, dtype=None: np.zeros(size), gradients=False),
-    OpInfo("new_ones", new(), lambda self, size, dtype=None: np.ones(size), gradients=False),
-    OpInfo("new_full", new(1), lambda self, size, value, dtype=None: np.full(size, value), gradients=False),
-    OpInfo("new_empty_strided", new_strided, None, gradients=False, skips=UNINITIALISED),
-    OpInfo("arange", ends, ranged, NUMBERS, gradients=False, skips=FRESH),
-    OpInfo("arange.start", starts, ranged, NUMBERS, gradients=False, skips=FRESH),
-    OpInfo("arange.start_step", steps, ranged, NUMBERS, gradients=False, skips=FRESH, errors=arange_errors),
-    OpInfo("linspace", spaces, np.linspace, NUMBERS, gradients=False, skips=FRESH, errors=linspace_errors),
-    OpInfo("eye", squares, np.eye, gradients=False, skips=FRESH),
-    OpInfo("eye.m", rectangles, np.eye, gradients=False, skips=FRESH),
+    *drawn("binomial", per_shape(lambda s: [fixed(*s, low=0, high=30), fixed(*s, low=0, high=1)]), gradients=False),
+    *drawn("multinomial", WEIGHTS, gradients=False),
+    *fresh("rand", random_sizes()),
+    *fresh("randn", random_sizes()),
+    *fresh("randint", random_sizes(5), NUMBERS),
+    *fresh("randint.low", random_sizes(-2, 5), NUMBERS),
+    *fresh("randperm", with_dtype([5], [1], [0]), INTEGERS),
+    *drawn("normal.float_float", random_sizes(0.5, 2.0), gradients=False),
+    *drawn("rand_like randn_like", like(), gradients=False),
+    *drawn("randint_like", like(5), NUMBERS, gradients=False),
+    *drawn("randint_like.low_dtype", like(-2, 5), NUMBERS, gradients=False),
+    *drawn("poisson", unary(low=0, high=30)),
+    *drawn("_standard_gamma", unary(low=0.25, high=5)),
+    *drawn("bernoulli", unary(low=0, high=1)),
+    *drawn("bernoulli.p", like(0.5)),
+    *drawn("normal.Tensor_float", means("tn")),
+    *drawn("normal.float_Tensor", means("nt")),
+    *drawn("normal.Tensor_Tensor", means("tt")),
+    *drawn("dropout alpha_dropout native_dropout", DROPOUTS),
+    *drawn("feature_dropout feature_alpha_dropout", CHANNELS),
+    *drawn("rrelu", calls(*([x(*s, exclude_zero=True), 0.25, 0.5, training] for training, s in TRAINING))),
+    *drawn("rrelu_with_noise", NOISY),
 ]
+NAMES = " ".join(map(str, DRAWN))
+OF_SIZES = "rand randn randint randint.low randperm"
+RANDOM = table(
+    *DRAWN,
+    OpInfo(
+        "_standard_gamma_grad",
+        per_shape(lambda s: [fixed(*s, low=0.5, high=3), fixed(*s, low=0.5, high=6)]),
+        slope_of_gamma,
+        FLOATS,
+        gradients=False,
+        tolerance={"float64": (1e-6, 1e-6)},  # of the differences that it is compared with
+    ),
+    OpInfo("rrelu_with_noise_backward", rrelu_gradients, rrelu_slope, FLOATS),
+    OpInfo(
+        "native_dropout_backward",
+        per_shape(lambda s: [s, x.mask(*s), 2.0]),
+        lambda grad_output, mask, scale: grad_output * mask * scale,
+        FLOATS,
+    ),
+    errors={
+        "poisson": {"invalid Poisson rate, expected rate to be non-negative": [x.values([-1.0])]},
+        "binomial": {
+            "ValueError: binomial only supports floating-point dtypes for count, got: Long": [
+                *(x.index(2, below=5), x(2, low=0, high=1))
+            ],
+            "Found dtype Float but expected Double": [(2,), x(2, dtype=dtypes.float32)],
+        },
+        "multinomial": {
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement": [x.values([1.0, 2.0]), 3],
+            "cannot sample n_sample <= 0 samples": [x.values([1.0, 2.0]), 0],
+            "prob_dist must be 1 or 2 dim": [(1, 1, 1), 1],
+            "invalid multinomial distribution (sum of probabilities <= 0)": [x.values([0.0, 0.0]), 1],
+            "probability tensor contains either `inf`, `nan` or element < 0": [x.values([-1.0, 2.0]), 1],
+            "multinomial only supports floating-point dtypes for input, got: Long": [x.index(2, below=3), 1],
+        },
+        "feature_dropout feature_alpha_dropout": NO_CHANNELS,
+        "rrelu": {
+            "Lower bound should be less than or equal to the upper bound": [(2,), 0.5, 0.25, True],
+            "rrelu: upper bound must be finite, got inf": [(2,), 0.5, math.inf, True],
+        },
+        "rrelu_with_noise": {NOISE: [(2, 3), (2,), 0.25, 0.5, True]},
+    },
+    skips={
+        "what it draws is not given by its arguments": f"reference bfloat16: {NAMES}",
+        "which number goes where depends on the layout": f"layouts: {NAMES}",
+        "the two halves of a TwoTensor draw different numbers": f"subclass: {NAMES}",
+        "PyTorch draws other numbers from the same seed": f"parity: {NAMES}",
+        TAKES_NO_TENSOR: "layouts subclass: normal.float_float "
+        + " ".join(
+            str(info)
+            for info in DRAWN
+            if str(info).startswith(("rand.", "randn.", "randint.", "randperm.")) or str(info) in OF_SIZES.split()
+        ),
+        "the gradient is declared to be zero": f"gradients second_gradients: {MOVED}",
+        "numbers that are drawn again jump: tests/ops/test_distributions.py": "gradients: _standard_gamma",
+        "its gradient has none; it has none in PyTorch, either": "second_gradients: _standard_gamma",
+    },
+)
+
+CREATION = [*FILLED, *RANGES, *RANDOM]

@@ -1,106 +1,225 @@
-"""Samples of kernels/ops/determinants.py, solving.py, lu.py and cholesky.py."""
+"""Samples of products, factorisations, spectra, norms and functions of matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import math
 
 import numpy as np
 
-from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes
+from redispatch.dispatch.tensor import as_numpy, dtypes
 from redispatch.kernels.ops.creation import eye
 from redispatch.kernels.ops.from_data import from_numpy, tensor
 from redispatch.kernels.ops.lu import linalg_lu_factor
+from redispatch.kernels.ops.scans import cumsum
+from redispatch.kernels.ops.spectra import geqrf
 
-from ..op_info import FLOATS, ErrorInput, Maker, OpInfo, SampleInput, sample
+from ..op_info import FLOATS, NUMBERS, OpInfo, SampleInput
+from .common import Later, but_not, by_numpy, call, calls, later, only, table, x
 
-EQUAL_ROWS = {"expanded": "a matrix with equal rows has no inverse, and one that is not symmetric no such factor"}
+INF = math.inf
+SMALL = {"low": -1, "high": 1}
 
-NOT_DECLARED = {**EQUAL_ROWS, "recording": "it has a gradient, which is not declared, as PyTorch's is not"}
-OWN_FACTORS = {"layouts": "the factors are those of the transposed matrix, where that one lies column by column"}
-
-# --- matrices of a kind ----------------------------------------------------------------------------------------------
+# --- products ---------------------------------------------------------------------------------------------------------
 
 
-def is_computed(make: Maker) -> bool:
+def scaled(*cases):
+    """The same, once more with beta and alpha, and once with a beta of zero, which forgets the first tensor."""
+    return calls(*cases, call(*cases[0], beta=2, alpha=3), call(*cases[0], beta=0))
+
+
+def added_to(product):
+    return lambda self, a, b, beta=1, alpha=1: beta * self + alpha * product(a, b)
+
+
+MATMUL = calls(
+    *([(3,), (3,)], [(2, 3), (3,)], [(3,), (3, 2)], [(2, 3), (3, 2)], [(2, 2, 3), (3, 2)]),
+    *([(2, 1, 2, 3), (2, 3, 2)], [(3,), (2, 3, 2)], [(0, 3), (3, 2)]),
+)
+LINEAR = calls(
+    *([(2, 3), (4, 3), (4,)], [(2, 3), (4, 3)], [(3,), (4, 3), (4,)], [(2, 2, 3), (4, 3), (4,)]),
+    [(0, 3), (4, 3), (4,)],
+)
+EINSUM = calls(
+    ["ij,jk->ik", [(2, 3), (3, 2)]],
+    ["ii->i", [(3, 3)]],
+    ["bij,bjk->kb", [(2, 2, 3), (2, 3, 2)]],
+    ["...i,...i", [(2, 3), (3,)]],
+    ["i,ij,j->", [(2,), (2, 3), (3,)]],
+)
+SUMS_OF_PRODUCTS = calls([(2, 3), (3, 2), [1], [0]], [(2, 3, 2), (3, 2, 2), [1, -1], [0, 1]], [(2,), (3,), [], []])
+ADDMM = scaled([(2, 4), (2, 3), (3, 4)], [(4,), (2, 3), (3, 4)], [(), (2, 0), (0, 2)])
+BADDBMM = scaled([(2, 2, 2), (2, 2, 3), (2, 3, 2)], [(2,), (2, 2, 3), (2, 3, 2)])
+ADDBMM = scaled([(2, 2), (3, 2, 3), (3, 3, 2)], [(2,), (2, 2, 3), (2, 3, 2)], [(2, 2), (0, 2, 3), (0, 3, 2)])
+CHAINS = calls([[(2, 3), (3, 4)]], [[(2, 3), (3, 4), (4, 2)]], [[(4, 1), (1, 4), (4, 2), (2, 5)]])
+VECTORS = calls([(3,), (3,)], [(2, 3), (3,)], call((2, 3), (2, 3), dim=0))
+
+
+def cross(self, other, dim=-1):
+    return np.cross(self, other, axis=list(self.shape).index(3) if dim is None else dim)
+
+
+def bilinear(input1, input2, weight, bias=0):
+    return np.einsum("...i,oij,...j->...o", input1, weight, input2) + bias
+
+
+BILINEAR = calls([(2, 3), (2, 4), (5, 3, 4), (5,)], [(3,), (4,), (2, 3, 4)], [(2, 2, 3), (2, 2, 4), (1, 3, 4)])
+TRILINEAR = calls([(2, 3), (5, 3, 4), (2, 4), [1, 3], [0], [1, 2], [2, 3]])
+DOT = "inconsistent tensor size, expected tensor [3] and src [2] to have the same number of elements,"
+SHAPES_DIFFER = "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x{})"
+PRODUCTS = table(
+    *by_numpy("mm:matmul", calls([(2, 3), (3, 4)], [(0, 3), (3, 2)], [(2, 0), (0, 3)]), NUMBERS),
+    *by_numpy("bmm:matmul", calls([(2, 2, 3), (2, 3, 2)], [(0, 2, 3), (0, 3, 2)]), NUMBERS),
+    *by_numpy("mv:matmul", calls([(2, 3), (3,)], [(2, 0), (0,)]), NUMBERS),
+    *by_numpy("dot", calls([(3,), (3,)], [(0,), (0,)]), NUMBERS),
+    *by_numpy("outer ger:outer", calls([(2,), (3,)], [(0,), (3,)]), NUMBERS),
+    *by_numpy("matmul", MATMUL, NUMBERS),
+    *by_numpy("linalg_matmul:matmul", calls([(2, 3), (3, 2)]), NUMBERS),
+    OpInfo("addmm", ADDMM, added_to(np.matmul), NUMBERS),
+    OpInfo("baddbmm", BADDBMM, added_to(np.matmul), NUMBERS),
+    OpInfo("addbmm", ADDBMM, added_to(lambda a, b: (a @ b).sum(0)), NUMBERS),
+    OpInfo("addmv", scaled([(2,), (2, 3), (3,)], [(1,), (2, 3), (3,)]), added_to(np.matmul), NUMBERS),
+    OpInfo("addr", scaled([(2, 3), (2,), (3,)], [(3,), (2,), (3,)]), added_to(np.outer), NUMBERS),
+    OpInfo("linear", LINEAR, lambda input, weight, bias=0: input @ weight.T + bias, FLOATS),
+    OpInfo("bilinear", BILINEAR, bilinear, FLOATS),
+    OpInfo("_trilinear", TRILINEAR, lambda i1, i2, i3, *dims: bilinear(i1, i3, i2), FLOATS),
+    OpInfo("tensordot", SUMS_OF_PRODUCTS, lambda a, b, x, y: np.tensordot(a, b, (x, y)), FLOATS),
+    *by_numpy("inner", calls([(2, 3), (4, 3)], [(3,), (3,)], [(2, 3), ()]), FLOATS),
+    *by_numpy("kron", calls([(2, 3), (2, 2)], [(2,), (2, 2)]), NUMBERS),
+    OpInfo("einsum", EINSUM, lambda equation, tensors: np.einsum(equation, *tensors), FLOATS),
+    *by_numpy("linalg_multi_dot", calls(CHAINS, [[(3,), (3, 4), (4,)]], [[(3,), (3, 4)]]), FLOATS),
+    *by_numpy("chain_matmul:linalg.multi_dot", CHAINS, FLOATS, function="ops.aten.chain_matmul"),
+    OpInfo("linalg_vecdot", VECTORS, lambda x, y, dim=-1: (x.conj() * y).sum(dim), FLOATS),
+    OpInfo("linalg_cross", calls([(2, 3), (2, 3)], [(1, 3), (4, 3)], call((3, 2), (3, 2), dim=0)), cross, NUMBERS),
+    OpInfo("cross", calls([(3, 2), (3, 2)], [(3, 3), (3, 3), 1]), lambda x, y, dim=None: cross(x, y, dim), NUMBERS),
+    errors={
+        "mm": {SHAPES_DIFFER.format(3): [(2, 3), (2, 3)]},
+        "bmm": {"batch1 must be a 3D tensor": [(2, 3), (2, 3, 2)]},
+        "addmm": {SHAPES_DIFFER.format(3): [(2, 3), (2, 3), (2, 3)]},
+        "mv": {"size mismatch, got input (2), mat (2x3), vec (2)": [(2, 3), (2,)]},
+        "dot": {f"{DOT} but got 3 and 2 elements respectively": [(3,), (2,)]},
+        "outer": {"outer: Expected 1-D argument self, but got 2-D": [(2, 3), (2,)]},
+        "matmul": {"both arguments to matmul need to be at least 1D, but they are 0D and 1D": [(), (3,)]},
+        "linear": {SHAPES_DIFFER.format(4): [(2, 3), (4, 2)]},
+        "einsum": {
+            "einsum(): output subscript k does not appear in the equation for any input operand": ["ij->ik", [(2, 3)]]
+        },
+        "bilinear": {
+            "bilinear(): input1 size does not match weight size: got 3 but expected 2": [(2, 3), (2, 4), (5, 2, 4)]
+        },
+        "linalg_multi_dot": {
+            "multi_dot(): expected at least 2 tensors but got 1": [[(2, 2)]],
+            "multi_dot(): tensors 0 and 1 with shapes [2, 3] and [2, 3] cannot be multiplied": [[(2, 3), (2, 3)]],
+        },
+        "linalg_cross": {
+            "linalg.cross: inputs dimension -1 must have length 3. Got 3 and 2": [(3,), (2,)],
+            "linalg.cross: inputs must have the same number of dimensions.": [(2, 3), (3,)],
+        },
+        "addbmm": {
+            "batch1 and batch2 must have same number of batches, got 2 and 3": [(2, 2), (2, 2, 3), (3, 3, 2)],
+            "Incompatible matrix sizes for bmm (2x3 and 2x3)": [(2, 3), (2, 2, 3), (2, 2, 3)],
+        },
+        "addr": {"addr: Expected 1-D argument vec1, but got 2-D": [(2, 2), (2, 2), (2,)]},
+    },
+    skips={"the product of two of the tensors is rounded": "bfloat16: _trilinear"},
+    in_nn="linear",
+)
+
+# --- matrices of a kind -----------------------------------------------------------------------------------------------
+
+
+def is_computed(make):
     """Whether LAPACK knows the dtype."""
     return make.dtype.category >= dtypes.FLOATING and make.dtype.itemsize >= 4
 
 
-def recorded(make: Maker, x: Any) -> Tensor:
+def recorded(make, x):
     """The tensor as a leaf, which requires grad where tests want it."""
     return x.detach().requires_grad_(make.requires_grad)
 
 
-def regular(make: Maker, *shape: int) -> Tensor:
+@later
+def regular(make, *shape):
     """Matrices with an inverse: their diagonals are heavy."""
-    x: Any = make(*shape).detach()
+    x = make(*shape).detach()
     return recorded(make, (x + eye(*shape[-2:], dtype=x.dtype) * 8).to(make.dtype))
 
 
-def positive(make: Maker, *shape: int) -> Tensor:
+@later
+def positive(make, *shape):
     """Symmetric matrices, positive definite."""
-    x: Any = regular(make, *shape)
+    x = regular(*shape)._of(make)
     if not is_computed(make) or not x.numel():
         return x
     array = as_numpy(x.detach())
     return recorded(make, from_numpy(array @ array.conj().swapaxes(-1, -2) / 8))
 
 
-def triangular(make: Maker, *shape: int, upper: bool = True) -> Tensor:
-    x: Any = regular(make, *shape).detach()
+@later
+def triangular(make, *shape, upper=True):
+    x = regular(*shape)._of(make).detach()
     return recorded(make, x.triu() if upper else x.tril())
 
 
-def factors(make: Maker, *shape: int) -> tuple[Tensor, Tensor]:
-    """The LU factors in one matrix, and the pivots."""
-    x: Any = regular(make, *shape).detach()
-    if is_computed(make):
-        lu, pivots = linalg_lu_factor(x.mT.contiguous())
-    else:
-        lu, pivots = x, tensor([[1, 2, 3]] * 2 if len(shape) > 2 else [1, 2, 3], dtype=dtypes.int32)
-    return recorded(make, lu.contiguous()), pivots
+@later
+def apart(make, *shape):
+    """Matrices whose singular values, or eigenvalues, lie far apart: a diagonal of 4, 8, 12, ..."""
+    x = make(*shape, **SMALL).detach()
+    ones = make(*shape).detach() * 0 + 1
+    steps = cumsum(ones, -1).tril().triu() * 4 if shape[-1] and shape[-2] else ones
+    return recorded(make, (x + steps).to(make.dtype))
 
 
-# --- samples ---------------------------------------------------------------------------------------------------------
+@later
+def symmetric(make, *shape):
+    x = apart(*shape)._of(make).detach()
+    symmetrical = is_computed(make) and x.numel() and not make.dtype.is_complex
+    return recorded(make, (x + x.mT) / 2 if symmetrical else x)
 
 
-def batches(kind: Callable[..., Tensor], *shapes: tuple[int, ...], **kwargs: Any) -> Any:
-    """One argument: a matrix, a batch, one without matrices, matrices without elements."""
-
-    def samples(make: Maker) -> Iterator[SampleInput]:
-        for shape in shapes or ((3, 3), (2, 3, 3), (0, 3, 3), (2, 0, 0)):
-            yield sample(kind(make, *shape), **kwargs)
-
-    return samples
+@later
+def reshaped(make, n, *shape):
+    """A regular matrix of n rows in another shape."""
+    x = regular(n, n)._of(make).detach().reshape(shape)
+    return recorded(make, x)
 
 
-def any_matrices(make: Maker) -> Iterator[SampleInput]:
-    for shape in ((3, 3), (2, 3, 4), (2, 4, 3), (3, 0), (0, 3, 3)):
-        yield sample(regular(make, *shape))
+@later
+def reshaped_mT(make, n, *shape):
+    x = reshaped(n, *shape)._of(make)
+    return recorded(make, x.mT.contiguous())
 
 
-def either_triangle(kind: Callable[..., Tensor]) -> Any:
-    def samples(make: Maker) -> Iterator[SampleInput]:
-        yield sample(kind(make, 3, 3))
-        yield sample(kind(make, 2, 3, 3), upper=True)
-        yield sample(kind(make, 2, 0, 0))
-
-    return samples
+def each(kind, *shapes, **kwargs):
+    """A matrix, a batch, one without matrices, matrices without elements; or these shapes."""
+    return calls(*(call(kind(*shape), **kwargs) for shape in shapes or ((3, 3), (2, 3, 3), (0, 3, 3), (2, 0, 0))))
 
 
-def equations(make: Maker) -> Iterator[SampleInput]:
-    yield sample(regular(make, 3, 3), make(3, 2))
-    yield sample(regular(make, 2, 3, 3), make(3, 2))
-    yield sample(regular(make, 3, 3), make(2, 3, 2))
-    yield sample(regular(make, 3, 3), make(3))
-    yield sample(regular(make, 2, 3, 3), make(2, 3))
-    yield sample(regular(make, 2, 3, 3), make(2, 2, 3), left=False)
-    yield sample(regular(make, 0, 3, 3), make(0, 3, 2))
-    yield sample(regular(make, 0, 0), make(0, 2))
+def either_triangle(kind):
+    return calls(call(kind(3, 3)), call(kind(2, 3, 3), upper=True), call(kind(2, 0, 0)))
 
 
-def solution(A: Any, B: Any, left: bool = True, **kwargs: Any) -> Any:
+def int32(numbers):
+    return Later(lambda make: tensor(numbers, dtype=dtypes.int32))
+
+
+def not_square(name):
+    return {
+        f"{name}: A must be batches of square matrices, but they are 3 by 4 matrices": [(2, 3, 4)],
+        f"{name}: The input tensor A must have at least 2 dimensions.": [(3,)],
+    }
+
+
+def unknown(count):
+    """Results of which numpy has none; other tests compute with them."""
+    return lambda *args, **kwargs: (None,) * count
+
+
+EQUAL_ROWS = "a matrix with equal rows has no inverse, and one that is not symmetric no such factor"
+
+# --- determinants, equations ------------------------------------------------------------------------------------------
+
+
+def solution(A, B, left=True, **kwargs):
     if not left:
         return np.swapaxes(solution(np.swapaxes(A, -1, -2), np.swapaxes(B, -1, -2)), -1, -2)
     if B.ndim == 1 or B.shape == A.shape[:-1]:
@@ -108,346 +227,559 @@ def solution(A: Any, B: Any, left: bool = True, **kwargs: Any) -> Any:
     return np.linalg.solve(A, B)
 
 
-def triangles(make: Maker) -> Iterator[SampleInput]:
-    yield sample(triangular(make, 3, 3), make(3, 2), upper=True)
-    yield sample(regular(make, 2, 3, 3), make(3, 2), upper=False)
-    yield sample(regular(make, 3, 3), make(2, 2, 3), upper=True, left=False)
-    yield sample(regular(make, 3, 3), make(3, 2), upper=False, unitriangular=True)
-    yield sample(regular(make, 0, 0), make(0, 2), upper=False)
-
-
-def triangle_of(A: Any, upper: bool, unitriangular: bool = False) -> Any:
+def triangle_of(A, upper, unitriangular=False):
     part = np.triu(A, int(unitriangular)) if upper else np.tril(A, -int(unitriangular))
     return part + np.eye(A.shape[-1], dtype=A.dtype) if unitriangular else part
 
 
-def old_triangles(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(3, 2), regular(make, 3, 3))
-    yield sample(make(2, 3, 2), regular(make, 3, 3), False)
-    yield sample(make(3, 2), regular(make, 2, 3, 3), transpose=True)
-    yield sample(make(3, 2), regular(make, 3, 3), True, False, True)
-
-
-def old_solution(b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
+def old_solution(b, A, upper=True, transpose=False, unitriangular=False):
     part = triangle_of(A, upper, unitriangular)
     x = np.linalg.solve(np.swapaxes(part, -1, -2) if transpose else part, b)
     return x, np.broadcast_to(A, (*x.shape[:-2], *A.shape[-2:]))
 
 
-def with_lu(make: Maker) -> Iterator[SampleInput]:
-    yield sample(*factors(make, 3, 3), make(3, 2))
-    yield sample(*factors(make, 2, 3, 3), make(2, 3), left=False)
-    yield sample(*factors(make, 2, 3, 3), make(2, 3, 2), adjoint=True)
-    yield sample(*factors(make, 3, 3), make(2, 3), left=False, adjoint=True)
+def logdet(self):
+    sign, size = np.linalg.slogdet(self)
+    return np.where(sign < 0, np.nan, size)
 
 
-def packed(make: Maker) -> Iterator[SampleInput]:
-    pivots = tensor([2, 3, 3], dtype=dtypes.int32)
-    yield sample(make(3, 3), pivots)
-    yield sample(make(3, 4), pivots, True, False)
-    yield sample(make(4, 3), pivots)
-    yield sample(make(2, 3, 3), tensor([[1, 2, 3], [3, 3, 3]], dtype=dtypes.int32))
-    yield sample(make(3, 3), pivots, False)
+def with_info(function):
+    """The reference, and numbers that say that all went well."""
+    return lambda x, *args, **kwargs: (function(x, *args, **kwargs), np.zeros(x.shape[:-2]))
 
 
-def with_cholesky(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(3, 2), triangular(make, 3, 3, upper=False))
-    yield sample(make(2, 3, 2), triangular(make, 3, 3), True)
-    yield sample(make(3, 0), regular(make, 3, 3))
+@later
+def singular(make):
+    return tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]], dtype=make.dtype)
 
 
-def expanded_cholesky(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(3, 2), triangular(make, 3, 3, upper=False), False)
-    yield sample(make(2, 3, 2), triangular(make, 2, 3, 3), True)
+EQUATIONS = calls(
+    *([regular(3, 3), (3, 2)], [regular(2, 3, 3), (3, 2)], [regular(3, 3), (2, 3, 2)], [regular(3, 3), (3,)]),
+    [regular(2, 3, 3), (2, 3)],
+    call(regular(2, 3, 3), (2, 2, 3), left=False),
+    *([regular(0, 3, 3), (0, 3, 2)], [regular(0, 0), (0, 2)]),
+)
+TRIANGLES = calls(
+    call(triangular(3, 3), (3, 2), upper=True),
+    call(regular(2, 3, 3), (3, 2), upper=False),
+    call(regular(3, 3), (2, 2, 3), upper=True, left=False),
+    call(regular(3, 3), (3, 2), upper=False, unitriangular=True),
+    call(regular(0, 0), (0, 2), upper=False),
+)
+OLD_TRIANGLES = calls(
+    [(3, 2), regular(3, 3)],
+    [(2, 3, 2), regular(3, 3), False],
+    call((3, 2), regular(2, 3, 3), transpose=True),
+    [(3, 2), regular(3, 3), True, False, True],
+)
+ZERO = "The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."
+UNLIKE = "linalg.solve: Expected A and B to have the same dtype, but found A of type Double and B of type Float instead"
+INCOMPATIBLE = "linalg.solve: Incompatible shapes of A and B for the equation AX = B (3x3 and 4x2)"
+SOLVING = table(
+    OpInfo("_linalg_det", each(regular), lambda A: (np.linalg.det(A), None, None), FLOATS),
+    OpInfo("_linalg_slogdet", each(regular), lambda A: (*np.linalg.slogdet(A), None, None), FLOATS),
+    *by_numpy("linalg_det det:linalg.det linalg_slogdet slogdet:linalg.slogdet", each(regular), FLOATS),
+    OpInfo("logdet", each(regular), logdet, FLOATS),
+    OpInfo(
+        "_linalg_check_errors",
+        calls(call(int32([0, 0]), "linalg.inv", is_matrix=False)),
+        None,
+        FLOATS[1:],
+        gradients=False,
+    ),
+    OpInfo(
+        "_linalg_solve_ex", EQUATIONS, lambda *args, **kwargs: (solution(*args, **kwargs), None, None, None), FLOATS
+    ),
+    OpInfo("linalg_solve_ex", EQUATIONS, with_info(solution), FLOATS),
+    OpInfo("linalg_solve", EQUATIONS, solution, FLOATS),
+    *by_numpy("linalg_inv_ex:linalg.inv", each(regular), FLOATS, with_info),
+    *by_numpy("linalg_inv inverse:linalg.inv", each(regular), FLOATS),
+    OpInfo(
+        "linalg_solve_triangular",
+        TRIANGLES,
+        lambda A, B, upper, left=True, unitriangular=False: solution(triangle_of(A, upper, unitriangular), B, left),
+        FLOATS,
+    ),
+    OpInfo("triangular_solve", OLD_TRIANGLES, old_solution, FLOATS),
+    errors={
+        **{name.replace(".", "_"): not_square(name) for name in ("linalg.det", "linalg.slogdet", "logdet")},
+        "_linalg_check_errors": {
+            "linalg.svd: (Batch element 0): The algorithm failed to converge because the input matrix contained": call(
+                int32([-4, 0]), "linalg.svd", is_matrix=False
+            )
+        },
+        "_linalg_solve_ex linalg_solve": {
+            INCOMPATIBLE: [(2, 3, 3), (2, 4, 2)],
+            UNLIKE: [(3, 3), x(3, 3, dtype=dtypes.float32)],
+        },
+        "linalg_solve": {
+            "torch.linalg.solve: The solver failed because the input matrix is singular.": [x(2, 2).mul(0), (2,)]
+        },
+        "linalg_inv": {
+            **not_square("linalg.inv"),
+            f"linalg.inv: (Batch element 1): {ZERO}": [singular()],
+            f"linalg.inv: {ZERO}": [singular()[1]],
+        },
+    },
+    skips={
+        "the factors are those of the transposed matrix, where that one lies column by column": (
+            "layouts: _linalg_det _linalg_slogdet"
+        ),
+        EQUAL_ROWS: (
+            "expanded: _linalg_solve_ex linalg_solve_ex linalg_solve linalg_inv_ex linalg_inv inverse "
+            "linalg_solve_triangular triangular_solve"
+        ),
+    },
+)
+
+# --- factors ----------------------------------------------------------------------------------------------------------
 
 
-def from_cholesky(self: Any, factor: Any, upper: bool = False) -> Any:
+@later
+def factors(make, *shape):
+    """The LU factors in one matrix, and the pivots."""
+    x = regular(*shape)._of(make).detach()
+    if is_computed(make):
+        lu, pivots = linalg_lu_factor(x.mT.contiguous())
+    else:
+        lu, pivots = x, tensor([[1, 2, 3]] * 2 if len(shape) > 2 else [1, 2, 3], dtype=dtypes.int32)
+    return recorded(make, lu.contiguous()), pivots
+
+
+def with_lu(make):
+    for shape, other, how in (
+        ((3, 3), (3, 2), {}),
+        ((2, 3, 3), (2, 3), {"left": False}),
+        ((2, 3, 3), (2, 3, 2), {"adjoint": True}),
+        ((3, 3), (2, 3), {"left": False, "adjoint": True}),
+    ):
+        lu, pivots = factors(*shape)._of(make)
+        yield SampleInput(lu, (pivots, make(*other)), how)
+
+
+def with_lu_last(make):
+    for lu, pivots, other in (given.arguments for given in with_lu(make) if not given.kwargs):
+        yield SampleInput(other, (lu, pivots))
+
+
+def from_cholesky(self, factor, upper=False):
     part = triangle_of(factor, upper)
     adjoint = np.swapaxes(part.conj(), -1, -2)
     return np.linalg.solve(adjoint @ part if upper else part @ adjoint, self)
 
 
-def inverse_of_cholesky(self: Any, upper: bool = False) -> Any:
-    eye = np.broadcast_to(np.eye(self.shape[-1], dtype=self.dtype), self.shape)
-    return from_cholesky(eye, self, upper)
+def inverse_of_cholesky(self, upper=False):
+    return from_cholesky(np.broadcast_to(np.eye(self.shape[-1], dtype=self.dtype), self.shape), self, upper)
 
 
-def with_ldl(make: Maker) -> Iterator[SampleInput]:
-    pivots = tensor([1, 2, 3], dtype=dtypes.int32)
-    yield sample(recorded(make, regular(make, 3, 3)).detach(), pivots, make(3, 2).detach())
-    yield sample(regular(make, 2, 3, 3).detach(), tensor([[1, 2, 3]] * 2, dtype=dtypes.int32), make(3, 2).detach())
-
-
-def from_ldl(LD: Any, pivots: Any, B: Any) -> Any:
-    lower = np.tril(LD, -1) + np.eye(3, dtype=LD.dtype)
-    middle = LD * np.eye(3, dtype=LD.dtype)
-    return np.linalg.solve(lower @ middle @ np.swapaxes(lower, -1, -2), B)
-
-
-def infos(make: Maker) -> Iterator[SampleInput]:
-    yield sample(tensor([0, 0], dtype=dtypes.int32), "linalg.inv", is_matrix=False)
-
-
-# --- errors ----------------------------------------------------------------------------------------------------------
-
-
-def not_square(name: str) -> Any:
-    def errors(make: Maker) -> Iterator[ErrorInput]:
-        text = f"{name}: A must be batches of square matrices, but they are 3 by 4 matrices"
-        yield ErrorInput(sample(make(2, 3, 4)), RuntimeError, text)
-        yield ErrorInput(sample(make(3)), RuntimeError, f"{name}: The input tensor A must have at least 2 dimensions.")
-
-    return errors
-
-
-def singular(make: Maker) -> Iterator[ErrorInput]:
-    yield from not_square("linalg.inv")(make)
-    zeros = tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]], dtype=make.dtype)
-    reason = (
-        "The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."
-    )
-    yield ErrorInput(sample(zeros), RuntimeError, f"linalg.inv: (Batch element 1): {reason}")
-    yield ErrorInput(sample(zeros[1]), RuntimeError, f"linalg.inv: {reason}")
-
-
-def unsolvable(make: Maker) -> Iterator[ErrorInput]:
-    text = "linalg.solve: Incompatible shapes of A and B for the equation AX = B (3x3 and 4x2)"
-    yield ErrorInput(sample(make(2, 3, 3), make(2, 4, 2)), RuntimeError, text)
-    text = (
-        "linalg.solve: Expected A and B to have the same dtype, but found A of type Double and B of type Float instead"
-    )
-    yield ErrorInput(sample(make(3, 3), make(3, 3, dtype=dtypes.float32)), RuntimeError, text)
-
-
-def singular_equations(make: Maker) -> Iterator[ErrorInput]:
-    yield from unsolvable(make)
-    text = "torch.linalg.solve: The solver failed because the input matrix is singular."
-    yield ErrorInput(sample(make(2, 2) * 0, make(2)), RuntimeError, text)
-
-
-def not_positive(name: str) -> Any:
-    def errors(make: Maker) -> Iterator[ErrorInput]:
-        yield from not_square(name)(make)
-        text = (
-            f"{name}: The factorization could not be completed because the input is not positive-definite (the leading "
-            "minor of order 1 is not positive-definite)."
-        )
-        yield ErrorInput(sample(-positive(make, 3, 3).detach()), RuntimeError, text)
-
-    return errors
-
-
-def no_factors(make: Maker) -> Iterator[ErrorInput]:
-    text = (
-        "torch.linalg.lu_factor: U[1,1] is zero and using it on lu_solve would result in a division by zero. If you "
-        "still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
-        "linalg.lu_factor_ex(A, pivot)"
-    )
-    yield ErrorInput(sample(make(3, 3) * 0), RuntimeError, text)
-    text = "linalg.lu_factor: LU without pivoting is not implemented on the CPU"
-    yield ErrorInput(SampleInput(make(3, 3), (), {"pivot": False}), RuntimeError, text)
-
-
-def wrong_pivots(make: Maker) -> Iterator[ErrorInput]:
-    text = "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix"
-    yield ErrorInput(sample(make(3, 3), tensor([1, 2], dtype=dtypes.int32), make(3, 3)), RuntimeError, text)
-
-
-def failed(make: Maker) -> Iterator[ErrorInput]:
-    text = "linalg.svd: (Batch element 0): The algorithm failed to converge because the input matrix contained"
-    info = tensor([-4, 0], dtype=dtypes.int32)
-    yield ErrorInput(SampleInput(info, ("linalg.svd",), {"is_matrix": False}), RuntimeError, text)
-
-
-def with_info(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The reference, and numbers that say that all went well."""
-
-    def reference(x: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(x, *args, **kwargs), np.zeros(x.shape[:-2])
-
-    return reference
-
-
-def cholesky(self: Any, upper: bool = False) -> Any:
+def cholesky(self, upper=False):
     lower = np.linalg.cholesky(self)
     return np.swapaxes(lower.conj(), -1, -2) if upper else lower
 
 
-def nothing_known(count: int) -> Callable[..., Any]:
-    """Results of which numpy has none; other tests compute with them."""
-    return lambda *args, **kwargs: (None,) * count
+def from_ldl(LD, pivots, B):
+    lower = np.tril(LD, -1) + np.eye(3, dtype=LD.dtype)
+    return np.linalg.solve(lower @ (LD * np.eye(3, dtype=LD.dtype)) @ np.swapaxes(lower, -1, -2), B)
 
 
-def logdet(self: Any) -> Any:
-    sign, size = np.linalg.slogdet(self)
-    return np.where(sign < 0, np.nan, size)
+def not_positive(name):
+    text = "The factorization could not be completed because the input is not positive-definite (the leading minor of"
+    return not_square(name) | {f"{name}: {text} order 1 is not positive-definite).": [positive(3, 3).detach().neg()]}
 
 
-DETERMINANTS = [
-    OpInfo("_linalg_det", batches(regular), lambda A: (np.linalg.det(A), None, None), FLOATS, skips=OWN_FACTORS),
-    OpInfo(
-        "linalg_det", batches(regular), np.linalg.det, FLOATS, function="linalg.det", errors=not_square("linalg.det")
+def fixed_positive(*shape):
+    return positive(*shape).detach()
+
+
+ANY = each(regular, (3, 3), (2, 3, 4), (2, 4, 3), (3, 0), (0, 3, 3))
+PIVOTS = int32([2, 3, 3])
+PACKED = calls(
+    *([(3, 3), PIVOTS], [(3, 4), PIVOTS, True, False], [(4, 3), PIVOTS]),
+    *([(2, 3, 3), int32([[1, 2, 3], [3, 3, 3]])], [(3, 3), PIVOTS, False]),
+)
+WITH_CHOLESKY = calls(
+    [(3, 2), triangular(3, 3, upper=False)], [(2, 3, 2), triangular(3, 3), True], [(3, 0), regular(3, 3)]
+)
+EXPANDED = calls([(3, 2), triangular(3, 3, upper=False), False], [(2, 3, 2), triangular(2, 3, 3), True])
+WITH_LDL = calls(
+    [regular(3, 3).detach(), int32([1, 2, 3]), x(3, 2).detach()],
+    [regular(2, 3, 3).detach(), int32([[1, 2, 3]] * 2), x(3, 2).detach()],
+)
+ZERO_U = (
+    "torch.linalg.lu_factor: U[1,1] is zero and using it on lu_solve would result in a division by zero. If you "
+    "still want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+)
+FACTORS = table(
+    *(OpInfo(name, ANY, unknown(3), FLOATS) for name in ("linalg_lu_factor_ex", "_lu_with_info", "linalg_lu")),
+    OpInfo("linalg_lu_factor", ANY, unknown(2), FLOATS),
+    OpInfo("lu_unpack", PACKED, unknown(3), FLOATS),
+    OpInfo("linalg_lu_solve", with_lu, None, FLOATS),
+    OpInfo("lu_solve", with_lu_last, None, FLOATS),
+    OpInfo("linalg_cholesky_ex", either_triangle(positive), with_info(cholesky), FLOATS, hermitian=True),
+    OpInfo("linalg_cholesky", either_triangle(positive), cholesky, FLOATS, hermitian=True),
+    OpInfo("cholesky", either_triangle(positive), cholesky, FLOATS, hermitian=True),
+    OpInfo("cholesky_inverse", either_triangle(regular), inverse_of_cholesky, FLOATS),
+    OpInfo("cholesky_solve", WITH_CHOLESKY, from_cholesky, FLOATS),
+    OpInfo("_cholesky_solve_helper", EXPANDED, from_cholesky, FLOATS, gradients=False),
+    OpInfo("linalg_ldl_factor_ex", each(fixed_positive), unknown(3), FLOATS, gradients=False),
+    OpInfo("linalg_ldl_factor", each(fixed_positive), unknown(2), FLOATS, gradients=False),
+    OpInfo("linalg_ldl_solve", WITH_LDL, from_ldl, FLOATS, gradients=False),
+    errors={
+        "linalg_lu_factor": {
+            ZERO_U: [x(3, 3).mul(0)],
+            "linalg.lu_factor: LU without pivoting is not implemented on the CPU": call((3, 3), pivot=False),
+        },
+        "linalg_lu_solve": {
+            "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix": [
+                *((3, 3), int32([1, 2]), (3, 3))
+            ]
+        },
+        "linalg_cholesky": not_positive("linalg.cholesky"),
+        "cholesky": not_positive("cholesky"),
+        "linalg_ldl_factor_ex": not_square("torch.linalg.ldl_factor_ex"),
+    },
+    skips={
+        EQUAL_ROWS: (
+            "expanded: linalg_lu_factor_ex _lu_with_info linalg_lu linalg_lu_factor linalg_lu_solve lu_solve "
+            "linalg_cholesky_ex linalg_cholesky cholesky cholesky_inverse cholesky_solve _cholesky_solve_helper "
+            "linalg_ldl_factor_ex linalg_ldl_factor linalg_ldl_solve"
+        ),
+        "LAPACK takes the diagonal of a factor for real": "complex_gradients: cholesky_inverse",
+        "it has a gradient, which is not declared, as PyTorch's is not": (
+            "recording: _cholesky_solve_helper linalg_ldl_factor_ex"
+        ),
+    },
+)
+
+# --- orthogonal matrices, spectra -------------------------------------------------------------------------------------
+
+
+def reflections(make):
+    """What geqrf gives; not of whole numbers, which it refuses."""
+    for shape in ((3, 3), (2, 4, 3)):
+        x = make(*shape).detach()
+        a, tau = geqrf(x) if is_computed(make) else (x, x[..., 0, :])
+        yield SampleInput(recorded(make, a.contiguous()), (recorded(make, tau.contiguous()),))
+    yield from calls([(4, 3), (2,)], [(3, 0), (0,)])(make)
+
+
+def turned(make):
+    first, batch, *_ = reflections(make)
+    yield from call(*first.arguments, (3, 2))(make)
+    ways = ([(2, 4, 2), True, True], [(2, 2, 4), False], call((2, 2, 4), left=False, transpose=True))
+    for given in calls(*ways)(make):
+        yield SampleInput(batch.input, (*batch.args, *given.arguments), given.kwargs)
+
+
+def product(input, tau):
+    """The first columns of the product of reflections."""
+    m, n = input.shape[-2:]
+    found = np.broadcast_to(np.eye(m, dtype=input.dtype), (*input.shape[:-2], m, m))
+    for i in range(tau.shape[-1]):
+        column = input[..., i]
+        v = np.concatenate([np.zeros_like(column[..., :i]), np.ones_like(column[..., :1]), column[..., i + 1 :]], -1)
+        t = tau[..., i, None, None]
+        found = found @ (np.eye(m, dtype=input.dtype) - t * v[..., :, None] * v[..., None, :].conj())
+    return found[..., :n]
+
+
+def times_product(input, tau, other, left=True, transpose=False):
+    padded = np.zeros((*input.shape[:-1], input.shape[-2]), input.dtype)
+    padded[..., : input.shape[-1]] = input
+    q = product(padded, tau)
+    q = np.swapaxes(q.conj(), -1, -2) if transpose else q
+    return q @ other if left else other @ q
+
+
+def qr(A, mode="reduced"):
+    return (np.zeros(0), np.linalg.qr(A, "r")) if mode == "r" else tuple(np.linalg.qr(A, mode))
+
+
+def svd(A, *rest, **kwargs):
+    return None, np.linalg.svd(A, compute_uv=False), None
+
+
+def sizes_of_vectors(results):
+    """Eigenvalues, and eigenvectors without their phases."""
+    values, vectors = results
+    return values, vectors.abs()
+
+
+def sizes_of_pairs(results):
+    """Singular values, and what is the same for all pairs of vectors that belong to them."""
+    U, S, V = results
+    return U.abs(), S, V.abs()
+
+
+def eigenvalues_alone(A, UPLO="L"):
+    return np.linalg.eigvalsh(A, UPLO), None
+
+
+NO_NULL_SPACE = "what completes the vectors to a square matrix is not unique"
+TALL_AND_WIDE = each(apart, (3, 3), (2, 4, 3), (2, 3, 4), (3, 0), (0, 3), (0, 2, 2))
+SQUARES = each(apart, (3, 3), (2, 3, 3), (0, 3, 3), (0, 0))
+SYMMETRIC = calls(each(symmetric, (3, 3), (2, 3, 3), (0, 3, 3)), each(symmetric, (3, 3), UPLO="U"))
+QR = calls(
+    TALL_AND_WIDE,
+    each(apart, (2, 3, 4), mode="complete"),
+    but_not("gradients", NO_NULL_SPACE, each(apart, (2, 4, 3), mode="complete")),
+    but_not("gradients", "without Q there is no derivative", each(apart, (2, 4, 3), (2, 3, 4), mode="r")),
+)
+SVD = calls(
+    SQUARES,
+    but_not("gradients", NO_NULL_SPACE, each(apart, (2, 4, 3), (2, 3, 4), (3, 0))),
+    each(apart, (2, 4, 3), full_matrices=False),
+)
+NOT_FINITE = "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+SVD_DRIVER = "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+SPECTRA = table(
+    OpInfo("linalg_qr", QR, qr, FLOATS),
+    *by_numpy("qr:linalg.qr", TALL_AND_WIDE, FLOATS),
+    OpInfo("geqrf", each(apart, (3, 3), (2, 4, 3), (2, 3, 4), (3, 0)), None, FLOATS),
+    OpInfo("linalg_householder_product", reflections, product, FLOATS),
+    OpInfo("orgqr", reflections, product, FLOATS),
+    OpInfo("ormqr", turned, times_product, FLOATS),
+    OpInfo("_linalg_svd", TALL_AND_WIDE, svd, FLOATS, definite=sizes_of_pairs),
+    OpInfo("linalg_svd", SVD, svd, FLOATS, definite=sizes_of_pairs),
+    OpInfo("svd", TALL_AND_WIDE, svd, FLOATS, definite=sizes_of_pairs),
+    *by_numpy("linalg_svdvals", TALL_AND_WIDE, FLOATS),
+    *(
+        OpInfo(name, SYMMETRIC, eigenvalues_alone, FLOATS, definite=sizes_of_vectors, hermitian=True)
+        for name in ("_linalg_eigh", "linalg_eigh")
     ),
-    OpInfo("det", batches(regular), np.linalg.det, FLOATS),
+    *by_numpy("linalg_eigvalsh", SYMMETRIC, FLOATS, hermitian=True),
+    OpInfo("linalg_eig", SQUARES, None, FLOATS, definite=sizes_of_vectors),
+    OpInfo("linalg_eigvals", SQUARES, None, FLOATS),
+    OpInfo("_linalg_eigvals", SQUARES, None, FLOATS, gradients=False),
+    errors={
+        "linalg_qr": {
+            "qr received unrecognized mode 'x' but expected one of 'reduced' (default), 'r', or 'complete'": [
+                (3, 3),
+                "x",
+            ],
+            "linalg.qr: The input tensor A must have at least 2 dimensions.": [(3,)],
+        },
+        "ormqr": {"torch.ormqr: other.shape[-2] must be equal to input.shape[-2]": [(4, 3), (3,), (3, 2)]},
+        "_linalg_svd": {SVD_DRIVER: call((3, 3), driver="gesvd"), NOT_FINITE: [x(3, 3).detach().mul(math.nan)]},
+        "_linalg_eigh": {
+            **not_square("linalg.eigh"),
+            "Expected UPLO argument to be 'L' or 'U', but got x": [(3, 3), "x"],
+        },
+        "linalg_eig": {
+            **not_square("linalg.eig"),
+            "torch.linalg.eig: input tensor should not contain infs or NaNs.": [x(2, 2).detach().mul(math.nan)],
+        },
+    },
+    skips={
+        EQUAL_ROWS: (
+            "expanded: linalg_qr qr linalg_householder_product orgqr ormqr _linalg_svd linalg_svd svd _linalg_eigh "
+            "linalg_eigh linalg_eig linalg_eigvals _linalg_eigvals"
+        ),
+        "PyTorch has none, and says so": "gradients: geqrf",
+        "as for gradients": "second_gradients: geqrf",
+        "the sign of numbers close to zero": "parity: geqrf",
+        "as PyTorch's": "recording: _linalg_eigvals",
+    },
+)
+
+# --- norms ------------------------------------------------------------------------------------------------------------
+
+
+def norm(self, ord=None, dim=None, keepdim=False):
+    return np.linalg.norm(self, ord, dim if dim is None else tuple(dim) if len(dim) == 2 else dim[0], keepdim)
+
+
+def matrix_norm(self, ord="fro", dim=(-2, -1), keepdim=False):
+    return np.linalg.norm(self, ord, tuple(dim), keepdim)
+
+
+def nuclear_norm(self, dim=(-2, -1), keepdim=False):
+    return np.linalg.norm(self, "nuc", tuple(dim), keepdim)
+
+
+def old_norm(self, p=2, dim=None, keepdim=False, dtype=None):
+    sizes = abs(self) if dtype is None else abs(self.astype(dtype))
+    order, axis = 2 if p is None else p, None if dim is None else tuple(dim)
+    return (sizes**order).sum(axis, keepdims=keepdim) ** (1 / order)
+
+
+def frobenius_norm(self, dim, keepdim=False):
+    return old_norm(self, 2, dim, keepdim)
+
+
+def to_double(samples):
+    kind = Later(lambda make: dtypes.complex128 if make.dtype.is_complex else dtypes.float64)
+    return calls(*(call(*one, dtype=kind) for one in samples))
+
+
+def renorm(self, p, dim, maxnorm):
+    axes = tuple(d for d in range(self.ndim) if d != dim % self.ndim)
+    size = (abs(self) ** p).sum(axis=axes, keepdims=True) ** (1 / p)
+    return np.where(size > maxnorm, self * maxnorm / (size + 1e-7), self)
+
+
+MATRIX_NORMS = calls(
+    *([apart(3, 3), ord] for ord in (1, -1, INF, 2, -2)),
+    *([(2, 3, 4), 1, [0, 2]], [(2, 3, 4), INF, [2, 0], True], [(2, 3, 4), 2, [0, 2], True]),
+)
+NAMED_MATRIX_NORMS = calls(
+    *([(3, 3)], [apart(2, 3, 4), "nuc"], [(2, 3, 4), "fro", [0, 2], True], [apart(2, 3, 4), "nuc", [1, 2], True])
+)
+OF_ANY = calls([(2, 3, 4)], [(3,), 3], [apart(3, 3), 2], [(2, 3), None, [1], True], [(2, 3, 4), 1, [1, 2]])
+NAMED = calls([(2, 3), "fro"], [apart(3, 3), "nuc"], [(2, 3, 4), "fro", [0, 1], True])
+OLD = [[(2, 3), 2], [(2, 3), 1], [(2, 3), 3]]
+OLD_ALONG = [[(2, 3), 2, [1], False], [(2, 3), None, [0], True]]
+DISTANCES = calls([(2, 3), (2, 3)], [(2, 3), (3,), 3], [(2, 1), (3,), 1], [(0, 3), (3,)])
+RENORMS = calls([(2, 3), 2, 0, 1.5], [(2, 3), 1, -1, 100.0], [(2, 3, 2), 3, 1, 2], [(0, 3), 2, 0, 1.0])
+NORMS = table(
+    OpInfo("linalg_matrix_norm", MATRIX_NORMS, matrix_norm, FLOATS),
+    OpInfo("linalg_matrix_norm.str_ord", NAMED_MATRIX_NORMS, matrix_norm, FLOATS),
+    OpInfo("linalg_norm", OF_ANY, norm, FLOATS),
+    OpInfo("linalg_norm.ord_str", NAMED, norm, FLOATS),
+    OpInfo("norm.Scalar", calls(*OLD), old_norm, FLOATS),
+    OpInfo("norm.ScalarOpt_dim", calls(*OLD_ALONG), old_norm, FLOATS),
+    OpInfo("norm.ScalarOpt_dtype", to_double(OLD), old_norm, FLOATS),
+    OpInfo("norm.ScalarOpt_dim_dtype", to_double(OLD_ALONG), old_norm, FLOATS),
+    OpInfo("frobenius_norm.dim", calls([(2, 3), [1]], [(2, 3), [0, 1], True]), frobenius_norm, FLOATS),
+    OpInfo("nuclear_norm", calls([apart(3, 3)], [apart(2, 3, 4)]), nuclear_norm, FLOATS),
+    OpInfo("nuclear_norm.dim", calls([apart(3, 3), [0, 1]], [apart(2, 3, 4), [1, 2], True]), nuclear_norm, FLOATS),
+    OpInfo("dist", DISTANCES, lambda self, other, p=2: old_norm(self - other, p), FLOATS),
+    OpInfo("renorm", RENORMS, renorm, FLOATS),
+    errors={
+        "linalg_matrix_norm": {
+            "linalg.matrix_norm: Order 3 not supported.": [(3, 3), 3],
+            "linalg.matrix_norm: dims must be different. Got (0, 0)": [(3, 3), 2, [0, 0]],
+            "linalg.matrix_norm: dim must be a 2-tuple. Got 0": [(3, 3), 2, [0]],
+        },
+        "linalg_norm": {
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got 3D.": [(2, 3, 3), 2]
+        },
+        "renorm": {
+            "renorm: non-positive-norm not supported": [(2, 3), 0, 0, 1],
+            "renorm: input needs at least 2 dimensions, got 1 dimensions": [(3,), 2, 0, 1],
+        },
+    },
+)
+
+# --- pseudo-inverses and other functions ------------------------------------------------------------------------------
+
+SHAPES = ((3, 3), (2, 4, 3), (2, 3, 4))
+HERMITIAN = call(symmetric(3, 3).detach(), hermitian=True)
+BY_NUMBERS = calls(each(apart, *SHAPES), *(call(apart(2, 4, 3), **{name: 0.1}) for name in ("atol", "rtol")), HERMITIAN)
+TWO = Later(lambda make: tensor([0.1, 0.2], dtype=dtypes.float64))
+BY_TENSORS = calls([apart(2, 4, 3)], *(call(apart(2, 4, 3), **{name: TWO}) for name in ("atol", "rtol")), HERMITIAN)
+BY_ONE = calls([apart(4, 3), Later(lambda make: tensor(0.1))])
+
+
+def alone(function):
+    return lambda self, *args, **kwargs: function(self)
+
+
+def least_squares(self, b, driver="gelsy"):
+    found = np.linalg.pinv(self) @ (b[..., None] if b.ndim < self.ndim else b)
+    return found[..., 0] if b.ndim < self.ndim else found, None, None, None
+
+
+def exponential(self):
+    """By eigenvalues: what the samples have are all different."""
+    values, vectors = np.linalg.eig(self.astype(np.complex128))
+    found = vectors @ (np.exp(values)[..., None] * np.linalg.inv(vectors)) if self.size else self
+    return found if np.iscomplexobj(self) else found.real
+
+
+def small(*shape):
+    return x(*shape, **SMALL)
+
+
+def tensorsolve(self, other, dims=None):
+    return np.linalg.tensorsolve(self, other, dims and tuple(dims))
+
+
+def embedded(self, offset=0, dim1=-2, dim2=-1):
+    rows = np.array([np.diag(row, offset) for row in self.reshape(-1, self.shape[-1])])
+    return np.moveaxis(rows.reshape(*self.shape[:-1], *rows.shape[1:]), (-2, -1), (dim1, dim2))
+
+
+def diff(self, n=1, dim=-1, prepend=None, append=None):
+    more = {name: x for name, x in (("prepend", prepend), ("append", append)) if x is not None}
+    return np.diff(self, n, dim, **more)
+
+
+def with_offsets(*shapes):
+    return calls(*([shape, offset] for shape in shapes for offset in (0, 1, -1)))
+
+
+LEAST_SQUARES = calls(
+    *([apart(4, 3), (4, 2)], [apart(2, 3, 4), (2, 3, 2)], [apart(2, 4, 3), (2, 4)]),
+    *(call(apart(2, 4, 3), (2, 4, 2), driver=driver) for driver in ("gels", "gelsd", "gelss")),
+    [(3, 0), (3, 2)],
+)
+POWERS = calls(
+    *([(2, 2), n] for n in (2, 0, 1, 5)),
+    [(2, 3, 3), 3],
+    only(lambda make: make.dtype in FLOATS, [regular(3, 3), -2]),
+)
+TENSOR_EQUATIONS = calls([reshaped(6, 2, 3, 6), (2, 3)], [reshaped_mT(6, 2, 3, 6), (2, 3), [1]])
+FUNCTIONS = table(
+    *by_numpy("linalg_pinv.atol_rtol_tensor", BY_TENSORS, FLOATS, alone),
+    *by_numpy("linalg_pinv.atol_rtol_float", BY_NUMBERS, FLOATS, alone),
+    *by_numpy("linalg_pinv", each(apart, *SHAPES, rcond=1e-3), FLOATS, alone),
+    *by_numpy("linalg_pinv.rcond_tensor", BY_ONE, FLOATS, alone),
+    *by_numpy("pinverse:linalg.pinv", each(apart, *SHAPES), FLOATS),
+    *by_numpy("linalg_matrix_rank.atol_rtol_tensor", BY_TENSORS, FLOATS, alone, gradients=False),
+    *by_numpy("linalg_matrix_rank.atol_rtol_float", BY_NUMBERS, FLOATS, alone, gradients=False),
+    *by_numpy("linalg_matrix_rank", each(apart, *SHAPES, tol=0.1), FLOATS, alone, gradients=False),
+    *by_numpy("linalg_matrix_rank.tol_tensor", BY_ONE, FLOATS, alone, gradients=False),
+    *by_numpy("linalg_cond", calls(*([apart(2, 3, 3), p] for p in (None, 2, -2, 1, INF))), FLOATS),
+    *by_numpy("linalg_cond.p_str", calls(*([apart(2, 3, 3), p] for p in ("fro", "nuc"))), FLOATS),
+    OpInfo("linalg_lstsq", LEAST_SQUARES, least_squares, FLOATS),
+    *by_numpy("linalg_matrix_power matrix_power:linalg.matrix_power", POWERS, FLOATS),
+    *(OpInfo(name, each(small), exponential, FLOATS) for name in ("linalg_matrix_exp", "matrix_exp")),
+    *by_numpy("linalg_tensorinv", calls([reshaped(4, 4, 2, 2), 1], [reshaped(4, 2, 2, 4), 2]), FLOATS),
+    OpInfo("linalg_tensorsolve", TENSOR_EQUATIONS, tensorsolve, FLOATS),
     OpInfo(
-        "_linalg_slogdet", batches(regular), lambda A: (*np.linalg.slogdet(A), None, None), FLOATS, skips=OWN_FACTORS
+        "linalg_vander",
+        calls([(3,)], call((2, 3), N=4)),
+        lambda x, N=None: x[..., None] ** np.arange(N or x.shape[-1]),
+        NUMBERS,
     ),
+    *by_numpy("vander", calls([(3,)], [(3,), 2, True], [(3,), 0], [(0,)]), NUMBERS),
     OpInfo(
-        "linalg_slogdet",
-        batches(regular),
-        np.linalg.slogdet,
-        FLOATS,
-        function="linalg.slogdet",
-        errors=not_square("linalg.slogdet"),
+        "linalg_diagonal",
+        calls([(2, 3, 4)], call((2, 3, 4), offset=1, dim1=0)),
+        lambda A, offset=0, dim1=-2, dim2=-1: np.diagonal(A, offset, dim1, dim2),
+        NUMBERS,
     ),
-    OpInfo("slogdet", batches(regular), np.linalg.slogdet, FLOATS),
-    OpInfo("logdet", batches(regular), logdet, FLOATS, errors=not_square("logdet")),
-]
-SOLVING = [
-    OpInfo("_linalg_check_errors", infos, None, FLOATS[1:], gradients=False, errors=failed),
-    OpInfo(
-        "_linalg_solve_ex",
-        equations,
-        lambda *args, **kwargs: (solution(*args, **kwargs), None, None, None),
-        FLOATS,
-        skips=EQUAL_ROWS,
-        errors=unsolvable,
-    ),
-    OpInfo(
-        "linalg_solve_ex",
-        equations,
-        lambda A, B, **kwargs: (solution(A, B, **kwargs), np.zeros(A.shape[:-2])),
-        FLOATS,
-        function="linalg.solve_ex",
-        skips=EQUAL_ROWS,
-    ),
-    OpInfo(
-        "linalg_solve",
-        equations,
-        solution,
-        FLOATS,
-        function="linalg.solve",
-        skips=EQUAL_ROWS,
-        errors=singular_equations,
-    ),
-    OpInfo(
-        "linalg_inv_ex", batches(regular), with_info(np.linalg.inv), FLOATS, function="linalg.inv_ex", skips=EQUAL_ROWS
-    ),
-    OpInfo(
-        "linalg_inv",
-        batches(regular),
-        np.linalg.inv,
-        FLOATS,
-        function="linalg.inv",
-        skips=EQUAL_ROWS,
-        errors=singular,
-    ),
-    OpInfo("inverse", batches(regular), np.linalg.inv, FLOATS, skips=EQUAL_ROWS),
-    OpInfo(
-        "linalg_solve_triangular",
-        triangles,
-        lambda A, B, upper, left=True, unitriangular=False: solution(triangle_of(A, upper, unitriangular), B, left),
-        FLOATS,
-        function="linalg.solve_triangular",
-        skips=EQUAL_ROWS,
-    ),
-    OpInfo("triangular_solve", old_triangles, old_solution, FLOATS, skips=EQUAL_ROWS),
-]
-LU = [
-    OpInfo(
-        "linalg_lu_factor_ex",
-        any_matrices,
-        nothing_known(3),
-        FLOATS,
-        function="linalg.lu_factor_ex",
-        skips=EQUAL_ROWS,
-    ),
-    OpInfo(
-        "linalg_lu_factor",
-        any_matrices,
-        nothing_known(2),
-        FLOATS,
-        function="linalg.lu_factor",
-        skips=EQUAL_ROWS,
-        errors=no_factors,
-    ),
-    OpInfo("_lu_with_info", any_matrices, nothing_known(3), FLOATS, skips=EQUAL_ROWS),
-    OpInfo("linalg_lu", any_matrices, nothing_known(3), FLOATS, function="linalg.lu", skips=EQUAL_ROWS),
-    OpInfo("lu_unpack", packed, nothing_known(3), FLOATS),
-    OpInfo("linalg_lu_solve", with_lu, None, FLOATS, function="linalg.lu_solve", errors=wrong_pivots, skips=EQUAL_ROWS),
-    OpInfo(
-        "lu_solve",
-        lambda make: [sample(s.args[1], s.input, s.args[0]) for s in with_lu(make) if not s.kwargs],
-        None,
-        FLOATS,
-        skips=EQUAL_ROWS,
-    ),
-]
-CHOLESKY = [
-    OpInfo(
-        "linalg_cholesky_ex",
-        either_triangle(positive),
-        with_info(cholesky),
-        FLOATS,
-        hermitian=True,
-        function="linalg.cholesky_ex",
-        skips=EQUAL_ROWS,
-    ),
-    OpInfo(
-        "linalg_cholesky",
-        either_triangle(positive),
-        cholesky,
-        FLOATS,
-        hermitian=True,
-        function="linalg.cholesky",
-        skips=EQUAL_ROWS,
-        errors=not_positive("linalg.cholesky"),
-    ),
-    OpInfo(
-        "cholesky",
-        either_triangle(positive),
-        cholesky,
-        FLOATS,
-        hermitian=True,
-        skips=EQUAL_ROWS,
-        errors=not_positive("cholesky"),
-    ),
-    OpInfo(
-        "cholesky_inverse",
-        either_triangle(regular),
-        inverse_of_cholesky,
-        FLOATS,
-        skips={**EQUAL_ROWS, "complex_gradients": "LAPACK takes the diagonal of a factor for real"},
-    ),
-    OpInfo("cholesky_solve", with_cholesky, from_cholesky, FLOATS, skips=EQUAL_ROWS),
-    OpInfo("_cholesky_solve_helper", expanded_cholesky, from_cholesky, FLOATS, gradients=False, skips=NOT_DECLARED),
-    OpInfo(
-        "linalg_ldl_factor_ex",
-        batches(lambda make, *shape: positive(make, *shape).detach()),
-        nothing_known(3),
-        FLOATS,
-        gradients=False,
-        function="linalg.ldl_factor_ex",
-        skips=NOT_DECLARED,
-        errors=not_square("torch.linalg.ldl_factor_ex"),
-    ),
-    OpInfo(
-        "linalg_ldl_factor",
-        batches(lambda make, *shape: positive(make, *shape).detach()),
-        nothing_known(2),
-        FLOATS,
-        gradients=False,
-        function="linalg.ldl_factor",
-        skips=EQUAL_ROWS,
-    ),
-    OpInfo(
-        "linalg_ldl_solve",
-        with_ldl,
-        from_ldl,
-        FLOATS,
-        gradients=False,
-        function="linalg.ldl_solve",
-        skips=EQUAL_ROWS,
-    ),
-]
-MATRICES = [*DETERMINANTS, *SOLVING, *LU, *CHOLESKY]
+    *by_numpy("trace", calls([(2, 3)], [(3, 3)], [(0, 3)]), NUMBERS),
+    OpInfo("diag_embed", calls([(3,)], [(2, 3), 1], [(2, 3), -1, 0, 2]), embedded, NUMBERS),
+    *by_numpy("diag", with_offsets((3,), (2, 3)), NUMBERS),
+    *by_numpy("diagflat", with_offsets((2, 2), ()), NUMBERS),
+    OpInfo("diff", calls([(2, 4)], [(4, 2), 2, 0], [(3,), 1, -1, (1,), (2,)]), diff, NUMBERS),
+    errors={
+        "linalg_cond": {
+            "linalg.cond got an invalid norm type: 3": [(3, 3), 3],
+            "linalg.cond(ord=1): A must be batches of square matrices, but they are 3 by 4 matrices": [(3, 4), 1],
+        },
+        "linalg_lstsq": {
+            "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)": call(
+                (4, 3), (4, 2), driver="x"
+            ),
+            "torch.linalg.lstsq: input.size(-2) should match other.size(-2)": [(4, 3), (3, 2)],
+        },
+        "linalg_matrix_power": {
+            "linalg.matrix_power: A must be batches of square matrices, but they are 2 by 3 matrices": [(2, 3), 2]
+        },
+        "linalg_matrix_exp": not_square("linalg.matrix_exp"),
+        "linalg_tensorinv": {"Expected a strictly positive integer for 'ind', but got 0": [(2, 2), 0]},
+        "trace": {"trace: expected a matrix, but got tensor with dim 1": [(2,)]},
+        "diag": {"diag(): Supports 1D or 2D tensors. Got 3D": [(2, 2, 2)]},
+    },
+    skips={
+        EQUAL_ROWS: "expanded: linalg_cond linalg_cond.p_str linalg_lstsq linalg_tensorinv linalg_tensorsolve",
+        "the sizes of its results depend on the rank": "meta: linalg_lstsq",
+        "PyTorch has none: it writes over what it has saved": "gradients second_gradients: vander",
+        "it writes into a new tensor, which is a plain one": "subclass: vander",
+    },
+)
+
+MATRICES = [*PRODUCTS, *SOLVING, *FACTORS, *SPECTRA, *NORMS, *FUNCTIONS]

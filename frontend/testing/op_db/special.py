@@ -1,242 +1,81 @@
-"""Samples of kernels/ops/special_functions.py, special_names.py incomplete gamma functions; mpmath is the reference."""
+"""Samples of special functions; scipy's are the reference."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
+from scipy import special
 
 import redispatch.special  # noqa: F401  # the operators are declared when this is imported
 
-from ..op_info import FLOATS, Maker, OpInfo, SampleInput, sample
-from .common import unary
-from .elementary import ELEMENTARY
-from .pairs import PAIRS
-from .parts import JUMPS, PARTS
-from .reductions import MOMENTS
-from .shape import SHAPE
+from ..op_info import FLOATS, OpInfo
+from .common import by_numpy, call, calls, entries, fixed, per_shape, table, unary, x
+from .pointwise import NUMBER_FIRST
 
-
-def by_mpmath(function: Any) -> Any:
-    """`function(mp, *numbers)` for arrays, to 30 digits."""
-
-    def each(*numbers: float) -> float:
-        import mpmath  # here: only tests need it
-
-        with mpmath.workdps(30):
-            try:
-                return float(function(mpmath.mp, *(mpmath.mpf(float(x)) for x in numbers)))
-            except (TypeError, ZeroDivisionError, ValueError):  # complex, infinite or unknown
-                return math.nan
-
-    return lambda *arrays: np.vectorize(each, otypes=[float])(*arrays)
-
-
-def pairs(low: float, high: float, first: tuple[float, float] | None = None) -> Any:
-    """Two tensors from these ranges."""
-
-    def samples(make: Maker) -> Iterator[SampleInput]:
-        one = first or (low, high)
-        for shape in ((2, 3), (), (0, 3)):
-            yield sample(make(*shape, low=one[0], high=one[1]), make(*shape, low=low, high=high))
-
-    return samples
-
-
-def number_first(number: float, low: float = 1, high: float = 4) -> Any:
-    def samples(make: Maker) -> Iterator[SampleInput]:
-        for shape in ((2, 3), (), (0, 3)):
-            yield sample(number, make(*shape, low=low, high=high))
-
-    return samples
-
-
-def number_second(number: float, low: float = 1, high: float = 4) -> Any:
-    def samples(make: Maker) -> Iterator[SampleInput]:
-        for shape in ((2, 3), (), (0, 3)):
-            yield sample(make(*shape, low=low, high=high), number)
-
-    return samples
-
-
-def special(name: str, samples: Any, reference: Any, **options: Any) -> OpInfo:
-    function = f"special.{name.partition('.')[0]}"
-    options = {"dtypes": FLOATS, "function": function, **options}
-    return OpInfo(f"special_{name}", samples, by_mpmath(reference), **options)
-
-
-def entr(mp: Any, x: Any) -> Any:
-    return -x * mp.log(x) if x > 0 else 0 if x == 0 else -mp.inf
-
-
-def log_ndtr(mp: Any, x: Any) -> Any:
-    return mp.log(mp.erfc(-x / mp.sqrt(2)) / 2)
-
-
-FLAT: Any = {"gradients": False}
-BESSEL = [
-    special("bessel_j0", unary(), lambda mp, x: mp.besselj(0, x), **FLAT),
-    special("bessel_j1", unary(), lambda mp, x: mp.besselj(1, x), **FLAT),
-    special("bessel_y0", unary(low=1), lambda mp, x: mp.bessely(0, x), **FLAT),
-    special("bessel_y1", unary(low=1), lambda mp, x: mp.bessely(1, x), **FLAT),
-    special("modified_bessel_i0", unary(), lambda mp, x: mp.besseli(0, x), **FLAT),
-    special("modified_bessel_i1", unary(), lambda mp, x: mp.besseli(1, x), **FLAT),
-    special("modified_bessel_k0", unary(low=1), lambda mp, x: mp.besselk(0, x), **FLAT),
-    special("modified_bessel_k1", unary(low=1), lambda mp, x: mp.besselk(1, x), **FLAT),
-    special("scaled_modified_bessel_k0", unary(low=1), lambda mp, x: mp.besselk(0, x) * mp.exp(x), **FLAT),
-    special("scaled_modified_bessel_k1", unary(low=1), lambda mp, x: mp.besselk(1, x) * mp.exp(x), **FLAT),
-    special("spherical_bessel_j0", unary(), lambda mp, x: mp.sinc(x), **FLAT),
-    special("airy_ai", unary(), lambda mp, x: mp.airyai(x), **FLAT),
-    OpInfo("i0", unary(), by_mpmath(lambda mp, x: mp.besseli(0, x)), FLOATS),
-    special("i0e", unary(), lambda mp, x: mp.besseli(0, x) * mp.exp(-abs(x))),
-    special("i1", unary(), lambda mp, x: mp.besseli(1, x)),
-    special("i1e", unary(), lambda mp, x: mp.besseli(1, x) * mp.exp(-abs(x))),
-]
-
-NORMAL = [
-    special("entr", unary(low=1), entr),
-    special("erfcx", unary(), lambda mp, x: mp.exp(x * x) * mp.erfc(x)),
-    special("log_ndtr", unary(), log_ndtr),
-    special("ndtr", unary(), lambda mp, x: mp.ncdf(x)),
-    special("ndtri", unary(low=0.05, high=0.95), lambda mp, p: mp.sqrt(2) * mp.erfinv(2 * p - 1)),
-]
-
-
-def xlog1py(mp: Any, x: Any, y: Any) -> Any:
-    return 0 if x == 0 else x * mp.log1p(y)
-
-
-def lower_gamma(mp: Any, a: Any, x: Any) -> Any:
-    return mp.gammainc(a, 0, x, regularized=True)
-
-
-def upper_gamma(mp: Any, a: Any, x: Any) -> Any:
-    return mp.gammainc(a, x, mp.inf, regularized=True)
-
-
-def shares(make: Maker) -> Iterator[SampleInput]:
-    """The first does not require grad: there is no derivative in it."""
-    for shape in ((2, 3), (), (0, 3)):
-        yield sample(make(*shape, low=0.5, high=5).detach(), make(*shape, low=0.5, high=5))
-
-
-def zetas(make: Maker) -> Iterator[SampleInput]:
-    for shape in ((2, 3), (), (0, 3)):
-        yield sample(make(*shape, low=2, high=6).detach(), make(*shape, low=1, high=6))
-
-
-def zetas_of_number(make: Maker) -> Iterator[SampleInput]:
-    for shape in ((2, 3), (), (0, 3)):
-        yield sample(make(*shape, low=2, high=6).detach(), 2)
-
-
-def zeta(mp: Any, s: Any, q: Any) -> Any:
-    return mp.zeta(s, q)
-
-
-NO_DERIVATIVE = dict.fromkeys(("gradients", "second_gradients"), "there is no derivative in the first argument")
-OF_TWO = [
-    special("xlog1py", pairs(1, 4), xlog1py),
-    special("xlog1py.self_scalar", number_first(2), xlog1py),
-    special("xlog1py.other_scalar", number_second(2), xlog1py),
-    special("zeta", zetas, zeta, skips={"second_gradients": "there is no derivative in the first argument"}),
-    special("zeta.self_scalar", number_first(2), zeta),
-    special("zeta.other_scalar", zetas_of_number, zeta, skips=NO_DERIVATIVE),
-    OpInfo("igamma", shares, by_mpmath(lower_gamma), FLOATS),
-    OpInfo("igammac", shares, by_mpmath(upper_gamma), FLOATS),
-]
-
-POLYNOMIALS: dict[str, Any] = {
-    "chebyshev_polynomial_t": lambda mp, x, n: mp.chebyt(n, x),
-    "chebyshev_polynomial_u": lambda mp, x, n: mp.chebyu(n, x),
-    "chebyshev_polynomial_v": lambda mp, x, n: mp.chebyu(n, x) - (mp.chebyu(n - 1, x) if n else 0),
-    "chebyshev_polynomial_w": lambda mp, x, n: mp.chebyu(n, x) + (mp.chebyu(n - 1, x) if n else 0),
-    "shifted_chebyshev_polynomial_t": lambda mp, x, n: mp.chebyt(n, 2 * x - 1),
-    "shifted_chebyshev_polynomial_u": lambda mp, x, n: mp.chebyu(n, 2 * x - 1),
-    "shifted_chebyshev_polynomial_v": lambda mp, x, n: (
-        mp.chebyu(n, 2 * x - 1) - (mp.chebyu(n - 1, 2 * x - 1) if n else 0)
-    ),
-    "shifted_chebyshev_polynomial_w": lambda mp, x, n: (
-        mp.chebyu(n, 2 * x - 1) + (mp.chebyu(n - 1, 2 * x - 1) if n else 0)
-    ),
-    "hermite_polynomial_h": lambda mp, x, n: mp.hermite(n, x),
-    "hermite_polynomial_he": lambda mp, x, n: mp.hermite(n, x / mp.sqrt(2)) / mp.mpf(2) ** (n / 2),
-    "laguerre_polynomial_l": lambda mp, x, n: mp.laguerre(n, 0, x),
-    "legendre_polynomial_p": lambda mp, x, n: mp.legendre(n, x),
+# The polynomials, x and degree; degrees are whole numbers, which some of scipy's functions want as such.
+POLYNOMIALS = {
+    "chebyshev_polynomial_t": special.eval_chebyt,
+    "chebyshev_polynomial_u": special.eval_chebyu,
+    "chebyshev_polynomial_v": lambda n, x: special.eval_chebyu(n, x) - special.eval_chebyu(n - 1, x),
+    "chebyshev_polynomial_w": lambda n, x: special.eval_chebyu(n, x) + special.eval_chebyu(n - 1, x),
+    "hermite_polynomial_h": special.eval_hermite,
+    "hermite_polynomial_he": special.eval_hermitenorm,
+    "laguerre_polynomial_l": special.eval_laguerre,
+    "legendre_polynomial_p": special.eval_legendre,
 }
+DEGREES = per_shape(lambda s: [s, x.index(*s, below=4).to(x.dtype)])
 
 
-def degrees(make: Maker) -> Iterator[SampleInput]:
-    for shape in ((2, 3), (), (0, 3)):
-        yield sample(make(*shape), make.index(*shape, below=4).to(make.dtype))
+def degrees_of_a_number(make):
+    for given in DEGREES(make):
+        yield from call(1.5, *given.args)(make)
 
 
-def degrees_of_a_number(make: Maker) -> Iterator[SampleInput]:
-    for s in degrees(make):
-        yield sample(1.5, *s.args)
+def polynomial(name, turned=lambda x: x):
+    def reference(x, n):
+        return POLYNOMIALS[name](np.asarray(n, np.int64), turned(np.asarray(x, np.float64)))
+
+    return reference
 
 
-ORTHOGONAL = [
-    special(f"{name}{overload}", samples, reference, **FLAT)
-    for name, reference in POLYNOMIALS.items()
-    for overload, samples in (
-        ("", degrees),
-        (".x_scalar", degrees_of_a_number),
-        (".n_scalar", number_second(3, low=-3)),
-    )
-]
-
-# --- second names -----------------------------------------------------------------------------------------------------
-
-SECOND_NAMES = {
-    "erf": "erf",
-    "erfc": "erfc",
-    "erfinv": "erfinv",
-    "exp2": "exp2",
-    "expm1": "expm1",
-    "log1p": "log1p",
-    "sigmoid": "expit",
-    "logit": "logit",
-    "sinc": "sinc",
-    "i0": "i0",
-    "digamma": "digamma psi",
-    "polygamma": "polygamma",
-    "lgamma": "gammaln",
-    "mvlgamma": "multigammaln",
-    "igamma": "gammainc",
-    "igammac": "gammaincc",
-    "logsumexp": "logsumexp",
-    "softmax.int": "softmax",
-    "xlogy.Tensor": "xlogy",
-    "xlogy.Scalar_Self": "xlogy.self_scalar",
-    "xlogy.Scalar_Other": "xlogy.other_scalar",
-}
-KNOWN = {str(info): info for info in (*ELEMENTARY, *PAIRS, *PARTS, *MOMENTS, *SHAPE, *BESSEL, *OF_TWO)}
-
-
-def called(info: OpInfo, name: str) -> OpInfo:
-    function = f"special.{name.partition('.')[0]}"
-    return info.but(f"aten::special_{name}", representative=False, function=function, dtypes=FLOATS)
-
-
-def decimals(make: Maker) -> Iterator[SampleInput]:
-    for shape in ((2, 3), (), (0, 3)):
-        yield sample(make(*shape))
-    yield sample(make(2, 3), decimals=1)
-
-
-def rounded(x: Any, decimals: int = 0) -> Any:
-    return np.round(x, decimals)
-
-
-SPECIAL = [
-    *BESSEL,
-    *NORMAL,
-    *OF_TWO,
-    *ORTHOGONAL,
-    *(called(KNOWN[name], second) for name, names in SECOND_NAMES.items() for second in names.split()),
-    called(KNOWN["log_softmax.int"], "log_softmax"),
-    OpInfo("special_round", decimals, rounded, FLOATS, function="special.round", skips=JUMPS),
-]
+PAIRS = per_shape(lambda s: [x(*s, low=1), x(*s, low=1)])
+ZETAS = per_shape(lambda s: [fixed(*s, low=2, high=6), x(*s, low=1, high=6)])
+# The first does not require grad: there is no derivative in it.
+SHARES = per_shape(lambda s: [fixed(*s, low=0.5, high=5), x(*s, low=0.5, high=5)])
+BESSEL = (
+    "special_bessel_j0:j0 special_bessel_j1:j1 special_modified_bessel_i0:i0 special_modified_bessel_i1:i1",
+    "special_bessel_y0:y0 special_bessel_y1:y1 special_modified_bessel_k0:k0 special_modified_bessel_k1:k1 "
+    "special_scaled_modified_bessel_k0:k0e special_scaled_modified_bessel_k1:k1e",
+)
+SPECIAL = table(
+    *by_numpy(BESSEL[0], unary(), FLOATS),
+    *by_numpy(BESSEL[1], unary(low=1), FLOATS),
+    *entries("special_spherical_bessel_j0 special_airy_ai", unary(), FLOATS),
+    *(
+        OpInfo(f"special_{shifted}{name}{overload}", samples, polynomial(name, turned), FLOATS)
+        for shifted, turned in (("", lambda x: x), ("shifted_", lambda x: 2 * x - 1))
+        for name in POLYNOMIALS
+        if not shifted or name.startswith("chebyshev")
+        for overload, samples in (("", DEGREES), (".x_scalar", degrees_of_a_number), (".n_scalar", unary(3)))
+    ),
+    *by_numpy("i0 special_i0e special_i1 special_i1e special_erfcx special_log_ndtr special_ndtr", unary(), FLOATS),
+    *by_numpy("special_entr", unary(low=1), FLOATS),
+    *by_numpy("special_ndtri", unary(low=0.05, high=0.95), FLOATS),
+    *by_numpy("special_xlog1py", PAIRS, FLOATS),
+    *by_numpy("special_zeta", ZETAS, FLOATS),
+    *by_numpy("special_xlog1py.self_scalar special_zeta.self_scalar", NUMBER_FIRST, FLOATS),
+    *by_numpy("special_xlog1py.other_scalar", unary(2, low=1), FLOATS),
+    *by_numpy("special_zeta.other_scalar", per_shape(lambda s: [fixed(*s, low=2, high=6), 2]), FLOATS),
+    *by_numpy("igamma:gammainc igammac:gammaincc", SHARES, FLOATS),
+    *by_numpy("special_round:round", calls(unary(), call((2, 3), decimals=1)), FLOATS),
+    references={
+        "special_spherical_bessel_j0": lambda x: np.sinc(np.asarray(x, np.float64) / np.pi),
+        "special_airy_ai": lambda x: special.airy(np.asarray(x, np.float64))[0],
+    },
+    skips={
+        "there is no derivative in the first argument": (
+            "second_gradients: special_zeta; gradients second_gradients: special_zeta.other_scalar"
+        ),
+        "a difference across a jump is not the gradient": "gradients second_gradients: special_round",
+    },
+    flat="*bessel* special_airy_ai special_*polynomial*",
+)

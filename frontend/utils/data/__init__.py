@@ -1,47 +1,19 @@
 """Datasets and loaders: `DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True)`.
 
-Read in this order: dataset, sampler, collate, dataloader.
+Read in this order: dataset, dataloader.
 """
 
-from .collate import default_collate, default_convert
-from .dataloader import DataLoader, WorkerInfo, get_worker_info
-from .dataset import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
-from .sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
+from redispatch import _moved, _names
+
+__all__ = _names.take(
+    globals(),
+    {
+        ".dataloader": "DataLoader WorkerInfo default_collate default_convert get_worker_info",
+        ".dataset": """
+            BatchSampler ChainDataset ConcatDataset Dataset IterableDataset RandomSampler Sampler SequentialSampler
+            StackDataset Subset SubsetRandomSampler TensorDataset WeightedRandomSampler random_split
+        """,
+    },
 )
 
-__all__ = [
-    "BatchSampler",
-    "ChainDataset",
-    "ConcatDataset",
-    "DataLoader",
-    "Dataset",
-    "IterableDataset",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "StackDataset",
-    "Subset",
-    "SubsetRandomSampler",
-    "TensorDataset",
-    "WeightedRandomSampler",
-    "WorkerInfo",
-    "default_collate",
-    "default_convert",
-    "get_worker_info",
-    "random_split",
-]
+_moved.join(__name__)

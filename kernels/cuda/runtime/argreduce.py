@@ -45,16 +45,16 @@ class Positions(ByWork):
 
 
 OPERATORS = (
-    Positions(extremes.argmax_op, argmax_work, dense=("self",)),
-    Positions(extremes.argmin_op, argmin_work, dense=("self",)),
+    Positions(extremes.argmax.op, argmax_work, dense=("self",)),
+    Positions(extremes.argmin.op, argmin_work, dense=("self",)),
 )
-RECORDED = (extremes.max_dim_op, extremes.min_dim_op)
+RECORDED = (extremes.max.ops[2], extremes.min.ops[2])
 
 
-def find_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> None:
+def find_extremes(op: Any, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> None:
     """Fills both results of `max` or `min` along a dimension, which may lie anyhow."""
-    found, x = [dense_like(one) for one in (values, indices)], dense(self)
-    tasks = best_of_lines(x, dim, name == "max", True, (0, 1, 2))
+    found, x = [dense_like(one) for one in (values, indices)], dense(args[0])
+    tasks = best_of_lines(x, args[1], op.base_name == "max", True, (0, 1, 2))
     launched(tasks, [*found, x])
     for target, one in zip((values, indices), found, strict=True):
         if one is not target:

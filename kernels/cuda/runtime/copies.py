@@ -6,13 +6,25 @@ done where it costs least: on the CPU before bytes go up, on the device before t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch import STATE, keyset, ops, within
 from redispatch.dispatch.specialiser.annotations import inline, leaf
-from redispatch.dispatch.tensor import CPU, Pinned, Tensor, empty, metadata_of, owner_of, view_over
+from redispatch.dispatch.tensor import (
+    CPU,
+    Pinned,
+    Size,
+    Tensor,
+    as_numpy,
+    dtypes,
+    empty,
+    metadata_of,
+    owner_of,
+    view_over,
+)
 from redispatch.kernels import DTYPES, Operand, is_contiguous, is_dense, on_target, overlap
 from redispatch.kernels.cpu.copy import elementwise_for
 from redispatch.kernels.cuda import CUDAElementwise, current_stream
@@ -29,9 +41,10 @@ from .operands import address_of, allocator, block_of, fresh_like, located, oper
 
 ABOVE = keyset("AutogradCUDA", "ADInplaceOrView")  # where layers are that kernels are not to enter again
 _LOOPS: dict[Elementwise, CUDAElementwise] = {}
-READY: dict[
-    Any, Ready
-] = {}  # copies by (metadata of the target, of the source), fills by metadata; of the devices there are
+TABLES: dict[Any, Tensor] = {}  # by device and what they are; of the devices there are
+MOST_TABLES = 1024
+# Copies by metadata of the target and of the source, fills by metadata; of the devices there are.
+READY: dict[Any, Ready] = {}
 
 
 def on_cuda(loops: Elementwise) -> CUDAElementwise:
@@ -80,6 +93,15 @@ def copied(x: Tensor, dtype: Any = None) -> Tensor:
     fresh = fresh_like(x, dtype)
     copy_on_device(fresh, x)
     return fresh
+
+
+def laid(x: Tensor, strides: Sequence[int] | None) -> Tensor:
+    """The tensor, or a copy with these strides."""
+    if strides is None or tuple(x._stride) == tuple(strides):
+        return x
+    made = empty(x._shape, x._dtype, x._device, tuple(strides))
+    copy_on_device(made, x)
+    return made
 
 
 def apart(value: Any, target: Tensor, elementwise: bool = True) -> Any:
@@ -153,6 +175,32 @@ def sent(x: Tensor, on: Any) -> Tensor:
     here = empty(x._shape, x._dtype, on)
     send(here, x)
     return here
+
+
+def array_on(on: Any, array: np.ndarray, dtype: Any = None) -> Tensor:
+    """An array's numbers on a device; its bytes, where it is of no dtype of tensors and none is given."""
+    dtype = dtype or getattr(dtypes, array.dtype.name, None)
+    if dtype is None:
+        array, dtype = np.ascontiguousarray(array).reshape(-1).view(np.uint8), dtypes.uint8
+    here = empty(Size(array.shape), dtype, CPU)
+    as_numpy(here)[...] = array
+    return sent(here, on)
+
+
+def table_on(on: Any, key: Any, make: Callable[[], np.ndarray]) -> Tensor:
+    """An array that kernels read, sent to a device once for all calls that name it so."""
+
+    def known() -> Tensor:
+        found = TABLES.get((on, key))
+        if found is None:
+            if len(TABLES) >= MOST_TABLES:
+                TABLES.clear()
+            found = array_on(on, make())
+            TABLES[on, key] = found  # now that it was written: while a graph is recorded, that is an error
+        return found
+
+    found: Tensor = constant(known)
+    return found
 
 
 def uploaded(value: Any, on: Any, dtype: Any) -> Tensor:

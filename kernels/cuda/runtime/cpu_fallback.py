@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from redispatch.dispatch import OPERATORS, OpOverload, keyset, run
+from redispatch.dispatch import OpOverload, keyset, run
 from redispatch.dispatch import pytree as pytree
 from redispatch.dispatch.tensor import CPU, META, Tensor, empty
 from redispatch.kernels import is_dense
 from redispatch.kernels.cuda import current_stream
+from redispatch.kernels.declare.declare import DECLARED
 from redispatch.kernels.declare.structured import common_device, resize
 
 from .copies import fetch, send
@@ -24,23 +25,11 @@ from .operands import allocator
 
 ON_CPU, ON_META = keyset("CPU"), keyset("Meta")
 
-# name: why the host does it
-THROUGH_HOST = {
-    "_linalg_eigh": "QR iterations on a tridiagonal matrix, a step after the other",
-    "_linalg_svd": "the same on a bidiagonal matrix",
-    "linalg_eig": "QR iterations on a Hessenberg matrix",
-    "_linalg_eigvals": "the same without the vectors",
-    "linalg_lstsq": "four algorithms, of which three find a rank on the way",
-    "linalg_ldl_factor_ex": "pivots of Bunch and Kaufman are chosen between two searches of every column",
-    "linalg_ldl_solve": "its pivots are LAPACK's, and are looked at before they are used",
-}
-
 
 def through_host() -> Iterator[tuple[OpOverload, Callable[..., Any]]]:
-    """Each overload of these operators, and what is to run for a device."""
-    for name, op in OPERATORS.items():
-        base = name.removeprefix("aten::").partition(".")[0]
-        if base in THROUGH_HOST and "CPU" in {key.name for key in op.registrations}:
+    """Each overload of the operators whose declarations say why the host computes them, and what is to run."""
+    for op, declared in DECLARED.items():
+        if declared.by_host and "CPU" in {key.name for key in op.registrations}:
             yield op, by_host(op)
 
 

@@ -7,49 +7,31 @@ of that knows where the numbers are. `on_device(kernel)` is that kernel with a d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import OpOverload
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.dispatch.tensor.target import TARGET, Place
 from redispatch.kernels import DTYPES, Operand, Reduction, Target, contiguous_strides, copy, numel, on_target
 from redispatch.kernels.cuda import CUDAReduction, Launch, current_stream
 from redispatch.kernels.cuda.indexing import Indexing
 from redispatch.kernels.cuda.loops import DeviceLoop
+from redispatch.kernels.declare.declare import DECLARED
+from redispatch.kernels.declare.planned import Planned, PlannedSeveral
+from redispatch.kernels.declare.structured import Structured
 
-from .async_errors import LateErrors
-from .copies import on_cuda, sent, uploaded
+from .async_errors import late_errors
+from .copies import on_cuda, sent, table_on, uploaded
 from .launch_recorder import constant, refuse
-from .operands import allocator, not_here, operand
+from .operands import address_of, allocator, not_here, operand
 
 INDEXING = Indexing()
 REDUCTIONS: dict[Reduction, CUDAReduction] = {}
 # Operators whose tensors may be on the CPU beside others on a device; elsewhere those without dimensions may.
 FROM_ANYWHERE = frozenset("index index_put_ _ctc_loss _ctc_loss_backward".split())
-TABLES = 1024  # remembered on a device; then they are sent afresh
-
-
-class Tables:
-    """Small arrays that kernels read, on the devices, by their content."""
-
-    def __init__(self) -> None:
-        self.known: dict[Any, Any] = {}
-
-    def address(self, array: np.ndarray, device: Any) -> int:
-        found: int = constant(lambda: self.block(array, device)).address
-        return found
-
-    def block(self, array: np.ndarray, device: Any) -> Any:
-        key = (array.tobytes(), array.dtype.char, device)
-        block = self.known.get(key)
-        if block is None:
-            if len(self.known) >= TABLES:
-                self.known.clear()
-            block = uploaded_bytes(array, device)
-            self.known[key] = block  # now that it was written: while a graph is recorded, that is an error
-        return block
 
 
 def uploaded_bytes(array: np.ndarray, device: Any) -> Any:
@@ -64,8 +46,8 @@ def uploaded_bytes(array: np.ndarray, device: Any) -> Any:
 class OnDevice(Target):
     """One call of an operator on a device."""
 
-    def __init__(self, device: Any, operator: str, tables: Tables, errors: LateErrors) -> None:
-        self.device, self.operator, self.tables, self.errors = device, operator, tables, errors
+    def __init__(self, device: Any, operator: str) -> None:
+        self.device, self.operator = device, operator
         self.held: list[Any] = []  # what was sent, until the call has launched all
 
     def do_not_cache(self) -> None:
@@ -82,7 +64,9 @@ class OnDevice(Target):
         return allocator().allocate(max(count * np.dtype(dtype).itemsize, 1), self.device)
 
     def table(self, array: np.ndarray) -> int:
-        return self.tables.address(array, self.device)
+        found = table_on(self.device, (array.tobytes(), array.dtype.char), lambda: array)
+        self.held.append(found)
+        return address_of(found)
 
     def numbers(self, x: Operand) -> np.ndarray:
         dense = Operand(
@@ -153,7 +137,8 @@ class OnDevice(Target):
         prepared = INDEXING.prepared(x, self.here(other), given, how, skip)
         if prepared is not None:
             where, count, arguments = prepared
-            words = self.errors.address(self.device.index), self.errors.number(self.operator)
+            errors = late_errors(allocator().driver)
+            words = errors.address(self.device.index), errors.number(self.operator)
             self.launch(where, [count, *words, *arguments])
 
 
@@ -169,7 +154,7 @@ def device_among(args: Any) -> Any:
     return None
 
 
-def on_device(kernel: Callable[..., Any], operator: str, tables: Tables, errors: LateErrors) -> Callable[..., Any]:
+def on_device(kernel: Callable[..., Any], operator: str) -> Callable[..., Any]:
     """The kernel of the CPU, on the device of its arguments. What may be on the CPU among them goes there before."""
 
     def run(*args: Any) -> Any:
@@ -183,7 +168,40 @@ def on_device(kernel: Callable[..., Any], operator: str, tables: Tables, errors:
             return [moved(item) for item in value] if isinstance(value, list | tuple) else value
 
         given = [moved(value) for value in args]
-        with on_target(OnDevice(device, operator, tables, errors)):
+        with on_target(OnDevice(device, operator)):
             return kernel(*given)
 
     return run
+
+
+# --- which operators they are -----------------------------------------------------------------------------------------
+
+# They leave all work on elements to functions of the room `kernels`, and read no number that is on the device. So does
+# each kernel of the CPU for which the device has no other one, but those that are for the CPU by their name.
+
+
+def served() -> Iterator[tuple[OpOverload, Callable[..., Any]]]:
+    """Yields each declared operator with a kernel of the CPU's and none of a device's, and the kernel for devices."""
+    for op in DECLARED:
+        keys = {key.name: found for key, found in op.registrations.items()}
+        if "CPU" in keys and "CUDA" not in keys and "_for_cpu" not in op._opname:
+            yield op, without_plan(keys["CPU"][-1].function)
+
+
+def without_plan(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel that decides anew each time, of one that remembers what it did with the CPU's memory."""
+    op = getattr(kernel, "__self__", None)
+    if isinstance(op, Planned) and kernel.__name__ == "run_functional":
+        return lambda *args: Structured.run_functional(op, *args)
+    if isinstance(op, PlannedSeveral):
+        return lambda *args: several(op, *args)
+    return kernel
+
+
+def several(op: PlannedSeveral, *args: Any) -> tuple[Any, ...]:
+    """The results of an operator that has several, decided anew."""
+    results = tuple(None if meta is None else meta.allocate() for meta in op.metas_function(*args))
+    run = op.loop_function(results, *args)
+    written = [part for x in results if x is not None for part in (x._operand.array, x._offset)]
+    run(*written, *op.operands(args))
+    return results

@@ -6,65 +6,35 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
+from redispatch.dispatch import Library, MissingKernelError, OpOverload, impl, place_of
 from redispatch.dispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
 from redispatch.kernels.cuda import current_stream, driver, why_not
-from redispatch.kernels.declare.planned import Planned
+from redispatch.kernels.cuda.ops.matrices import or_library
+from redispatch.kernels.cuda.ops.ranges import spaced_on_device
+from redispatch.kernels.declare.declare import declarations
 from redispatch.kernels.declare.pointwise import DECLARED, Pointwise
-from redispatch.kernels.declare.structured import Structured, unmarked
-from redispatch.kernels.ops import extremes as ops_extremes
+from redispatch.kernels.declare.structured import unmarked
 from redispatch.kernels.ops import scans as ops_scans
-from redispatch.kernels.ops import sorting as ops_sorting
 from redispatch.kernels.ops.creation import CONSTANTS
 from redispatch.kernels.ops.device_memory import memory_kernels
 from redispatch.kernels.ops.distances import cdist_backward_kernel, pdist_backward_kernel
 from redispatch.kernels.ops.from_fold import FOLDS
 from redispatch.kernels.ops.matrices import check_errors_kernel
-from redispatch.kernels.ops.pooling import ELSEWHERE, OPERATORS
 from redispatch.kernels.ops.random import RECORDINGS, Generator, Recording, generator_at, seed_of_all
+from redispatch.kernels.ops.reductions import Reduced
 
-from . import (
-    argreduce,
-    attention,
-    compaction,
-    convolution,
-    copies,
-    decompositions,
-    embedding_bag,
-    folding,
-    fourier,
-    histograms,
-    loss_scaling,
-    losses,
-    masked_fill,
-    matmul,
-    matrices,
-    norms,
-    pooling,
-    sampling,
-    scans,
-    searchsorted,
-    segments,
-    softmax,
-    sorting,
-    updates,
-)
+from . import argreduce, copies, losses, norms, scans, softmax
 from .async_errors import late_errors
-from .cat import JOINING
 from .cpu_fallback import through_host
-from .decompositions import apart_from_target
-from .device_target import Tables, on_device
-from .eigen import or_library
-from .generic_kernels import served
+from .definitions import DEFINED, apart_from_target, kernel_of, on_cpu, operator
+from .device_target import on_device, served
 from .launch_plan import Recorded, is_recorded
 from .launch_recorder import taken
 from .memory import Block, CachingAllocator
 from .operands import block_of
 from .pinned import PinnedBlock, PinnedCache
 from .pointwise import PointwiseOnCUDA
-from .ranges import spaced_on_device
-from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
-from .structured import InParts
+from .reductions import ReductionOnCUDA
 
 KEY = "CUDA"
 CODE = 2  # DLPack's, of CUDA devices
@@ -80,34 +50,12 @@ MEMORY: dict[str, Callable[..., Any]] = {
     "_linalg_check_errors": check_errors_kernel,
 }
 KERNELS: dict[str, Callable[..., Any]] = {
-    "masked_fill.Scalar": masked_fill.masked_fill_kernel,
-    "masked_fill.Tensor": masked_fill.masked_fill_tensor_kernel,
-    "masked_fill_.Scalar": masked_fill.masked_fill_inplace_kernel,
-    "masked_fill_.Tensor": masked_fill.masked_fill_tensor_inplace_kernel,
-    "_fused_adam_": updates.adam_kernel(decoupled=False),
-    "_fused_adamw_": updates.adam_kernel(decoupled=True),
     "_cdist_backward": cdist_backward_kernel,
     "_pdist_backward": pdist_backward_kernel,
     **norms.KERNELS,
-    **pooling.KERNELS,
-    **convolution.KERNELS,
 }
-PARTS = {
-    name: function
-    for room in (
-        decompositions,
-        sorting,
-        compaction,
-        searchsorted,
-        histograms,
-        embedding_bag,
-        matrices,
-        segments,
-        sampling,
-        loss_scaling,
-    )
-    for name, function in room.PARTS.items()
-}
+for _name, _kernel in KERNELS.items():
+    kernel_of(_name)(_kernel)
 _LOCK = threading.RLock()
 _started: Started | None = None
 
@@ -178,37 +126,28 @@ class Started:
         self.undo.append(lambda: RECORDINGS.__delitem__("cuda"))
         at_first = {i: generator_at(seed_of_all(), 0, device("cuda", i)) for i in range(found.count)}
         kind.generators.update(at_first)
-        self.undo += [copies.READY.clear, CONSTANTS.clear]
+        self.undo += [copies.READY.clear, copies.TABLES.clear, CONSTANTS.clear]
         self._methods()
         for name, function in {**memory_kernels("cuda"), **MEMORY}.items():
             self._put(operator(name), function, "memory")
-        for name, function in KERNELS.items():
-            self._record(operator(name), function, name)
-        for name, function in PARTS.items():
-            for form, kernel in forms_of(operator(name), apart_from_target(function)):
-                self._record(form, kernel, f"from parts: {name}")
-        for op, rule in REDUCTIONS.items():
-            self._reduce(op, rule)
-        for joining in JOINING:
-            self._record(joining.op.functional, joining.functional, joining.op.base_name)
-            self._put(joining.op.out, joining.out, joining.op.base_name)
-        families = matmul, softmax, losses, norms, convolution, folding, fourier, attention, scans, argreduce
-        for family in [room.OPERATORS for room in families]:
+        for one in DEFINED:  # which the files of `ops` have filled
+            for form, kernel in one.forms():
+                (self._record if one.recorded else self._put)(form, kernel, one.title)
+        for reduced in declarations():
+            if isinstance(reduced, Reduced):
+                self._reduce(reduced)
+        for family in [room.OPERATORS for room in (softmax, losses, norms, scans, argreduce)]:
             for structured in family:
                 for op, function in structured.forms():
                     self._record(op, function, f"planned {op._opname}")
-        ELSEWHERE["cuda"] = pooling.LOOPS
-        self.undo += [fourier.TABLES.clear, pooling.TABLES.clear, lambda: ELSEWHERE.__delitem__("cuda")]
-        for pool in OPERATORS:
-            self._record(pool.functional, unmarked(on_cpu(pool.functional)), f"pooling {pool.base_name}")
         self._choose()
         self.serve_declared()
-        self._serve_as_they_are()
-        for on_matrices in matrices.OPERATORS:
-            for form, kernel in on_matrices.forms():
-                self._record(form, apart_from_target(kernel), f"on matrices: {form.name()}")
         for overload, function in through_host():
             self._put(overload, apart_from_target(or_library(overload, function)), f"by the CPU: {overload.name()}")
+        for overload, kernel in [*served()]:
+            title = overload.qualified_name.removeprefix("aten::").partition(".")[0]
+            self._record(overload, on_device(kernel, title), f"on the device: {title}")
+        self.undo.append(late_errors(found).remove)
         fallbacks = Library("_", "IMPL", KEY)
         fallbacks.fallback(self.without_kernel)
         self.undo.append(fallbacks._destroy)
@@ -232,25 +171,11 @@ class Started:
 
     def _choose(self) -> None:
         """Operators with places among their results: the functional form remembers what it launched."""
-        for table, function in (
-            (ops_scans.ELSEWHERE, scans.fill_extremes),
-            (ops_sorting.ELSEWHERE, sorting.choose),
-            (ops_extremes.ELSEWHERE, argreduce.find_extremes),
-        ):
-            table["cuda"] = function  # type: ignore[assignment]  # each table has a type of its own
-            self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]  # mypy gives up on a default argument
-        for op in (*scans.RECORDED, *sorting.OPERATORS, *argreduce.RECORDED):
+        ops_scans.ELSEWHERE["cuda"] = scans.fill_extremes
+        for op in (*scans.RECORDED, *argreduce.RECORDED):
             self._record(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
-            self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")
-
-    def _serve_as_they_are(self) -> None:
-        """Kernels of the CPU's, carried out on a device."""
-        tables, errors = Tables(), late_errors(self.driver)
-        for op, kernel in [*served()]:
-            title = op.qualified_name.removeprefix("aten::").partition(".")[0]
-            self._record(op, on_device(kernel, title, tables, errors), f"on the device: {title}")
-        self.undo.append(errors.remove)
-        self.undo.append(tables.known.clear)
+            if op.out is not None:
+                self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")
 
     def serve_declared(self) -> bool:
         """Gives kernels to pointwise operators and users' reductions that have none yet; whether there were any."""
@@ -260,11 +185,11 @@ class Started:
         folds = [op for op in FOLDS if id(op) not in self.served]
         for fold in folds:
             self.served.add(id(fold))
-            self._reduce(fold, Rule(fold.fold))
+            self._reduce(fold)
         return bool(fresh or folds)
 
-    def _reduce(self, op: Planned, rule: Rule) -> None:
-        for form, kernel in ReductionOnCUDA(op, rule).forms():
+    def _reduce(self, op: Reduced) -> None:
+        for form, kernel in ReductionOnCUDA(op).forms():
             self._record(form, kernel, f"reduction {op.base_name}")
 
     def serve(self, op: Pointwise) -> None:
@@ -310,23 +235,3 @@ def to_dlpack(x: Tensor, stream: Any, max_version: Any) -> Any:
     from .interop import to_dlpack as export  # here, because few programs need it, and it imports ctypes
 
     return export(x, stream, max_version)
-
-
-def on_cpu(op: OpOverload) -> Callable[..., Any]:
-    """The kernel of an operator at the key CPU, which knows of other devices."""
-    function: Callable[..., Any] = op.registrations[DispatchKey.CPU][-1].function
-    return function
-
-
-def forms_of(op: OpOverload, function: Callable[..., Any]) -> list[tuple[OpOverload, Callable[..., Any]]]:
-    """What a function in other operators makes the kernel of: of a structured operator's forms, or of this overload."""
-    structured = getattr(on_cpu(op), "__self__", None)
-    if isinstance(structured, Structured) and structured.functional is op:
-        return InParts(structured, function).forms()
-    return [(op, function)]
-
-
-def operator(name: str) -> OpOverload:
-    """The overload of the namespace aten with this name."""
-    base, _, overload = name.partition(".")
-    return getattr(getattr(ops.aten, base), overload or "default")

@@ -11,7 +11,8 @@ A replay costs the host one call, however many kernels there are. It reads and w
 what is made while recording lies in memory that belongs to the graph (memory.py, Note [Pools]); what was made before,
 and is read, must be kept by whoever replays. Graphs that are given one `pool` share their memory: they are to be
 replayed in the order of their recording, and what one leaves in a tensor that nobody holds any longer may be
-overwritten by the next. Read next: graphed.py, graph_trees.py.
+overwritten by the next. A `MemPool` is such memory of a program's own, out of which a block makes its tensors.
+Read next: graphed.py, graph_trees.py.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from types import TracebackType
 from typing import Any
 
 from redispatch.dispatch.tensor import KINDS, current_index
-from redispatch.kernels.cuda import current_stream as number_of_current
 from redispatch.kernels.ops.random import Generator
 
+from .. import STREAMS
+from .. import current_stream as number_of_current
 from .async_errors import late_errors
 from .devices import start
 from .memory import CachingAllocator, PrivatePools
 from .rng_state import CapturedSeed
-from .streams import Stream, synchronize
+from .streams import Stream, index_of, synchronize
 
 Handle = tuple[int, int]
 _NUMBERS = itertools.count(1)
@@ -239,3 +241,39 @@ def memory_of(handle: Handle) -> PrivatePools:
     """The memory that a handle names. KeyError where no graph uses it."""
     found: CachingAllocator = start().allocator
     return found.private[handle]
+
+
+class MemPool:
+    """Memory apart from everybody's, for `use_mem_pool`, and for the `pool` of graphs by its `id`.
+
+    Errors: NotImplementedError for an allocator of the program's own: memory comes from the driver.
+    """
+
+    def __init__(self, allocator: Any = None, use_on_oom: bool = False) -> None:
+        if allocator is not None or use_on_oom:
+            raise NotImplementedError("MemPool has its memory from the driver: leave `allocator` and `use_on_oom` out")
+        self.id: Handle = graph_pool_handle()
+        self._allocator = start().allocator
+        self._pools = self._allocator.join(self.id)
+
+    def use_count(self) -> int:
+        """How many use it: this object, and graphs."""
+        return self._pools.users
+
+    def __del__(self) -> None:
+        if hasattr(self, "_pools"):
+            self._allocator.leave(self.id)
+
+
+@contextmanager
+def use_mem_pool(pool: MemPool, device: Any = None) -> Iterator[None]:
+    """A block whose tensors, on the current stream of a device, lie in a pool."""
+    index = index_of(device)
+    stream = number_of_current(index)
+    token = STREAMS.set({**STREAMS.get(), index: stream})  # where none was chosen, nobody looks for another pool
+    pool._allocator.redirect(index, stream, pool._pools)
+    try:
+        yield
+    finally:
+        pool._allocator.restore(pool._pools)
+        STREAMS.reset(token)

@@ -1,23 +1,37 @@
 """A generator's numbers while a graph is recorded, and when it is replayed.
 
-A recording cannot know seed and offset. They lie in the device's memory, at an address that belongs to the graph:
-`CapturedSeed`. What the recording draws is counted; a replay takes as many numbers from the generator as that, and
-writes down where they begin. So replays draw what the program would draw without a graph. Read next: graphs.py.
+A launch that is recorded runs again and again; what it is told then is what it was told when it was recorded, which
+cannot be seed and offset. They lie in the device's memory, at an address that belongs to the graph: `CapturedSeed`.
+Random kernels in a graph are told that address, and by how much the offset goes on; the offset's highest bit says so
+(`seed_from`). What the recording draws is counted; a replay takes as many numbers from the generator as that, and has a
+launch write down where they begin, so that replays which wait for their turn do not see those of later ones. So replays
+draw what the program would draw without a graph. Read next: graphs.py.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor
-from redispatch.kernels.cuda import STREAMS, current_stream
-from redispatch.kernels.cuda.rng_state import writing
-from redispatch.kernels.engine.primitives import FROM_MEMORY
+import numpy as np
 
+from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.engine.primitives import FROM_MEMORY, offset_from, seed_from
+
+from .. import STREAMS, current_stream
+from ..templates import Written
 from .memory import Block
 from .operands import address_of, allocator
 
-WRITING = writing()
+int64, uint64 = np.int64, np.uint64
+
+
+def seeds(seed_out, offset_out, seed, offset):
+    """Writes both, as they are told or from where they lie in memory."""
+    seed_out[0] = int64(seed_from(uint64(seed), uint64(offset)))
+    offset_out[0] = int64(offset_from(uint64(seed), uint64(offset)))
+
+
+WRITING = Written(seeds, ("seed_out", "offset_out")).launch("int64", ("int64",) * 2, 1, 1)
 
 
 def signed(number: int) -> int:

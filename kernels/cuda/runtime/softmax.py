@@ -50,7 +50,7 @@ def log_softmax_backward_work(out: Tensor, grad: Tensor, output: Tensor, dim: in
 
 def logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
     """Over several dimensions, which are put in a row first."""
-    meta = moments.logsumexp_op.meta_function(self, dim, keepdim)
+    meta = moments.logsumexp.op.meta_function(self, dim, keepdim)
     result = meta.allocate()
     dims = reduced_dims(dim, len(self._shape))
     if self._dtype is not meta.dtype:
@@ -68,5 +68,5 @@ OPERATORS = (
     ByWork(softmax.log_softmax_data_op, log_softmax_work, dense=("self",)),
     ByWork(softmax.softmax_backward_op, softmax_backward_work, dense=("grad_output", "output")),
     ByWork(softmax.log_softmax_backward_op, log_softmax_backward_work, dense=("grad_output", "output")),
-    InParts(moments.logsumexp_op, logsumexp),
+    InParts(moments.logsumexp.op, logsumexp),
 )

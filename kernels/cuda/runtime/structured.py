@@ -3,7 +3,7 @@
 An operator's `work` gets results and arguments, as its CPU `loop` does, reads only their metadata, and returns the
 launches. They are launched anew at each call here; launch_plan.py records them once per metadata.
 
-Read next: matmul.py, softmax.py.
+Read next: ../ops/matmul.py, softmax.py.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels import is_contiguous
 from redispatch.kernels.cuda import Launch, current_stream
+from redispatch.kernels.declare import structured
 from redispatch.kernels.declare.planned import PlannedSeveral
-from redispatch.kernels.declare.structured import Forms, Structured, check_no_internal_overlap, unmarked
+from redispatch.kernels.declare.structured import Structured, check_no_internal_overlap, unmarked
 
 from .async_errors import late_errors
 from .copies import apart, copied, copy_on_device
+from .definitions import DEFINED, Definition, Forms, apart_from_target, on_cpu, operator
 from .operands import address_of, allocator, not_here
 
 SCRATCH, ERRORS = -2, -1  # stand behind the tensors
@@ -68,7 +70,7 @@ def dense(x: Tensor) -> Tensor:
     return x if is_contiguous(x._shape, x._stride) else copied(x)
 
 
-class OnDevice(Forms):
+class OnDevice(structured.Forms):
     """The forms of one operator at the key CUDA."""
 
     def __init__(self, op: Any) -> None:
@@ -81,7 +83,7 @@ class OnDevice(Forms):
     def unaliased(self, value: Any, target: Tensor) -> Any:
         return apart(value, target, self.elementwise)
 
-    def forms(self) -> list[tuple[Any, Callable[..., Any]]]:
+    def forms(self) -> Forms:
         """Each overload with its kernel."""
         found = [(self.op.functional, self.run_functional)]
         if isinstance(self.op, Structured):
@@ -150,5 +152,42 @@ class InParts(OnDevice):
         check_no_internal_overlap(target)
         copy_on_device(target, self.function(*args))
 
-    def forms(self) -> list[tuple[Any, Callable[..., Any]]]:
+    def forms(self) -> Forms:
         return [(form, unmarked(kernel)) for form, kernel in super().forms()]
+
+
+# --- what the files of operators register -----------------------------------------------------------------------------
+
+
+def work_of(*given: Any, dense: Sequence[str] = (), elementwise: bool = False) -> Callable[[Work], Work]:
+    """Registers a function as the work of operators: `ByWork`."""
+
+    def register(work: Work) -> Work:
+        for op in given:
+            define(ByWork(op, work, dense, elementwise))
+        return work
+
+    return register
+
+
+def define(kernels: OnDevice) -> None:
+    """Registers an operator's kernels."""
+    DEFINED.append(Definition(f"planned {kernels.op.base_name}", kernels.forms))
+
+
+def composite_of(*names: str) -> Callable[..., Any]:
+    """Registers a function in other operators: as the kernels of a structured operator's forms, or of an overload."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        DEFINED.extend(Definition(f"from parts: {name}", lambda name=name: forms_of(name, function)) for name in names)  # type: ignore[misc]  # mypy gives up on a default argument
+        return function
+
+    return register
+
+
+def forms_of(name: str, function: Callable[..., Any]) -> Forms:
+    op, kernel = operator(name), apart_from_target(function)
+    declared = getattr(on_cpu(op), "__self__", None)
+    if isinstance(declared, Structured) and declared.functional is op:
+        return InParts(declared, kernel).forms()
+    return [(op, kernel)]

@@ -7,22 +7,12 @@ Abramowitz and Stegun, DLMF is dlmf.nist.gov. `tests/kernels/test_special.py` co
 Read `bessel.py` first.
 """
 
-from .airy import (
-    airy_ai,
-)
 from .bessel import (
+    airy_ai,
     bessel_j0,
     bessel_j1,
     bessel_y0,
     bessel_y1,
-    spherical_bessel_j0,
-)
-from .incomplete_gamma import (
-    lower_gamma,
-    upper_gamma,
-    zeta,
-)
-from .modified_bessel import (
     modified_bessel_i0,
     modified_bessel_i1,
     modified_bessel_k0,
@@ -31,12 +21,9 @@ from .modified_bessel import (
     scaled_modified_bessel_i1,
     scaled_modified_bessel_k0,
     scaled_modified_bessel_k1,
+    spherical_bessel_j0,
 )
-from .normal import (
-    erfcx,
-    log_ndtr,
-    ndtri,
-)
+from .distributions import erfcx, log_ndtr, lower_gamma, ndtri, upper_gamma, zeta
 from .polynomials import (
     chebyshev_t,
     chebyshev_u,
@@ -51,38 +38,3 @@ from .polynomials import (
     shifted_chebyshev_v,
     shifted_chebyshev_w,
 )
-
-__all__ = [
-    "airy_ai",
-    "bessel_j0",
-    "bessel_j1",
-    "bessel_y0",
-    "bessel_y1",
-    "chebyshev_t",
-    "chebyshev_u",
-    "chebyshev_v",
-    "chebyshev_w",
-    "erfcx",
-    "hermite_h",
-    "hermite_he",
-    "laguerre_l",
-    "legendre_p",
-    "log_ndtr",
-    "lower_gamma",
-    "modified_bessel_i0",
-    "modified_bessel_i1",
-    "modified_bessel_k0",
-    "modified_bessel_k1",
-    "ndtri",
-    "scaled_modified_bessel_i0",
-    "scaled_modified_bessel_i1",
-    "scaled_modified_bessel_k0",
-    "scaled_modified_bessel_k1",
-    "shifted_chebyshev_t",
-    "shifted_chebyshev_u",
-    "shifted_chebyshev_v",
-    "shifted_chebyshev_w",
-    "spherical_bessel_j0",
-    "upper_gamma",
-    "zeta",
-]

@@ -4,84 +4,10 @@ All by their recurrences of three terms (DLMF 18.9.1); Chebyshev's of higher deg
 with x = cos(angle) (DLMF 18.5). A degree is cut to a whole number; below 0 the polynomial is 0.
 """
 
-from ...engine.program import primitive
-from ..vecmath.define import by_body, compiled
-from ..vecmath.inverse_trigonometric import acos
-from ..vecmath.trigonometric import cos, sin
+from ..vecmath.define import in_double
+from ..vecmath.trigonometric import acos, cos, sin
 
 ENOUGH = 8  # up to this degree the recurrence is as good as the angle
-
-
-@primitive
-def chebyshev_t(x, n):
-    """cos(n angle)"""
-    return by_body(chebyshev_t_float64, x, n)
-
-
-@primitive
-def chebyshev_u(x, n):
-    """sin((n + 1) angle) / sin(angle)"""
-    return by_body(chebyshev_u_float64, x, n)
-
-
-@primitive
-def chebyshev_v(x, n):
-    """cos((n + 1/2) angle) / cos(angle / 2)"""
-    return by_body(chebyshev_v_float64, x, n)
-
-
-@primitive
-def chebyshev_w(x, n):
-    """sin((n + 1/2) angle) / sin(angle / 2)"""
-    return by_body(chebyshev_w_float64, x, n)
-
-
-@primitive
-def shifted_chebyshev_t(x, n):
-    """`chebyshev_t` from [0, 1]."""
-    return by_body(shifted_chebyshev_t_float64, x, n)
-
-
-@primitive
-def shifted_chebyshev_u(x, n):
-    """`chebyshev_u` from [0, 1]."""
-    return by_body(shifted_chebyshev_u_float64, x, n)
-
-
-@primitive
-def shifted_chebyshev_v(x, n):
-    """`chebyshev_v` from [0, 1]."""
-    return by_body(shifted_chebyshev_v_float64, x, n)
-
-
-@primitive
-def shifted_chebyshev_w(x, n):
-    """`chebyshev_w` from [0, 1]."""
-    return by_body(shifted_chebyshev_w_float64, x, n)
-
-
-@primitive
-def hermite_h(x, n):
-    """The physicists': 1, 2 x, 4 x^2 - 2, ..."""
-    return by_body(hermite_h_float64, x, n)
-
-
-@primitive
-def hermite_he(x, n):
-    """The probabilists': 1, x, x^2 - 1, ..."""
-    return by_body(hermite_he_float64, x, n)
-
-
-@primitive
-def laguerre_l(x, n):
-    """1, 1 - x, ...: 1 at 0."""
-    return by_body(laguerre_l_float64, x, n)
-
-
-@primitive
-def legendre_p(x, n):
-    """1, x, (3 x^2 - 1) / 2, ...: 1 at 1."""
-    return by_body(legendre_p_float64, x, n)
 
 
 def chebyshev(x, n, first):
@@ -97,16 +23,18 @@ def chebyshev(x, n, first):
     return here
 
 
-@compiled(chebyshev_t, "float64")
-def chebyshev_t_float64(x, n):
+@in_double
+def chebyshev_t(x, n):
+    """cos(n angle)"""
     degree = int(n)
     if degree > ENOUGH and abs(x) <= 1.0:
         return cos(degree * acos(x))
     return chebyshev(x, degree, x)
 
 
-@compiled(chebyshev_u, "float64")
-def chebyshev_u_float64(x, n):
+@in_double
+def chebyshev_u(x, n):
+    """sin((n + 1) angle) / sin(angle)"""
     degree = int(n)
     if degree > ENOUGH and abs(x) < 1.0:
         angle = acos(x)
@@ -114,8 +42,9 @@ def chebyshev_u_float64(x, n):
     return chebyshev(x, degree, 2.0 * x)
 
 
-@compiled(chebyshev_v, "float64")
-def chebyshev_v_float64(x, n):
+@in_double
+def chebyshev_v(x, n):
+    """cos((n + 1/2) angle) / cos(angle / 2)"""
     degree = int(n)
     if degree > ENOUGH and abs(x) < 1.0:
         angle = acos(x)
@@ -123,8 +52,9 @@ def chebyshev_v_float64(x, n):
     return chebyshev(x, degree, 2.0 * x - 1.0)
 
 
-@compiled(chebyshev_w, "float64")
-def chebyshev_w_float64(x, n):
+@in_double
+def chebyshev_w(x, n):
+    """sin((n + 1/2) angle) / sin(angle / 2)"""
     degree = int(n)
     if degree > ENOUGH and abs(x) < 1.0:
         angle = acos(x)
@@ -132,28 +62,33 @@ def chebyshev_w_float64(x, n):
     return chebyshev(x, degree, 2.0 * x + 1.0)
 
 
-@compiled(shifted_chebyshev_t, "float64")
-def shifted_chebyshev_t_float64(x, n):
+@in_double
+def shifted_chebyshev_t(x, n):
+    """`chebyshev_t` from [0, 1]."""
     return chebyshev_t(2.0 * x - 1.0, n)
 
 
-@compiled(shifted_chebyshev_u, "float64")
-def shifted_chebyshev_u_float64(x, n):
+@in_double
+def shifted_chebyshev_u(x, n):
+    """`chebyshev_u` from [0, 1]."""
     return chebyshev_u(2.0 * x - 1.0, n)
 
 
-@compiled(shifted_chebyshev_v, "float64")
-def shifted_chebyshev_v_float64(x, n):
+@in_double
+def shifted_chebyshev_v(x, n):
+    """`chebyshev_v` from [0, 1]."""
     return chebyshev_v(2.0 * x - 1.0, n)
 
 
-@compiled(shifted_chebyshev_w, "float64")
-def shifted_chebyshev_w_float64(x, n):
+@in_double
+def shifted_chebyshev_w(x, n):
+    """`chebyshev_w` from [0, 1]."""
     return chebyshev_w(2.0 * x - 1.0, n)
 
 
-@compiled(hermite_h, "float64")
-def hermite_h_float64(x, n):
+@in_double
+def hermite_h(x, n):
+    """The physicists': 1, 2 x, 4 x^2 - 2, ..."""
     degree = int(n)
     before, here = 0.0, 1.0 if degree >= 0 else 0.0
     for k in range(degree):
@@ -163,8 +98,9 @@ def hermite_h_float64(x, n):
     return here
 
 
-@compiled(hermite_he, "float64")
-def hermite_he_float64(x, n):
+@in_double
+def hermite_he(x, n):
+    """The probabilists': 1, x, x^2 - 1, ..."""
     degree = int(n)
     before, here = 0.0, 1.0 if degree >= 0 else 0.0
     for k in range(degree):
@@ -174,8 +110,9 @@ def hermite_he_float64(x, n):
     return here
 
 
-@compiled(laguerre_l, "float64")
-def laguerre_l_float64(x, n):
+@in_double
+def laguerre_l(x, n):
+    """1, 1 - x, ...: 1 at 0."""
     degree = int(n)
     before, here = 0.0, 1.0 if degree >= 0 else 0.0
     for k in range(degree):
@@ -185,8 +122,9 @@ def laguerre_l_float64(x, n):
     return here
 
 
-@compiled(legendre_p, "float64")
-def legendre_p_float64(x, n):
+@in_double
+def legendre_p(x, n):
+    """1, x, (3 x^2 - 1) / 2, ...: 1 at 1."""
     degree = int(n)
     before, here = 0.0, 1.0 if degree >= 0 else 0.0
     for k in range(degree):

@@ -8,12 +8,11 @@ Read `define.py`, `pieces.py`, then a family: `exponential.py` first.
 """
 
 from .activations import gelu, gelu_tanh, log_sigmoid, logit, mish, sigmoid, silu, softplus
-from .complex_numbers import quotient
 from .error import erf, erfc, erfinv
 from .exponential import exp, exp2, expm1
 from .gamma import digamma, digamma_positive, is_positive, lgamma, lgamma_positive, polygamma
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
-from .inverse_trigonometric import acos, asin, atan, atan2
 from .logarithm import log, log1p, log2, log10
+from .pieces import quotient
 from .power import is_ordinary_power, pow, pow_ordinary
-from .trigonometric import cos, cos_moderate, is_moderate, sin, sin_moderate, tan, tan_moderate
+from .trigonometric import acos, asin, atan, atan2, cos, cos_moderate, is_moderate, sin, sin_moderate, tan, tan_moderate

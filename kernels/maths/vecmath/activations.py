@@ -5,8 +5,7 @@ Nearly all are plain scalar functions of the functions above: each type and targ
 """
 
 from ...engine.primitives import fma
-from ...engine.program import primitive
-from .define import by_body, compiled
+from .define import compiled, in_double
 from .error import erf, scaled_erfc
 from .exponential import exp, times_exp
 from .logarithm import log1p
@@ -57,18 +56,14 @@ def mish(x):
     return x * right if x >= 0.0 else times_exp(-size, 0.0, (FAR if x < FAR else x) * left)
 
 
-@primitive
+@in_double
 def gelu(x):
     """x times the normal distribution's probability of a value below x. float64: to 4 ulp.
 
     float32: to 4 ulp for x > -1/2; below, the error is up to 2^-23 |x|, for an accurate tail would take twice the time.
+
+    The probability of a value beyond |x| is e^(-x^2 / 2) erfcx(|x| / sqrt 2) / 2.
     """
-    return by_body(gelu_float64, x)
-
-
-@compiled(gelu, "float64")
-def gelu_float64(x):
-    """The probability of a value beyond |x| is e^(-x^2 / 2) erfcx(|x| / sqrt 2) / 2."""
     size = abs(x)
     t = 40.0 if size > 40.0 else size
     square = t * t

@@ -1,10 +1,12 @@
 """One Python definition per function, and for each target and type the body that is compiled.
 
-    @primitive
-    def exp(x): ...                       # what it means: what runs without a compiler
+    exp = of_numpy("exp", np.exp, ...)    # what it means: what runs without a compiler
 
     @compiled(exp, "float64")
     def exp_float64(x): ...               # what numba compiles for the CPU, and LLVM turns into vector instructions
+
+    @in_double
+    def lgamma(x): ...                    # what neither numpy nor math has: the body says what it means, too
 
 A body is plain Python too, so it can be run without a compiler. It computes all branches and selects, because a vector
 lane cannot jump. A float32 without a body of its own is computed in float64 and rounded once; complex numbers are left
@@ -12,15 +14,17 @@ to numpy's functions, nearly all. A target beside the CPU is one more `overload`
 with its own library's functions for bodies. Read next: `pieces.py`.
 """
 
+import sys
 from collections.abc import Callable
 from functools import cache as once
+from functools import update_wrapper
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from ...engine.primitives import rounded
-from ...engine.program import Program
+from ...engine.program import Program, primitive
 
 BODIES: dict[Callable, dict[str, Callable]] = {}
 
@@ -44,10 +48,31 @@ def quiet(function: Callable, *numbers: Any) -> Any:
         return function(*numbers)
 
 
-def by_body(body: Callable, *numbers: Any) -> Any:
-    """A float64 body run by Python itself, for what neither numpy nor math has; in the first number's type."""
-    kind = type(numbers[0])
-    return kind(quiet(body, *(np.float64(x) for x in numbers)))
+def of_numpy(name: str, function: np.ufunc, doc: str, *, complex: Callable | None = None) -> Callable:
+    """A function that numpy has, for the caller's module; complex numbers are left to numpy, or to `complex`."""
+    meaning = with_parameters(function.nin, lambda *numbers: quiet(function, *numbers))
+    meaning.__name__ = meaning.__qualname__ = name
+    meaning.__doc__, meaning.__module__ = doc, sys._getframe(1).f_globals["__name__"]
+    compiled(meaning, "complex")(complex or function)
+    return primitive(meaning)
+
+
+def in_double(body: Callable) -> Callable:
+    """Decorates a float64 body: the function that it computes, whose result has the first number's type."""
+
+    def in_first_type(first: Any, *rest: Any) -> Any:
+        return type(first)(quiet(body, np.float64(first), *(np.float64(x) for x in rest)))
+
+    meaning = with_parameters(body.__code__.co_argcount, in_first_type)
+    update_wrapper(meaning, body)
+    del meaning.__wrapped__  # a program calls the function, not its body
+    compiled(meaning, "float64")(body)
+    return primitive(meaning)
+
+
+def with_parameters(count: int, function: Callable) -> Any:
+    """`function` with one parameter or two: operators that are declared by it read how many numbers it takes."""
+    return (lambda x: function(x)) if count == 1 else (lambda x, y: function(x, y))
 
 
 # "contract" lets a multiply and an add become one instruction, which rounds once instead of twice

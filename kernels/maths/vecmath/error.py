@@ -28,7 +28,7 @@ from .coefficients import (
     ERFINV_NEAR,
     EXP2_32,
 )
-from .define import by_body, compiled
+from .define import compiled, in_double
 from .exponential import exp, times_exp
 from .logarithm import log
 from .pieces import ROUND_32, power_of_two_float32, quick_two_sum, two_product, two_sum
@@ -46,18 +46,6 @@ def erfc(x):
     return type(x)(math.erfc(x))
 
 
-@primitive
-def erfinv(x):
-    """The inverse of erf, to 4 ulp; infinite at -1 and 1, NaN beyond."""
-    return by_body(erfinv_float64, x)
-
-
-@primitive
-def scaled_erfc(x):
-    """e^(x^2) erfc(x) for x >= 0, to 2 ulp, as far as erfc(x) is no zero."""
-    return by_body(scaled_erfc_float64, x)
-
-
 def reciprocal_of_sum(x, start):
     """(1 / (x + start) rounded, what rounding the sum and the quotient has lost)"""
     total, lost = two_sum(start, x)
@@ -72,8 +60,9 @@ def first_exactly(v, v_low, w, first, first_low, rest):
     return v * total + (v * (total_low + product_low + first_low) + v_low * total)
 
 
-@compiled(scaled_erfc, "float64")
-def scaled_erfc_float64(x):
+@in_double
+def scaled_erfc(x):
+    """e^(x^2) erfc(x) for x >= 0, to 2 ulp, as far as erfc(x) is no zero."""
     v, v_low = reciprocal_of_sum(x, 4.0)
     w = v - 0.140625 + v_low  # v changes fast with x near 0
     return first_exactly(v, v_low, w, ERFCX_FIRST, ERFCX_FIRST_REST, polynomial(w, ERFCX))
@@ -119,8 +108,9 @@ def erfc_body(x):
     return 2.0 - tail if x < 0.0 else tail
 
 
-@compiled(erfinv, "float64")
-def erfinv_float64(x):
+@in_double
+def erfinv(x):
+    """The inverse of erf, to 4 ulp; infinite at -1 and 1, NaN beyond."""
     size = abs(x)
     w = -log((1.0 - size) * (1.0 + size))
     root = np.sqrt(w)

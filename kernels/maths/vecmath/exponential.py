@@ -10,11 +10,11 @@ import numpy as np
 from ...engine.primitives import fma
 from ...engine.program import polynomial, primitive
 from .coefficients import EXP, EXP_32
-from .complex_numbers import expm1_complex
-from .define import by_body, compiled, quiet
+from .define import compiled, of_numpy, quiet
 from .pieces import (
     ROUND,
     ROUND_32,
+    expm1_complex,
     power_of_two_float32,
     power_of_two_float64,
     scaled_float32,
@@ -27,28 +27,17 @@ LN2, LN2_REST = 0.6931471805599453, 2.3190468138462996e-17
 LN2_32, LN2_REST_32 = 0.693147182464599609375, -1.904654299957768e-09
 
 
-@primitive
-def exp(x):
-    """e to the x, to 1 ulp."""
-    return quiet(np.exp, x)
-
-
-@primitive
-def exp2(x):
-    """2 to the x, to 1.5 ulp; whole powers are exact."""
-    return quiet(np.exp2, x)
-
-
-@primitive
-def expm1(x):
-    """e^x - 1, to 2 ulp, also near 0, where subtracting would cancel."""
-    return quiet(np.expm1, x)
+exp = of_numpy("exp", np.exp, "e to the x, to 1 ulp.")
+exp2 = of_numpy("exp2", np.exp2, "2 to the x, to 1.5 ulp; whole powers are exact.")
+expm1 = of_numpy(
+    "expm1", np.expm1, "e^x - 1, to 2 ulp, also near 0, where subtracting would cancel.", complex=expm1_complex
+)
 
 
 @primitive
 def times_exp(x, rest, y):
     """y e^(x + rest), to 1.5 ulp, also where e^x alone would be subnormal; rest is at most a rounding error of x."""
-    return by_body(times_exp_float64, x, rest, y)
+    return type(x)(quiet(times_exp_float64, np.float64(x), np.float64(rest), np.float64(y)))
 
 
 @primitive
@@ -138,7 +127,3 @@ def half_expm1_float64(x):
 @compiled(expm1, "float32", "float64")
 def expm1_body(x):
     return x if abs(x) < 1e-20 else 2.0 * half_expm1(x)  # keeps the sign of zero, and subnormals
-
-
-for _function, _complex in ((exp, np.exp), (exp2, np.exp2), (expm1, expm1_complex)):
-    compiled(_function, "complex")(_complex)

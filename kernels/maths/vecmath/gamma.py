@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from ...engine.program import polynomial, primitive
+from ...engine.program import polynomial
 from .coefficients import DIGAMMA_FAR, DIGAMMA_NEAR, LGAMMA_FAR, LGAMMA_NEAR
-from .define import by_body, compiled
+from .define import in_double
 from .exponential import exp
 from .logarithm import LN2_HIGH, LN2_LOW, log, log_parts_float64
 from .pieces import two_product
@@ -24,38 +24,17 @@ STIRLING = 0.4189385332046727  # (log(2 pi) - 1) / 2
 DIGAMMA_ROOT, DIGAMMA_ROOT_REST = 1.4616321449683622, 9.549995429965697e-17
 
 
-@primitive
-def lgamma(x):
-    """log |gamma(x)|, to 4 ulp for x > 0; infinite at 0, -1, -2, ..."""
-    return by_body(lgamma_float64, x)
-
-
-@primitive
-def digamma(x):
-    """The derivative of lgamma, to 4 ulp for x > 0; infinite at the zeros, NaN at -1, -2, ..."""
-    return by_body(digamma_float64, x)
-
-
-@primitive
-def lgamma_positive(x):
-    """`lgamma` for x > 0 and NaN."""
-    return by_body(lgamma_positive_float64, x)
-
-
-@primitive
-def digamma_positive(x):
-    """`digamma` for x > 0 and NaN."""
-    return by_body(digamma_positive_float64, x)
-
-
 def is_positive(x):
     """Whether the `..._positive` functions serve x."""
     return x > 0.0
 
 
-@compiled(lgamma_positive, "float64")
-def lgamma_positive_float64(x):
-    """Up to 1.25 as lgamma(1 + x) - log x."""
+@in_double
+def lgamma_positive(x):
+    """`lgamma` for x > 0 and NaN.
+
+    Up to 1.25 as lgamma(1 + x) - log x.
+    """
     near = x < 3.0
     e, f, g = log_parts_float64(x)
     rest = f - (g - e * LN2_LOW)  # of the logarithm, without e times the larger part of ln 2
@@ -69,9 +48,12 @@ def lgamma_positive_float64(x):
     return result if x < math.inf else x
 
 
-@compiled(digamma_positive, "float64")
-def digamma_positive_float64(x):
-    """Below 1 as digamma(1 + x) - 1 / x."""
+@in_double
+def digamma_positive(x):
+    """`digamma` for x > 0 and NaN.
+
+    Below 1 as digamma(1 + x) - 1 / x.
+    """
     small = x < 1.0
     t = x + 1.0 if small else x
     near = t < 2.0
@@ -97,9 +79,12 @@ def sine_of_pi(x):
     return math.copysign(cosine if turned else sine, r), (sine if turned else cosine)
 
 
-@compiled(lgamma, "float64")
-def lgamma_float64(x):
-    """gamma(x) gamma(-x) = -pi / (x sin(pi x))"""
+@in_double
+def lgamma(x):
+    """log |gamma(x)|, to 4 ulp for x > 0; infinite at 0, -1, -2, ...
+
+    gamma(x) gamma(-x) = -pi / (x sin(pi x))
+    """
     if x > 0.0 or x != x:
         return lgamma_positive(x)
     size = abs(x)
@@ -111,9 +96,12 @@ def lgamma_float64(x):
     return log(PI / abs(x * sine)) - lgamma_positive(size)
 
 
-@compiled(digamma, "float64")
-def digamma_float64(x):
-    """digamma(x) = digamma(-x) - 1 / x - pi / tan(pi x)"""
+@in_double
+def digamma(x):
+    """The derivative of lgamma, to 4 ulp for x > 0; infinite at the zeros, NaN at -1, -2, ...
+
+    digamma(x) = digamma(-x) - 1 / x - pi / tan(pi x)
+    """
     if x > 0.0 or x != x:
         return digamma_positive(x)
     size = abs(x)

@@ -7,50 +7,22 @@ import math
 
 import numpy as np
 
-from ...engine.program import polynomial, primitive
+from ...engine.program import polynomial
 from .coefficients import TANH_32
-from .complex_numbers import tanh_complex
-from .define import compiled, quiet
+from .define import compiled, of_numpy
 from .exponential import exp, half_expm1
 from .logarithm import log1p
+from .pieces import tanh_complex
 
 LN2 = 0.6931471805599453
 
 
-@primitive
-def sinh(x):
-    """The hyperbolic sine, to 3 ulp."""
-    return quiet(np.sinh, x)
-
-
-@primitive
-def cosh(x):
-    """The hyperbolic cosine, to 2 ulp."""
-    return quiet(np.cosh, x)
-
-
-@primitive
-def tanh(x):
-    """The hyperbolic tangent, to 3 ulp."""
-    return quiet(np.tanh, x)
-
-
-@primitive
-def asinh(x):
-    """The inverse of `sinh`, to 3 ulp."""
-    return quiet(np.arcsinh, x)
-
-
-@primitive
-def acosh(x):
-    """The inverse of `cosh`, to 3 ulp; NaN below 1."""
-    return quiet(np.arccosh, x)
-
-
-@primitive
-def atanh(x):
-    """The inverse of `tanh`, to 3 ulp; infinite at -1 and 1, NaN beyond."""
-    return quiet(np.arctanh, x)
+sinh = of_numpy("sinh", np.sinh, "The hyperbolic sine, to 3 ulp.")
+cosh = of_numpy("cosh", np.cosh, "The hyperbolic cosine, to 2 ulp.")
+tanh = of_numpy("tanh", np.tanh, "The hyperbolic tangent, to 3 ulp.", complex=tanh_complex)
+asinh = of_numpy("asinh", np.arcsinh, "The inverse of `sinh`, to 3 ulp.")
+acosh = of_numpy("acosh", np.arccosh, "The inverse of `cosh`, to 3 ulp; NaN below 1.")
+atanh = of_numpy("atanh", np.arctanh, "The inverse of `tanh`, to 3 ulp; infinite at -1 and 1, NaN beyond.")
 
 
 @compiled(sinh, "float32", "float64")
@@ -112,14 +84,3 @@ def atanh_body(x):
     size = abs(x)
     result = 0.5 * log1p(2.0 * size / (1.0 - size))
     return x if size < 1e-10 else math.copysign(result, x)
-
-
-for _function, _complex in (
-    (sinh, np.sinh),
-    (cosh, np.cosh),
-    (tanh, tanh_complex),
-    (asinh, np.arcsinh),
-    (acosh, np.arccosh),
-    (atanh, np.arctanh),
-):
-    compiled(_function, "complex")(_complex)

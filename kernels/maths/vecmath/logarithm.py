@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from ...engine.primitives import bits_of_double, bits_of_float
-from ...engine.program import polynomial, primitive
+from ...engine.program import polynomial
 from .coefficients import LOG, LOG_32
-from .define import compiled, quiet
+from .define import compiled, of_numpy
 from .pieces import (
     exponent_float32,
     exponent_float64,
@@ -33,28 +33,10 @@ LOG10_2_HIGH_32, LOG10_2_LOW_32 = 0.301025390625, 4.605038981195214e-06
 LOG10_2_HIGH, LOG10_2_LOW = 0.30102999566395283, 2.8363394551044964e-14
 
 
-@primitive
-def log(x):
-    """The natural logarithm, to 1 ulp; NaN below 0."""
-    return quiet(np.log, x)
-
-
-@primitive
-def log2(x):
-    """The logarithm to base 2, to 2 ulp; exact for powers of 2."""
-    return quiet(np.log2, x)
-
-
-@primitive
-def log10(x):
-    """The logarithm to base 10, to 2 ulp."""
-    return quiet(np.log10, x)
-
-
-@primitive
-def log1p(x):
-    """log(1 + x), to 2 ulp, also near 0, where the sum would round."""
-    return quiet(np.log1p, x)
+log = of_numpy("log", np.log, "The natural logarithm, to 1 ulp; NaN below 0.")
+log2 = of_numpy("log2", np.log2, "The logarithm to base 2, to 2 ulp; exact for powers of 2.")
+log10 = of_numpy("log10", np.log10, "The logarithm to base 10, to 2 ulp.")
+log1p = of_numpy("log1p", np.log1p, "log(1 + x), to 2 ulp, also near 0, where the sum would round.")
 
 
 def log_parts_float32(x):
@@ -133,7 +115,3 @@ def log1p_body(x):
     result = log(u) + (lost / u if u > 0.0 else 0.0)
     kept = x if abs(x) < 1e-20 else result  # keeps the sign of zero
     return kept if x < math.inf else x
-
-
-for _function, _complex in ((log, np.log), (log2, np.log2), (log10, np.log10), (log1p, np.log1p)):
-    compiled(_function, "complex")(_complex)

@@ -11,9 +11,9 @@ import operator
 import numpy as np
 
 from ...engine.primitives import bits_of_double, bits_of_float, fma
-from ...engine.program import polynomial, primitive
+from ...engine.program import polynomial
 from .coefficients import EXP2_OF_POWER_32, LOG2_OF_POWER_32, LOG_OF_POWER
-from .define import by_body, compiled, quiet
+from .define import compiled, in_double, of_numpy
 from .exponential import LN2, LN2_REST, tail_float64
 from .logarithm import SHIFT, SHIFT_32, SMALLEST_NORMAL, SMALLEST_NORMAL_32
 from .pieces import (
@@ -33,16 +33,13 @@ LOG2_E, LOG2_E_REST = 1.4426950408889634, 2.0355273740931033e-17
 TWO_THIRDS, TWO_THIRDS_REST = 0.6666666666666666, 3.700743415417188e-17
 
 
-@primitive
-def pow(x, y):
-    """x to the y, to 2 ulp; special values as IEEE 754 has them, such as pow(NaN, 0) = 1."""
-    return quiet(np.power, x, y)
-
-
-@primitive
-def pow_ordinary(x, y):
-    """`pow` where `is_ordinary_power`."""
-    return quiet(np.power, x, y)
+pow = of_numpy(
+    "pow",
+    np.power,
+    "x to the y, to 2 ulp; special values as IEEE 754 has them, such as pow(NaN, 0) = 1.",
+    complex=operator.pow,
+)
+pow_ordinary = of_numpy("pow_ordinary", np.power, "`pow` where `is_ordinary_power`.")
 
 
 def is_ordinary_power(x, y):
@@ -63,25 +60,15 @@ def power_special(x, y, size):
     return 1.0 if one else result
 
 
-@primitive
+@in_double
 def log2_of_parts(e, f):
     """e + log2(1 + f) to 32 bits, for f in [sqrt(1/2) - 1, sqrt(2) - 1); in float64."""
-    return by_body(log2_of_parts_float64, e, f)
-
-
-@primitive
-def exp2_of_power(t):
-    """2^t to 29 bits, for |t| < 1000; in float64."""
-    return by_body(exp2_of_power_float64, t)
-
-
-@compiled(log2_of_parts, "float64")
-def log2_of_parts_float64(e, f):
     return e + f * polynomial(f, LOG2_OF_POWER_32)
 
 
-@compiled(exp2_of_power, "float64")
-def exp2_of_power_float64(t):
+@in_double
+def exp2_of_power(t):
+    """2^t to 29 bits, for |t| < 1000; in float64."""
     shifted = t + ROUND
     r = t - (shifted - ROUND)
     return polynomial(r, EXP2_OF_POWER_32) * power_of_two_float64(shifted)
@@ -155,6 +142,3 @@ def power_of_size(x, y):
 @compiled(pow, "float64")
 def pow_float64(x, y):
     return power_special(x, y, power_of_size(x, y))
-
-
-compiled(pow, "complex")(operator.pow)

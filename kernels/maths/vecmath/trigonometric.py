@@ -6,7 +6,9 @@ three floats is enough; r comes as a sum of two. Beyond, n mod 4 and r are read 
 takes long integers (`bits_of_turn`) and no vector: the idea is Payne and Hanek's (1983).
 
 One large angle would make a whole loop scalar, so each function also comes as `..._moderate`, for loops which look
-first whether any angle of a block is large (`usually`, in `elementwise.py`). Read next: `inverse_trigonometric.py`.
+first whether any angle of a block is large (`usually`, in `elementwise.py`).
+
+asin, acos, atan, atan2 are odd polynomials near 0, and ways to get there. Read next: `hyperbolic.py`.
 """
 
 import math
@@ -14,9 +16,9 @@ import math
 import numpy as np
 
 from ...engine.primitives import bits_of_double, bits_of_turn, fma
-from ...engine.program import integral, polynomial, primitive
-from .coefficients import COS, COS_32, SIN, SIN_32
-from .define import compiled, quiet
+from ...engine.program import integral, polynomial
+from .coefficients import ASIN, ATAN, COS, COS_32, SIN, SIN_32
+from .define import compiled, of_numpy
 from .pieces import ROUND, ROUND_32, integer_of_float32, integer_of_float64, quick_two_sum, two_product, two_sum
 
 float32, float64 = np.float32, np.float64
@@ -27,40 +29,12 @@ HALF_PI, HALF_PI_REST, HALF_PI_LAST = 1.5707963267948966, 6.123233995736766e-17,
 PIECE_0, PIECE_1, PIECE_2, PIECE_3 = (4 * 2.0 ** (-48 * i) for i in (1, 2, 3, 4))  # of a turn, in quarters
 
 
-@primitive
-def sin(x):
-    """The sine, to 1 ulp; NaN at the infinities."""
-    return quiet(np.sin, x)
-
-
-@primitive
-def cos(x):
-    """The cosine, to 1 ulp; NaN at the infinities."""
-    return quiet(np.cos, x)
-
-
-@primitive
-def tan(x):
-    """The tangent, to 3 ulp; NaN at the infinities."""
-    return quiet(np.tan, x)
-
-
-@primitive
-def sin_moderate(x):
-    """`sin` for |x| <= MODERATE and NaN."""
-    return quiet(np.sin, x)
-
-
-@primitive
-def cos_moderate(x):
-    """`cos` for |x| <= MODERATE and NaN."""
-    return quiet(np.cos, x)
-
-
-@primitive
-def tan_moderate(x):
-    """`tan` for |x| <= MODERATE and NaN."""
-    return quiet(np.tan, x)
+sin = of_numpy("sin", np.sin, "The sine, to 1 ulp; NaN at the infinities.")
+cos = of_numpy("cos", np.cos, "The cosine, to 1 ulp; NaN at the infinities.")
+tan = of_numpy("tan", np.tan, "The tangent, to 3 ulp; NaN at the infinities.")
+sin_moderate = of_numpy("sin_moderate", np.sin, "`sin` for |x| <= MODERATE and NaN.")
+cos_moderate = of_numpy("cos_moderate", np.cos, "`cos` for |x| <= MODERATE and NaN.")
+tan_moderate = of_numpy("tan_moderate", np.tan, "`tan` for |x| <= MODERATE and NaN.")
 
 
 def is_moderate(x):
@@ -233,5 +207,81 @@ def tan_anywhere(x):
     return x if abs(x) < 1e-20 else (-result if x < 0.0 else result)
 
 
-for _function, _complex in ((sin, np.sin), (cos, np.cos), (tan, np.tan)):
-    compiled(_function, "complex")(_complex)
+# --- their inverses ---------------------------------------------------------------------------------------------------
+
+PI, PI_REST = 3.141592653589793, 1.2246467991473532e-16
+QUARTER_PI, QUARTER_PI_REST = 0.7853981633974483, 3.061616997868383e-17
+TAN_EIGHTH = 0.4142135623730950  # of a half turn: tan(pi / 8)
+
+
+asin = of_numpy("asin", np.arcsin, "The angle in [-pi/2, pi/2] whose sine is x, to 2 ulp; NaN beyond 1.")
+acos = of_numpy("acos", np.arccos, "The angle in [0, pi] whose cosine is x, to 2 ulp; NaN beyond 1.")
+atan = of_numpy("atan", np.arctan, "The angle in [-pi/2, pi/2] whose tangent is x, to 2 ulp.")
+atan2 = of_numpy(
+    "atan2", np.arctan2, "The angle of the point (x, y), in [-pi, pi], to 2 ulp; the signs of zeros count."
+)
+
+
+def asin_series(x, z):
+    """asin(x) - x for |x| <= 1/2 and z = x^2."""
+    return x * z * polynomial(z, ASIN)
+
+
+@compiled(asin, "float64")
+def asin_float64(x):
+    """Beyond 1/2, pi/2 - 2 asin(sqrt((1 - |x|) / 2))."""
+    size = abs(x)
+    outer = size > 0.5
+    z = 0.5 * (1.0 - size) if outer else x * x
+    s = np.sqrt(z) if outer else size
+    rest = asin_series(s, z)
+    far = HALF_PI - (2.0 * s + (2.0 * rest - HALF_PI_REST))
+    return math.copysign(far if outer else s + rest, x)
+
+
+@compiled(acos, "float64")
+def acos_float64(x):
+    """2 asin(sqrt((1 - |x|) / 2)) beyond 1/2, subtracted from pi where x < 0; within, pi/2 - asin(x)."""
+    size = abs(x)
+    outer = size > 0.5
+    z = 0.5 * (1.0 - size) if outer else x * x
+    s = np.sqrt(z) if outer else x
+    rest = asin_series(s, z)
+    near = HALF_PI - (s + (rest - HALF_PI_REST))
+    double = 2.0 * (s + rest)
+    far = PI - (double - PI_REST) if x < 0.0 else double
+    return far if outer else near
+
+
+def angle(above, below):
+    """atan(above / below) in [0, pi/2] for above, below >= 0, not both 0 and not both infinite.
+
+    Angles are taken off until the rest is below pi/8: atan(t) = pi/4 + atan((t - 1) / (t + 1)) = pi/2 - atan(1 / t).
+    """
+    steep = above > below
+    small = below if steep else above
+    large = above if steep else below
+    turned = small > TAN_EIGHTH * large
+    t = (small - large) / (small + large) if turned else small / large
+    z = t * t
+    rest = t * z * polynomial(z, ATAN)
+    low = (QUARTER_PI + (t + (rest + QUARTER_PI_REST))) if turned else t + rest
+    high = (QUARTER_PI - (t + (rest - QUARTER_PI_REST))) if turned else HALF_PI - (t + (rest - HALF_PI_REST))
+    return high if steep else low
+
+
+@compiled(atan, "float64")
+def atan_float64(x):
+    return math.copysign(angle(abs(x), 1.0), x)
+
+
+@compiled(atan2, "float64")
+def atan2_float64(y, x):
+    above, below = abs(y), abs(x)
+    both_infinite = above == math.inf and below == math.inf
+    a, b = (1.0 if both_infinite else above), (1.0 if both_infinite else below)
+    nothing = a == 0.0 and b == 0.0
+    scale = 0.25 if a > 1e300 or b > 1e300 else 1.0  # their sum must not overflow
+    size = angle(a * scale, 1.0 if nothing else b * scale)
+    left = math.copysign(1.0, x) < 0.0
+    return math.copysign(PI - (size - PI_REST) if left else size, y)

@@ -2,7 +2,7 @@
 
 `make test` draws one dtype beside the main one for a third of the operators, since kernels must be compiled for it,
 and one that it refuses for each; `make test-all` takes all.
-Which it refuses says frontend/testing/refusals.py, and print_refusals.py prints lines for it. Whether the values are
+Which it refuses its declaration says, and print_refusals.py prints what is refused in fact. Whether the values are
 PyTorch's is compared by `make parity`.
 """
 

@@ -1,112 +1,459 @@
+# === add
 def add_Tensor(self, other):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
-        node = node_class()
-        node.sequence = next(SEQUENCE)
-        node.hooks = None
-        value_2 = self._autograd
-        value_3 = self._view
-        result = None if value_2 is None else ((value_2.grad_fn, value_2.output_nr) if value_2.grad_fn is not None and (value_3 is None or value_3.version == self._counter[0]) else ((value_2.accumulator, 0, self) if value_3 is None and value_2.accumulator is not None and value_2.requires_grad else other_gradient_edge(self)))
-        value_7 = other._autograd
-        value_8 = other._view
-        result_2 = None if value_7 is None else ((value_7.grad_fn, value_7.output_nr) if value_7.grad_fn is not None and (value_8 is None or value_8.version == other._counter[0]) else ((value_7.accumulator, 0, other) if value_8 is None and value_7.accumulator is not None and value_7.requires_grad else other_gradient_edge(other)))
+        node = begun()
+        result = edge(self)
+        result_2 = edge(other)
         node.next_edges = (result, result_2)
         node.facts = (1,)
-        if WATCH.on:
-            look_on(operator_derivative, node)
+        looked_on(node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-        metadata = self._interned or metadata_of(self)
-        metadata_2 = other._interned or metadata_of(other)
-        plan = plans_get(metadata if metadata is metadata_2 else (metadata, metadata_2))
-        if plan is None:
-            plan = new_plan(variant, (metadata, metadata_2, int), (self, other, 1))
-        spec = plan.outputs[0]
-        result_3 = new(Tensor)
-        result_3._keyset = spec.keyset
-        result_3._counter = [0]
-        result_3._autograd = None
-        result_3._store = None
-        result_3._array = empty(spec.elements, spec.array) if spec.sure else memory_for(spec, result_3)
-        result_3._shape = spec.shape
-        result_3._stride = spec.stride
-        result_3._offset = 0
-        result_3._dtype = spec.dtype
-        result_3._device = spec.device
-        result_3._view = None
-        result_3._interned = spec.metadata
-        loop = plan.run
-        if loop is None:
-            loop_2 = loop_into_fresh(variant, plan, result_3, (self, other, 1))
-            plan.run = loop_2
-            loop = loop_2
-        value_17 = result_3._array
-        array = self._array
-        if array is None:
-            raise no_memory(self)
-        array_2 = other._array
-        if array_2 is None:
-            raise no_memory(other)
-        values = self._offset
-        values_2 = other._offset
-        entry = loop.entry
-        if entry is None:
-            loop.run(value_17, 0, array, values, array_2, values_2)
-        else:
-            entry(0, loop.numel, value_17, 0, array, values, array_2, values_2)
+        result_3 = pointwise_of_two(self, other, (metadata, metadata_2, int), (self, other, 1))
         if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
-            value_25 = result_3._interned or metadata_of(result_3)
-            node.outputs = value_25.alone
-            record = ResultRecord()
-            record.requires_grad = True
-            record.grad_fn = node
-            record.output_nr = 0
-            record.grad = None
-            record.accumulator = None
-            record.hooks = None
-            record.post_accumulate_hooks = None
-            record.retains_grad = None
-            result_3._autograd = record
+            outputs_known(node, result_3)
+            tied(result_3, node)
             return result_3
         return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    metadata_3 = self._interned or metadata_of(self)
-    metadata_4 = other._interned or metadata_of(other)
-    plan_3 = plans_get(metadata_3 if metadata_3 is metadata_4 else (metadata_3, metadata_4))
-    if plan_3 is None:
-        plan_3 = new_plan(variant, (metadata_3, metadata_4, int), (self, other, 1))
-    spec_2 = plan_3.outputs[0]
-    result_4 = new(Tensor)
-    result_4._keyset = spec_2.keyset
-    result_4._counter = [0]
-    result_4._autograd = None
-    result_4._store = None
-    result_4._array = empty(spec_2.elements, spec_2.array) if spec_2.sure else memory_for(spec_2, result_4)
-    result_4._shape = spec_2.shape
-    result_4._stride = spec_2.stride
-    result_4._offset = 0
-    result_4._dtype = spec_2.dtype
-    result_4._device = spec_2.device
-    result_4._view = None
-    result_4._interned = spec_2.metadata
-    loop_3 = plan_3.run
-    if loop_3 is None:
-        loop_4 = loop_into_fresh(variant, plan_3, result_4, (self, other, 1))
-        plan_3.run = loop_4
-        loop_3 = loop_4
-    value_23 = result_4._array
-    array_3 = self._array
-    if array_3 is None:
-        raise no_memory(self)
-    array_4 = other._array
-    if array_4 is None:
-        raise no_memory(other)
-    values_3 = self._offset
-    values_4 = other._offset
-    entry_2 = loop_3.entry
-    if entry_2 is None:
-        loop_3.run(value_23, 0, array_3, values_3, array_4, values_4)
-    else:
-        entry_2(0, loop_3.numel, value_23, 0, array_3, values_3, array_4, values_4)
+    result_4 = pointwise_of_two(self, other, (metadata_3, metadata_4, int), (self, other, 1))
     return result_4
+
+# === add_no_grad
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), no grad
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+    result = pointwise_of_two(self, other, (metadata, metadata_2, int), (self, other, 1))
+    return result
+
+# === add_inference
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+    metadata, metadata_2 = looks_of_each(self, other)
+    plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), variant, (metadata, metadata_2, int), (self, other, 1))
+    spec = plan.outputs[0]
+    result = new(Tensor)
+    result._keyset = spec.inference_keyset
+    result._counter = None
+    result._autograd = None
+    result._store = None
+    result._array = empty(spec.elements, spec.array) if spec.sure else memory_for(spec, result)
+    result._shape = spec.shape
+    result._stride = spec.stride
+    result._offset = 0
+    result._dtype = spec.dtype
+    result._device = spec.device
+    result._view = None
+    result._interned = spec.metadata
+    loop = loop_into(result, plan, (self, other, 1))
+    value_6 = result._array
+    array = array_of(self)
+    array_2 = array_of(other)
+    values = self._offset
+    values_2 = other._offset
+    entry = loop.entry
+    if entry is None:
+        loop.run(value_6, 0, array, values, array_2, values_2)
+        return result
+    entry(0, loop.numel, value_6, 0, array, values, array_2, values_2)
+    return result
+
+# === add_mode
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, Python, ADInplaceOrView, AutogradCPU, PythonTLSSnapshot), modes
+    # PythonTLSSnapshot: python_tls_snapshot (backend fallback), dispatch/layers/python.py
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        state = get_state()
+        inner = state.entered()
+        node = begun_in(inner)
+        result = edge_in(inner, self)
+        result_2 = edge_in(inner, other)
+        node.next_edges = (result, result_2)
+        node.facts = (1,)
+        looked_on_in(inner, node)
+        # Python: python (backend fallback), dispatch/layers/python.py
+        kinds = type(self)
+        kinds_2 = type(other)
+        found = _HANDLING_get(kinds if kinds is kinds_2 else (kinds, kinds_2))
+        result_3 = in_order((kinds, kinds_2)) if found is None else found
+        inner_2 = state.memo.get(entered_autograd) or state.after(entered_autograd)
+        mode = inner_2.modes[-1]
+        inner_3 = state.memo.get(entered_autograd_answering) or state.after(entered_autograd_answering)
+        with within(inner_3): result_4 = mode.__torch_dispatch__(op, result_3, (self, other), {})
+        if result_4 is not NotImplemented:
+            if not isinstance(result_4, TensorBase):
+                raise no_tensor(schema, result_4)
+        else:
+            with within(inner_2): result_4 = ask_in_turn(op, result_3, result_3, (self, other), {})
+        if isinstance(result_4, TensorBase):
+            if (result_4._autograd is None and (not (result_4 is self or result_4 is other))) and result_4._dtype.category >= 2:
+                outputs_known(node, result_4)
+                tied_in(inner, result_4, node)
+                return result_4
+        with within(inner): return finish_slow(operator_derivative, op, node, [self, other, 1], result_4)
+    # Python: python (backend fallback), dispatch/layers/python.py
+    ...  # as above, result_6 for result_3
+    state = get_state()
+    inner_4 = state.memo.get(entered_autograd) or state.after(entered_autograd)
+    mode_2 = inner_4.modes[-1]
+    inner_5 = state.memo.get(entered_autograd_answering) or state.after(entered_autograd_answering)
+    with within(inner_5): result_7 = mode_2.__torch_dispatch__(op, result_6, (self, other), {})
+    if result_7 is not NotImplemented:
+        if not isinstance(result_7, TensorBase):
+            raise no_tensor(schema, result_7)
+    else:
+        with within(inner_4): result_7 = ask_in_turn(op, result_6, result_6, (self, other), {})
+    return result_7
+
+# === add_subclass
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, Python, ADInplaceOrView, AutogradCPU, PythonTLSSnapshot)
+    # PythonTLSSnapshot: python_tls_snapshot (backend fallback), dispatch/layers/python.py
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        state = get_state()
+        inner = state.entered()
+        node = begun_in(inner)
+        result = edge_in(inner, self)
+        result_2 = edge_in(inner, other)
+        node.next_edges = (result, result_2)
+        node.facts = (1,)
+        looked_on_in(inner, node)
+        # Python: python (backend fallback), dispatch/layers/python.py
+        kinds = type(self)
+        kinds_2 = type(other)
+        found = _HANDLING_get(kinds if kinds is kinds_2 else (kinds, kinds_2))
+        result_3 = in_order((kinds, kinds_2)) if found is None else found
+        inner_2 = state.memo.get(entered_autograd) or state.after(entered_autograd)
+        if result_3:
+            asked = result_3[0]
+            kind = result_3[0]
+            inner_3 = state.memo.get(entered_autograd_above_python) or state.after(entered_autograd_above_python)
+            with within(inner_3): result_4 = asked.__torch_dispatch__(op, result_3, (self, other), {})
+            if result_4 is not NotImplemented:
+                if not isinstance(result_4, TensorBase):
+                    raise no_tensor(schema, result_4)
+            else:
+                with within(inner_2): result_4 = ask_in_turn(op, result_3[1:], result_3, (self, other), {})
+        else:
+            with within(inner_2): result_4 = ask_in_turn(op, result_3, result_3, (self, other), {})
+        if isinstance(result_4, TensorBase):
+            if (result_4._autograd is None and (not (result_4 is self or result_4 is other))) and result_4._dtype.category >= 2:
+                outputs_known(node, result_4)
+                tied_in(inner, result_4, node)
+                return result_4
+        with within(inner): return finish_slow(operator_derivative, op, node, [self, other, 1], result_4)
+    # Python: python (backend fallback), dispatch/layers/python.py
+    ...  # as above, result_7 for result_3
+    state = get_state()
+    inner_4 = state.memo.get(entered_autograd) or state.after(entered_autograd)
+    if result_7:
+        asked_2 = result_7[0]
+        kind_2 = result_7[0]
+        inner_5 = state.memo.get(entered_autograd_above_python) or state.after(entered_autograd_above_python)
+        with within(inner_5): result_8 = asked_2.__torch_dispatch__(op, result_7, (self, other), {})
+        if result_8 is not NotImplemented:
+            if not isinstance(result_8, TensorBase):
+                raise no_tensor(schema, result_8)
+        else:
+            with within(inner_4): result_8 = ask_in_turn(op, result_7[1:], result_7, (self, other), {})
+    else:
+        with within(inner_4): result_8 = ask_in_turn(op, result_7, result_7, (self, other), {})
+    return result_8
+
+# === add_meta
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(Meta, BackendSelect, ADInplaceOrView, AutogradMeta)
+    # AutogradMeta: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        result_2 = edge(other)
+        node.next_edges = (result, result_2)
+        node.facts = (1,)
+        looked_on(node)
+        # Meta: meta add (kernel), kernels/ops/arithmetic.py
+        result_3 = _meta_functional(self, other, 1)
+        if isinstance(result_3, TensorBase):
+            if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+                outputs_known(node, result_3)
+                tied(result_3, node)
+                return result_3
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
+    # Meta: meta add (kernel), kernels/ops/arithmetic.py
+    return _meta_functional(self, other, 1)
+
+# === add_autocast
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU, AutocastCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        result_2 = edge(other)
+        node.next_edges = (result, result_2)
+        node.facts = (1,)
+        looked_on(node)
+        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+        result_3 = pointwise_of_two(self, other, (metadata, metadata_2, int), (self, other, 1))
+        if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+            outputs_known(node, result_3)
+            tied(result_3, node)
+            return result_3
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+    result_4 = pointwise_of_two(self, other, (metadata_3, metadata_4, int), (self, other, 1))
+    return result_4
+
+# === add_number
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        node.next_edges = (result, None)
+        node.facts = (1,)
+        looked_on(node)
+        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+        metadata = self._interned or metadata_of(self)
+        facts = type(other)
+        plan = plan_for(metadata if metadata is facts else (metadata, facts), variant, (metadata, facts, int), (self, other, 1))
+        result_2 = fresh(plan.outputs[0])
+        loop = loop_into(result_2, plan, (self, other, 1))
+        value_11 = result_2._array
+        array = array_of(self)
+        values = self._offset
+        runs(loop, value_11, 0, array, values, other)
+        if (result_2._autograd is None and (not (result_2 is self or result_2 is other))) and result_2._dtype.category >= 2:
+            outputs_known(node, result_2)
+            tied(result_2, node)
+            return result_2
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_2)
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+    ...  # as above, result_3 for result_2
+    return result_3
+
+# === add_alpha
+def add_Tensor(self, other, alpha):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        result_2 = edge(other)
+        node.next_edges = (result, result_2)
+        node.facts = (alpha,)
+        looked_on(node)
+        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+        metadata, metadata_2 = looks_of_each(self, other)
+        facts = type(alpha)
+        plan = plan_for((metadata, metadata_2, facts), variant, (metadata, metadata_2, facts), (self, other, alpha))
+        result_3 = fresh(plan.outputs[0])
+        loop = loop_into(result_3, plan, (self, other, alpha))
+        value_17 = result_3._array
+        array = array_of(self)
+        array_2 = array_of(other)
+        values = self._offset
+        values_2 = other._offset
+        runs(loop, value_17, 0, array, values, array_2, values_2, alpha)
+        if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+            outputs_known(node, result_3)
+            tied(result_3, node)
+            return result_3
+        return finish_slow(operator_derivative, op, node, [self, other, alpha], result_3)
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+    ...  # as above, result_4 for result_3
+    return result_4
+
+# === add_in_place
+def add__Tensor(self, other):
+    # aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        check_writable(self)
+        node = begun()
+        result = edge(self)
+        result_2 = edge(other)
+        node.next_edges = (result, result_2)
+        node.facts = (1,)
+        looked_on(node)
+        # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+        no_inference_tensor(self)
+        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+        result_3 = pointwise_in_place(self, other)
+        version_rises(self)
+        written_is_tied(self, node)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], self)
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    ...  # as above
+    return self
+
+# === add_conjugate
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, Conjugate, ADInplaceOrView, AutogradCPU), no grad
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    # Conjugate: conjugate (backend fallback), dispatch/layers/conjugate.py
+    if self._keyset & CONJUGATE:
+        inner = excluding(AUTOGRAD)
+        with within(inner): result = clone_of(self)
+    else:
+        result = self
+    if other._keyset & CONJUGATE:
+        inner_2 = excluding(AUTOGRAD)
+        with within(inner_2): result_2 = clone_of(other)
+    else:
+        result_2 = other
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+    result_3 = pointwise_of_two(result, result_2, (metadata, metadata_2, int), (result, result_2, 1))
+    return result_3
+
+# === add_conjugate_in_place
+def add__Tensor(self, other):
+    # aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+    # DispatchKeySet(CPU, BackendSelect, Conjugate, ADInplaceOrView, AutogradCPU), no grad
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    no_inference_tensor(self)
+    # Conjugate: conjugate (backend fallback), dispatch/layers/conjugate.py
+    if self._keyset & CONJUGATE:
+        inner = after(autograd_adinplaceorview)
+        with within(inner): result = clone_of(self)
+    else:
+        result = self
+    if other._keyset & CONJUGATE:
+        inner_2 = after(autograd_adinplaceorview)
+        with within(inner_2): result_2 = clone_of(other)
+    else:
+        result_2 = other
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+    result_3 = pointwise_in_place(result, result_2)
+    if result is not self:
+        inner_3 = after(autograd_adinplaceorview)
+        with within(inner_3): write_back_one(self, result)
+    version_rises(self)
+    return self
+
+# === add_in_place_inference
+def add__Tensor(self, other):
+    # aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+    result = pointwise_in_place(self, other)
+    version_rises(self)
+    return self
+
+# === add_out
+def add_out(self, other, out):
+    # aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad) or (out._autograd is not None and out._autograd.requires_grad):
+        node = begin(op, [self, other, 1, out])
+        # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+        no_inference_tensor(out)
+        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
+        one_store = self._store is not None and self._store is out._store
+        if self is out or one_store or self._array is out._array is not None:
+            result = run_out_slow(self, other, 1, out)
+        else:
+            one_store_2 = other._store is not None and other._store is out._store
+            if other is out or one_store_2 or other._array is out._array is not None:
+                result = run_out_slow(self, other, 1, out)
+            else:
+                metadata, metadata_2 = looks_of_each(self, other)
+                plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), variant, (metadata, metadata_2, int), (self, other, 1))
+                value_4 = plan.into.get
+                interned = out._interned or metadata_of(out)
+                loop = value_4(interned)
+                if loop is None or out._array is None:
+                    result = run_out_first(variant, plan, (self, other, 1, out))
+                else:
+                    value_5 = out._array
+                    value_6 = out._offset
+                    array = array_of(self)
+                    array_2 = array_of(other)
+                    values = self._offset
+                    values_2 = other._offset
+                    result = writes(loop, value_5, value_6, array, values, array_2, values_2, out)
+        version_rises(out)
+        return out if node is None else finish(op, node, [self, other, 1, out], out)
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    ...  # as above
+    return out
+
+# === add_over_a_users_layer
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, Audit, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        result_2 = edge(other)
+        node.next_edges = (result, result_2)
+        node.facts = (1,)
+        looked_on(node)
+        # Audit: audit (backend fallback), test_snapshots.py
+        inner = excluding(AUTOGRAD)
+        with within(inner): noticed(op)
+        with within(inner.excluding(mine_cell.cell_contents)): result_3 = add_code[(keyset & lower_cell.cell_contents)](self, other)
+        if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+            outputs_known(node, result_3)
+            tied(result_3, node)
+            return result_3
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
+    # Audit: audit (backend fallback), test_snapshots.py
+    ...  # as above, inner_2 for inner
+    with within(inner_2.excluding(mine_cell.cell_contents)): return add_code[(keyset_2 & lower_cell.cell_contents)](self, other)
+
+# === add_under_a_users_fallback
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU, Fallback)
+    # Fallback: fallback (backend fallback), test_snapshots.py
+    if with_keyset_cell.cell_contents:
+        DispatchKeySet_2 = DispatchKeySet(keyset)
+        return function(DispatchKeySet_2, op, self, other)
+    return function(op, self, other)
+
+# === add_over_a_layer_that_runs_boxed
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, Unhandled, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        result_2 = edge(other)
+        node.next_edges = (result, result_2)
+        node.facts = (1,)
+        looked_on(node)
+        # Unhandled: careful (backend fallback), test_snapshots.py
+        inner = excluding(AUTOGRAD)
+        with within(inner): result_3 = boxed(op, keyset, [self, other, 1])
+        if isinstance(result_3, TensorBase):
+            if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+                outputs_known(node, result_3)
+                tied(result_3, node)
+                return result_3
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
+    # Unhandled: careful (backend fallback), test_snapshots.py
+    inner_2 = excluding(AUTOGRAD)
+    with within(inner_2): return boxed(op, keyset_2, [self, other, 1])

@@ -1,0 +1,57 @@
+"""Names that only forward: one row of a table for each module that they come from.
+
+    __all__ = take(globals(), {"redispatch.dispatch": "DispatchKey Tag", ".gradcheck": "gradcheck gradgradcheck"})
+    PLACES, __getattr__, __dir__ = late(globals(), {".profiler": "ProfilerMode"})     # imported when asked for
+
+Type checkers run no tables. They read the stub beside the file, which `python -m redispatch.stubs` writes of `TAKEN`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+TAKEN: dict[str, dict[str, str]] = {}  # a module -> a name in it -> the module that it comes from
+
+
+def take(scope: dict[str, Any], rows: Mapping[str, str]) -> list[str]:
+    """Gives the module of this scope the names of others, and returns them. rows: a module -> its names."""
+    places = noted(scope, rows)
+    for name, place in places.items():
+        scope[name] = found(scope, name, place)
+    return list(places)
+
+
+def late(
+    scope: dict[str, Any], rows: Mapping[str, str]
+) -> tuple[dict[str, str], Callable[[str], Any], Callable[[], Any]]:
+    """Returns where each name is, and the `__getattr__` and `__dir__` of a module that imports it when asked for.
+
+    Whoever wants one name needs none of the other modules. The row "." has modules of the package.
+    Errors: AttributeError, from `__getattr__`, for other names.
+    """
+    places = noted(scope, rows)
+
+    def __getattr__(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {scope['__name__']!r} has no attribute {name!r}")
+        return found(scope, name, places[name])
+
+    def __dir__() -> list[str]:
+        return sorted({*scope, *places})
+
+    return places, __getattr__, __dir__
+
+
+def noted(scope: dict[str, Any], rows: Mapping[str, str]) -> dict[str, str]:
+    """Returns the module of each name, and notes it for the stub."""
+    places = {name: place for place, names in rows.items() for name in names.split()}
+    TAKEN.setdefault(scope["__name__"], {}).update(places)
+    return places
+
+
+def found(scope: dict[str, Any], name: str, place: str) -> Any:
+    """Returns what a module has under a name; a module of this package for the place "."."""
+    package = scope["__name__"] if "__path__" in scope else scope["__name__"].rpartition(".")[0]
+    return import_module(f".{name}", package) if place == "." else getattr(import_module(place, package), name)

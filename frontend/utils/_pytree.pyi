@@ -1,0 +1,4 @@
+"""Made by `python -m redispatch.stubs`."""
+
+from redispatch.dispatch.pytree import *
+from redispatch.dispatch.pytree import _Serializer as _Serializer, _register_pytree_node as _register_pytree_node, _deregister_pytree_node as _deregister_pytree_node, _node as _node, _sequence_keys as _sequence_keys, _mapping_keys as _mapping_keys, _context as _context, _namedtuple_keys as _namedtuple_keys, _named_type as _named_type, _dump_defaultdict as _dump_defaultdict, _load_defaultdict as _load_defaultdict, _register_namedtuple as _register_namedtuple, _LEAF as _LEAF, _flatten as _flatten, _collect as _collect, _broadcast_to_and_flatten as _broadcast_to_and_flatten, _map as _map, _predicate as _predicate, _paths as _paths, _check_protocol as _check_protocol, _to_json as _to_json, _from_json as _from_json, _Asterisk as _Asterisk

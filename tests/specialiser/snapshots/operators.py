@@ -1,0 +1,654 @@
+# === exp
+def exp(self):
+    # aten::exp(Tensor self) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        node.next_edges = (result,)
+        looked_on(node)
+        # CPU: pointwise exp (kernel), kernels/ops/elementary.py
+        result_2 = pointwise_of_one(self)
+        if result_2._autograd is None and not (result_2 is self) and result_2._dtype.category >= 2:
+            outputs_known(node, result_2)
+            tied(result_2, node)
+            condition = WATCH.on and packs(result_2)
+            if condition:
+                SavedTensor_2 = SavedTensor(result_2, 0)
+                node.results = (SavedTensor_2, -1)
+            else:
+                result_4 = result_2._counter[0] if result_2._counter is not None else refuse_inference_tensor(result_2)
+                state = get_state()
+                metadata_3 = result_2._interned or metadata_of(result_2)
+                node.results = ((result_2._keyset, result_2._counter, result_2._store, result_2._array, result_2._offset, metadata_3), result_4)
+            return result_2
+        return finish_slow(operator_derivative, op, node, [self], result_2)
+    # CPU: pointwise exp (kernel), kernels/ops/elementary.py
+    result_3 = pointwise_of_one(self)
+    return result_3
+
+# === mul
+def mul_Tensor(self, other):
+    # aten::mul.Tensor(Tensor self, Tensor other) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        result_2 = edge(other)
+        node.next_edges = (result, result_2)
+        value_13, version_of = saved_for(result, other)
+        value_15, version_of_2 = saved_for(result_2, self)
+        node.kept = (value_13, version_of, value_15, version_of_2)
+        looked_on(node)
+        # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
+        result_5 = pointwise_of_two(self, other, (metadata, metadata_2), (self, other))
+        if (result_5._autograd is None and (not (result_5 is self or result_5 is other))) and result_5._dtype.category >= 2:
+            outputs_known(node, result_5)
+            tied(result_5, node)
+            return result_5
+        return finish_slow(operator_derivative, op, node, [self, other], result_5)
+    # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
+    result_6 = pointwise_of_two(self, other, (metadata_3, metadata_4), (self, other))
+    return result_6
+
+# === mm
+def mm(self, mat2):
+    # aten::mm(Tensor self, Tensor mat2) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (mat2._autograd is not None and mat2._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        result_2 = edge(mat2)
+        node.next_edges = (result, result_2)
+        value_13, version_of = saved_for(result, mat2)
+        value_15, version_of_2 = saved_for(result_2, self)
+        node.kept = (value_13, version_of, value_15, version_of_2)
+        node.facts = (self._shape, self._stride, mat2._shape, mat2._stride)
+        looked_on(node)
+        # CPU: structured mm (kernel), kernels/ops/linalg.py
+        metadata, metadata_2 = looks_of_each(self, mat2)
+        plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), (metadata, metadata_2), (self, mat2))
+        result_5 = fresh(plan.outputs[0])
+        value_21 = plan.run
+        value_22 = result_5._array
+        array = any_array_of(self)
+        array_3 = any_array_of(mat2)
+        value_21(value_22, 0, array, self._offset, array_3, mat2._offset)
+        if (result_5._autograd is None and (not (result_5 is self or result_5 is mat2))) and result_5._dtype.category >= 2:
+            outputs_known(node, result_5)
+            tied(result_5, node)
+            return result_5
+        return finish_slow(operator_derivative, op, node, [self, mat2], result_5)
+    # CPU: structured mm (kernel), kernels/ops/linalg.py
+    ...  # as above, result_6 for result_5
+    return result_6
+
+# === mm_autocast
+def mm(self, mat2):
+    # aten::mm(Tensor self, Tensor mat2) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU, AutocastCPU)
+    # AutocastCPU: autocast (kernel), dispatch/layers/autocast.py
+    inner = excluding(keyset)
+    dtype = inner.autocast_dtypes['cpu']
+    if (not (self._dtype.is_floating_point and self._device.type == 'cpu' and self._dtype.itemsize < 8)) or self._dtype is dtype:
+        result = self
+    else:
+        autograd = self._autograd
+        if autograd is not None and autograd.requires_grad and autograd.grad_fn is None:
+            cache = inner.autocast_cache
+            if cache is not None and inner.autocast_keeps and self._dtype is float32 and self._view is None:
+                with within(inner): result = kept_cast(cache, self, dtype)
+            else:
+                if dtype is None:
+                    result = self
+                else:
+                    copied(result, _to_copy_code, inner, self, dtype)
+        else:
+            if dtype is None:
+                result = self
+            else:
+                copied(result, _to_copy_code_2, inner, self, dtype)
+    if (not (mat2._dtype.is_floating_point and mat2._device.type == 'cpu' and mat2._dtype.itemsize < 8)) or mat2._dtype is dtype:
+        result_4 = mat2
+    else:
+        autograd_2 = mat2._autograd
+        if autograd_2 is not None and autograd_2.requires_grad and autograd_2.grad_fn is None:
+            cache_2 = inner.autocast_cache
+            if cache_2 is not None and inner.autocast_keeps and mat2._dtype is float32 and mat2._view is None:
+                with within(inner): result_4 = kept_cast(cache_2, mat2, dtype)
+            else:
+                if dtype is None:
+                    result_4 = mat2
+                else:
+                    copied(result_4, _to_copy_code_3, inner, mat2, dtype)
+        else:
+            if dtype is None:
+                result_4 = mat2
+            else:
+                copied(result_4, _to_copy_code_4, inner, mat2, dtype)
+    code_5 = code_for(mm_code, inner, result._keyset is result_4._keyset, result._keyset, result_4._keyset)
+    with within(inner): return code_5(result, result_4)
+
+# === cat_autocast
+def cat(tensors):
+    # aten::cat(Tensor[] tensors, int dim=0) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU, AutocastCPU)
+    tensors_0, tensors_1 = tensors
+    # AutocastCPU: autocast (kernel), dispatch/layers/autocast.py
+    inner = excluding(keyset)
+    widest = widest_dtype([tensors, 0], 'cpu', inner.autocast_dtypes['cpu'])
+    if widest is None:
+        code = code_for(cat_code, inner, tensors_0._keyset is tensors_1._keyset, tensors_0._keyset, tensors_1._keyset)
+        with within(inner): return code(tensors)
+    if (not (tensors_0._dtype.is_floating_point and tensors_0._device.type == 'cpu' and tensors_0._dtype.itemsize < 8)) or tensors_0._dtype is widest:
+        result_2 = tensors_0
+    else:
+        autograd = tensors_0._autograd
+        if autograd is not None and autograd.requires_grad and autograd.grad_fn is None:
+            cache = inner.autocast_cache
+            if cache is not None and inner.autocast_keeps and tensors_0._dtype is float32 and tensors_0._view is None:
+                with within(inner): result_2 = kept_cast(cache, tensors_0, widest)
+            else:
+                copied(result_2, _to_copy_code, inner, tensors_0, widest)
+        else:
+            copied(result_2, _to_copy_code_2, inner, tensors_0, widest)
+    if (not (tensors_1._dtype.is_floating_point and tensors_1._device.type == 'cpu' and tensors_1._dtype.itemsize < 8)) or tensors_1._dtype is widest:
+        result_5 = tensors_1
+    else:
+        autograd_2 = tensors_1._autograd
+        if autograd_2 is not None and autograd_2.requires_grad and autograd_2.grad_fn is None:
+            cache_2 = inner.autocast_cache
+            if cache_2 is not None and inner.autocast_keeps and tensors_1._dtype is float32 and tensors_1._view is None:
+                with within(inner): result_5 = kept_cast(cache_2, tensors_1, widest)
+            else:
+                copied(result_5, _to_copy_code_3, inner, tensors_1, widest)
+        else:
+            copied(result_5, _to_copy_code_4, inner, tensors_1, widest)
+    code_6 = code_for(cat_code_2, inner, result_2._keyset is result_5._keyset, result_2._keyset, result_5._keyset)
+    with within(inner): return code_6([result_2, result_5])
+
+# === prod_autocast
+def prod(self):
+    # aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU, AutocastCPU)
+    # AutocastCPU: autocast (kernel), dispatch/layers/autocast.py
+    if (not (self._dtype.is_floating_point and self._device.type == 'cpu' and self._dtype.itemsize < 8)) or self._dtype is float32:
+        result = self
+    else:
+        autograd = self._autograd
+        if autograd is not None and autograd.requires_grad and autograd.grad_fn is None:
+            inner = excluding(keyset)
+            cache = inner.autocast_cache
+            if cache is not None and inner.autocast_keeps and self._dtype is float32 and self._view is None:
+                with within(inner): result = kept_cast(cache, self, float32)
+            else:
+                copied(result, _to_copy_code, inner, self, float32)
+        else:
+            inner_2 = excluding(keyset)
+            copied(result, _to_copy_code_2, inner_2, self, float32)
+    inner_3 = excluding(keyset)
+    code_3 = code_for(prod_code, inner_3, result._keyset, result._keyset)
+    with within(inner_3): return code_3(result)
+
+# === cat_of_two
+def cat(tensors):
+    # aten::cat(Tensor[] tensors, int dim=0) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    tensors_0, tensors_1 = tensors
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (tensors_0._autograd is not None and tensors_0._autograd.requires_grad) or (tensors_1._autograd is not None and tensors_1._autograd.requires_grad):
+        node = begun()
+        result = edge(tensors_0)
+        result_2 = edge(tensors_1)
+        node.next_edges = (result, result_2)
+        node.counts = (2,)
+        node.facts = ([tensors_0._shape, tensors_1._shape], [tensors_0._dtype, tensors_1._dtype], 0)
+        looked_on(node)
+        # CPU: structured cat (kernel), kernels/ops/shape.py
+        metadata, metadata_2 = looks_of_each(tensors_0, tensors_1)
+        plan = plan_for((metadata, metadata_2), ((metadata, metadata_2), 0), (tensors, 0))
+        result_3 = fresh(plan.outputs[0])
+        value_17 = plan.run
+        value_18 = result_3._array
+        array = any_array_of(tensors_0)
+        array_3 = any_array_of(tensors_1)
+        value_17(value_18, 0, array, tensors_0._offset, array_3, tensors_1._offset)
+        if (result_3._autograd is None and (not (result_3 is tensors_0 or result_3 is tensors_1))) and result_3._dtype.category >= 2:
+            outputs_known(node, result_3)
+            tied(result_3, node)
+            return result_3
+        return finish_slow(operator_derivative, op, node, [tensors, 0], result_3)
+    # CPU: structured cat (kernel), kernels/ops/shape.py
+    ...  # as above, result_4 for result_3
+    return result_4
+
+# === cat_of_three
+def cat(tensors, dim):
+    # aten::cat(Tensor[] tensors, int dim=0) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    tensors_0, tensors_1, tensors_2 = tensors
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (tensors_0._autograd is not None and tensors_0._autograd.requires_grad) or (tensors_1._autograd is not None and tensors_1._autograd.requires_grad) or (tensors_2._autograd is not None and tensors_2._autograd.requires_grad):
+        node = begun()
+        result = edge(tensors_0)
+        result_2 = edge(tensors_1)
+        result_3 = edge(tensors_2)
+        node.next_edges = (result, result_2, result_3)
+        node.counts = (3,)
+        node.facts = ([tensors_0._shape, tensors_1._shape, tensors_2._shape], [tensors_0._dtype, tensors_1._dtype, tensors_2._dtype], dim)
+        looked_on(node)
+        # CPU: structured cat (kernel), kernels/ops/shape.py
+        metadata, metadata_2 = looks_of_each(tensors_0, tensors_1)
+        metadata_3 = tensors_2._interned or metadata_of(tensors_2)
+        plan = plan_for(((metadata, metadata_2, metadata_3), dim), ((metadata, metadata_2, metadata_3), dim), (tensors, dim))
+        result_4 = fresh(plan.outputs[0])
+        value_23 = plan.run
+        value_24 = result_4._array
+        array = any_array_of(tensors_0)
+        array_3 = any_array_of(tensors_1)
+        array_5 = any_array_of(tensors_2)
+        value_23(value_24, 0, array, tensors_0._offset, array_3, tensors_1._offset, array_5, tensors_2._offset)
+        if (result_4._autograd is None and (not (result_4 is tensors_0 or result_4 is tensors_1 or result_4 is tensors_2))) and result_4._dtype.category >= 2:
+            outputs_known(node, result_4)
+            tied(result_4, node)
+            return result_4
+        return finish_slow(operator_derivative, op, node, [tensors, dim], result_4)
+    # CPU: structured cat (kernel), kernels/ops/shape.py
+    ...  # as above, result_5 for result_4
+    return result_5
+
+# === sum
+def sum_2(self):
+    # aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        node.next_edges = (result,)
+        node.facts = (self._shape,)
+        looked_on(node)
+        # CPU: structured sum (kernel), kernels/ops/reductions.py
+        metadata = self._interned or metadata_of(self)
+        plan = plan_for(metadata, (metadata, None), (self, None))
+        result_2 = fresh(plan.outputs[0])
+        value_11 = plan.run
+        value_12 = result_2._array
+        array = any_array_of(self)
+        value_11(value_12, 0, array, self._offset)
+        if result_2._autograd is None and not (result_2 is self) and result_2._dtype.category >= 2:
+            outputs_known(node, result_2)
+            tied(result_2, node)
+            return result_2
+        return finish_slow(operator_derivative, op, node, [self, None], result_2)
+    # CPU: structured sum (kernel), kernels/ops/reductions.py
+    ...  # as above, result_3 for result_2
+    return result_3
+
+# === sum_dim
+def sum_dim_IntList(self, dim):
+    # aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        node.next_edges = (result,)
+        node.facts = (self._shape, dim, False)
+        looked_on(node)
+        # CPU: structured sum (kernel), kernels/ops/reductions.py
+        metadata = self._interned or metadata_of(self)
+        facts = tuple(dim)
+        plan = plan_for((metadata, facts), (metadata, facts, False, None), (self, dim, False, None))
+        result_2 = fresh(plan.outputs[0])
+        value_11 = plan.run
+        value_12 = result_2._array
+        array = any_array_of(self)
+        value_11(value_12, 0, array, self._offset)
+        if result_2._autograd is None and not (result_2 is self) and result_2._dtype.category >= 2:
+            outputs_known(node, result_2)
+            tied(result_2, node)
+            return result_2
+        return finish_slow(operator_derivative, op, node, [self, dim, False, None], result_2)
+    # CPU: structured sum (kernel), kernels/ops/reductions.py
+    ...  # as above, result_3 for result_2
+    return result_3
+
+# === max_dim
+def max_dim(self, dim):
+    # aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        node.next_edges = (result,)
+        node.facts = (self._shape, dim, False)
+        looked_on(node)
+        # CPU: max (kernel), kernels/ops/extremes.py
+        if self._array is None:
+            result_2 = run_elsewhere((self, dim, False))
+            results = result_2[0]
+            results_2 = result_2[1]
+            if isinstance(results, TensorBase) and results._autograd is None and not (results is self) and isinstance(results_2, TensorBase) and results_2._autograd is None and not (results_2 is self):
+                value_22 = None if results._dtype.category < 2 else metadata_of(results)
+                node.outputs = (value_22, None)
+                if results._dtype.category >= 2:
+                    tied(results, node)
+                items = [results, results_2]
+                node.results = kept_outputs(operator_derivative, node, items)
+                return result_2
+            return finish_slow(operator_derivative, op, node, [self, dim, False], result_2)
+        interned = self._interned or metadata_of(self)
+        plan = plan_for((interned, (dim, False)), (interned, (dim, False)), (self, dim, False))
+        result_3 = fresh(plan.outputs[0])
+        result_4 = fresh(plan.outputs[1])
+        plan.run(result_3._array, 0, result_4._array, 0, self._array, self._offset)
+        if result_3._autograd is None and not (result_3 is self) and result_4._autograd is None and not (result_4 is self):
+            value_25 = None if result_3._dtype.category < 2 else metadata_of(result_3)
+            node.outputs = (value_25, None)
+            if result_3._dtype.category >= 2:
+                tied(result_3, node)
+            items_2 = [result_3, result_4]
+            node.results = kept_outputs(operator_derivative, node, items_2)
+            return (result_3, result_4)
+        return finish_slow(operator_derivative, op, node, [self, dim, False], (result_3, result_4))
+    # CPU: max (kernel), kernels/ops/extremes.py
+    if self._array is None:
+        return run_elsewhere((self, dim, False))
+    interned_2 = self._interned or metadata_of(self)
+    plan_3 = plan_for((interned_2, (dim, False)), (interned_2, (dim, False)), (self, dim, False))
+    result_6 = fresh(plan_3.outputs[0])
+    result_7 = fresh(plan_3.outputs[1])
+    plan_3.run(result_6._array, 0, result_7._array, 0, self._array, self._offset)
+    return (result_6, result_7)
+
+# === layer_norm
+def native_layer_norm(input_2, normalized_shape, eps):
+    # aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (input_2._autograd is not None and input_2._autograd.requires_grad):
+        node = begun()
+        result = edge(input_2)
+        node.next_edges = (result, None, None)
+        result_2 = input_2._counter[0] if input_2._counter is not None else refuse_inference_tensor(input_2)
+        node.kept = (input_2, result_2, None, None, None, None)
+        node.facts = (normalized_shape, eps)
+        looked_on(node)
+        # CPU: planned native_layer_norm (kernel), kernels/ops/normalization.py
+        metadata = input_2._interned or metadata_of(input_2)
+        facts = tuple(normalized_shape)
+        facts_2 = eps if eps else str(eps)
+        plan = plan_for((metadata, facts, facts_2), (metadata, facts, None, None, facts_2), (input_2, normalized_shape, None, None, eps))
+        result_3 = fresh(plan.outputs[0])
+        result_4 = fresh(plan.outputs[1])
+        result_5 = fresh(plan.outputs[2])
+        value_18 = plan.run
+        value_19 = result_3._array
+        value_20 = result_4._array
+        value_21 = result_5._array
+        array = any_array_of(input_2)
+        value_18(value_19, 0, value_20, 0, value_21, 0, array, input_2._offset)
+        if result_3._autograd is None and not (result_3 is input_2) and result_4._autograd is None and not (result_4 is input_2) and result_5._autograd is None and not (result_5 is input_2):
+            value_37 = None if result_3._dtype.category < 2 else metadata_of(result_3)
+            node.outputs = (value_37, None, None)
+            if result_3._dtype.category >= 2:
+                tied(result_3, node)
+            items = [result_3, result_4, result_5]
+            node.results = kept_outputs(operator_derivative, node, items)
+            return (result_3, result_4, result_5)
+        return finish_slow(operator_derivative, op, node, [input_2, normalized_shape, None, None, eps], (result_3, result_4, result_5))
+    # CPU: planned native_layer_norm (kernel), kernels/ops/normalization.py
+    ...  # as above, result_6 for result_3, result_7 for result_4, result_8 for result_5
+    return (result_6, result_7, result_8)
+
+# === view
+def view(self, size):
+    # aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        node.next_edges = (result,)
+        node.facts = (self._shape,)
+        looked_on(node)
+        # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+        # CPU: viewed (default backend kernel), kernels/ops/geometry.py
+        interned = self._interned or metadata_of(self)
+        key = tuple(size)
+        window = windows_get((interned, key))
+        if window is None:
+            geometry_2 = geometry(self, size)
+            window = remember((interned, key), self, geometry_2)
+        result_2 = window_of(self, window)
+        made_a_view(result_2, self, result_2._keyset is not self._keyset, history_of, [self, size], DEFAULT_CREATION)
+        view_is_tied(result_2, node, result_2 is self)
+        return finish_slow(operator_derivative, op, node, [self, size], result_2)
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    ...  # as above, result_3 for result_2
+    return result_3
+
+# === view_no_grad
+def view(self, size):
+    # aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), no grad
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    # CPU: viewed (default backend kernel), kernels/ops/geometry.py
+    interned = self._interned or metadata_of(self)
+    key = tuple(size)
+    window = windows_get((interned, key))
+    if window is None:
+        geometry_2 = geometry(self, size)
+        window = remember((interned, key), self, geometry_2)
+    result = window_of(self, window)
+    made_a_view(result, self, result._keyset is not self._keyset, history_created, [self, size], NO_GRAD_MODE)
+    return result
+
+# === transpose_in_place
+def transpose(self, dim0, dim1):
+    # aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        check_writable(self)
+        node = begun()
+        result = edge(self)
+        node.next_edges = (result,)
+        node.facts = (dim0, dim1)
+        looked_on(node)
+        # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+        no_inference_tensor(self)
+        # CPU: transposed_inplace (default backend kernel), kernels/ops/views.py
+        inner = after(autograd_adinplaceorview)
+        with within(inner): result_2 = function(self, dim0, dim1)
+        version_rises(self)
+        written_is_tied(self, node)
+        return finish_slow(operator_derivative, op, node, [self, dim0, dim1], self)
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    ...  # as above
+    return self
+
+# === split
+def split_Tensor(self, split_size):
+    # aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        node = begun()
+        result = edge(self)
+        node.next_edges = (result,)
+        node.facts = (self._shape, split_size, 0)
+        looked_on(node)
+        # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+        # CPU: split_evenly (default backend kernel), kernels/ops/views.py
+        result_2 = by_number(self, split_size, 0)
+        if isinstance(result_2, TensorBase):
+            made_a_view(result_2, self, result_2._keyset is not self._keyset or type(result_2) is not Tensor, history_created, [self, split_size, 0], MULTI_OUTPUT_NODE)
+        else:
+            inner = excluding(AUTOGRAD)
+            with within(inner): tie_each_to_base(op, [self, split_size, 0], result_2)
+        if isinstance(result_2, TensorBase):
+            view_is_tied(result_2, node, result_2 is self)
+        return finish_slow(operator_derivative, op, node, [self, split_size, 0], result_2)
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    ...  # as above, result_3 for result_2
+    return result_3
+
+# === detach
+def detach(self):
+    # aten::detach(Tensor(a) self) -> Tensor(a)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        # ADInplaceOrView: tracking (kernel), kernels/ops/copying.py
+        # CPU: detach_kernel (default backend kernel), kernels/ops/geometry.py
+        interned = self._interned or metadata_of(self)
+        window = windows_get(interned)
+        if window is None:
+            geometry_2 = geometry(self)
+            window = remember((interned,), self, geometry_2)
+        result = window_of(self, window)
+        result._counter = self._counter
+        return result
+    # ADInplaceOrView: tracking (kernel), kernels/ops/copying.py
+    ...  # as above
+
+# === copy_in_place
+def copy(self, src):
+    # aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (src._autograd is not None and src._autograd.requires_grad):
+        check_writable(self)
+        node = begun()
+        result = edge(self)
+        result_2 = edge(src)
+        node.next_edges = (result, result_2)
+        looked_on(node)
+        # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+        no_inference_tensor(self)
+        # CPU: copy_inplace_kernel (kernel), kernels/ops/copying.py
+        one_store = src._store is not None and src._store is self._store
+        if not (src is self or one_store or src._array is self._array is not None):
+            interned, interned_2 = looks_of_each(self, src)
+            run = WRITES_get((interned, interned_2))
+            if run is None:
+                run = new_write((interned, interned_2), self, src)
+            if self._array is not None and src._array is not None:
+                run(self._array, self._offset, src._array, src._offset)
+                result_3 = self
+            else:
+                result_3 = copy_inplace_slow(self, src)
+        else:
+            result_3 = copy_inplace_slow(self, src)
+        version_rises(self)
+        written_is_tied(self, node)
+        return finish_slow(operator_derivative, op, node, [self, src, False], self)
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    ...  # as above
+    return self
+
+# === index
+def index_Tensor(self, indices):
+    # aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    indices_0, indices_1 = indices
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (bool((self._autograd is not None and self._autograd.requires_grad))) or (bool((indices_1._autograd is not None and indices_1._autograd.requires_grad))):
+        if not bool((self._autograd is not None and self._autograd.requires_grad)):
+            # CPU: index_kernel (kernel), kernels/ops/indexing.py
+            value_8, interned = looks_of_each(indices_1, self)
+            plan = INDEXED_get((interned, None, value_8))
+            if plan is None or self._array is None:
+                result_2 = index_first(self, indices)
+            else:
+                result_3 = fresh(plan.outputs[0])
+                bad = plan.run(result_3._array, 0, self._array, self._offset, indices_1._array, indices_1._offset)
+                if bad is not None:
+                    raise first_bad_index(self, indices)
+                result_2 = result_3
+            return result_2
+        node = begun()
+        result = edge(self)
+        node.next_edges = (result,)
+        saved_list_2 = saved_list(indices, False)
+        node.kept = (saved_list_2, -1)
+        node.facts = (self._shape,)
+        looked_on(node)
+        # CPU: index_kernel (kernel), kernels/ops/indexing.py
+        ...  # as above, result_4 for result_2
+        if isinstance(result_4, TensorBase):
+            if result_4._autograd is None and not (result_4 is self) and not (result_4 is indices_1) and result_4._dtype.category >= 2:
+                outputs_known(node, result_4)
+                tied(result_4, node)
+                return result_4
+        return finish_slow(operator_derivative, op, node, [self, indices], result_4)
+    # CPU: index_kernel (kernel), kernels/ops/indexing.py
+    ...  # as above
+
+# === ones
+def ones(size):
+    # aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+    # DispatchKeySet(BackendSelect, ADInplaceOrView)
+    # BackendSelect: backend_select (kernel), dispatch/layers/backend_select.py
+    # CPU: ones_kernel (default backend kernel), kernels/ops/creation.py
+    value = tuple(size)
+    dtype = get_default_dtype()
+    result = CONSTANTS_get((value, dtype, None))
+    if result is None:
+        return filled_first(size, 1, None, None, None)
+    result_3 = fresh(result.outputs[0])
+    if result.run is None:
+        result.near(result_3, 1)
+    else:
+        result.run(result_3._array, 0, 1)
+    return result_3
+
+# === ones_mode
+def ones(size):
+    # aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+    # DispatchKeySet(BackendSelect, Python, ADInplaceOrView, PythonTLSSnapshot), modes
+    # PythonTLSSnapshot: python_tls_snapshot (backend fallback), dispatch/layers/python.py
+    # Python: python (backend fallback), dispatch/layers/python.py
+    found = _HANDLING_get(())
+    result = in_order(()) if found is None else found
+    state = get_state()
+    inner = state.entered()
+    mode = inner.modes[-1]
+    inner_2 = state.memo.get(entered_answering) or state.after(entered_answering)
+    with within(inner_2): result_2 = mode.__torch_dispatch__(op, result, (size,), {})
+    if result_2 is not NotImplemented:
+        if not isinstance(result_2, TensorBase):
+            raise no_tensor(schema, result_2)
+        return result_2
+    with within(inner): return ask_in_turn(op, result, result, (size,), {})
+
+# === implicit
+def square(self):
+    # aten::square(Tensor self) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: square (math kernel), kernels/ops/arithmetic.py
+    return function(self)
+
+# === implicit_mode
+def square(self):
+    # aten::square(Tensor self) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, Python, ADInplaceOrView, AutogradCPU, PythonTLSSnapshot), modes
+    # PythonTLSSnapshot: python_tls_snapshot (backend fallback), dispatch/layers/python.py
+    # AutogradCPU: square (math kernel), kernels/ops/arithmetic.py
+    state = get_state()
+    inner = state.entered()
+    with within(inner): return function(self)
+
+# === implicit_inference
+def square(self):
+    # aten::square(Tensor self) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
+    # CPU: square (math kernel), kernels/ops/arithmetic.py
+    return function(self)
