@@ -93,10 +93,11 @@ class Operator:
         `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
         others it is known, and their kernels raise it; and it is the same as that of the first overload of their name,
         where they do not say otherwise.
-    derivative: the formula of the first tensor's gradient, or a dict of formulas by names of tensors, one or several
+    derivative: the formula of the gradient of the first tensor, or list of them, or a dict of formulas by names of tensors, one or several
         at once; False where no gradient flows. node, nondifferentiable, for_complex: as in `derivative()` below.
     forward: how the tangent follows; see `forward()`.
     understands: lazy bits that its kernels know what to do with, {"Conjugate"}.
+    place: "file:line" of the declaration, where a function of another family helps to declare.
 
     Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same. `alias_of`:
     the operator that has another name, too, which is this one's.
@@ -132,9 +133,10 @@ class Operator:
         for_complex: bool = False,
         forward: Any = None,
         understands: Sequence[str] = (),
+        place: str = "",
     ) -> None:
         self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
-        self.place = declared_at()
+        self.place = place or declared_at()
         self.names = text.names
         self.batching, self.by_host, self.doc, self.late_out = batching, by_host, doc, late_out
         if refuses is not None or self.elementwise:
@@ -154,9 +156,8 @@ class Operator:
         if derivative is False:
             self.not_differentiable()
         elif derivative is not None:
-            by_name = (
-                derivative if isinstance(derivative, Mapping) else {text.names[text.tensor_positions[0]]: derivative}
-            )
+            first = text.names[next(iter(text.tensor_positions), 0)]  # or a list of tensors, as of `cat`
+            by_name = derivative if isinstance(derivative, Mapping) else {first: derivative}
             rules = [((names,) if isinstance(names, str) else names, formula) for names, formula in by_name.items()]
             self.differentiate_by(rules, node, nondifferentiable, for_complex)
         if forward is not None:

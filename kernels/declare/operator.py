@@ -14,7 +14,7 @@
                               kernels/maths, whose parameters stand for the schema's arguments in their order, or a dict
                               of functions by the kind of dtype
     composite                 by a function in other operators
-    kernel                    by a kernel for some backends, or for all
+    kernel, over_a_copy       by a kernel for some backends, or for all; by one that writes into its argument
     structured, planned       by its meta function, which a body or loop below fills (structured.py, planned.py); and
     several, per_element      the first for several results, and for one that is computed element by element
 
@@ -26,6 +26,7 @@ All else is a fact beside it:
     derivative, node, for_complex, forward       the gradient of each tensor                    declare.py
     doc                                          what it does; of a decorated function its docstring
     function, method, module                     its public faces: `redispatch.sin`, `x.sin()`  public.py
+    also                                         overloads declared before, under the same face
 
 `derivative` is a formula in tensor operators (for several tensors a dict of them by name), False where no gradient
 flows, or, of a pointwise operator, True: derived from the function. Where PyTorch has an operator that computes the
@@ -37,11 +38,12 @@ pointwise.py, from_scalar.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from redispatch.dispatch import OpOverload, impl
+from redispatch.dispatch import OpOverload, Tag, fallthrough_kernel, impl
+from redispatch.dispatch.tensor import Tensor
 
 from .declare import Derivative, Function, Operator, handing_on, through
 from .from_scalar import derived
@@ -52,7 +54,9 @@ from .public import public
 from .structured import PerElement, Several, Structured
 
 Body = Function | Mapping[str, Function]
-FACE = ("function", "method", "module", "name", "function_like", "method_like")
+FACE = ("function", "method", "module", "name", "function_like", "method_like", "also")
+SEEDED = ("nondeterministic_seeded",)  # the tags of an operator that draws random numbers
+LAZY = ("Conjugate", "Negative", "ZeroTensor")  # for `understands`
 IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 
 
@@ -101,6 +105,9 @@ def kernel(
 
     def declare(function: Function) -> Any:
         op.kernel(*(keys or (EXPLICIT,)), dispatches=dispatches)(function)
+        if keys == (IMPLICIT,) and op.text.shares_memory and _views(op.functional):
+            # The operators that it calls make the result a view, where it is one.
+            impl(op.functional, "ADInplaceOrView", fallthrough_kernel, convention="positional", place=op.place)
         if op.out is not None and out_by is not None:
             out_by(op)
         return face(op)
@@ -108,14 +115,38 @@ def kernel(
     return declare
 
 
-def structured(schema: str, kind: Any = Structured, **facts: Any) -> Any:
-    """A decorator that declares a structured operator by its meta function; what fills the result follows below."""
+def _views(op: OpOverload) -> bool:
+    return not op.schema.is_mutable or Tag("inplace_view") in op.tags
+
+
+def over_a_copy(schema: str, copy: Callable[..., Tensor], *, dispatches: bool = False, **facts: Any) -> Any:
+    """A decorator that declares an operator by its in-place form's kernel; the other writes into `copy(self, ...)`."""
+    face = _face(facts)
+    op = Operator(schema, inplace=True, **facts)
+
+    def declare(inplace: Function) -> Any:
+        def functional(self: Tensor, *args: Any) -> Tensor:
+            return inplace(copy(self, *args), *args)
+
+        functional.__name__, functional.__doc__ = inplace.__name__, inplace.__doc__
+        op.kernel_inplace("CPU", "Meta", dispatches=dispatches)(inplace)
+        op.kernel("CPU", "Meta", dispatches=dispatches)(functional)
+        return face(op)
+
+    return declare
+
+
+def structured(schema: str, kind: Any = Structured, *, body: Function | None = None, **facts: Any) -> Any:
+    """A decorator that declares a structured operator by its meta function; what fills the result follows below, or
+    is this `body`."""
     face = _face(facts)
     op = kind(schema, **facts)
 
     def declare(meta: Function) -> Any:
         op.meta(meta)
         op.doc = op.doc or meta.__doc__ or ""
+        if body is not None:
+            op.body(body)
         return face(op)
 
     return declare
@@ -129,8 +160,9 @@ per_element = partial(structured, kind=PerElement)
 def _face(facts: dict[str, Any]) -> Function:
     """Takes out of the facts those of the public function, and returns what makes that of an operator."""
     own = {name: facts.pop(name) for name in FACE if name in facts}
+    also = own.pop("also", ())
     wanted = facts.pop("face", True) and (own.get("function", True) or own.get("method", True))
-    return (lambda op: public(op, **own)) if wanted else lambda op: op
+    return (lambda op: public(op, *also, **own)) if wanted else lambda op: op
 
 
 def unary(name: str, body: Body | str | None = None, promotion: str = "same", **facts: Any) -> Any:

@@ -56,7 +56,6 @@ from redispatch.dispatch.tensor import (
     empty,
     empty_from,
     lay_out,
-    metadata_of,
     memory_format,
     metadata_of,
     no_memory,

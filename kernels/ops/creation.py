@@ -44,11 +44,12 @@ from redispatch.dispatch.tensor import (
 from redispatch.dispatch.tensor import empty as allocate
 from redispatch.kernels import Operand, contiguous_strides, is_dense, output_strides
 
-from ..declare.declare import Operator, declaring
+from ..declare.declare import Operator
 from ..declare.numbers import storable
+from ..declare.operator import LAZY, SEEDED, kernel
+from ..declare.out_forms import by
 from ..declare.plan import NearPlan
 from ..declare.public import public
-from ..declare.statement import LAZY, explicit, native
 from ..declare.structured import Meta, resize_out
 
 FACTORY = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -59,12 +60,14 @@ _RANK = {channels_last: 4, channels_last_3d: 5}
 # --- memory ----------------------------------------------------------------------------------------------------------
 
 
-@native(
+@kernel(
     f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFormat? memory_format=None) -> Tensor",
+    "CPU",
+    "Meta",
     derivative=False,
     out="out",
-    into=lambda size, memory_format, out: shaped(out, size),
     name="empty",
+    out_by=by(lambda size, memory_format, out: shaped(out, size)),
 )
 @inline
 def empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
@@ -72,7 +75,7 @@ def empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memo
     return pinned(made, pin_memory) if pin_memory else made
 
 
-@native(f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", derivative=False)
+@kernel(f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", "CPU", "Meta", derivative=False)
 def empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     made = allocate(size, dtype or get_default_dtype(), device or CPU, checked_strides(size, stride))
     return pinned(made, pin_memory) if pin_memory else made
@@ -250,17 +253,21 @@ def preserved_strides(self: Tensor) -> tuple[int, ...]:
     return output_strides(self._shape, ((self._shape, self._stride),))
 
 
-@explicit(f"empty_like({LIKE}) -> Tensor", derivative=False, understands=LAZY, method=False)
+@kernel(f"empty_like({LIKE}) -> Tensor", derivative=False, understands=LAZY, method=False)
 def empty_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
     return like(self, dtype, device, pin_memory, format)
 
 
-@explicit(f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", derivative=False, function=False)
+@kernel(f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", derivative=False, function=False)
 def new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     return new(size, dtype or self._dtype, device or self._device, pin_memory)
 
 
-@explicit(f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", derivative=False)
+@kernel(
+    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor",
+    derivative=False,
+    face=False,
+)
 def new_empty_strided_op(
     self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
 ) -> Tensor:
@@ -279,7 +286,7 @@ def constant(name: str, value: int, check: Callable[[str, Any], None] | None = N
     """`zeros` and `zeros_like`, and with them `new_zeros`, for 0. `check` is asked of sizes that are new."""
 
     @inline
-    def kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    def plain_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
         plan = planned(size, dtype, device, pin_memory)
         if plan is None:
             if check is not None:
@@ -301,15 +308,21 @@ def constant(name: str, value: int, check: Callable[[str, Any], None] | None = N
             return filled_first(size, value, dtype or self._dtype, device or self._device, pin_memory)
         return filled_by(plan, value)
 
-    kernel.__name__, like_kernel.__name__, new_kernel.__name__ = f"{name}_kernel", f"{name}_like_kernel", f"new_{name}"
+    plain_kernel.__name__, like_kernel.__name__, new_kernel.__name__ = (
+        f"{name}_kernel",
+        f"{name}_like_kernel",
+        f"new_{name}",
+    )
 
     def into_out(size: Any, out: Tensor) -> Tensor:
         return filled(shaped(out, size), value)
 
     none: Any = {"derivative": False}
-    explicit(f"new_{name}(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", new_kernel, function=False, **none)
-    plain = explicit(f"{name}(SymInt[] size, *, {FACTORY}) -> Tensor", kernel, out="out", into=into_out, **none)
-    return plain, explicit(f"{name}_like({LIKE}) -> Tensor", like_kernel, method=False, **none)
+    kernel(f"new_{name}(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", function=False, **none)(new_kernel)
+    plain = kernel(f"{name}(SymInt[] size, *, {FACTORY}) -> Tensor", out="out", out_by=by(into_out), **none)(
+        plain_kernel
+    )
+    return plain, kernel(f"{name}_like({LIKE}) -> Tensor", method=False, **none)(like_kernel)
 
 
 zeros, zeros_like = constant("zeros", 0, check_sizes)
@@ -339,7 +352,6 @@ class Rule(NamedTuple):
     fill: Callable[[Tensor], Tensor]
 
 
-@declaring
 def factory(rule: Callable[..., Rule], *schemas: str, seeded: bool = False, options: str = FACTORY) -> list[Operator]:
     """Declares factories by what they make: `rule(dtype, ...)`, which gets their arguments by name.
 
@@ -350,17 +362,18 @@ def factory(rule: Callable[..., Rule], *schemas: str, seeded: bool = False, opti
     return [_factory(rule, *schema.partition(" out=")[::2], seeded, options) for schema in schemas]
 
 
-@declaring
 def _factory(rule: Callable[..., Rule], schema: str, out: str, seeded: bool, options: str) -> Operator:
     of_tensor = "(Tensor self" in schema
     alike = of_tensor and "] size" not in schema
     options = f"{options}, MemoryFormat? memory_format=None" if alike else options
-    tags = ("nondeterministic_seeded",) if seeded else ()
+    tags = SEEDED if seeded else ()
     star = "" if "*" in schema else "*, "
-    op = Operator(f"{schema[:-1]}, {star}{options}) -> Tensor", out=out or None, tags=tags)
+    op = Operator(
+        f"{schema[:-1]}, {star}{options}) -> Tensor", out=out or None, tags=tags, derivative=False, place=place_of(rule)
+    )
     names = op.names[: -5 if alike else -4]
 
-    def kernel(*args: Any) -> Tensor:
+    def made_new(*args: Any) -> Tensor:
         given = dict(zip(names, args, strict=False))
         dtype, _, device, pin_memory, *format = args[len(names) :]
         if not of_tensor:
@@ -377,17 +390,16 @@ def _factory(rule: Callable[..., Rule], schema: str, out: str, seeded: bool, opt
         made = rule(target._dtype, **dict(zip(names, given, strict=True)))
         return made.fill(shaped(target, made.shape))
 
-    for form, function in ((op.functional, kernel), (op.out, into_out)):
+    for form, function in ((op.functional, made_new), (op.out, into_out)):
         if form is not None:
             impl(
                 form,
                 "CompositeExplicitAutograd",
                 function,
                 convention="positional",
-                place=place_of(rule),
+                place=op.place,
                 name=rule.__name__,
             )
-    op.not_differentiable()
     return op
 
 
@@ -398,8 +410,8 @@ def full_into(size: Any, fill_value: Any, out: Tensor) -> Tensor:
     return filled(shaped(out, size), storable(fill_value, out._dtype))
 
 
-@explicit(
-    f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", derivative=False, out="out", into=full_into
+@kernel(
+    f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", derivative=False, out="out", out_by=by(full_into)
 )
 @inline
 def full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:

@@ -20,7 +20,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty
 from redispatch.kernels import Elementwise, broadcast_shapes
 
-from ..declare.statement import native
+from ..declare.operator import SEEDED, kernel
 from ..declare.structured import c_name, not_implemented
 from .creation import like
 from .random import (
@@ -151,12 +151,14 @@ def check_rates(rates: Tensor) -> None:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
 
 
-@native(
+@kernel(
     "poisson(Tensor self, Generator? generator=None) -> Tensor",
-    seeded=True,
+    "CPU",
+    "Meta",
     out="out",
     derivative=no_gradient,
     method=False,
+    tags=SEEDED,
 )
 def poisson(self: Tensor, generator: Any) -> Tensor:
     check_floating("poisson_cpu", self._dtype)
@@ -179,12 +181,14 @@ def no_slope(message: str) -> Callable[[Any], Any]:
 NO_SLOPE = no_slope("derivative for aten::binomial is not implemented")
 
 
-@native(
+@kernel(
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
-    seeded=True,
+    "CPU",
+    "Meta",
     out="out",
     derivative={"count": NO_SLOPE, "prob": NO_SLOPE},
     method=False,
+    tags=SEEDED,
 )
 def binomial(count: Tensor, prob: Tensor, generator: Any) -> Tensor:
     for name, x in (("count", count), ("prob", prob)):
@@ -209,11 +213,13 @@ def check_same_dtype(x: Tensor, other: Tensor) -> None:
 MOST_CATEGORIES = 2**24
 
 
-@native(
+@kernel(
     f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {GENERATOR}) -> Tensor",
-    seeded=True,
+    "CPU",
+    "Meta",
     out="out",
     derivative=False,
+    tags=SEEDED,
 )
 def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
     """Places of the last dimension, each with a probability in proportion to its weight.
@@ -273,12 +279,14 @@ def gamma_slope(grad: Any, self: Any, result: Any) -> Any:
     return grad * _standard_gamma_grad(self, result)
 
 
-@native(
+@kernel(
     "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
-    seeded=True,
+    "CPU",
+    "Meta",
     out="out",
     derivative=gamma_slope,
     method=False,
+    tags=SEEDED,
 )
 def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
     check_precise("gamma_cpu", self._dtype)
@@ -362,8 +370,10 @@ SLOPE_OF_DRAW = Elementwise("slope_of_draw", slope_of_draw, cost=512)
 NO_BEND = no_slope("the derivative for '_standard_gamma_grad' is not implemented.")
 
 
-@native(
+@kernel(
     "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
+    "CPU",
+    "Meta",
     out="out",
     derivative={"self": NO_BEND, "output": NO_BEND},
     method=False,

@@ -17,7 +17,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, result_type
 from redispatch.kernels import Elementwise
 
-from ..declare.statement import composite, native, structured
+from ..declare.operator import SEEDED, composite, kernel, structured
 from ..declare.structured import Meta, check_can_cast
 from .activations import SELU_ALPHA, SELU_SCALE
 from .creation import like
@@ -81,10 +81,10 @@ def declare(name: str, choices: Callable[[Any], Any], noise: Callable[[Any, floa
     def in_place(self: Any, p: float, train: bool) -> Any:
         return dropped(self, p, train, lambda x, factor: x.mul_(factor))
 
-    drawing: Any = {"seeded": True, "method": False}
+    drawing: Any = {"tags": SEEDED, "method": False}
     return (
-        composite(f"{name}(Tensor input, float p, bool train) -> Tensor", out_of_place, **drawing),
-        composite(f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", in_place, **drawing),
+        composite(f"{name}(Tensor input, float p, bool train) -> Tensor", **drawing)(out_of_place),
+        composite(f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", **drawing)(in_place),
     )
 
 
@@ -111,12 +111,14 @@ def dropout_scale(p: float, train: bool | None) -> float:
     return 0.0 if p == 1 else 1 / (1 - p)
 
 
-@native(
+@kernel(
     "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-    seeded=True,
+    "CPU",
+    "Meta",
     derivative=lambda grad, result1, p, train: backward_op.functional(grad, result1, dropout_scale(p, train)),
     nondifferentiable=(1,),
     method=False,
+    tags=SEEDED,
 )
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     if train is not False and input._shape.numel():
@@ -135,13 +137,16 @@ def native_dropout_backward_meta(grad_output: Tensor, mask: Tensor, scale: float
     return Meta(grad_output._shape, result_type(grad_output, scale), grad_output._device)
 
 
-@structured(
+backward_op = structured(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
-    native_dropout_backward_meta,
     derivative=lambda grad, mask, scale: backward_op.functional(grad, mask, scale),
     node="NativeDropoutBackwardBackward0",
     forward="linear",
-)
-def backward_op(out: Tensor, grad_output: Tensor, mask: Tensor, scale: float) -> None:
+    face=False,
+)(native_dropout_backward_meta)
+
+
+@backward_op.body
+def backward_body(out: Tensor, grad_output: Tensor, mask: Tensor, scale: float) -> None:
     operands = grad_output._operand, mask._operand
     MASKED_AND_SCALED.run(out._operand, *operands, float(scale), dtype=result_type(grad_output, scale).name)

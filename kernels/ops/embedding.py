@@ -17,9 +17,9 @@ from redispatch.dispatch.autograd import is_transformed
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty
 
 from ..declare.declare import no_formula
+from ..declare.operator import composite, kernel, planned
 from ..declare.overridable import overridable_function
 from ..declare.plan import Run
-from ..declare.statement import composite, native, planned
 from ..declare.structured import Meta, common_device
 from .copying import item_op
 from .creation import zeros_op
@@ -55,14 +55,16 @@ def embedding_backward(
     return embedding_dense_backward_op.functional(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 
-@planned(
+embedding = planned(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> Tensor",
-    embedding_meta,
     derivative=embedding_backward,
     forward="linear",
-)
-def embedding(out: Tensor, weight: Tensor, indices: Tensor, *how: Any) -> Run:
+)(embedding_meta)
+
+
+@embedding.op.loop
+def embedding_loop(out: Tensor, weight: Tensor, indices: Tensor, *how: Any) -> Run:
     find = kernels.ready_embedding(out._operand, weight._operand, indices._operand)
 
     def run(*arrays: Any) -> None:
@@ -80,12 +82,15 @@ def embedding_double_backward(grad: Any, indices: Any, padding_idx: int, scale_g
     return rows.masked_fill((indices == padding_idx).unsqueeze(-1), 0) if padding_idx >= 0 else rows
 
 
-@native(
+@kernel(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, "
     "bool scale_grad_by_freq) -> Tensor",
+    "CPU",
+    "Meta",
     dispatches=True,
     derivative=embedding_double_backward,
     forward="linear",
+    face=False,
 )
 def embedding_dense_backward_op(
     grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
@@ -140,8 +145,10 @@ def functional_embedding(
 functional_embedding.__name__ = functional_embedding.__qualname__ = "embedding"
 
 
-@native(
+@kernel(
     "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
+    "CPU",
+    "Meta",
     dispatches=True,
     tags=("inplace",),
     derivative=no_formula("embedding_renorm"),
@@ -334,12 +341,8 @@ def embedding_bag_backward(
 
 
 def bag_operator(name: str, **facts: Any) -> Any:
-    op = native(
-        f"{name}({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}",
-        embedding_bag_kernel,
-        on=("CPU",),
-        face=False,
-        **facts,
+    op = kernel(f"{name}({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}", "CPU", face=False, **facts)(
+        embedding_bag_kernel
     )
     op.kernel("Meta")(embedding_bag_meta)
     return op
@@ -373,16 +376,15 @@ def embedding_bag_composite(
     return call(chosen.functional, [weight, indices, offsets, *options])
 
 
-bag_op = composite(
-    f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}", lambda *args: embedding_bag_composite(*args, None), face=False
+bag_op = composite(f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}", face=False)(
+    lambda *args: embedding_bag_composite(*args, None)
 )
 embedding_bag = composite(
     f"embedding_bag.padding_idx({_BAGS}, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
     f"bool include_last_offset, int? padding_idx) -> {_RESULTS}",
-    embedding_bag_composite,
     also=(bag_op,),
     method=False,
-)
+)(embedding_bag_composite)
 
 # --- one_hot ----------------------------------------------------------------------------------------------------------
 

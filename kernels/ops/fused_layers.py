@@ -18,7 +18,7 @@ from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.statement import composite, explicit
+from ..declare.operator import composite, kernel
 from ..declare.structured import not_implemented
 from .activations import gelu, relu
 from .linalg import SCALES, addmm, linear_op
@@ -177,11 +177,12 @@ def trilinear_backward(
     )
 
 
-@explicit(
+@kernel(
     "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
     "int unroll_dim=1) -> Tensor",
     out="out",
     derivative={("i1", "i2", "i3"): trilinear_backward},
+    face=False,
 )
 def _trilinear_op(
     i1: Any, i2: Any, i3: Any, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, unroll_dim: int

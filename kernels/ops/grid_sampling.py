@@ -19,7 +19,7 @@ from ..declare.declare import Operator, taking
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import as_dtype, compute_dtype, dense, zeros
-from .creation import linspace_op
+from .ranges import linspace
 from .sampled_by_gathers import sampled_by_gathers
 from .written_in_parts import in_parts
 
@@ -237,7 +237,7 @@ def line_of(like: Any, count: int, align: bool) -> Any:
     """From -1 to 1, at the corner elements or, a little less, at the middles of elements between these."""
     if count <= 1:
         return like.new_zeros([count])
-    steps = linspace_op.functional(-1, 1, count, dtype=like.dtype, device=like.device)
+    steps = linspace.ops[-1].functional(-1, 1, count, dtype=like.dtype, device=like.device)
     return steps if align else steps * (count - 1) / count
 
 

@@ -17,7 +17,8 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import Operand, broadcast_shapes
 
 from ..declare.numbers import storable
-from ..declare.statement import composite, structured
+from ..declare.operator import composite, over_a_copy, structured
+from ..declare.out_forms import copy_into_out
 from ..declare.structured import Meta, apart, check_no_internal_overlap, common_device, not_implemented
 from .copying import move, number_in
 from .creation import preserved_strides
@@ -33,7 +34,6 @@ from .scatter_gather import (
     reduce_into,
     same_as_first,
     start_from,
-    written_copy,
 )
 
 # --- entries along a dimension ----------------------------------------------------------------------------------------
@@ -54,15 +54,17 @@ def index_select_meta(self: Tensor, dim: int, index: Tensor) -> Meta:
     return Meta(shape, self._dtype, common_device(self, index))
 
 
-@structured(
+index_select = structured(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-    index_select_meta,
-    of=ReadAtPlaces,
+    kind=ReadAtPlaces,
     out="out",
     derivative=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).index_add(dim, index, grad),
     forward="linear",
-)
-def index_select(out: Tensor, self: Tensor, dim: int, index: Tensor) -> None:
+)(index_select_meta)
+
+
+@index_select.op.body
+def index_select_body(out: Tensor, self: Tensor, dim: int, index: Tensor) -> None:
     axis = wrap_dim(dim, len(self._shape))
     if kernels.index_select(out._operand, self._operand, axis, index._operand) is not None:
         raise IndexError("index out of range in self")
@@ -112,17 +114,18 @@ def index_add_source(grad: Any, dim: int, index: Any, source_shape: Sequence[int
     return found if alpha == 1 else found * alpha
 
 
-@structured(
+index_add = structured(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-    index_add_meta,
-    of=WrittenInPlace,
-    dispatches=True,
+    kind=WrittenInPlace,
     inplace=True,
     out="out",
     derivative={"self": lambda grad: grad, "source": index_add_source},
     forward="linear",
-)
-def index_add(out: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> None:
+)(index_add_meta)
+
+
+@index_add.op.body(dispatches=True)
+def index_add_body(out: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> None:
     start_from(out, self)
     if alpha != 1:
         source = ops.aten.mul.Tensor(source, alpha).to(self._dtype)
@@ -153,15 +156,17 @@ def index_reduce_backward(
     return gradients(grad, self, dim, spread, source, reduce, include_self, result)
 
 
-@structured(
+index_reduce = structured(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
-    index_reduce_meta,
-    of=WrittenInPlace,
+    kind=WrittenInPlace,
     inplace=True,
     out="out",
     derivative={("self", "source"): index_reduce_backward},
-)
-def index_reduce(
+)(index_reduce_meta)
+
+
+@index_reduce.op.body
+def index_reduce_body(
     out: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool
 ) -> None:
     """The index is repeated over the other dimensions; then it is one of scatter_reduce."""
@@ -207,16 +212,18 @@ def index_copy_meta(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Me
     return same_as_first(self, index, source)
 
 
-@structured(
+index_copy = structured(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-    index_copy_meta,
-    of=WrittenInPlace,
+    kind=WrittenInPlace,
     inplace=True,
     out="out",
     derivative={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0), "source": entries_of},
     forward="linear",
-)
-def index_copy(out: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
+)(index_copy_meta)
+
+
+@index_copy.op.body
+def index_copy_body(out: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
     """The entries of `source` along `dim` take the places that the index names."""
     start_from(out, self)
     axis = wrap_dim(dim, len(self._shape))
@@ -262,17 +269,16 @@ def duplicate(self: Tensor, *args: Any) -> Tensor:
     return move(empty(self._shape, self._dtype, self._device, preserved_strides(self)), self)
 
 
-index_fill_scalar_op = written_copy(
+index_fill_scalar_op = over_a_copy(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     duplicate,
-    index_fill_inplace,
     derivative=without_filled,
     forward=lambda arguments, tangents, result: without_filled(tangents[0], *arguments[1:3]),
     face=False,
-)
+)(index_fill_inplace)
 
 
-@written_copy(
+@over_a_copy(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
     duplicate,
     dispatches=True,
@@ -314,15 +320,17 @@ def take_meta(self: Tensor, index: Tensor) -> Meta:
     return Meta(index._shape, self._dtype, common_device(self, index))
 
 
-@structured(
+take = structured(
     "take(Tensor self, Tensor index) -> Tensor",
-    take_meta,
-    of=ReadAtPlaces,
+    kind=ReadAtPlaces,
     out="out",
     derivative=lambda grad, self_shape, index: put.op.functional(grad.new_zeros(self_shape), index, grad, True),
     forward="linear",
-)
-def take(out: Tensor, self: Tensor, index: Tensor) -> None:
+)(take_meta)
+
+
+@take.op.body
+def take_body(out: Tensor, self: Tensor, index: Tensor) -> None:
     """The elements at these positions of the flattened tensor."""
     out_of_range(index, self._shape.numel())
     if index._shape.numel():
@@ -333,7 +341,7 @@ def put_self(grad: Any, index: Any, source_shape: Sequence[int], accumulate: boo
     return grad if accumulate else put.op.functional(grad, index, grad.new_zeros(source_shape), False)
 
 
-@written_copy(
+@over_a_copy(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
     duplicate,
     derivative={
@@ -371,7 +379,7 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor
     return self
 
 
-@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", out="out")
+@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", out="out", out_by=copy_into_out)
 def take_along_dim(self: Any, indices: Any, dim: int | None) -> Tensor:
     """`gather` with indices that broadcast against the tensor and may be negative."""
     if indices._dtype is not dtypes.int64:

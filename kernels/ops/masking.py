@@ -25,12 +25,11 @@ from redispatch.dispatch.tensor import (
 from redispatch.kernels import Elementwise, broadcast_shapes
 
 from ..declare.numbers import storable
+from ..declare.operator import composite, kernel, over_a_copy
 from ..declare.overridable import builtin_function
 from ..declare.plan import Plan
-from ..declare.statement import composite, explicit, native
 from ..declare.structured import apart, c_name, check_no_internal_overlap
 from .copying import check_broadcasts_to, number_in
-from .scatter_gather import written_copy
 
 # --- masked_fill ------------------------------------------------------------------------------------------------------
 
@@ -110,20 +109,21 @@ def unmasked(grad: Any, mask: Any) -> Any:
     return masked_fill_scalar_op.functional(grad, mask, 0)
 
 
-masked_fill_scalar_op = native(
+masked_fill_scalar_op = kernel(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-    masked_fill_kernel,
+    "CPU",
+    "Meta",
     inplace=True,
     tags=("pointwise",),
     derivative=unmasked,
     node="MaskedFillBackward0",
     forward=lambda arguments, tangents, result: unmasked(tangents[0], arguments[1]),
     face=False,
-)
+)(masked_fill_kernel)
 masked_fill_scalar_op.kernel_inplace("CPU", "Meta")(masked_fill_inplace)
 
 
-@written_copy(
+@over_a_copy(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
     broadcast_copy,
     dispatches=True,
@@ -139,13 +139,14 @@ def masked_fill(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
 # --- masked_scatter, masked_select ------------------------------------------------------------------------------------
 
 
-@explicit(
+@kernel(
     "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
     derivative=lambda grad, grad_output_shape, mask: masked_scatter_op.functional(
         grad.new_zeros(grad_output_shape), mask, grad
     ),
     node="MaskedScatterBackwardBackward0",
     forward="linear",
+    face=False,
 )
 def masked_scatter_backward_op(grad_output: Any, mask: Any, sizes: Sequence[int]) -> Any:
     """The gradients where the mask is true, in order, and zeros for the elements that were not used."""
@@ -155,7 +156,7 @@ def masked_scatter_backward_op(grad_output: Any, mask: Any, sizes: Sequence[int]
     return result
 
 
-@written_copy(
+@over_a_copy(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     broadcast_copy,
     derivative={
@@ -192,9 +193,9 @@ def masked_select_backward(grad: Any, self_shape: Sequence[int], mask: Any) -> T
     return grad.new_zeros(shape).masked_scatter(mask, grad)
 
 
-@native(
+@kernel(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
-    on=("CPU",),
+    "CPU",
     tags=("dynamic_output_shape",),
     out="out",
     derivative=masked_select_backward,
@@ -227,15 +228,9 @@ def nonzero_kernel(self: Tensor) -> Tensor:
     return result
 
 
-nonzero_op = native(
-    "nonzero(Tensor self) -> Tensor",
-    nonzero_kernel,
-    on=("CPU",),
-    tags=("dynamic_output_shape",),
-    out="out",
-    derivative=False,
-    face=False,
-)
+nonzero_op = kernel(
+    "nonzero(Tensor self) -> Tensor", "CPU", tags=("dynamic_output_shape",), out="out", derivative=False, face=False
+)(nonzero_kernel)
 
 
 @builtin_function
@@ -246,7 +241,7 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     return tuple(nonzero_numpy_op.functional(input))
 
 
-@composite("nonzero_numpy(Tensor self) -> Tensor[]")
+@composite("nonzero_numpy(Tensor self) -> Tensor[]", face=False)
 def nonzero_numpy_op(self: Any) -> list[Tensor]:
     x = self if self._shape else self.unsqueeze(0)
     return list(nonzero_op.functional(x).unbind(1))
@@ -266,12 +261,7 @@ def nonzero_static_rows(self: Tensor, size: int, fill_value: int) -> Tensor:
     return empty(Size((size, len(self._shape))), dtypes.int64, self._device)
 
 
-@native(
-    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
-    on=("CPU",),
-    out="out",
-    derivative=False,
-)
+@kernel("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", "CPU", out="out", derivative=False)
 def nonzero_static(self: Tensor, size: int, fill_value: int) -> Tensor:
     """The indices of the first `size` elements that are not zero; rows of `fill_value` where there are fewer."""
     made = nonzero_static_rows(self, size, fill_value)

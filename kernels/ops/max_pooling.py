@@ -7,7 +7,6 @@ elements back so, and leaves zeros elsewhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,8 @@ from redispatch.kernels.cpu import pooling
 from redispatch.kernels.cpu.pooling import Windows, Windows3d, WindowsOfEach
 
 from ..declare.declare import Operator, through
+from ..declare.operator import composite, kernel, structured
 from ..declare.public import public
-from ..declare.statement import composite, native, structured
 from ..declare.structured import Meta
 from .convolution import compute_dtype, dense, zeros
 from .pooling import (
@@ -77,12 +76,18 @@ def put_back(grad: Tensor, self: Tensor, indices: Tensor, dims: int, windows: An
 
 
 def backward_of(
-    both_op: Operator, schema: str, backward: Any, dims: int, *arguments: str, declare: Any = kernels_of
+    both_op: Operator, schema: str, backward: Any, dims: int, *arguments: str, elsewhere: bool = True
 ) -> None:
     """The gradient of the largest goes back where they were; its own gradient is what came from there."""
-    backward_op = declare(
-        schema, backward, derivative={"grad_output": at_places(dims), "self": nothing}, forward="linear"
-    )
+    facts: dict[str, Any] = {
+        "derivative": {"grad_output": at_places(dims), "self": nothing},
+        "forward": "linear",
+        **GRADIENT,
+    }
+    if elsewhere:
+        backward_op = kernels_of(schema, backward, **facts)
+    else:
+        backward_op = kernel(schema, "CPU", "Meta", face=False, **facts)(backward)
     both_op.derivative(self=through(backward_op, "grad", "self", *arguments, "result1"), nondifferentiable=(1,))
 
 
@@ -129,7 +134,7 @@ def declare_max(dims: int) -> tuple[Any, Any]:
     def plain(self: Any, *how: Any) -> Any:
         return call(both_op.functional, [self, *how])[0]
 
-    return composite(f"{name}{rest} -> Tensor", plain, method=False), public(both_op, method=False, module="nn")
+    return composite(f"{name}{rest} -> Tensor", method=False)(plain), public(both_op, method=False, module="nn")
 
 
 max_pool2d, max_pool2d_with_indices = declare_max(2)
@@ -147,11 +152,11 @@ def max_pool1d_pair(self: Any, kernel: Any, stride: Any, padding: Any, dilation:
     return values.squeeze(-2), places.squeeze(-2)
 
 
-max_pool1d = composite(
-    f"max_pool1d{REST_1D} -> Tensor", lambda self, *how: max_pool1d_pair(self, *how)[0], method=False
+max_pool1d = composite(f"max_pool1d{REST_1D} -> Tensor", method=False)(
+    lambda self, *how: max_pool1d_pair(self, *how)[0]
 )
-max_pool1d_with_indices = composite(
-    f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)", max_pool1d_pair, method=False
+max_pool1d_with_indices = composite(f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)", method=False)(
+    max_pool1d_pair
 )
 
 # --- as many windows as are asked for --------------------------------------------------------------------------------
@@ -301,11 +306,11 @@ def declare_fractional(dims: int) -> Any:
         return dense(made, made._dtype) if made._device.type == "cpu" else made
 
     schema = f"{name}(Tensor self, {n} kernel_size, {n} output_size, Tensor random_samples) -> (Tensor, Tensor)"
-    made = native(schema, forward, method=False, module="nn")
+    made = kernel(schema, "CPU", "Meta", method=False, module="nn")(forward)
     schema = (
         f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} output_size, Tensor indices) -> Tensor"
     )
-    backward_of(made.op, schema, backward, dims, "kernel_size", "output_size", declare=partial(native, face=False))
+    backward_of(made.op, schema, backward, dims, "kernel_size", "output_size", elsewhere=False)
     return made
 
 
@@ -381,14 +386,13 @@ def declare_unpool(dims: int) -> Any:
 
     return structured(
         f"max_unpool{dims}d(Tensor self, Tensor indices, SymInt[{dims}] output_size{more}) -> Tensor",
-        meta,
-        body,
         out="out",
         derivative=at_places(dims),
         forward="linear",
         method=False,
         module="nn",
-    )
+        body=body,
+    )(meta)
 
 
 max_unpool2d, max_unpool3d = declare_unpool(2), declare_unpool(3)

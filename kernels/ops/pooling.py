@@ -14,8 +14,9 @@ from redispatch.kernels.cpu import pooling
 from redispatch.kernels.cpu.pooling import Axis, Windows3d
 
 from ..declare.declare import Function, Operator, through
+from ..declare.operator import composite, kernel
+from ..declare.out_forms import copy_into_out
 from ..declare.public import public
-from ..declare.statement import composite, native
 from ..declare.structured import not_implemented
 from .convolution import as_dtype, compute_dtype, dense, like_images, zeros
 
@@ -223,9 +224,9 @@ def added(like: Tensor, grad: Tensor, dims: int, add: Any) -> Tensor:
     return laid(as_dtype(out, grad._dtype), like, dims)
 
 
-def kernels_of(schema: str, kernel: Function, **facts: Any) -> Operator:
+def kernels_of(schema: str, function: Function, **facts: Any) -> Operator:
     """An operator whose kernel asks ELSEWHERE, where the tensors are not on the CPU."""
-    op: Operator = native(schema, kernel, face=False, **facts)
+    op: Operator = kernel(schema, "CPU", "Meta", face=False, **facts)(function)
     OPERATORS.append(op)
     return op
 
@@ -370,7 +371,7 @@ def declare_adaptive(dims: int) -> Any:
         return inner_op.functional(self, output_size)
 
     schema = f"{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor"
-    return composite(schema, plain, out="out", method=False, module="nn")
+    return composite(schema, out="out", method=False, module="nn", out_by=copy_into_out)(plain)
 
 
 adaptive_avg_pool2d, adaptive_avg_pool3d = declare_adaptive(2), declare_adaptive(3)

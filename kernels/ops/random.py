@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES
+from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES, place_of
 from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
@@ -37,10 +37,11 @@ from redispatch.dispatch.tensor import (
 )
 from redispatch.kernels import Elementwise, Operand, numel
 
-from ..declare.declare import Operator, declaring
+from ..declare.declare import Operator
 from ..declare.numbers import storable
+from ..declare.operator import SEEDED, kernel
+from ..declare.out_forms import cast_into_out
 from ..declare.public import public
-from ..declare.statement import explicit, native
 from ..declare.structured import c_name, check_no_internal_overlap, not_implemented
 from .creation import LONG, Rule, as_integer_dtype, factory, like, written
 
@@ -314,13 +315,12 @@ def no_gradient(grad: Any) -> Any:
     return grad.new_zeros(grad.shape)
 
 
-@declaring
 def filling(schema: str, **facts: Any) -> Any:
     """Declares an operator that fills its tensor with random numbers. The decorated function gets the tensor and the
     other arguments, which it checks, and gives what fills; or that is asked of a former one, `by`."""
 
     def declare(function: Callable[..., Fill]) -> Any:
-        def kernel(self: Tensor, *args: Any) -> Tensor:
+        def filled(self: Tensor, *args: Any) -> Tensor:
             *arguments, generator = args
             fill = function(self, *arguments)
             check_no_internal_overlap(self)
@@ -328,12 +328,13 @@ def filling(schema: str, **facts: Any) -> Any:
                 fill(self, generator)
             return self
 
-        kernel.__name__ = function.__name__
-        return native(
+        filled.__name__, filled.__doc__ = function.__name__, function.__doc__
+        return kernel(
             f"{schema[:-1]}, {GENERATOR}) -> Tensor(a!)",
-            kernel,
-            **({"seeded": True, "derivative": no_gradient, "function": False} | facts),
-        )
+            "CPU",
+            "Meta",
+            **{"tags": SEEDED, "derivative": no_gradient, "function": False, "place": place_of(function)} | facts,
+        )(filled)
 
     return declare
 
@@ -501,12 +502,12 @@ def integers(self: Tensor, low: int, high: int | None) -> Fill:
     return by_loop(kernels.randint, low, high)
 
 
-@filling("random_.to(Tensor(a!) self, int to)", node="RandomBackward1")
+@filling("random_.to(Tensor(a!) self, int to)", node="RandomBackward1", face=False)
 def random_to_op(self: Tensor, to: int) -> Fill:
     return integers(self, 0, to)
 
 
-@filling("random_(Tensor(a!) self)", node="RandomBackward2")
+@filling("random_(Tensor(a!) self)", node="RandomBackward2", face=False)
 def random_op(self: Tensor) -> Fill:
     return integers(self, 0, None)
 
@@ -618,19 +619,21 @@ randperm = public(
 # --- bernoulli and normal, out of place ------------------------------------------------------------------------------
 
 
-@explicit(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor", seeded=True)
+@kernel(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor", tags=SEEDED, face=False)
 def bernoulli_p_op(self: Tensor, p: float, generator: Any) -> Tensor:
     dense = like(self, None, None, False, contiguous_format)
     return bernoulli_float_op.functional(dense, p, generator=generator)
 
 
-@native(
+@kernel(
     f"bernoulli(Tensor self, {GENERATOR}) -> Tensor",
-    seeded=True,
+    "CPU",
+    "Meta",
     derivative=no_gradient,
     out="out",
-    casts=True,
     also=(bernoulli_p_op,),
+    tags=SEEDED,
+    out_by=cast_into_out,
 )
 def bernoulli(self: Tensor, generator: Any) -> Tensor:
     result = like(self, None, None, False, None)
@@ -674,15 +677,16 @@ def normal_overload(number: int, mean: str, std: str) -> Operator:
         "std": lambda grad, std_shape: grad.new_zeros(std_shape),
     }
     overload = "_".join(kinds)
-    return native(
+    return kernel(
         f"normal.{overload}({mean}, {std}, {GENERATOR}) -> Tensor",
-        normal_of,
-        seeded=True,
+        "CPU",
+        "Meta",
         out=f"{overload}_out",
         derivative={name: zeros[name] for name, kind in zip(zeros, kinds, strict=True) if kind == "Tensor"},
         node=f"NormalBackward{number}",
         face=False,
-    )
+        tags=SEEDED,
+    )(normal_of)
 
 
 def normal_rule(dtype: Any, mean: float, std: float, size: Any, generator: Any) -> Rule:

@@ -15,10 +15,10 @@ from redispatch import kernels
 from redispatch.dispatch.tensor import KINDS, Tensor, dtype, dtypes, get_default_dtype
 
 from ..declare.declare import Function
-from ..declare.out_forms import filled
+from ..declare.operator import kernel
+from ..declare.out_forms import by, filled
 from ..declare.overridable import factory_function
 from ..declare.public import public
-from ..declare.statement import explicit
 from ..declare.structured import Meta, not_implemented, resize_out
 from .creation import FACTORY, LONG, Rule, as_integer_dtype, factory, new, written
 
@@ -217,21 +217,21 @@ def places_of_triangle(name: str, indices: Function) -> Any:
     """`tril_indices` or `triu_indices`: rows and columns of the places of a triangle, row by row, as a matrix of two
     rows."""
 
-    def kernel(row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    def places(row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
         for which, size in (("row", row), ("col", col)):
             if size < 0:
                 raise RuntimeError(f"{which} must be non-negative, got{size}")
         dtype = as_integer_dtype(dtype)
         if dtype.name not in ("int16", "int32", "int64"):
             raise not_implemented(name, dtype)
-        places = np.stack(indices(row, offset, col))
-        return written(new(places.shape, dtype, device, pin_memory), places)
+        found = np.stack(indices(row, offset, col))
+        return written(new(found.shape, dtype, device, pin_memory), found)
 
     def into_out(row: int, col: int, offset: int, out: Tensor) -> Tensor:
-        return filled(out, kernel(row, col, offset, None, None, out._device, None))
+        return filled(out, places(row, col, offset, None, None, out._device, None))
 
     schema = f"{name}(int row, int col, int offset=0, *, {LONG}) -> Tensor"
-    return explicit(schema, kernel, derivative=False, out="out", into=into_out)
+    return kernel(schema, derivative=False, out="out", out_by=by(into_out))(places)
 
 
 tril_indices = places_of_triangle("tril_indices", np.tril_indices)
@@ -245,11 +245,11 @@ def empty_permuted_out(size: Any, physical_layout: Any, out: Tensor) -> Tensor:
     return out
 
 
-@explicit(
+@kernel(
     f"empty_permuted(SymInt[] size, int[] physical_layout, *, {FACTORY}) -> Tensor",
     derivative=False,
     out="out",
-    into=empty_permuted_out,
+    out_by=by(empty_permuted_out),
 )
 def empty_permuted(size: Any, physical_layout: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     return new(size, dtype, device, pin_memory, permuted_strides(size, physical_layout))

@@ -17,8 +17,9 @@ from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type, view_over, wrap_dim
 
+from ..declare.operator import composite, kernel, structured
+from ..declare.out_forms import cast_into_out
 from ..declare.overridable import overridable_function
-from ..declare.statement import composite, explicit, native, structured
 from ..declare.structured import Meta
 from .copying import clone_op, move
 from .creation import preserved_strides
@@ -48,13 +49,15 @@ def flip_meta(self: Tensor, dims: Sequence[int]) -> Meta:
     return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
 
 
-@structured(
+flip = structured(
     "flip(Tensor self, int[] dims) -> Tensor",
-    flip_meta,
     derivative=lambda grad, dims: flip.op.functional(grad, dims),
     forward="linear",
-)
-def flip(out: Tensor, self: Tensor, dims: Sequence[int]) -> None:
+)(flip_meta)
+
+
+@flip.op.body
+def flip_body(out: Tensor, self: Tensor, dims: Sequence[int]) -> None:
     # numpy walks backwards where an operand cannot: its strides may be negative
     backwards = {dim % max(len(self._shape), 1) for dim in dims}
     index = tuple(slice(None, None, -1) if dim in backwards else slice(None) for dim in range(len(self._shape)))
@@ -85,13 +88,15 @@ def roll_meta(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Meta:
     return Meta(self._shape, self._dtype, self._device)
 
 
-@structured(
+roll = structured(
     "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-    roll_meta,
     derivative=lambda grad, shifts, dims: roll_op.functional(grad.contiguous(), [-shift for shift in shifts], dims),
     forward="linear",
-)
-def roll(out: Tensor, self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> None:
+)(roll_meta)
+
+
+@roll.op.body
+def roll_body(out: Tensor, self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> None:
     """What is pushed out at the end of a dimension comes in at its start; without dims, of the flattened tensor."""
     source = kernels.as_ndarray(self._operand)
     if not dims:
@@ -104,7 +109,7 @@ def roll(out: Tensor, self: Tensor, shifts: Sequence[int], dims: Sequence[int]) 
 roll_op = roll.op
 
 
-@explicit(
+@kernel(
     "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
     out="out",
     derivative=lambda grad, k, dims: grad.rot90(-k, dims),
@@ -149,7 +154,7 @@ def triangle(name: str, keep: Callable[[Any, Any, int], Any]) -> Any:
         return made.op.functional(grad, diagonal)
 
     facts: dict[str, Any] = {"inplace": True, "out": "out", "derivative": gradient, "forward": "linear"}
-    made = structured(f"{name}(Tensor self, SymInt diagonal=0) -> Tensor", meta, body, **facts)
+    made = structured(f"{name}(Tensor self, SymInt diagonal=0) -> Tensor", body=body, **facts)(meta)
     return made
 
 
@@ -157,7 +162,7 @@ tril = triangle("tril", lambda row, column, diagonal: column - row <= diagonal)
 triu = triangle("triu", lambda row, column, diagonal: column - row >= diagonal)
 
 
-@explicit(
+@kernel(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     derivative=lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2),
     forward="linear",
@@ -177,7 +182,7 @@ def diag_embed(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     return made
 
 
-@composite("diag(Tensor self, int diagonal=0) -> Tensor", out="out", casts=True)
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", out="out", out_by=cast_into_out)
 def diag(self: Any, diagonal: int) -> Any:
     """Of a vector the matrix with it on a diagonal, of a matrix the diagonal."""
     if len(self._shape) not in (1, 2):
@@ -209,7 +214,9 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool) -> Any:
 
 
 @composite(
-    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", out="out", casts=True
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    out="out",
+    out_by=cast_into_out,
 )
 def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     """Each element minus the one before it along `dim`, n times over."""
@@ -249,7 +256,9 @@ def block_diag_backward(grad: Any, tensors_shape: Sequence[Size]) -> list[Any]:
     return gradients
 
 
-@explicit("block_diag(Tensor[] tensors) -> Tensor", out="out", derivative=block_diag_backward, forward="linear")
+@kernel(
+    "block_diag(Tensor[] tensors) -> Tensor", out="out", derivative=block_diag_backward, forward="linear", face=False
+)
 def block_diag_op(tensors: Sequence[Tensor]) -> Tensor:
     """Zeros, with the matrices one behind the other along the diagonal; a vector is a row."""
     shapes = [shape_of_block(position, x) for position, x in enumerate(tensors)]
@@ -299,8 +308,10 @@ def check_pixels(name: str, self: Tensor, factor: int, word: str) -> tuple[int, 
     return tuple(self._shape[:-3])
 
 
-@native(
+@kernel(
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+    "CPU",
+    "Meta",
     out="out",
     derivative=lambda grad, upscale_factor: pixel_unshuffle.op.functional(grad, upscale_factor),
     forward="linear",
@@ -320,8 +331,10 @@ def pixel_shuffle(self: Tensor, r: int) -> Tensor:
     return shuffled((*lead, made, height * r, width * r), self, split, order)
 
 
-@native(
+@kernel(
     "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+    "CPU",
+    "Meta",
     out="out",
     derivative=lambda grad, downscale_factor: pixel_shuffle.op.functional(grad, downscale_factor),
     forward="linear",
@@ -364,18 +377,18 @@ def channels_back(grad: Any, self_shape: Any, groups: int) -> Any:
 
 
 SHUFFLE: dict[str, Any] = {"derivative": channels_back, "forward": "linear", "method": False}
-native_channel_shuffle = native(
-    "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", shuffled_channels, **SHUFFLE
-)
-channel_shuffle = native(
-    "channel_shuffle(Tensor self, SymInt groups) -> Tensor", shuffled_channels, out="out", **SHUFFLE
+native_channel_shuffle = kernel(
+    "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", "CPU", "Meta", **SHUFFLE
+)(shuffled_channels)
+channel_shuffle = kernel("channel_shuffle(Tensor self, SymInt groups) -> Tensor", "CPU", "Meta", out="out", **SHUFFLE)(
+    shuffled_channels
 )
 channel_shuffle_op, native_channel_shuffle_op = channel_shuffle.op, native_channel_shuffle.op
 
 # --- all choices ------------------------------------------------------------------------------------------------------
 
 
-@composite("cartesian_prod(Tensor[] tensors) -> Tensor")
+@composite("cartesian_prod(Tensor[] tensors) -> Tensor", face=False)
 def cartesian_prod_op(tensors: Sequence[Any]) -> Any:
     """All ways to take one element of each vector, a row for each."""
     for x in tensors:
@@ -438,8 +451,8 @@ def splitting(name: str, least: int, axis_of: Any) -> Any:
     def at_indices(self: Any, indices: Sequence[int]) -> Any:
         return tensor_split_indices_op.functional(self, indices, axis(self))
 
-    at = composite(f"{name}.array({parts.format('int[] indices')}", at_indices, face=False)
-    return composite(f"{name}.int({parts.format('int sections')}", into_sections, also=(at,))
+    at = composite(f"{name}.array({parts.format('int[] indices')}", face=False)(at_indices)
+    return composite(f"{name}.int({parts.format('int sections')}", also=(at,))(into_sections)
 
 
 hsplit = splitting("hsplit", 1, lambda self: 0 if self.dim() == 1 else 1)
@@ -451,11 +464,11 @@ def unsafely(schema: str, geometries: Callable[..., list[Geometry]], derivative:
     """Parts as tensors that share the memory and that nobody knows to be views: they may be written in place only where
     the whole is not used any more."""
 
-    def kernel(self: Tensor, *args: Any) -> list[Tensor]:
+    def function(self: Tensor, *args: Any) -> list[Tensor]:
         return [view_over(self, part.shape, part.stride, part.offset) for part in geometries(self, *args)]
 
-    kernel.__name__ = schema.partition("(")[0].partition(".")[0]
-    return explicit(schema, kernel, derivative=derivative, forward="linear")
+    function.__name__ = schema.partition("(")[0].partition(".")[0]
+    return kernel(schema, derivative=derivative, forward="linear")(function)
 
 
 unsafe_split = unsafely(
@@ -464,14 +477,13 @@ unsafe_split = unsafely(
 unsafe_split_with_sizes = unsafely(
     "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", split_by_sizes, split_gradient
 )
-unsafe_chunk = composite(
-    "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-    lambda self, chunks, dim: chunked(self, chunks, dim, unsafe_split.op, unsafe_split_with_sizes.op),
+unsafe_chunk = composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")(
+    lambda self, chunks, dim: chunked(self, chunks, dim, unsafe_split.op, unsafe_split_with_sizes.op)
 )
 unsafe_chunk_op = unsafe_chunk.op
 
 
-@explicit(
+@kernel(
     "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
     "-> Tensor(a)",
     derivative={

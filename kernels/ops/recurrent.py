@@ -20,7 +20,7 @@ from redispatch.dispatch import STATE, ops
 from redispatch.dispatch.layers.autocast import autocast_key
 from redispatch.dispatch.tensor import as_numpy, dtypes
 
-from ..declare.statement import composite
+from ..declare.operator import composite
 from .dropout import dropout_op
 from .linalg import linear_op
 from .rearrange import unsafe_chunk_op
@@ -244,10 +244,10 @@ def network(name: str, step: Step, over: Any = over_times) -> Any:
         return run(Packed(batch_sizes), data, hx, params, has_biases, *options, 1)
 
     of_packed = composite(
-        f"{name}.data(Tensor data, Tensor batch_sizes, {hx_type} hx, {OPTIONS}) -> {returns}", packed, face=False
-    )
+        f"{name}.data(Tensor data, Tensor batch_sizes, {hx_type} hx, {OPTIONS}) -> {returns}", face=False
+    )(packed)
     schema = f"{name}.input(Tensor input, {hx_type} hx, {OPTIONS}, bool batch_first) -> {returns}"
-    return composite(schema, padded, also=(of_packed,))
+    return composite(schema, also=(of_packed,))(padded)
 
 
 lstm = network("lstm", lstm_step, lstm_over_times)
@@ -290,7 +290,7 @@ def cell(name: str, step: Step) -> Any:
         return step(input_gates(input, weights, hx), hx, weights)
 
     one_step.__name__ = name
-    return composite(f"{name}(Tensor input, Tensor hx, {CELL}) -> Tensor", one_step, autocast=HALF)
+    return composite(f"{name}(Tensor input, Tensor hx, {CELL}) -> Tensor", autocast=HALF)(one_step)
 
 
 gru_cell = cell("gru_cell", gru_step)

@@ -9,7 +9,7 @@ Read next: index_functions.py, for whole entries along a dimension; indexing.py,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
@@ -17,9 +17,8 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import BadIndex, Elementwise, Operand
 
-from ..declare.declare import Function, Operator, declaring
 from ..declare.numbers import storable
-from ..declare.statement import statement, structured
+from ..declare.operator import structured
 from ..declare.structured import Meta, Structured, apart, check_no_internal_overlap, common_device, not_implemented
 from .comparison import where_op
 from .copying import move
@@ -93,29 +92,6 @@ def lined_up(x: Operand) -> Operand:
     return x if x.shape else x._replace(shape=(1,), strides=(1,))
 
 
-@declaring
-def written_copy(
-    schema: str,
-    copy: Callable[..., Tensor],
-    given: Function | None = None,
-    /,
-    *,
-    dispatches: bool = False,
-    **facts: Any,
-) -> Any:
-    """Declares an operator by its in-place form: the functional one writes into `copy(self, ...)`."""
-
-    def register(op: Operator, inplace: Function) -> None:
-        def functional(self: Tensor, *args: Any) -> Tensor:
-            return inplace(copy(self, *args), *args)
-
-        functional.__name__ = inplace.__name__
-        op.kernel_inplace("CPU", "Meta", dispatches=dispatches)(inplace)
-        op.kernel("CPU", "Meta", dispatches=dispatches)(functional)
-
-    return statement(schema, given, register, {"inplace": True, **facts})
-
-
 # --- gather and scatter -----------------------------------------------------------------------------------------------
 
 
@@ -137,15 +113,17 @@ def gather_meta(self: Tensor, dim: int, index: Tensor, sparse_grad: bool) -> Met
     return Meta(index._shape, self._dtype, common_device(self, index))
 
 
-@structured(
+gather = structured(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-    gather_meta,
-    of=ReadAtPlaces,
+    kind=ReadAtPlaces,
     out="out",
     derivative=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).scatter_add(dim, index, grad),
     forward="linear",
-)
-def gather(out: Tensor, self: Tensor, dim: int, index: Tensor, sparse_grad: bool) -> None:
+)(gather_meta)
+
+
+@gather.op.body
+def gather_body(out: Tensor, self: Tensor, dim: int, index: Tensor, sparse_grad: bool) -> None:
     if index._shape.numel():
         raise_bad(kernels.gather(out._operand, self._operand, wrap_dim(dim, len(self._shape)), index._operand))
 
@@ -214,8 +192,8 @@ def same_everywhere(value: Any, like: Tensor, shape: Sequence[int]) -> Operand:
 def scatter_operator(name: str, source: str, **facts: Any) -> Any:
     """A kind of scatter, by what it takes for its source and behind that."""
     schema = f"{name}(Tensor self, int dim, Tensor index, {source}) -> Tensor"
-    facts = {"of": WrittenInPlace, "inplace": True, "face": False} | facts
-    return structured(schema, scatter_meta, facts.pop("body", scatter_body), **facts)
+    facts = {"body": scatter_body, "kind": WrittenInPlace, "inplace": True, "face": False} | facts
+    return structured(schema, **facts)(scatter_meta)
 
 
 def without_written(grad: Any, dim: int, index: Any) -> Tensor:
@@ -402,16 +380,18 @@ def scatter_reduce_meta(self: Tensor, dim: int, index: Tensor, src: Tensor, redu
     return check_scatter(self, dim, index, src)
 
 
-@structured(
+scatter_reduce = structured(
     "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
     "-> Tensor",
-    scatter_reduce_meta,
-    of=WrittenInPlace,
+    kind=WrittenInPlace,
     inplace=True,
     out="two_out",
     derivative={("self", "src"): scatter_reduce_backward},
-)
-def scatter_reduce(
+)(scatter_reduce_meta)
+
+
+@scatter_reduce.op.body
+def scatter_reduce_body(
     out: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool
 ) -> None:
     """`include_self` says whether what was there counts as well."""

@@ -16,7 +16,7 @@ from redispatch.dispatch.schema.text import SchemaText
 from redispatch.dispatch.tensor import Size, Tensor, empty
 
 from ..declare.declare import Operator, taking
-from ..declare.statement import explicit
+from ..declare.operator import kernel
 from .copying import copy_strides, move
 from .geometry import Geometry, diagonal_of, selected, sliced, strided_window
 
@@ -49,7 +49,7 @@ def scatter_operator(
     shown: the view by these arguments. dense: whether it is to be of a gradient that lies row by row.
     """
 
-    def kernel(self: Tensor, src: Tensor, *where: Any) -> Tensor:
+    def function(self: Tensor, src: Tensor, *where: Any) -> Tensor:
         made = move(empty(self._shape, self._dtype, self._device, copy_strides(self, None)), self)
         target = geometry(made, *where).of(made)
         if target._shape != src._shape:
@@ -66,26 +66,26 @@ def scatter_operator(
     def of_src(grad: Any, *where: Any) -> Tensor:
         return shown(grad.contiguous() if dense else grad, *where)
 
-    kernel.__name__ = f"{name}_scatter_kernel"
+    function.__name__ = f"{name}_scatter_kernel"
     schema = f"{name}_scatter(Tensor self, Tensor src, {arguments}) -> Tensor"
     where = SchemaText(f"({arguments}) -> ()").names
     derivative = {"self": taking("grad", "src_shape", *where)(of_self), "src": taking("grad", *where)(of_src)}
-    made = explicit(schema, kernel, tags=tags, derivative=derivative, forward="linear")
+    made = kernel(schema, tags=tags, derivative=derivative, forward="linear")(function)
     return made
 
 
 def backward_operator(name: str, arguments: str, geometry: View, shown: Callable[..., Any]) -> Operator:
     """`<name>_backward`: zeros of `input_sizes` in which the view by these arguments shows `grad_output`."""
 
-    def kernel(grad_output: Tensor, input_sizes: Sequence[int], *where: Any) -> Tensor:
+    def function(grad_output: Tensor, input_sizes: Sequence[int], *where: Any) -> Tensor:
         made = zeros(input_sizes, grad_output)
         move(geometry(made, *where).of(made), grad_output)
         return made
 
-    kernel.__name__ = f"{name}_backward_kernel"
+    function.__name__ = f"{name}_backward_kernel"
     schema = f"{name}_backward(Tensor grad_output, SymInt[] input_sizes, {arguments}) -> Tensor"
     derivative = taking("grad", *SchemaText(f"({arguments}) -> ()").names)(shown)
-    return explicit(schema, kernel, derivative=derivative, forward="linear", face=False)
+    return kernel(schema, derivative=derivative, forward="linear", face=False)(function)
 
 
 def slice_of(grad: Any, *where: Any) -> Tensor:
@@ -111,10 +111,11 @@ diagonal_backward_op = backward_operator(
 )
 
 
-@explicit(
+@kernel(
     "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
     derivative=lambda grad, dim, size, step: grad.unfold(dim, size, step),
     forward="linear",
+    face=False,
 )
 def unfold_backward_op(grad_in: Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int) -> Tensor:
     """Windows may overlap, so their gradients add up: window element by window element, each a slice of the input."""

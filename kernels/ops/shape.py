@@ -29,11 +29,12 @@ from redispatch.dispatch.tensor import (
 )
 
 from ..declare.declare import alias
+from ..declare.operator import composite, kernel, planned
+from ..declare.out_forms import by
 from ..declare.overridable import overridable_function
 from ..declare.plan import Run
 from ..declare.planned import Planned
 from ..declare.public import public
-from ..declare.statement import composite, native, planned
 from ..declare.structured import Meta, common_device, not_implemented
 from .copying import clone_op, suggested_format
 from .views import expand_op, reshaped, unsqueeze_op, view_op
@@ -99,16 +100,18 @@ def cat_backward(
     return gradients
 
 
-@planned(
+cat = planned(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
-    cat_meta,
-    of=Cat,
+    kind=Cat,
     out="out",
     derivative=cat_backward,
     forward="linear",
     autocast={"cpu": "promote"},
-)
-def cat(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
+)(cat_meta)
+
+
+@cat.op.loop
+def cat_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
     return kernels.ready_cat(out._operand, [x._operand for x in tensors], wrap_dim(dim, len(out._shape)))
 
 
@@ -131,15 +134,17 @@ def stack_meta(tensors: Sequence[Tensor], dim: int) -> Meta:
     return Meta((*shape[:axis], len(tensors), *shape[axis:]), result_type(*tensors), common_device(*tensors))
 
 
-@planned(
+stack = planned(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
-    stack_meta,
     out="out",
     derivative=lambda grad, dim: list(grad.unbind(dim)),
     forward="linear",
     autocast={"cpu": "promote"},
-)
-def stack(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
+)(stack_meta)
+
+
+@stack.op.loop
+def stack_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
     axis = wrap_dim(dim, len(out._shape))
     slices = [x._operand for x in tensors]
     parts = [
@@ -169,7 +174,7 @@ def joining(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int]
         return ops.aten.cat.out(*to_cat(tensors), out=out)
 
     joined.__name__ = f"{name}_composite"
-    return composite(f"{name}(Tensor[] tensors) -> Tensor", joined, out="out", into=into_out)
+    return composite(f"{name}(Tensor[] tensors) -> Tensor", out="out", out_by=by(into_out))(joined)
 
 
 def to_1d(x: Tensor) -> Tensor:
@@ -217,9 +222,9 @@ column_stack = joining(
 
 def at_least(name: str, prepare: Callable[[Any], Any]) -> Any:
     """`name(x)` and `name(x, y, ...)`: tensors with at least so many dimensions."""
-    one = composite(f"{name}(Tensor self) -> Tensor", prepare, face=False)
-    several = composite(
-        f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", lambda tensors: [prepare(x) for x in tensors], face=False
+    one = composite(f"{name}(Tensor self) -> Tensor", face=False)(prepare)
+    several = composite(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", face=False)(
+        lambda tensors: [prepare(x) for x in tensors]
     )
 
     def function(*tensors: Any) -> Any:
@@ -255,7 +260,14 @@ def repeat_backward(grad: Any, self_shape: Sequence[int], repeats: Sequence[int]
     return split.sum(list(range(0, 2 * len(shape), 2))).reshape(self_shape)
 
 
-@native("repeat(Tensor self, SymInt[] repeats) -> Tensor", derivative=repeat_backward, forward="linear", function=False)
+@kernel(
+    "repeat(Tensor self, SymInt[] repeats) -> Tensor",
+    "CPU",
+    "Meta",
+    derivative=repeat_backward,
+    forward="linear",
+    function=False,
+)
 def repeat(self: Tensor, repeats: Sequence[int]) -> Tensor:
     """The tensor laid side by side, `repeats[d]` times along dimension d."""
     lead = len(repeats) - len(self._shape)
@@ -288,7 +300,8 @@ def tile(self: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 @composite(
-    "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor"
+    "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+    face=False,
 )
 def repeated_each_op(self: Tensor, repeats: int, dim: int | None, output_size: int | None) -> Tensor:
     """Every entry along `dim` (of the flattened tensor where None) `repeats` times in a row."""
@@ -303,11 +316,12 @@ def repeated_each_op(self: Tensor, repeats: int, dim: int | None, output_size: i
     return view_op.functional(dense, [*x._shape[:axis], x._shape[axis] * repeats, *x._shape[axis + 1 :]])
 
 
-@native(
+@kernel(
     "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-    on=("CPU",),
+    "CPU",
     tags=("dynamic_output_shape",),
     derivative=False,
+    face=False,
 )
 def repeating_indices_op(repeats: Tensor, output_size: int | None) -> Tensor:
     """0 repeats[0] times, 1 repeats[1] times, ...: the indices that repeat by."""
@@ -327,7 +341,8 @@ def repeating_indices_op(repeats: Tensor, output_size: int | None) -> Tensor:
 
 
 @composite(
-    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor"
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+    face=False,
 )
 def repeated_by_op(self: Any, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
     """Entry i along `dim` repeats[i] times in a row."""
@@ -352,7 +367,7 @@ public(repeated_by_op, repeated_each_op, function=False)
 # --- to one shape -----------------------------------------------------------------------------------------------------
 
 
-@composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]")
+@composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", face=False)
 def broadcast_tensors_op(tensors: Sequence[Tensor]) -> list[Tensor]:
     shape = kernels.broadcast_shapes(*(x._shape for x in tensors))
     return [x if tuple(x._shape) == shape else expand_op.functional(x, shape) for x in tensors]
@@ -385,10 +400,10 @@ def grid_ij(tensors: Sequence[Tensor]) -> list[Tensor]:
     return grids
 
 
-meshgrid_op = composite("meshgrid(Tensor[] tensors) -> Tensor[]", grid_ij, face=False)
+meshgrid_op = composite("meshgrid(Tensor[] tensors) -> Tensor[]", face=False)(grid_ij)
 
 
-@composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]")
+@composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", face=False)
 def meshgrid_indexing_op(tensors: Sequence[Tensor], indexing: str) -> list[Tensor]:
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')

@@ -18,8 +18,8 @@ from redispatch.dispatch.tensor import Tensor, contiguous_format
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
+from ..declare.operator import kernel
 from ..declare.public import public
-from ..declare.statement import explicit
 from .complex_numbers import conj_view_op, neg_view_op, view_as_complex_op, view_as_real_op
 from .copying import alias_op, copied, detach_op
 from .views import (
@@ -111,7 +111,7 @@ def narrow_copy_backward(grad: Any, self_shape: Any, dim: int, start: int) -> Te
     return grad.new_zeros(self_shape).slice_scatter(grad, dim, at, at + grad.shape[dim])
 
 
-@explicit(
+@kernel(
     "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
     tags=("view_copy",),
     out="out",

@@ -29,8 +29,8 @@ from redispatch.dispatch.tensor import (
 from redispatch.kernels import infer_view_strides
 
 from ..declare.declare import Function, Operator, through
+from ..declare.operator import LAZY, composite, kernel
 from ..declare.public import public
-from ..declare.statement import LAZY, composite, explicit
 from .copying import clone_op, outside_graph
 from .geometry import (
     WINDOWS,
@@ -91,11 +91,11 @@ def view_operator(
 def inplace_view_operator(
     schema: str, geometry: Callable[..., Geometry], derivative: Function, node: str | None
 ) -> Operator:
-    def kernel(self: Tensor, *args: Any) -> Tensor:
+    def function(self: Tensor, *args: Any) -> Tensor:
         return geometry(self, *args).put_into(self)
 
-    kernel.__name__ = f"{geometry.__name__}_inplace"
-    return explicit(schema, kernel, tags=INPLACE_VIEW, derivative=derivative, node=node, face=False)
+    function.__name__ = f"{geometry.__name__}_inplace"
+    return kernel(schema, tags=INPLACE_VIEW, derivative=derivative, node=node, face=False)(function)
 
 
 # --- another shape for the same elements ------------------------------------------------------------------------------
@@ -192,20 +192,15 @@ def contiguous_copy(x: Tensor) -> Tensor:
     return clone_op.functional(x, memory_format=contiguous_format)
 
 
-reshape = composite("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", reshaped)
-view_as = composite(
-    "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-    lambda self, other: view_op.functional(self, other._shape),
-    function=False,
+reshape = composite("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")(reshaped)
+view_as = composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False)(
+    lambda self, other: view_op.functional(self, other._shape)
 )
-reshape_as = composite(
-    "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-    lambda self, other: reshaped(self, other._shape),
-    function=False,
+reshape_as = composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False)(
+    lambda self, other: reshaped(self, other._shape)
 )
-ravel = composite(
-    "ravel(Tensor(a) self) -> Tensor(a)",
-    lambda self: view_op.functional(self if self.is_contiguous() else contiguous_copy(self), [-1]),
+ravel = composite("ravel(Tensor(a) self) -> Tensor(a)")(
+    lambda self: view_op.functional(self if self.is_contiguous() else contiguous_copy(self), [-1])
 )
 
 
@@ -283,14 +278,11 @@ t, t_ = public(t_op), public(t_inplace_op, function=False)
 
 def swapping(name: str, arguments: str) -> tuple[Any, Any]:
     """A second name of `transpose`, and of `transpose_`."""
-    inplace = composite(
-        f"{name}_(Tensor(a!) self, {arguments}) -> Tensor(a!)",
-        lambda self, a, b: transpose_inplace_op.functional(self, a, b),
-        tags=INPLACE_VIEW,
-        function=False,
+    inplace = composite(f"{name}_(Tensor(a!) self, {arguments}) -> Tensor(a!)", tags=INPLACE_VIEW, function=False)(
+        lambda self, a, b: transpose_inplace_op.functional(self, a, b)
     )
     plain = f"{name}(Tensor(a) self, {arguments}) -> Tensor(a)"
-    return composite(plain, lambda self, a, b: transpose_op.functional(self, a, b)), inplace
+    return composite(plain)(lambda self, a, b: transpose_op.functional(self, a, b)), inplace
 
 
 swapaxes, swapaxes_ = swapping("swapaxes", "int axis0, int axis1")
@@ -321,10 +313,8 @@ def moving(name: str) -> Any:
     """`movedim`, under one of its names."""
     lists = "(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)"
     return composite(
-        f"{name}.int{lists.replace('[]', '')}",
-        lambda self, source, destination: moved(self, [source], [destination]),
-        also=(composite(f"{name}.intlist{lists}", moved, face=False),),
-    )
+        f"{name}.int{lists.replace('[]', '')}", also=(composite(f"{name}.intlist{lists}", face=False)(moved),)
+    )(lambda self, source, destination: moved(self, [source], [destination]))
 
 
 movedim, moveaxis = moving("movedim"), moving("moveaxis")
@@ -339,13 +329,13 @@ def matrix_only(self: Tensor, name: str) -> None:
         )
 
 
-@composite("numpy_T(Tensor(a) self) -> Tensor(a)")
+@composite("numpy_T(Tensor(a) self) -> Tensor(a)", face=False)
 @inline
 def numpy_T_op(self: Tensor) -> Tensor:
     return call(permute_op.functional, [self, list(range(len(self._shape) - 1, -1, -1))])
 
 
-@composite("mT(Tensor(a) self) -> Tensor(a)")
+@composite("mT(Tensor(a) self) -> Tensor(a)", face=False)
 @inline
 def mT_op(self: Tensor) -> Tensor:
     if len(self._shape) < 2:
@@ -358,7 +348,7 @@ def conjugate_transposed(self: Tensor) -> Tensor:
     return result.conj() if self._dtype.is_complex else result
 
 
-@composite("mH(Tensor(a) self) -> Tensor(a)")
+@composite("mH(Tensor(a) self) -> Tensor(a)", face=False)
 def mH_op(self: Tensor) -> Tensor:
     matrix_only(self, "mH")
     return conjugate_transposed(self)
@@ -370,7 +360,7 @@ def adjoint(self: Tensor) -> Tensor:
     return conjugate_transposed(self)
 
 
-@composite("matrix_H(Tensor(a) self) -> Tensor(a)")
+@composite("matrix_H(Tensor(a) self) -> Tensor(a)", face=False)
 def matrix_H_op(self: Tensor) -> Tensor:
     if len(self._shape) not in (0, 2):
         raise RuntimeError(
@@ -433,13 +423,11 @@ expand_op, _ = view_operator(
     lambda grad: grad,  # the engine sums a gradient to the input's shape
 )
 expand = public(expand_op, function=False)
-expand_as = composite(
-    "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-    lambda self, other: expand_op.functional(self, other._shape),
-    function=False,
+expand_as = composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False)(
+    lambda self, other: expand_op.functional(self, other._shape)
 )
-broadcast_to = composite(
-    "broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", lambda self, size: expand_op.functional(self, size)
+broadcast_to = composite("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)")(
+    lambda self, size: expand_op.functional(self, size)
 )
 
 # --- some of the elements ---------------------------------------------------------------------------------------------
@@ -488,7 +476,7 @@ def narrowed(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     return slice_op.functional(self, dim, first, first + length, 1)
 
 
-@composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)")
+@composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", face=False)
 def narrow_tensor_op(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
     if start._shape or start._dtype.category != 1:
         raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -496,11 +484,11 @@ def narrow_tensor_op(self: Tensor, dim: int, start: Tensor, length: int) -> Tens
 
 
 narrow = composite(
-    "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", narrowed, also=(narrow_tensor_op,)
-)
+    "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", also=(narrow_tensor_op,)
+)(narrowed)
 
 
-@explicit(
+@kernel(
     "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
     derivative=as_strided_gradient,
 )
@@ -568,10 +556,8 @@ give_parts(split_op, split_evenly)
 give_parts(split_with_sizes_op, split_by_sizes)
 split_op.derivative(self=split_evenly_back)
 split_with_sizes_op.derivative(self=split_gradient)
-split_sizes_op = composite(
-    f"split.sizes{_PARTS.format('SymInt[] split_size')}",
-    lambda self, split_size, dim: split_with_sizes_op.functional(self, split_size, dim),
-    face=False,
+split_sizes_op = composite(f"split.sizes{_PARTS.format('SymInt[] split_size')}", face=False)(
+    lambda self, split_size, dim: split_with_sizes_op.functional(self, split_size, dim)
 )
 
 
@@ -588,7 +574,7 @@ def chunked(self: Tensor, chunks: int, dim: int, evenly: Operator, by_sizes: Ope
     return evenly.functional(self, each, dim)
 
 
-@composite(f"tensor_split.indices{_PARTS.format('SymInt[] indices')}")
+@composite(f"tensor_split.indices{_PARTS.format('SymInt[] indices')}", face=False)
 def tensor_split_indices_op(self: Tensor, indices: Sequence[int], dim: int) -> list[Tensor]:
     axis = _axis_to_split(self, dim)
     starts, ends = [0, *indices], [*indices, self._shape[axis]]
@@ -635,8 +621,7 @@ split_with_sizes = public(
     split_with_sizes_op, doc="Returns views of the parts of a dimension that have the given sizes."
 )
 split_with_sizes = public(split_with_sizes_op)
-chunk = composite(
-    f"chunk{_PARTS.format('int chunks')}",
-    lambda self, chunks, dim: chunked(self, chunks, dim, split_op, split_with_sizes_op),
+chunk = composite(f"chunk{_PARTS.format('int chunks')}")(
+    lambda self, chunks, dim: chunked(self, chunks, dim, split_op, split_with_sizes_op)
 )
 unbind = public(unbind_op)

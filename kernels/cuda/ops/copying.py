@@ -15,8 +15,8 @@ from redispatch.kernels.declare.structured import (
     overlapping,
     resize_out,
 )
-from redispatch.kernels.ops.copying import check_broadcasts_to, storable
-from redispatch.kernels.ops.scatter_gather import MASKED_LOOPS, check_mask, check_value, warn_if_expanded
+from redispatch.kernels.ops.copying import check_broadcasts_to, check_value, storable
+from redispatch.kernels.ops.masking import MASKED_LOOPS, check_mask, warn_if_expanded
 from redispatch.kernels.ops.shape import cat_op, is_skipped, stack_op
 
 from ..runtime.copies import apart, copy_on_device, item_kernel, on_cuda, uploaded
@@ -100,13 +100,13 @@ def fill_where(target: Tensor, source: Tensor, mask: Tensor, value: Any) -> None
 
 @kernel_of("masked_fill.Tensor")
 def masked_fill_tensor_kernel(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
-    check_value(value)
+    check_value("masked_fill_", value)
     return masked_fill_kernel(self, mask, number_of(value))
 
 
 @kernel_of("masked_fill_.Tensor")
 def masked_fill_tensor_inplace_kernel(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
-    check_value(value)
+    check_value("masked_fill_", value)
     return masked_fill_inplace_kernel(self, mask, number_of(value))
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, view_over, wrap_dim
 from redispatch.kernels.declare.structured import not_implemented
-from redispatch.kernels.ops import norms, shape
-from redispatch.kernels.ops.embedding_bag import MAX, MEAN, SUM, check_bags, needs_no_bags, places
+from redispatch.kernels.ops import norms, rearrange
+from redispatch.kernels.ops.embedding import MAX, MEAN, SUM, check_bags, needs_no_bags, places
 from redispatch.kernels.ops.loss_scaling import LARGEST, check_number
 from redispatch.kernels.ops.matrix_functions import linalg_cross
 from redispatch.kernels.ops.pair_losses import (
@@ -56,7 +56,7 @@ def counted(n: int, like: Tensor) -> Any:
 @composite_of("flip")
 def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
     """Each of the dimensions backwards."""
-    result = shape.flip_op.meta_function(self, dims).allocate()
+    result = rearrange.flip.op.meta_function(self, dims).allocate()
     if result._shape.numel():
         turned, steps, offset = {wrap_dim(dim, len(self._shape)) for dim in dims}, list(self._stride), self._offset
         for dim in turned if self._shape else ():
@@ -69,7 +69,7 @@ def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
 @composite_of("roll")
 def roll(self: Any, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
     """What is pushed out at the end of a dimension comes in at its start; without dims, of the flattened tensor."""
-    shape.roll_op.meta_function(self, shifts, dims)
+    rearrange.roll_op.meta_function(self, shifts, dims)
     if not self._shape.numel():
         return self.clone()
     if not dims:

@@ -1,6 +1,6 @@
 """Draws that take several passes, on a device: categories, and gamma numbers. A seed gives what it gives on the CPU.
 
-What is drawn is what the CPU's kernels draw (kernels/ops/distributions.py, kernels/ops/gamma_draws.py), in the same
+What is drawn is what the CPU's kernels draw (kernels/ops/distributions.py), in the same
 order.
 """
 
@@ -11,8 +11,7 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import dtypes, empty
-from redispatch.kernels.ops.distributions import check_multinomial
-from redispatch.kernels.ops.gamma_draws import check_precise
+from redispatch.kernels.ops.distributions import check_multinomial, check_precise
 
 from ..runtime.structured import composite_of
 from .compaction import places_of_true
