@@ -58,7 +58,10 @@ def test_the_glossary_has_each_term_once():
 
 # Where six names of operators, or of what is called like one, may stand in a list: a file or a folder -> why.
 NO_FACTS = {
+    "frontend/array_api": "the standard's names, which it publishes",
     "frontend/functional.py": "PyTorch's module of that name, which publishes these",
+    "frontend/nn/functional.py": "PyTorch's module of that name, which publishes these",
+    "frontend/testing/op_db": "samples of operators, by their names",
     "frontend/testing/refusals.py": "about samples: the numbers of some do not fit into some dtypes",
     "frontend/testing/view_programs.py": "the steps of random programs, of which some are called like operators",
     "kernels/cuda/intrinsics.py": "functions of libdevice",

@@ -13,13 +13,7 @@ from ..errors import MissingKernelError
 
 def _missing(op: Operator, keyset: int, stack: list[Any]) -> Any:
     key = op.entry(keyset).key
-    registered = ", ".join(f"{known.name} ({kernels[-1].place})" for known, kernels in list(op.registrations.items()))
-    facts = (
-        f"\n  you passed   {', '.join(map(describe_value, stack)) or 'nothing'}"
-        f"\n  keyset       {describe(keyset)}"
-        f"\n  registered   {registered or 'nothing'}"
-        f"\n  to fix       register a kernel: library.impl('{op.qualified_name}', '{_register_at(key)}')(function)"
-    )
+    fix = f"register a kernel: library.impl('{op.qualified_name}', '{_register_at(key)}')(function)"
     if key is DispatchKey.Undefined:
         text = (
             "There were no tensor arguments to this function (e.g., you passed an empty list of Tensors), but no "
@@ -32,7 +26,18 @@ def _missing(op: Operator, keyset: int, stack: list[Any]) -> Any:
             f"Could not run '{op.qualified_name}' with arguments from the '{key.name}' backend. '{op.qualified_name}' "
             f"is only available for these backends: {backends_of(op)}."
         )
-    raise MissingKernelError(text + facts, op, key, keyset)
+    raise MissingKernelError(text + facts_of_call(op, keyset, stack, fix), op, key, keyset)
+
+
+def facts_of_call(op: Operator, keyset: int, stack: list[Any], fix: str) -> str:
+    """The lines of an error that say what was passed, at which keys, who is registered where, and what mends it."""
+    registered = ", ".join(f"{known.name} ({kernels[-1].place})" for known, kernels in list(op.registrations.items()))
+    return (
+        f"\n  you passed   {', '.join(map(describe_value, stack)) or 'nothing'}"
+        f"\n  keyset       {describe(keyset)}"
+        f"\n  registered   {registered or 'nothing'}"
+        f"\n  to fix       {fix}"
+    )
 
 
 def _register_at(key: DispatchKey) -> str:

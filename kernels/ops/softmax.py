@@ -17,12 +17,17 @@ from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 
 BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
-softmax_data_op = Planned("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
-log_softmax_data_op = Planned("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
-softmax_backward_op = Planned(f"_softmax_backward_data{BACKWARD}")
-log_softmax_backward_op = Planned(f"_log_softmax_backward_data{BACKWARD}")
-softmax_op = Operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
-log_softmax_op = Operator("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+FACTS: dict[str, Any] = {"refuses": "whole complex"}
+softmax_data_op = Planned("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out", core=True, **FACTS)
+log_softmax_data_op = Planned(
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out", core=True, **FACTS
+)
+softmax_backward_op = Planned(f"_softmax_backward_data{BACKWARD}", late_out=("out", "grad_input"), **FACTS)
+log_softmax_backward_op = Planned(f"_log_softmax_backward_data{BACKWARD}", **FACTS)
+softmax_op = Operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", late_out=True, **FACTS)
+log_softmax_op = Operator(
+    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", late_out=True, **FACTS
+)
 
 
 def family(kernel: Softmax, data_op: Planned, backward_op: Planned, op: Operator) -> None:

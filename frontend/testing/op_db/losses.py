@@ -400,7 +400,7 @@ def spellings(make, *rest):
 def spelling_losses(make):
     for one in spellings(make):
         log_probs, labels, _, counts = one.arguments
-        yield from per_reduction(lambda r: [log_probs, labels, [5, 3], counts, 0, r, r != NONE])(make)  # noqa: B023
+        yield from per_reduction(lambda r: [log_probs, labels, [5, 3], counts, 0, r, r != NONE])(make)  # noqa: B023  # called at once
 
 
 def spellings_back(make):
