@@ -93,8 +93,9 @@ class Operator:
         `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
         others it is known, and their kernels raise it; and it is the same as that of the first overload of their name,
         where they do not say otherwise.
-    derivative: the formula of the gradient of the first tensor, or list of them, or a dict of formulas by names of tensors, one or several
-        at once; False where no gradient flows. node, nondifferentiable, for_complex: as in `derivative()` below.
+    derivative: the formula of the gradient of the first tensor, or list of them, or a dict of formulas by names of
+        tensors, one or several at once; False where no gradient flows. node, nondifferentiable, for_complex: as in
+        `derivative()` below.
     forward: how the tangent follows; see `forward()`.
     understands: lazy bits that its kernels know what to do with, {"Conjugate"}.
     place: "file:line" of the declaration, where a function of another family helps to declare.
@@ -219,7 +220,10 @@ class Operator:
         return self.kernel("CompositeExplicitAutograd")(function)
 
     def implicit(self, function: Function) -> Function:
-        """Registers a function written in other operators, from which everything, the derivative too, follows."""
+        """Registers a function written in other operators, from which everything, the derivative too, follows; they
+        make the result a view, where it is one."""
+        if self.text.shares_memory and (self.text.kind == "functional" or Tag("inplace_view") in self.functional.tags):
+            impl(self.functional, "ADInplaceOrView", fallthrough_kernel, convention="positional", place=self.place)
         return self.kernel("CompositeImplicitAutograd")(function)
 
     def composite(self, form: OpOverload | None) -> Callable[[Function], Function]:

@@ -42,7 +42,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from redispatch.dispatch import OpOverload, Tag, fallthrough_kernel, impl
+from redispatch.dispatch import OpOverload, impl
 from redispatch.dispatch.tensor import Tensor
 
 from .declare import Derivative, Function, Operator, handing_on, through
@@ -104,19 +104,15 @@ def kernel(
     op = Operator(schema, **facts)
 
     def declare(function: Function) -> Any:
-        op.kernel(*(keys or (EXPLICIT,)), dispatches=dispatches)(function)
-        if keys == (IMPLICIT,) and op.text.shares_memory and _views(op.functional):
-            # The operators that it calls make the result a view, where it is one.
-            impl(op.functional, "ADInplaceOrView", fallthrough_kernel, convention="positional", place=op.place)
+        if keys == (IMPLICIT,):
+            op.implicit(function)
+        else:
+            op.kernel(*(keys or (EXPLICIT,)), dispatches=dispatches)(function)
         if op.out is not None and out_by is not None:
             out_by(op)
         return face(op)
 
     return declare
-
-
-def _views(op: OpOverload) -> bool:
-    return not op.schema.is_mutable or Tag("inplace_view") in op.tags
 
 
 def over_a_copy(schema: str, copy: Callable[..., Tensor], *, dispatches: bool = False, **facts: Any) -> Any:

@@ -21,7 +21,6 @@ from redispatch.dispatch import (
     STATE,
     TensorBase,
     call,
-    fallthrough_kernel,
     impl,
     ops,
     place_of,
@@ -71,6 +70,7 @@ from redispatch.dispatch.tensor import (
 
 from ..declare.declare import Operator
 from ..declare.numbers import LARGEST, storable
+from ..declare.operator import composite, kernel
 from ..declare.plan import NearPlan, Run
 from ..declare.pointwise import shares_memory
 from ..declare.public import public
@@ -79,18 +79,6 @@ from .creation import new, ones_like_op, preserved_strides, strides_for, zeros_l
 from .geometry import give_view, unchanged
 
 NO_DATA = "Cannot copy out of meta tensor; no data!"
-
-
-def composite_view(op: Operator) -> Operator:
-    """`op`, which is written in other operators: it is they that make its result a view, where it is one."""
-    impl(
-        op.functional,
-        "ADInplaceOrView",
-        fallthrough_kernel,
-        convention="positional",
-        place=place_of(composite_view),
-    )
-    return op
 
 
 def outside_graph(op: Operator) -> None:
@@ -258,14 +246,10 @@ clone_op.derivative(self=lambda grad: grad)
 clone_op.forward("linear")
 clone = public(clone_op, doc="Returns a copy of the tensor, through which gradients flow.")
 
-contiguous_op = composite_view(
-    Operator("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
-)
 
-
-@contiguous_op.implicit
+@composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", function=False)
 @inline
-def contiguous_composite(self: Tensor, format: Any) -> Tensor:
+def contiguous(self: Tensor, format: Any) -> Tensor:
     """Returns the tensor itself where its elements are contiguous in this memory format, otherwise a copy."""
     if format is contiguous_format:
         if kernels.is_contiguous(self._shape, self._stride):
@@ -283,8 +267,6 @@ def contiguous_slow(self: Tensor, format: Any) -> Tensor:
         return self
     return clone_op.functional(self, memory_format=format)
 
-
-contiguous = public(contiguous_op, function=False)
 
 to_copy_op = Operator(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
@@ -548,23 +530,18 @@ impl(
 )
 detach_ = public(detach_inplace_op, doc="Detaches the tensor from the graph that made it, in place.")
 
-lift_fresh_op = composite_view(Operator("lift_fresh(Tensor(a) self) -> Tensor(a)", batching="pointwise"))
 
-
-@lift_fresh_op.explicit
-def lift_fresh_kernel(self: Tensor) -> Tensor:
+# The result is the argument, so it has the argument's history.
+@kernel(
+    "lift_fresh(Tensor(a) self) -> Tensor(a)",
+    face=False,
+    batching="pointwise",
+    understands=("Autograd", "ADInplaceOrView"),
+)
+def lift_fresh_op(self: Tensor) -> Tensor:
     """The tensor itself: a mark, for modes, at the place where a tensor made of Python's values enters."""
     return self
 
-
-# The result is the argument, so it has the argument's history.
-impl(
-    lift_fresh_op.functional,
-    "Autograd",
-    fallthrough_kernel,
-    convention="positional",
-    place=place_of(lift_fresh_kernel),
-)
 
 lift_fresh_copy_op = Operator("lift_fresh_copy(Tensor self) -> Tensor", tags=("view_copy",), batching="pointwise")
 

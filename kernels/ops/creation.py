@@ -46,7 +46,7 @@ from redispatch.kernels import Operand, contiguous_strides, is_dense, output_str
 
 from ..declare.declare import Operator
 from ..declare.numbers import storable
-from ..declare.operator import LAZY, SEEDED, kernel
+from ..declare.operator import EXPLICIT, LAZY, kernel
 from ..declare.out_forms import by
 from ..declare.plan import NearPlan
 from ..declare.public import public
@@ -68,6 +68,7 @@ _RANK = {channels_last: 4, channels_last_3d: 5}
     out="out",
     name="empty",
     out_by=by(lambda size, memory_format, out: shaped(out, size)),
+    core=True,
 )
 @inline
 def empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
@@ -75,7 +76,9 @@ def empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memo
     return pinned(made, pin_memory) if pin_memory else made
 
 
-@kernel(f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", "CPU", "Meta", derivative=False)
+@kernel(
+    f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", "CPU", "Meta", derivative=False, core=True
+)
 def empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     made = allocate(size, dtype or get_default_dtype(), device or CPU, checked_strides(size, stride))
     return pinned(made, pin_memory) if pin_memory else made
@@ -253,12 +256,14 @@ def preserved_strides(self: Tensor) -> tuple[int, ...]:
     return output_strides(self._shape, ((self._shape, self._stride),))
 
 
-@kernel(f"empty_like({LIKE}) -> Tensor", derivative=False, understands=LAZY, method=False)
+@kernel(f"empty_like({LIKE}) -> Tensor", derivative=False, understands=LAZY, method=False, batching="pointwise")
 def empty_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
     return like(self, dtype, device, pin_memory, format)
 
 
-@kernel(f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", derivative=False, function=False)
+@kernel(
+    f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", derivative=False, function=False, batching="dims"
+)
 def new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     return new(size, dtype or self._dtype, device or self._device, pin_memory)
 
@@ -317,12 +322,27 @@ def constant(name: str, value: int, check: Callable[[str, Any], None] | None = N
     def into_out(size: Any, out: Tensor) -> Tensor:
         return filled(shaped(out, size), value)
 
-    none: Any = {"derivative": False}
-    kernel(f"new_{name}(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", function=False, **none)(new_kernel)
-    plain = kernel(f"{name}(SymInt[] size, *, {FACTORY}) -> Tensor", out="out", out_by=by(into_out), **none)(
-        plain_kernel
-    )
-    return plain, kernel(f"{name}_like({LIKE}) -> Tensor", method=False, **none)(like_kernel)
+    kernel(
+        f"new_{name}(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor",
+        function=False,
+        derivative=False,
+        batching="dims",
+        doc=f"Returns {name} of the given size with the dtype and device of `self`.",
+    )(new_kernel)
+    plain = kernel(
+        f"{name}(SymInt[] size, *, {FACTORY}) -> Tensor",
+        out="out",
+        out_by=by(into_out),
+        derivative=False,
+        doc=f"Returns a tensor of the given size that is filled with {name}.",
+    )(plain_kernel)
+    return plain, kernel(
+        f"{name}_like({LIKE}) -> Tensor",
+        method=False,
+        derivative=False,
+        batching="pointwise",
+        doc=f"Returns {name} like `self` in shape, dtype and device.",
+    )(like_kernel)
 
 
 zeros, zeros_like = constant("zeros", 0, check_sizes)
@@ -352,25 +372,19 @@ class Rule(NamedTuple):
     fill: Callable[[Tensor], Tensor]
 
 
-def factory(rule: Callable[..., Rule], *schemas: str, seeded: bool = False, options: str = FACTORY) -> list[Operator]:
-    """Declares factories by what they make: `rule(dtype, ...)`, which gets their arguments by name.
+def factory(rule: Callable[..., Rule], schema: str, options: str = FACTORY, **facts: Any) -> Operator:
+    """Declares a factory by what it makes: `rule(dtype, ...)`, which gets its arguments by name.
 
-    schemas: "eye.m(SymInt n, SymInt m) out=m_out", where it has an out= form of that name: its own tensor is filled,
-        whose dtype the rule gets. What an overload does not take is left to the rule's default. With a `Tensor self` in
-        front, the result has its dtype and its device unless others are given; and its shape, if there is no `size`.
+    schema: without the options of all factories and the result. What an overload does not take is left to the rule's
+        default. With a `Tensor self` in front, the result has its dtype and its device unless others are given; and
+        its shape, if there is no `size`.
+    An out= form fills its own tensor, whose dtype the rule gets.
     """
-    return [_factory(rule, *schema.partition(" out=")[::2], seeded, options) for schema in schemas]
-
-
-def _factory(rule: Callable[..., Rule], schema: str, out: str, seeded: bool, options: str) -> Operator:
     of_tensor = "(Tensor self" in schema
     alike = of_tensor and "] size" not in schema
     options = f"{options}, MemoryFormat? memory_format=None" if alike else options
-    tags = SEEDED if seeded else ()
     star = "" if "*" in schema else "*, "
-    op = Operator(
-        f"{schema[:-1]}, {star}{options}) -> Tensor", out=out or None, tags=tags, derivative=False, place=place_of(rule)
-    )
+    op = Operator(f"{schema[:-1]}, {star}{options}) -> Tensor", derivative=False, place=place_of(rule), **facts)
     names = op.names[: -5 if alike else -4]
 
     def made_new(*args: Any) -> Tensor:
@@ -390,16 +404,10 @@ def _factory(rule: Callable[..., Rule], schema: str, out: str, seeded: bool, opt
         made = rule(target._dtype, **dict(zip(names, given, strict=True)))
         return made.fill(shaped(target, made.shape))
 
+    made_new.__name__ = into_out.__name__ = rule.__name__
     for form, function in ((op.functional, made_new), (op.out, into_out)):
         if form is not None:
-            impl(
-                form,
-                "CompositeExplicitAutograd",
-                function,
-                convention="positional",
-                place=op.place,
-                name=rule.__name__,
-            )
+            impl(form, EXPLICIT, function, convention="positional", place=op.place, name=rule.__name__)
     return op
 
 
@@ -411,7 +419,11 @@ def full_into(size: Any, fill_value: Any, out: Tensor) -> Tensor:
 
 
 @kernel(
-    f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", derivative=False, out="out", out_by=by(full_into)
+    f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor",
+    derivative=False,
+    out="out",
+    out_by=by(full_into),
+    core=True,
 )
 @inline
 def full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -432,16 +444,23 @@ def full_rule(dtype: Any, fill_value: Any, size: Any = ()) -> Rule:
     return Rule(size, dtype, lambda result: filled(result, value))
 
 
-full_like_op, new_full_op = factory(
-    full_rule, "full_like(Tensor self, Scalar fill_value)", "new_full(Tensor self, SymInt[] size, Scalar fill_value)"
+full_like_op = factory(
+    full_rule, "full_like(Tensor self, Scalar fill_value)", core=True, batching="pointwise", understands=LAZY
 )
-full_like_op.understands(*LAZY)
-full_like = public(full_like_op, method=False)
-public(new_full_op, function=False)
+full_like = public(
+    full_like_op,
+    method=False,
+    doc="Returns a tensor like `self` in shape, dtype and device that is filled with `fill_value`.",
+)
+public(
+    factory(full_rule, "new_full(Tensor self, SymInt[] size, Scalar fill_value)", batching="dims"),
+    function=False,
+    doc="Returns a tensor of the given size with the dtype and device of `self` that is filled with `fill_value`.",
+)
 
 
-(scalar_tensor_op,) = factory(lambda dtype, s: full_rule(dtype, s), "scalar_tensor(Scalar s)")
-scalar_tensor = public(scalar_tensor_op)
+scalar_tensor_op = factory(lambda dtype, s: full_rule(dtype, s), "scalar_tensor(Scalar s)", core=True)
+scalar_tensor = public(scalar_tensor_op, doc="Returns a tensor without dimensions that holds the number `s`.")
 
 
 def eye_rule(dtype: Any, n: int, m: int | None = None) -> Rule:
@@ -465,4 +484,8 @@ def eye_filled(result: Tensor) -> Tensor:
     return result
 
 
-eye = public(*factory(eye_rule, "eye(SymInt n) out=out", "eye.m(SymInt n, SymInt m) out=m_out"))
+eye = public(
+    factory(eye_rule, "eye(SymInt n)", out="out"),
+    factory(eye_rule, "eye.m(SymInt n, SymInt m)", out="m_out"),
+    doc="Returns a matrix with ones on its diagonal and zeros elsewhere.",
+)

@@ -57,7 +57,7 @@ LOG_NORMAL = Elementwise("log_normal", log_normal_number)
 GEOMETRIC = Elementwise("geometric", failures)
 
 
-@filling("cauchy_(Tensor(a!) self, float median=0, float sigma=1)")
+@filling("cauchy_(Tensor(a!) self, float median=0, float sigma=1)", refuses="whole complex")
 def cauchy_(self: Tensor, median: float, sigma: float) -> Fill:
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
@@ -69,7 +69,7 @@ def cauchy_(self: Tensor, median: float, sigma: float) -> Fill:
     return made_of(CAUCHY, unit_interval, median, sigma)
 
 
-@filling("log_normal_(Tensor(a!) self, float mean=1, float std=2)")
+@filling("log_normal_(Tensor(a!) self, float mean=1, float std=2)", refuses="whole complex")
 def log_normal_(self: Tensor, mean: float, std: float) -> Fill:
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
@@ -77,7 +77,7 @@ def log_normal_(self: Tensor, mean: float, std: float) -> Fill:
     return made_of(LOG_NORMAL, standard_normal, mean, std)
 
 
-@filling("geometric_(Tensor(a!) self, float p)")
+@filling("geometric_(Tensor(a!) self, float p)", refuses="bool complex")
 def geometric_(self: Tensor, p: float) -> Fill:
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
@@ -159,6 +159,7 @@ def check_rates(rates: Tensor) -> None:
     derivative=no_gradient,
     method=False,
     tags=SEEDED,
+    refuses="whole complex",
 )
 def poisson(self: Tensor, generator: Any) -> Tensor:
     check_floating("poisson_cpu", self._dtype)
@@ -189,6 +190,7 @@ NO_SLOPE = no_slope("derivative for aten::binomial is not implemented")
     derivative={"count": NO_SLOPE, "prob": NO_SLOPE},
     method=False,
     tags=SEEDED,
+    refuses="halves",
 )
 def binomial(count: Tensor, prob: Tensor, generator: Any) -> Tensor:
     for name, x in (("count", count), ("prob", prob)):
@@ -220,6 +222,7 @@ MOST_CATEGORIES = 2**24
     out="out",
     derivative=False,
     tags=SEEDED,
+    refuses="whole complex",
 )
 def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
     """Places of the last dimension, each with a probability in proportion to its weight.
@@ -287,6 +290,7 @@ def gamma_slope(grad: Any, self: Any, result: Any) -> Any:
     derivative=gamma_slope,
     method=False,
     tags=SEEDED,
+    refuses="whole halves complex",
 )
 def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
     check_precise("gamma_cpu", self._dtype)
@@ -377,6 +381,8 @@ NO_BEND = no_slope("the derivative for '_standard_gamma_grad' is not implemented
     out="out",
     derivative={"self": NO_BEND, "output": NO_BEND},
     method=False,
+    batching="pointwise",
+    refuses="whole halves complex",
 )
 def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
     check_precise("_standard_gamma_grad_cpu", self._dtype)

@@ -62,7 +62,9 @@ def check_dropout(p: float) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
 
 
-def declare(name: str, choices: Callable[[Any], Any], noise: Callable[[Any, float], Any]) -> tuple[Any, Any]:
+def declare(
+    name: str, choices: Callable[[Any], Any], noise: Callable[[Any, float], Any], doc: str, doc_inplace: str
+) -> tuple[Any, Any]:
     """`name(input, p, train)` and `name_`, which writes over its input."""
 
     def dropped(x: Any, p: float, train: bool, times: Callable[[Any, Any], Any]) -> Any:
@@ -82,17 +84,43 @@ def declare(name: str, choices: Callable[[Any], Any], noise: Callable[[Any, floa
         return dropped(self, p, train, lambda x, factor: x.mul_(factor))
 
     drawing: Any = {"tags": SEEDED, "method": False}
+    schema = f"{name}(Tensor input, float p, bool train) -> Tensor"
+    written = f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)"
     return (
-        composite(f"{name}(Tensor input, float p, bool train) -> Tensor", **drawing)(out_of_place),
-        composite(f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", **drawing)(in_place),
+        composite(schema, refuses="whole complex", doc=doc, **drawing)(out_of_place),
+        composite(written, doc=doc_inplace, **drawing)(in_place),
     )
 
 
-dropout, dropout_ = declare("dropout", each_element, zero_or_scaled)
+dropout, dropout_ = declare(
+    "dropout",
+    each_element,
+    zero_or_scaled,
+    "Returns the tensor with elements zeroed with probability `p`, the others scaled.",
+    "Zeroes elements with probability `p` and scales the others, in place.",
+)
 dropout_op = dropout.op
-feature_dropout, feature_dropout_ = declare("feature_dropout", each_channel, zero_or_scaled)
-alpha_dropout, alpha_dropout_ = declare("alpha_dropout", each_element, saturated_or_kept)
-feature_alpha_dropout, feature_alpha_dropout_ = declare("feature_alpha_dropout", each_channel, saturated_or_kept)
+feature_dropout, feature_dropout_ = declare(
+    "feature_dropout",
+    each_channel,
+    zero_or_scaled,
+    "Returns the tensor with channels zeroed with probability `p`, the others scaled.",
+    "Zeroes channels with probability `p` and scales the others, in place.",
+)
+alpha_dropout, alpha_dropout_ = declare(
+    "alpha_dropout",
+    each_element,
+    saturated_or_kept,
+    "Returns elements saturated with probability `p`; mean and variance stay.",
+    "Saturates elements with probability `p`, in place; mean and variance stay.",
+)
+feature_alpha_dropout, feature_alpha_dropout_ = declare(
+    "feature_alpha_dropout",
+    each_channel,
+    saturated_or_kept,
+    "Returns channels saturated with probability `p`; mean and variance stay.",
+    "Saturates channels with probability `p`, in place; mean and variance stay.",
+)
 
 # --- with a mask that is kept ----------------------------------------------------------------------------------------
 
@@ -119,6 +147,8 @@ def dropout_scale(p: float, train: bool | None) -> float:
     nondifferentiable=(1,),
     method=False,
     tags=SEEDED,
+    core=True,
+    refuses="whole",
 )
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     if train is not False and input._shape.numel():
@@ -143,6 +173,7 @@ backward_op = structured(
     node="NativeDropoutBackwardBackward0",
     forward="linear",
     face=False,
+    batching="pointwise",
 )(native_dropout_backward_meta)
 
 

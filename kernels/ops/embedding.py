@@ -60,6 +60,7 @@ embedding = planned(
     "-> Tensor",
     derivative=embedding_backward,
     forward="linear",
+    core=True,
 )(embedding_meta)
 
 
@@ -91,6 +92,7 @@ def embedding_double_backward(grad: Any, indices: Any, padding_idx: int, scale_g
     derivative=embedding_double_backward,
     forward="linear",
     face=False,
+    core=True,
 )
 def embedding_dense_backward_op(
     grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
@@ -153,6 +155,7 @@ functional_embedding.__name__ = functional_embedding.__qualname__ = "embedding"
     tags=("inplace",),
     derivative=no_formula("embedding_renorm"),
     method=False,
+    refuses="whole",
 )
 def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Scales the rows that are used and longer than `max_norm` down to that length, in place."""
@@ -341,9 +344,13 @@ def embedding_bag_backward(
 
 
 def bag_operator(name: str, **facts: Any) -> Any:
-    op = kernel(f"{name}({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}", "CPU", face=False, **facts)(
-        embedding_bag_kernel
-    )
+    op = kernel(
+        f"{name}({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}",
+        "CPU",
+        face=False,
+        refuses="whole complex",
+        **facts,
+    )(embedding_bag_kernel)
     op.kernel("Meta")(embedding_bag_meta)
     return op
 
@@ -352,6 +359,7 @@ embedding_bag_op = bag_operator(
     "_embedding_bag",
     derivative={("weight", "per_sample_weights"): embedding_bag_backward},
     nondifferentiable=(1, 2, 3),
+    core=True,
 )
 forward_only_op = bag_operator("_embedding_bag_forward_only", derivative=False)
 
@@ -376,7 +384,7 @@ def embedding_bag_composite(
     return call(chosen.functional, [weight, indices, offsets, *options])
 
 
-bag_op = composite(f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}", face=False)(
+bag_op = composite(f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}", face=False, refuses="whole complex")(
     lambda *args: embedding_bag_composite(*args, None)
 )
 embedding_bag = composite(
@@ -390,7 +398,11 @@ embedding_bag = composite(
 
 
 @composite(
-    "one_hot(Tensor self, int num_classes=-1) -> Tensor", tags=("dynamic_output_shape",), method=False, module="nn"
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    tags=("dynamic_output_shape",),
+    method=False,
+    module="nn",
+    refuses="bool uint8 int8 int16 int32 floating complex",
 )
 def one_hot(self: Any, num_classes: int) -> Tensor:
     """Zeros with a one at each class: [*shape, num_classes], int64."""

@@ -18,7 +18,7 @@ from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.operator import composite, kernel
+from ..declare.operator import CUDA_PROMOTE, composite, kernel
 from ..declare.structured import not_implemented
 from .activations import gelu, relu
 from .linalg import SCALES, addmm, linear_op
@@ -183,6 +183,7 @@ def trilinear_backward(
     out="out",
     derivative={("i1", "i2", "i3"): trilinear_backward},
     face=False,
+    refuses="bool",
 )
 def _trilinear_op(
     i1: Any, i2: Any, i3: Any, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, unroll_dim: int
@@ -204,7 +205,11 @@ def _trilinear_op(
     return ops.aten.einsum.default(f"{between},{two}->{kept}", [half, i2]).contiguous()
 
 
-@composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
+@composite(
+    "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    refuses="bool",
+    autocast=CUDA_PROMOTE,
+)
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any) -> Any:
     """y[k] = sum over i, j of input1[i] * weight[k, i, j] * input2[j], plus bias[k]."""
     if input1.dim() != input2.dim():

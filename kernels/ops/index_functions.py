@@ -60,6 +60,7 @@ index_select = structured(
     out="out",
     derivative=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).index_add(dim, index, grad),
     forward="linear",
+    core=True,
 )(index_select_meta)
 
 
@@ -219,6 +220,7 @@ index_copy = structured(
     out="out",
     derivative={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0), "source": entries_of},
     forward="linear",
+    autocast={"cpu": "promote"},
 )(index_copy_meta)
 
 

@@ -147,6 +147,7 @@ def masked_fill(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     node="MaskedScatterBackwardBackward0",
     forward="linear",
     face=False,
+    late_out=False,
 )
 def masked_scatter_backward_op(grad_output: Any, mask: Any, sizes: Sequence[int]) -> Any:
     """The gradients where the mask is true, in order, and zeros for the elements that were not used."""
@@ -164,6 +165,7 @@ def masked_scatter_backward_op(grad_output: Any, mask: Any, sizes: Sequence[int]
         "source": lambda grad, mask, source_shape: masked_scatter_backward_op.functional(grad, mask, source_shape),
     },
     forward="linear",
+    core=True,
 )
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Puts the first elements of `source`, in order, where the mask is true. The mask broadcasts."""
@@ -229,7 +231,13 @@ def nonzero_kernel(self: Tensor) -> Tensor:
 
 
 nonzero_op = kernel(
-    "nonzero(Tensor self) -> Tensor", "CPU", tags=("dynamic_output_shape",), out="out", derivative=False, face=False
+    "nonzero(Tensor self) -> Tensor",
+    "CPU",
+    tags=("dynamic_output_shape",),
+    out="out",
+    derivative=False,
+    face=False,
+    core=True,
 )(nonzero_kernel)
 
 
@@ -261,7 +269,13 @@ def nonzero_static_rows(self: Tensor, size: int, fill_value: int) -> Tensor:
     return empty(Size((size, len(self._shape))), dtypes.int64, self._device)
 
 
-@kernel("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", "CPU", out="out", derivative=False)
+@kernel(
+    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+    "CPU",
+    out="out",
+    derivative=False,
+    batching="other",
+)
 def nonzero_static(self: Tensor, size: int, fill_value: int) -> Tensor:
     """The indices of the first `size` elements that are not zero; rows of `fill_value` where there are fewer."""
     made = nonzero_static_rows(self, size, fill_value)

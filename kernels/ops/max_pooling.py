@@ -36,6 +36,7 @@ from .pooling import (
     check_gradient,
     covering,
     images_of,
+    in_float32,
     kernels_of,
     laid,
     nothing,
@@ -76,13 +77,21 @@ def put_back(grad: Tensor, self: Tensor, indices: Tensor, dims: int, windows: An
 
 
 def backward_of(
-    both_op: Operator, schema: str, backward: Any, dims: int, *arguments: str, elsewhere: bool = True
+    both_op: Operator,
+    schema: str,
+    backward: Any,
+    dims: int,
+    *arguments: str,
+    elsewhere: bool = True,
+    core: bool = False,
 ) -> None:
     """The gradient of the largest goes back where they were; its own gradient is what came from there."""
     facts: dict[str, Any] = {
         "derivative": {"grad_output": at_places(dims), "self": nothing},
         "forward": "linear",
-        **GRADIENT,
+        "refuses": "whole complex",
+        "late_out": "grad_input",
+        "core": core,
     }
     if elsewhere:
         backward_op = kernels_of(schema, backward, **facts)
@@ -94,7 +103,6 @@ def backward_of(
 # --- windows of a size and stride ------------------------------------------------------------------------------------
 
 PAIR = ("out", "out", "indices")
-GRADIENT: dict[str, Any] = {"refuses": "whole complex", "late_out": "grad_input"}
 
 
 def declare_max(dims: int) -> tuple[Any, Any]:
@@ -116,7 +124,13 @@ def declare_max(dims: int) -> tuple[Any, Any]:
         check_dtype(f"{name}_backward", grad_output)
         return put_back(grad_output, self, indices, dims, setting.windows)
 
-    both_op = kernels_of(f"{name}_with_indices{rest} -> (Tensor, Tensor)", with_indices)
+    both_op = kernels_of(
+        f"{name}_with_indices{rest} -> (Tensor, Tensor)",
+        with_indices,
+        refuses="bool complex",
+        core=True,
+        late_out=PAIR,
+    )
     backward_of(
         both_op,
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} stride, {n} padding, "
@@ -128,13 +142,17 @@ def declare_max(dims: int) -> tuple[Any, Any]:
         "padding",
         "dilation",
         "ceil_mode",
+        core=dims == 2,
     )
 
     @inline
     def plain(self: Any, *how: Any) -> Any:
         return call(both_op.functional, [self, *how])[0]
 
-    return composite(f"{name}{rest} -> Tensor", method=False)(plain), public(both_op, method=False, module="nn")
+    found = f"Returns the largest element of each window over {dims} dimensions"
+    facts: dict[str, Any] = {"refuses": "bool complex", "autocast": in_float32(dims), "doc": f"{found}."}
+    both = public(both_op, method=False, module="nn", doc=f"{found}, and its place.")
+    return composite(f"{name}{rest} -> Tensor", method=False, **facts)(plain), both
 
 
 max_pool2d, max_pool2d_with_indices = declare_max(2)
@@ -152,12 +170,12 @@ def max_pool1d_pair(self: Any, kernel: Any, stride: Any, padding: Any, dilation:
     return values.squeeze(-2), places.squeeze(-2)
 
 
-max_pool1d = composite(f"max_pool1d{REST_1D} -> Tensor", method=False)(
+max_pool1d = composite(f"max_pool1d{REST_1D} -> Tensor", method=False, refuses="bool complex")(
     lambda self, *how: max_pool1d_pair(self, *how)[0]
 )
-max_pool1d_with_indices = composite(f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)", method=False)(
-    max_pool1d_pair
-)
+max_pool1d_with_indices = composite(
+    f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)", method=False, refuses="bool complex"
+)(max_pool1d_pair)
 
 # --- as many windows as are asked for --------------------------------------------------------------------------------
 
@@ -181,7 +199,14 @@ def declare_adaptive(dims: int) -> Any:
         check_sizes(grad_output, indices)
         return put_back(grad_output, self, indices, dims, lambda: covering(self, grad_output._shape[-dims:]))
 
-    op = kernels_of(f"{name}(Tensor self, int[{dims}] output_size) -> (Tensor, Tensor)", forward)
+    op = kernels_of(
+        f"{name}(Tensor self, int[{dims}] output_size) -> (Tensor, Tensor)",
+        forward,
+        late_out=PAIR,
+        refuses="whole complex",
+        autocast=in_float32(dims),
+        doc=f"Returns the largest element of each of so many windows over {dims} dimensions, and its place.",
+    )
     schema = f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor"
     backward_of(op, schema, backward, dims)
     return public(op, method=False, module="nn")
@@ -199,7 +224,9 @@ def check_sizes(grad: Tensor, indices: Tensor) -> None:
 adaptive_max_pool2d, adaptive_max_pool3d = declare_adaptive(2), declare_adaptive(3)
 
 
-@composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", method=False)
+@composite(
+    "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", method=False, refuses="whole complex"
+)
 def adaptive_max_pool1d(self: Any, output_size: Sequence[int]) -> Any:
     ndim = len(self._shape)
     if ndim not in (2, 3):
@@ -306,7 +333,17 @@ def declare_fractional(dims: int) -> Any:
         return dense(made, made._dtype) if made._device.type == "cpu" else made
 
     schema = f"{name}(Tensor self, {n} kernel_size, {n} output_size, Tensor random_samples) -> (Tensor, Tensor)"
-    made = kernel(schema, "CPU", "Meta", method=False, module="nn")(forward)
+    made = kernel(
+        schema,
+        "CPU",
+        "Meta",
+        method=False,
+        module="nn",
+        late_out=("output", "output", "indices"),
+        refuses="whole complex",
+        autocast={"cpu": "fp32"},
+        doc=f"Returns the largest element of windows over {dims} dimensions that begin at random, and its place.",
+    )(forward)
     schema = (
         f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} output_size, Tensor indices) -> Tensor"
     )
@@ -392,6 +429,9 @@ def declare_unpool(dims: int) -> Any:
         method=False,
         module="nn",
         body=body,
+        refuses="whole complex",
+        autocast={"cpu": "fp32"},
+        doc=f"Returns zeros with each element back where pooling over {dims} dimensions found it.",
     )(meta)
 
 

@@ -297,12 +297,16 @@ def declare_mean(dims: int) -> Any:
         check(f"{name}_backward", grad_output)
         return shared_out(grad_output, self, setting.placed, dims)
 
+    refused = "bool uint8 int8 int16 int32 complex" + " halves" * (dims == 3)
     op = kernels_of(
         f"{name}(Tensor self, {n} kernel_size, {n} stride=[], {n} padding=0, bool ceil_mode=False, "
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         forward,
         out="out",
         forward="linear",
+        refuses=refused,
+        core=True,
+        autocast=in_float32(dims),
     )
     backward_op = kernels_of(
         f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} stride, {n} padding, bool ceil_mode, "
@@ -311,9 +315,11 @@ def declare_mean(dims: int) -> Any:
         out="grad_input",
         derivative={"grad_output": through(op, "grad", *HOW), "self": nothing},
         forward="linear",
+        refuses=refused,
+        core=dims == 2,
     )
     op.derivative(self=through(backward_op, "grad", "self", *HOW))
-    return public(op, method=False, module="nn")
+    return public(op, method=False, module="nn", doc=f"Returns the mean of each window over {dims} dimensions.")
 
 
 avg_pool2d, avg_pool3d = declare_mean(2), declare_mean(3)
@@ -323,6 +329,9 @@ avg_pool2d, avg_pool3d = declare_mean(2), declare_mean(3)
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
     "bool count_include_pad=True) -> Tensor",
     method=False,
+    core=True,
+    late_out=True,
+    refuses="bool uint8 int8 int16 int32 complex",
 )
 def avg_pool1d(self: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count: bool) -> Any:
     image, lists = as_row("avg_pool1d", self, (1, kernel), (1, stride), (0, padding))
@@ -357,12 +366,16 @@ def declare_adaptive(dims: int) -> Any:
         backward,
         derivative={"grad_output": second, "self": nothing},
         forward="linear",
+        refuses="whole complex",
+        core=dims == 2,
     )
     inner_op = kernels_of(
         f"_{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor",
         forward,
         derivative=through(backward_op, "grad", "self"),
         forward="linear",
+        refuses="whole complex",
+        core=True,
     )
 
     def plain(self: Any, output_size: Sequence[int]) -> Any:
@@ -371,13 +384,24 @@ def declare_adaptive(dims: int) -> Any:
         return inner_op.functional(self, output_size)
 
     schema = f"{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor"
-    return composite(schema, out="out", method=False, module="nn", out_by=copy_into_out)(plain)
+    facts: dict[str, Any] = {
+        "refuses": "whole complex",
+        "autocast": in_float32(dims),
+        "doc": f"Returns the mean of each of so many windows over {dims} dimensions.",
+    }
+    return composite(schema, out="out", method=False, module="nn", out_by=copy_into_out, **facts)(plain)
 
 
 adaptive_avg_pool2d, adaptive_avg_pool3d = declare_adaptive(2), declare_adaptive(3)
 
 
-@composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", method=False)
+@composite(
+    "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
+    method=False,
+    core=True,
+    late_out=True,
+    refuses="whole complex",
+)
 def adaptive_avg_pool1d(self: Any, output_size: Sequence[int]) -> Any:
     if len(self._shape) not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d() Expected 2D or 3D input tensor, but got {list(self._shape)}")

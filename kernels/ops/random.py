@@ -391,7 +391,7 @@ def by_parts(loop: Callable[..., Any], *numbers: Any) -> Fill:
     return fill
 
 
-@filling("uniform_(Tensor(a!) self, float from=0, float to=1)")
+@filling("uniform_(Tensor(a!) self, float from=0, float to=1)", refuses="whole")
 def uniform_(self: Tensor, low: float, high: float) -> Fill:
     if not self._dtype.is_complex:
         check_floating("check_uniform_bounds", self._dtype)
@@ -400,7 +400,7 @@ def uniform_(self: Tensor, low: float, high: float) -> Fill:
     return by_parts(kernels.uniform, low, high)
 
 
-@filling("normal_(Tensor(a!) self, float mean=0, float std=1)")
+@filling("normal_(Tensor(a!) self, float mean=0, float std=1)", refuses="whole")
 def normal_(self: Tensor, mean: float, std: float) -> Fill:
     check_std(std)
     if self._dtype.is_complex:
@@ -426,7 +426,7 @@ def check_std(std: float) -> None:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
-@filling("exponential_(Tensor(a!) self, float lambd=1)")
+@filling("exponential_(Tensor(a!) self, float lambd=1)", refuses="whole complex")
 def exponential_(self: Tensor, lambd: float) -> Fill:
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
@@ -475,6 +475,7 @@ bernoulli_ = filling(
     derivative={"self": no_gradient, "p": no_gradient},
     node="BernoulliBackward1",
     also=(bernoulli_float_op,),
+    refuses="complex",
 )(bernoulli_tensor)
 
 
@@ -502,17 +503,19 @@ def integers(self: Tensor, low: int, high: int | None) -> Fill:
     return by_loop(kernels.randint, low, high)
 
 
-@filling("random_.to(Tensor(a!) self, int to)", node="RandomBackward1", face=False)
+@filling("random_.to(Tensor(a!) self, int to)", node="RandomBackward1", face=False, refuses="bool complex")
 def random_to_op(self: Tensor, to: int) -> Fill:
     return integers(self, 0, to)
 
 
-@filling("random_(Tensor(a!) self)", node="RandomBackward2", face=False)
+@filling("random_(Tensor(a!) self)", node="RandomBackward2", face=False, refuses="complex")
 def random_op(self: Tensor) -> Fill:
     return integers(self, 0, None)
 
 
-random_ = filling("random_.from(Tensor(a!) self, int from, int? to)", also=(random_to_op, random_op))(integers)
+random_ = filling(
+    "random_.from(Tensor(a!) self, int from, int? to)", also=(random_to_op, random_op), refuses="bool uint8 complex"
+)(integers)
 uniform_op, normal_op, exponential_op = uniform_.op, normal_.op, exponential_.op
 bernoulli_tensor_op, random_from_op = bernoulli_.op, random_.op
 
@@ -570,56 +573,65 @@ def randperm_rule(dtype: Any, n: int, generator: Any = None) -> Rule:
     return Rule((n,), dtype, fill)
 
 
-rand_op, rand_generator_op, rand_like_op = factory(
-    rand_rule,
-    "rand(SymInt[] size) out=out",
-    "rand.generator(SymInt[] size, *, Generator? generator)",
-    "rand_like(Tensor self)",
-    seeded=True,
+drawn_anew = partial(factory, tags=SEEDED)
+FLOATING: dict[str, Any] = {"refuses": "whole"}
+BELOW_HIGH: dict[str, Any] = {"refuses": "bool complex"}
+FROM_LOW: dict[str, Any] = {"refuses": "bool uint8 complex"}
+SIZE, GENERATED = "SymInt[] size", "SymInt[] size, *, Generator? generator"
+
+rand_op = drawn_anew(rand_rule, f"rand({SIZE})", out="out", core=True, **FLOATING)
+rand = public(
+    rand_op,
+    drawn_anew(rand_rule, f"rand.generator({GENERATED})", **FLOATING),
+    doc="Returns random numbers that are uniform in [0, 1), of the given size.",
 )
-randn_op, randn_generator_op, randn_like_op = factory(
-    randn_rule,
-    "randn(SymInt[] size) out=out",
-    "randn.generator(SymInt[] size, *, Generator? generator)",
-    "randn_like(Tensor self)",
-    seeded=True,
+rand_like = public(
+    drawn_anew(rand_rule, "rand_like(Tensor self)", **FLOATING),
+    method=False,
+    doc="Returns random numbers that are uniform in [0, 1), in the shape of `self`.",
 )
-rand, rand_like = public(rand_op, rand_generator_op), public(rand_like_op, method=False)
-randn, randn_like = public(randn_op, randn_generator_op), public(randn_like_op, method=False)
+randn_op = drawn_anew(randn_rule, f"randn({SIZE})", out="out", core=True, **FLOATING)
+randn = public(
+    randn_op,
+    drawn_anew(randn_rule, f"randn.generator({GENERATED})", **FLOATING),
+    doc="Returns random numbers of the standard normal distribution, of the given size.",
+)
+randn_like = public(
+    drawn_anew(randn_rule, "randn_like(Tensor self)", **FLOATING),
+    method=False,
+    doc="Returns random numbers of the standard normal distribution, in the shape of `self`.",
+)
+draw = partial(drawn_anew, randint_rule, options=LONG)
 randint = public(
-    *factory(
-        randint_rule,
-        "randint(SymInt high, SymInt[] size) out=out",
-        "randint.low(SymInt low, SymInt high, SymInt[] size) out=low_out",
-        "randint.generator(SymInt high, SymInt[] size, *, Generator? generator) out=generator_out",
-        "randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator) out=low_generator_out",
-        seeded=True,
-        options=LONG,
-    )
+    draw(f"randint(SymInt high, {SIZE})", out="out", **BELOW_HIGH),
+    draw(f"randint.low(SymInt low, SymInt high, {SIZE})", out="low_out", **FROM_LOW),
+    draw(f"randint.generator(SymInt high, {GENERATED})", out="generator_out"),
+    draw(f"randint.low_generator(SymInt low, SymInt high, {GENERATED})", out="low_generator_out", **FROM_LOW),
+    doc="Returns random whole numbers from `low` up to `high`, without it, of the given size.",
 )
 randint_like = public(
-    *factory(
-        randint_rule,
-        "randint_like(Tensor self, SymInt high)",
-        "randint_like.low_dtype(Tensor self, SymInt low, SymInt high)",
-        seeded=True,
-    ),
+    drawn_anew(randint_rule, "randint_like(Tensor self, SymInt high)", **BELOW_HIGH),
+    drawn_anew(randint_rule, "randint_like.low_dtype(Tensor self, SymInt low, SymInt high)", **FROM_LOW),
     method=False,
+    doc="Returns random whole numbers from `low` up to `high`, without it, in the shape of `self`.",
 )
+permuted = partial(drawn_anew, randperm_rule, options=LONG)
 randperm = public(
-    *factory(
-        randperm_rule,
-        "randperm(SymInt n) out=out",
-        "randperm.generator(SymInt n, *, Generator? generator) out=generator_out",
-        seeded=True,
-        options=LONG,
-    )
+    permuted("randperm(SymInt n)", out="out", core=True, **BELOW_HIGH),
+    permuted("randperm.generator(SymInt n, *, Generator? generator)", out="generator_out"),
+    doc="Returns the whole numbers from 0 to n - 1 in random order.",
 )
 
 # --- bernoulli and normal, out of place ------------------------------------------------------------------------------
 
 
-@kernel(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor", tags=SEEDED, face=False)
+@kernel(
+    f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor",
+    tags=SEEDED,
+    face=False,
+    late_out=False,
+    refuses="complex",
+)
 def bernoulli_p_op(self: Tensor, p: float, generator: Any) -> Tensor:
     dense = like(self, None, None, False, contiguous_format)
     return bernoulli_float_op.functional(dense, p, generator=generator)
@@ -634,6 +646,7 @@ def bernoulli_p_op(self: Tensor, p: float, generator: Any) -> Tensor:
     also=(bernoulli_p_op,),
     tags=SEEDED,
     out_by=cast_into_out,
+    refuses="whole complex",
 )
 def bernoulli(self: Tensor, generator: Any) -> Tensor:
     result = like(self, None, None, False, None)
@@ -685,6 +698,7 @@ def normal_overload(number: int, mean: str, std: str) -> Operator:
         derivative={name: zeros[name] for name, kind in zip(zeros, kinds, strict=True) if kind == "Tensor"},
         node=f"NormalBackward{number}",
         face=False,
+        refuses="whole complex",
         tags=SEEDED,
     )(normal_of)
 
@@ -697,9 +711,10 @@ normal = public(
     normal_overload(3, "Tensor mean", "Tensor std"),
     normal_overload(1, "Tensor mean", "float std=1"),
     normal_overload(2, "float mean", "Tensor std"),
-    *factory(
+    drawn_anew(
         normal_rule,
-        f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}) out=float_float_out",
-        seeded=True,
+        f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR})",
+        out="float_float_out",
+        refuses="whole",
     ),
 )

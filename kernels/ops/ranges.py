@@ -91,13 +91,21 @@ def spaced(result: Tensor, how: Spacing) -> Tensor:
     return result
 
 
-arange_op, arange_start_op, arange_step_op = factory(
+arange_op = factory(arange_rule, "arange(Scalar end)", out="out")
+arange_start_op = factory(arange_rule, "arange.start(Scalar start, Scalar end)")
+arange_step_op = factory(
     arange_rule,
-    "arange(Scalar end) out=out",
-    "arange.start(Scalar start, Scalar end)",
-    "arange.start_step(Scalar start, Scalar end, Scalar step=1) out=start_out",
+    "arange.start_step(Scalar start, Scalar end, Scalar step=1)",
+    out="start_out",
+    refuses="bool complex",
+    core=True,
 )
-arange = public(arange_op, arange_start_op, arange_step_op)
+arange = public(
+    arange_op,
+    arange_start_op,
+    arange_step_op,
+    doc="Returns the numbers from `start` up to `end`, without it, a `step` apart.",
+)
 
 
 def range_rule(dtype: Any, start: Any, end: Any, step: Any = 1) -> Rule:
@@ -115,12 +123,11 @@ def range_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
     return math.floor((end - start) / step) + 1
 
 
-range_op, range_step_op = factory(
-    range_rule,
-    "range(Scalar start, Scalar end) out=out_",
-    "range.step(Scalar start, Scalar end, Scalar step=1) out=out",
+range_op = factory(range_rule, "range(Scalar start, Scalar end)", out="out_", refuses="bool complex")
+range_step_op = factory(range_rule, "range.step(Scalar start, Scalar end, Scalar step=1)", out="out")
+range_of_numbers = public(
+    range_step_op, range_op, name="range", doc="Returns the numbers from `start` to `end`, with it, a `step` apart."
 )
-range_of_numbers = public(range_step_op, range_op, name="range")
 
 
 @factory_function
@@ -183,7 +190,7 @@ def logspace_values(start: Any, end: Any, steps: int, base: float, dtype: dtype)
     return np.power(wide.numpy.type(base), linear(start, end, steps, wide).values())
 
 
-def between_ends(name: str, steps: str, rule: Function) -> Any:
+def between_ends(name: str, steps: str, rule: Function, doc: str) -> Any:
     """The factory, and its overloads of which one end or both are tensors without dimensions.
 
     Those of tensors come first: a tensor without dimensions is taken for a number, too, and would lose its class.
@@ -202,18 +209,31 @@ def between_ends(name: str, steps: str, rule: Function) -> Any:
             )
         return value.item()
 
+    plain = factory(rule, f"{name}(Scalar start, Scalar end, {steps})", out="out", refuses="bool")
     kinds = (("Tensor", "Tensor"), ("Tensor", "Scalar"), ("Scalar", "Tensor"))
-    tensors = [f"{name}.{a}_{b}({a} start, {b} end, {steps}) out={a}_{b}_out" for a, b in kinds]
-    return public(*factory(of_tensors, *tensors), *factory(rule, f"{name}(Scalar start, Scalar end, {steps}) out=out"))
+    tensors = [
+        factory(of_tensors, f"{name}.{a}_{b}({a} start, {b} end, {steps})", out=f"{a}_{b}_out") for a, b in kinds
+    ]
+    return public(*tensors, plain, doc=doc)
 
 
-linspace = between_ends("linspace", "int steps", linspace_rule)
-logspace = between_ends("logspace", "int steps, float base=10.", logspace_rule)
+linspace = between_ends(
+    "linspace",
+    "int steps",
+    linspace_rule,
+    "Returns `steps` numbers from `start` to `end` at equal distances.",
+)
+logspace = between_ends(
+    "logspace",
+    "int steps, float base=10.",
+    logspace_rule,
+    "Returns `steps` powers of `base`, with exponents from `start` to `end` at equal distances.",
+)
 
 # --- triangles -------------------------------------------------------------------------------------------------------
 
 
-def places_of_triangle(name: str, indices: Function) -> Any:
+def places_of_triangle(name: str, indices: Function, where: str) -> Any:
     """`tril_indices` or `triu_indices`: rows and columns of the places of a triangle, row by row, as a matrix of two
     rows."""
 
@@ -231,11 +251,12 @@ def places_of_triangle(name: str, indices: Function) -> Any:
         return filled(out, places(row, col, offset, None, None, out._device, None))
 
     schema = f"{name}(int row, int col, int offset=0, *, {LONG}) -> Tensor"
-    return kernel(schema, derivative=False, out="out", out_by=by(into_out))(places)
+    doc = f"Returns the row and column of each element on and {where} a diagonal."
+    return kernel(schema, derivative=False, out="out", out_by=by(into_out), doc=doc)(places)
 
 
-tril_indices = places_of_triangle("tril_indices", np.tril_indices)
-triu_indices = places_of_triangle("triu_indices", np.triu_indices)
+tril_indices = places_of_triangle("tril_indices", np.tril_indices, "below")
+triu_indices = places_of_triangle("triu_indices", np.triu_indices, "above")
 
 # --- memory in a chosen order ----------------------------------------------------------------------------------------
 

@@ -53,6 +53,7 @@ flip = structured(
     "flip(Tensor self, int[] dims) -> Tensor",
     derivative=lambda grad, dims: flip.op.functional(grad, dims),
     forward="linear",
+    core=True,
 )(flip_meta)
 
 
@@ -136,7 +137,7 @@ def rot90(self: Any, k: int, dims: Sequence[int]) -> Tensor:
 # --- triangles and diagonals ------------------------------------------------------------------------------------------
 
 
-def triangle(name: str, keep: Callable[[Any, Any, int], Any]) -> Any:
+def triangle(name: str, keep: Callable[[Any, Any, int], Any], zeros: str) -> Any:
     """`tril` and `triu`: the matrices with zeros where `keep(row, column, diagonal)` is false."""
 
     def meta(self: Tensor, diagonal: int) -> Meta:
@@ -154,18 +155,20 @@ def triangle(name: str, keep: Callable[[Any, Any, int], Any]) -> Any:
         return made.op.functional(grad, diagonal)
 
     facts: dict[str, Any] = {"inplace": True, "out": "out", "derivative": gradient, "forward": "linear"}
+    facts |= {"batching": "leading", "doc": f"Returns the matrices with zeros {zeros} a diagonal."}
     made = structured(f"{name}(Tensor self, SymInt diagonal=0) -> Tensor", body=body, **facts)(meta)
     return made
 
 
-tril = triangle("tril", lambda row, column, diagonal: column - row <= diagonal)
-triu = triangle("triu", lambda row, column, diagonal: column - row >= diagonal)
+tril = triangle("tril", lambda row, column, diagonal: column - row <= diagonal, "above")
+triu = triangle("triu", lambda row, column, diagonal: column - row >= diagonal, "below")
 
 
 @kernel(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     derivative=lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2),
     forward="linear",
+    batching="dims",
 )
 def diag_embed(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     """Zeros, in two more dimensions, with the last dimension of `self` on a diagonal of these."""
@@ -316,6 +319,7 @@ def check_pixels(name: str, self: Tensor, factor: int, word: str) -> tuple[int, 
     derivative=lambda grad, upscale_factor: pixel_unshuffle.op.functional(grad, upscale_factor),
     forward="linear",
     method=False,
+    batching="leading",
 )
 def pixel_shuffle(self: Tensor, r: int) -> Tensor:
     """[..., channels r², height, width] -> [..., channels, height r, width r]: r² channels fill a square of pixels."""
@@ -339,6 +343,7 @@ def pixel_shuffle(self: Tensor, r: int) -> Tensor:
     derivative=lambda grad, downscale_factor: pixel_shuffle.op.functional(grad, downscale_factor),
     forward="linear",
     method=False,
+    batching="leading",
 )
 def pixel_unshuffle(self: Tensor, r: int) -> Tensor:
     """[..., channels, height r, width r] -> [..., channels r², height, width]: the way back."""
@@ -378,7 +383,7 @@ def channels_back(grad: Any, self_shape: Any, groups: int) -> Any:
 
 SHUFFLE: dict[str, Any] = {"derivative": channels_back, "forward": "linear", "method": False}
 native_channel_shuffle = kernel(
-    "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", "CPU", "Meta", **SHUFFLE
+    "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", "CPU", "Meta", **SHUFFLE, late_out=False
 )(shuffled_channels)
 channel_shuffle = kernel("channel_shuffle(Tensor self, SymInt groups) -> Tensor", "CPU", "Meta", out="out", **SHUFFLE)(
     shuffled_channels
@@ -427,7 +432,7 @@ def combinations(self: Any, r: int, with_replacement: bool) -> Any:
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def splitting(name: str, least: int, axis_of: Any) -> Any:
+def splitting(name: str, least: int, axis_of: Any, doc: str) -> Any:
     """`hsplit` and its kin: `tensor_split` along one dimension, into equal parts or at indices."""
     parts = "Tensor(a -> *) self, {}) -> Tensor(a)[]"
 
@@ -452,15 +457,20 @@ def splitting(name: str, least: int, axis_of: Any) -> Any:
         return tensor_split_indices_op.functional(self, indices, axis(self))
 
     at = composite(f"{name}.array({parts.format('int[] indices')}", face=False)(at_indices)
-    return composite(f"{name}.int({parts.format('int sections')}", also=(at,))(into_sections)
+    return composite(f"{name}.int({parts.format('int sections')}", also=(at,), doc=doc)(into_sections)
 
 
-hsplit = splitting("hsplit", 1, lambda self: 0 if self.dim() == 1 else 1)
-vsplit = splitting("vsplit", 2, lambda self: 0)
-dsplit = splitting("dsplit", 3, lambda self: 2)
+hsplit = splitting(
+    "hsplit",
+    1,
+    lambda self: 0 if self.dim() == 1 else 1,
+    "Returns views of parts of the second dimension, or of the only one.",
+)
+vsplit = splitting("vsplit", 2, lambda self: 0, "Returns views of parts of the first dimension.")
+dsplit = splitting("dsplit", 3, lambda self: 2, "Returns views of parts of the third dimension.")
 
 
-def unsafely(schema: str, geometries: Callable[..., list[Geometry]], derivative: Any) -> Any:
+def unsafely(schema: str, geometries: Callable[..., list[Geometry]], derivative: Any, doc: str) -> Any:
     """Parts as tensors that share the memory and that nobody knows to be views: they may be written in place only where
     the whole is not used any more."""
 
@@ -468,14 +478,21 @@ def unsafely(schema: str, geometries: Callable[..., list[Geometry]], derivative:
         return [view_over(self, part.shape, part.stride, part.offset) for part in geometries(self, *args)]
 
     function.__name__ = schema.partition("(")[0].partition(".")[0]
-    return kernel(schema, derivative=derivative, forward="linear")(function)
+    facts: dict[str, Any] = {"derivative": derivative, "forward": "linear", "batching": "dims", "late_out": True}
+    return kernel(schema, doc=doc, **facts)(function)
 
 
 unsafe_split = unsafely(
-    "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", split_evenly, split_evenly_back
+    "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+    split_evenly,
+    split_evenly_back,
+    "Returns the parts of a dimension, which share memory without being known as views.",
 )
 unsafe_split_with_sizes = unsafely(
-    "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", split_by_sizes, split_gradient
+    "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+    split_by_sizes,
+    split_gradient,
+    "Returns parts of these sizes, which share memory without being known as views.",
 )
 unsafe_chunk = composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")(
     lambda self, chunks, dim: chunked(self, chunks, dim, unsafe_split.op, unsafe_split_with_sizes.op)
@@ -491,6 +508,7 @@ unsafe_chunk_op = unsafe_chunk.op
         "src": lambda grad: None,
     },
     forward="linear",
+    batching="view",
 )
 def slice_inverse(self: Tensor, src: Tensor, dim: int, start: int | None, end: int | None, step: int) -> Tensor:
     """What `self` is a slice of, if `src` looks like that: the memory of `self`, in the shape of `src`."""

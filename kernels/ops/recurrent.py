@@ -208,7 +208,7 @@ def lstm_over_times(step: Step, input: Any, state: State, weights: Weights, back
 OPTIONS = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 
 
-def network(name: str, step: Step, over: Any = over_times) -> Any:
+def network(name: str, step: Step, over: Any = over_times, refuses: str = "whole", doc: str = "") -> Any:
     """`name` of padded sequences and of packed ones, for a state of one tensor, or of two for lstm.
 
     over: what walks over the times of padded sequences.
@@ -244,16 +244,28 @@ def network(name: str, step: Step, over: Any = over_times) -> Any:
         return run(Packed(batch_sizes), data, hx, params, has_biases, *options, 1)
 
     of_packed = composite(
-        f"{name}.data(Tensor data, Tensor batch_sizes, {hx_type} hx, {OPTIONS}) -> {returns}", face=False
+        f"{name}.data(Tensor data, Tensor batch_sizes, {hx_type} hx, {OPTIONS}) -> {returns}",
+        face=False,
+        refuses=refuses,
     )(packed)
     schema = f"{name}.input(Tensor input, {hx_type} hx, {OPTIONS}, bool batch_first) -> {returns}"
-    return composite(schema, also=(of_packed,))(padded)
+    return composite(schema, also=(of_packed,), doc=doc)(padded)
 
 
-lstm = network("lstm", lstm_step, lstm_over_times)
-gru = network("gru", gru_step)
-rnn_tanh = network("rnn_tanh", tanh_step)
-rnn_relu = network("rnn_relu", relu_step)
+lstm = network(
+    "lstm",
+    lstm_step,
+    lstm_over_times,
+    doc="Returns the outputs and last states of a long short-term memory of several layers.",
+)
+gru = network("gru", gru_step, doc="Returns the outputs and last state of a gated recurrent unit of several layers.")
+rnn_tanh = network("rnn_tanh", tanh_step, doc="Returns outputs and last state of a recurrent network with tanh.")
+rnn_relu = network(
+    "rnn_relu",
+    relu_step,
+    doc="Returns outputs and last state of a recurrent network with relu.",
+    refuses="bool complex",
+)
 
 # --- cells -----------------------------------------------------------------------------------------------------------
 
@@ -274,7 +286,7 @@ def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:
     return linear_op.functional(input, weights.of_input, weights.input_bias)
 
 
-@composite(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)", autocast=HALF)
+@composite(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)", autocast=HALF, refuses="whole")
 def lstm_cell(input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, Any]:
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
@@ -282,7 +294,7 @@ def lstm_cell(input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_
     return lstm_step(input_gates(input, weights, *hx), (hx[0], hx[1]), weights)
 
 
-def cell(name: str, step: Step) -> Any:
+def cell(name: str, step: Step, of: str, refuses: str) -> Any:
     """A step from the input and a state of one tensor to the next state."""
 
     def one_step(input: Any, hx: Any, *given: Any) -> Any:
@@ -290,9 +302,11 @@ def cell(name: str, step: Step) -> Any:
         return step(input_gates(input, weights, hx), hx, weights)
 
     one_step.__name__ = name
-    return composite(f"{name}(Tensor input, Tensor hx, {CELL}) -> Tensor", autocast=HALF)(one_step)
+    doc = f"Returns the state of a {of}."
+    schema = f"{name}(Tensor input, Tensor hx, {CELL}) -> Tensor"
+    return composite(schema, autocast=HALF, refuses=refuses, doc=doc)(one_step)
 
 
-gru_cell = cell("gru_cell", gru_step)
-rnn_tanh_cell = cell("rnn_tanh_cell", tanh_step)
-rnn_relu_cell = cell("rnn_relu_cell", relu_step)
+gru_cell = cell("gru_cell", gru_step, "gated recurrent unit after one step", "whole")
+rnn_tanh_cell = cell("rnn_tanh_cell", tanh_step, "recurrent network after one step, with tanh", "bool")
+rnn_relu_cell = cell("rnn_relu_cell", relu_step, "recurrent network after one step, with relu", "bool complex")

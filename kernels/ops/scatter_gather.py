@@ -119,6 +119,7 @@ gather = structured(
     out="out",
     derivative=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).scatter_add(dim, index, grad),
     forward="linear",
+    core=True,
 )(gather_meta)
 
 
@@ -220,6 +221,7 @@ scatter_value_op = scatter_operator(
     "scatter.value",
     "Scalar value",
     out="value_out",
+    core=True,
     derivative=without_written,
     node="ScatterBackward1",
     forward=lambda arguments, tangents, result: without_written(tangents[0], *arguments[1:3]),
@@ -231,6 +233,8 @@ scatter_value_reduce_op = scatter_operator(
 scatter = scatter_operator(
     "scatter.src",
     "Tensor src",
+    core=True,
+    doc="Returns `self` with the elements of `src` written where `index` says along `dim`.",
     out="src_out",
     derivative={"self": without_written, "src": of_source},
     node="ScatterBackward0",
@@ -241,6 +245,8 @@ scatter = scatter_operator(
 scatter_add = scatter_operator(
     "scatter_add",
     "Tensor src",
+    core=True,
+    doc="Returns `self` with the elements of `src` added where `index` says along `dim`.",
     body=lambda out, self, dim, index, src: scatter_body(out, self, dim, index, src, "add"),
     out="out",
     derivative={"self": lambda grad: grad, "src": of_source},
@@ -387,6 +393,7 @@ scatter_reduce = structured(
     inplace=True,
     out="two_out",
     derivative={("self", "src"): scatter_reduce_backward},
+    core=True,
 )(scatter_reduce_meta)
 
 

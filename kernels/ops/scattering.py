@@ -41,8 +41,8 @@ def scatter_operator(
     arguments: str,
     geometry: View,
     shown: Callable[..., Any],
-    tags: tuple[str, ...] = (),
     dense: bool = False,
+    **facts: Any,
 ) -> Any:
     """`<name>_scatter`: a copy of `self` in which the view by these arguments shows `src`.
 
@@ -70,7 +70,7 @@ def scatter_operator(
     schema = f"{name}_scatter(Tensor self, Tensor src, {arguments}) -> Tensor"
     where = SchemaText(f"({arguments}) -> ()").names
     derivative = {"self": taking("grad", "src_shape", *where)(of_self), "src": taking("grad", *where)(of_src)}
-    made = kernel(schema, tags=tags, derivative=derivative, forward="linear")(function)
+    made = kernel(schema, batching="dims", derivative=derivative, forward="linear", **facts)(function)
     return made
 
 
@@ -85,7 +85,7 @@ def backward_operator(name: str, arguments: str, geometry: View, shown: Callable
     function.__name__ = f"{name}_backward_kernel"
     schema = f"{name}_backward(Tensor grad_output, SymInt[] input_sizes, {arguments}) -> Tensor"
     derivative = taking("grad", *SchemaText(f"({arguments}) -> ()").names)(shown)
-    return kernel(schema, derivative=derivative, forward="linear", face=False)(function)
+    return kernel(schema, batching="dims", derivative=derivative, forward="linear", face=False)(function)
 
 
 def slice_of(grad: Any, *where: Any) -> Tensor:
@@ -94,13 +94,37 @@ def slice_of(grad: Any, *where: Any) -> Tensor:
 
 STRIDES = "SymInt[] size, SymInt[] stride, SymInt? storage_offset=None"
 STEPS = "int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1"
-select_scatter = scatter_operator("select", "int dim, SymInt index", selected, lambda x, *where: x.select(*where))
-slice_scatter = scatter_operator("slice", STEPS, sliced, slice_of, tags=("view_copy",))
+select_scatter = scatter_operator(
+    "select",
+    "int dim, SymInt index",
+    selected,
+    lambda x, *where: x.select(*where),
+    core=True,
+    doc="Returns a copy of `self` in which the elements at `index` of `dim` are those of `src`.",
+)
+slice_scatter = scatter_operator(
+    "slice",
+    STEPS,
+    sliced,
+    slice_of,
+    tags=("view_copy",),
+    core=True,
+    doc="Returns a copy of `self` in which the elements of a slice of `dim` are those of `src`.",
+)
 diagonal_scatter = scatter_operator(
-    "diagonal", "int offset=0, int dim1=0, int dim2=1", diagonal_of, lambda x, *where: x.diagonal(*where)
+    "diagonal",
+    "int offset=0, int dim1=0, int dim2=1",
+    diagonal_of,
+    lambda x, *where: x.diagonal(*where),
+    doc="Returns a copy of `self` in which the elements of a diagonal are those of `src`.",
 )
 as_strided_scatter = scatter_operator(
-    "as_strided", STRIDES, strided_window, lambda x, *where: x.as_strided(*where), dense=True
+    "as_strided",
+    STRIDES,
+    strided_window,
+    lambda x, *where: x.as_strided(*where),
+    dense=True,
+    doc="Returns a copy of `self` with `src` written where such strides reach.",
 )
 select_scatter_op, slice_scatter_op = select_scatter.op, slice_scatter.op
 diagonal_scatter_op, as_strided_scatter_op = diagonal_scatter.op, as_strided_scatter.op
@@ -116,6 +140,7 @@ diagonal_backward_op = backward_operator(
     derivative=lambda grad, dim, size, step: grad.unfold(dim, size, step),
     forward="linear",
     face=False,
+    batching="dims",
 )
 def unfold_backward_op(grad_in: Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int) -> Tensor:
     """Windows may overlap, so their gradients add up: window element by window element, each a slice of the input."""
@@ -165,13 +190,13 @@ def last_place(shape: Sequence[int], stride: Sequence[int], offset: int) -> int:
 # --- the gradients of parts, joined -----------------------------------------------------------------------------------
 
 
-def split_gradient(grads: Sequence[Any], self_shape: Sequence[int], lengths: Sequence[int], dim: int) -> Tensor:
+def split_gradient(grads: Sequence[Any], self_shape: Sequence[int], split_sizes: Sequence[int], dim: int) -> Tensor:
     """The gradients of consecutive parts along `dim`, side by side; zeros for parts without one."""
     known = next(grad for grad in grads if grad is not None)
     axis = dim % len(self_shape)
     pieces = [
         known.new_zeros([*self_shape[:axis], length, *self_shape[axis + 1 :]]) if grad is None else grad
-        for grad, length in zip(grads, lengths, strict=True)
+        for grad, length in zip(grads, split_sizes, strict=True)
     ]
     return ops.aten.cat.default(pieces, axis)
 

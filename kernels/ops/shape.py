@@ -30,7 +30,6 @@ from redispatch.dispatch.tensor import (
 
 from ..declare.declare import alias
 from ..declare.operator import composite, kernel, planned
-from ..declare.out_forms import by
 from ..declare.overridable import overridable_function
 from ..declare.plan import Run
 from ..declare.planned import Planned
@@ -107,6 +106,7 @@ cat = planned(
     derivative=cat_backward,
     forward="linear",
     autocast={"cpu": "promote"},
+    core=True,
 )(cat_meta)
 
 
@@ -174,7 +174,9 @@ def joining(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int]
         return ops.aten.cat.out(*to_cat(tensors), out=out)
 
     joined.__name__ = f"{name}_composite"
-    return composite(f"{name}(Tensor[] tensors) -> Tensor", out="out", out_by=by(into_out))(joined)
+    made = composite(f"{name}(Tensor[] tensors) -> Tensor", out="out", out_by=None, doc=doc)(joined)
+    made.op.composite(made.op.out)(into_out)
+    return made
 
 
 def to_1d(x: Tensor) -> Tensor:
@@ -267,6 +269,7 @@ def repeat_backward(grad: Any, self_shape: Sequence[int], repeats: Sequence[int]
     derivative=repeat_backward,
     forward="linear",
     function=False,
+    core=True,
 )
 def repeat(self: Tensor, repeats: Sequence[int]) -> Tensor:
     """The tensor laid side by side, `repeats[d]` times along dimension d."""
@@ -322,6 +325,7 @@ def repeated_each_op(self: Tensor, repeats: int, dim: int | None, output_size: i
     tags=("dynamic_output_shape",),
     derivative=False,
     face=False,
+    refuses="bool uint8 int8 int16 floating complex",
 )
 def repeating_indices_op(repeats: Tensor, output_size: int | None) -> Tensor:
     """0 repeats[0] times, 1 repeats[1] times, ...: the indices that repeat by."""

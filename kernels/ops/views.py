@@ -76,10 +76,11 @@ def view_operator(
     *,
     inplace: str = "",
     nodes: tuple[str | None, ...] = (None, None),
+    **facts: Any,
 ) -> tuple[Any, Any]:
     """A view operator whose result looks as `geometry` of the schema's arguments says; and, if it has a name, the one
     that gives its argument itself this geometry, with the nodes of both."""
-    op = Operator(schema)
+    op = Operator(schema, **facts)
     give_view(op, geometry)
     op.differentiate_by([(("self",), derivative)], nodes[0])
     if not inplace:
@@ -89,13 +90,13 @@ def view_operator(
 
 
 def inplace_view_operator(
-    schema: str, geometry: Callable[..., Geometry], derivative: Function, node: str | None
+    schema: str, geometry: Callable[..., Geometry], derivative: Function, node: str | None, **facts: Any
 ) -> Operator:
     def function(self: Tensor, *args: Any) -> Tensor:
         return geometry(self, *args).put_into(self)
 
     function.__name__ = f"{geometry.__name__}_inplace"
-    return kernel(schema, tags=INPLACE_VIEW, derivative=derivative, node=node, face=False)(function)
+    return kernel(schema, tags=INPLACE_VIEW, derivative=derivative, node=node, face=False, **facts)(function)
 
 
 # --- another shape for the same elements ------------------------------------------------------------------------------
@@ -105,8 +106,10 @@ def reshaped_back(grad: Any, self_shape: Any) -> Tensor:
     return grad.reshape(self_shape)
 
 
-view_op, _ = view_operator("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", viewed, reshaped_back)
-view_dtype_op = Operator("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
+view_op, _ = view_operator("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", viewed, reshaped_back, core=True)
+view_dtype_op = Operator(
+    "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", batching="pointwise", refuses="bool uint8 int8"
+)
 
 
 @view_dtype_op.explicit
@@ -259,7 +262,7 @@ def permute_backward(grad: Tensor, dims: Sequence[int]) -> Tensor:
     return permute_op.functional(grad, inverse)
 
 
-permute_op, _ = view_operator("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permuted, permute_backward)
+permute_op, _ = view_operator("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permuted, permute_backward, core=True)
 transpose_op, transpose_inplace_op = view_operator(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     transposed,
@@ -392,6 +395,7 @@ unsqueeze_op, unsqueeze_inplace_op = view_operator(
     lambda grad, dim: grad.squeeze(dim),
     inplace="unsqueeze_",
     nodes=(None, "UnsqueezeBackward1"),
+    core=True,
 )
 squeeze_op, squeeze_inplace_op = view_operator(
     "squeeze(Tensor(a) self) -> Tensor(a)",
@@ -406,6 +410,7 @@ squeeze_dim_op, squeeze_dim_inplace_op = view_operator(
     lambda grad, self_shape, dim: unsqueezed_again(grad, self_shape, [dim]),
     inplace="squeeze_.dim",
     nodes=("SqueezeBackward1", "SqueezeBackward4"),
+    core=True,
 )
 squeeze_dims_op, squeeze_dims_inplace_op = view_operator(
     "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
@@ -413,6 +418,7 @@ squeeze_dims_op, squeeze_dims_inplace_op = view_operator(
     lambda grad, self_shape, dim: unsqueezed_again(grad, self_shape, dim),
     inplace="squeeze_.dims",
     nodes=("SqueezeBackward2", "SqueezeBackward5"),
+    core=True,
 )
 unsqueeze, unsqueeze_ = public(unsqueeze_op), public(unsqueeze_inplace_op, function=False)
 squeeze = public(squeeze_op, squeeze_dim_op, squeeze_dims_op)
@@ -421,6 +427,7 @@ expand_op, _ = view_operator(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
     expanded,
     lambda grad: grad,  # the engine sums a gradient to the input's shape
+    core=True,
 )
 expand = public(expand_op, function=False)
 expand_as = composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False)(
@@ -442,16 +449,19 @@ select_op, _ = view_operator(
     "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
     selected,
     through(select_backward_op, "grad", "self_shape", "dim", "index"),
+    core=True,
 )
 slice_op, _ = view_operator(
     "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
     sliced,
     slice_gradient,
+    core=True,
 )
 diagonal_op, _ = view_operator(
     "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
     diagonal_of,
     through(diagonal_backward_op, "grad", "self_shape", "offset", "dim1", "dim2"),
+    core=True,
 )
 unfold_op, _ = view_operator(
     "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
@@ -491,6 +501,7 @@ narrow = composite(
 @kernel(
     "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
     derivative=as_strided_gradient,
+    core=True,
 )
 @leaf
 def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
@@ -504,6 +515,7 @@ as_strided_inplace_op = inplace_view_operator(
     strided_window,
     as_strided_gradient,
     "AsStridedBackward1",
+    batching="view",
 )
 as_strided_ = public(as_strided_inplace_op)
 
@@ -551,7 +563,7 @@ def split_evenly_back(grads: Any, self_shape: Any, split_size: int, dim: int) ->
 
 
 split_op = Operator(f"split.Tensor{_PARTS.format('SymInt split_size')}")
-split_with_sizes_op = Operator(f"split_with_sizes{_PARTS.format('SymInt[] split_sizes')}")
+split_with_sizes_op = Operator(f"split_with_sizes{_PARTS.format('SymInt[] split_sizes')}", core=True)
 give_parts(split_op, split_evenly)
 give_parts(split_with_sizes_op, split_by_sizes)
 split_op.derivative(self=split_evenly_back)
