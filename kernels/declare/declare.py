@@ -220,11 +220,14 @@ class Operator:
         return self.kernel("CompositeExplicitAutograd")(function)
 
     def implicit(self, function: Function) -> Function:
-        """Registers a function written in other operators, from which everything, the derivative too, follows; they
-        make the result a view, where it is one."""
+        """Registers a function written in other operators, from which everything, the derivative too, follows."""
+        self.leaves_views_to_others()
+        return self.kernel("CompositeImplicitAutograd")(function)
+
+    def leaves_views_to_others(self) -> None:
+        """Has the operators that it is written in make the result a view, where it is one."""
         if self.text.shares_memory and (self.text.kind == "functional" or Tag("inplace_view") in self.functional.tags):
             impl(self.functional, "ADInplaceOrView", fallthrough_kernel, convention="positional", place=self.place)
-        return self.kernel("CompositeImplicitAutograd")(function)
 
     def composite(self, form: OpOverload | None) -> Callable[[Function], Function]:
         """The same for one of the forms."""

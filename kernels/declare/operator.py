@@ -269,6 +269,7 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
     of, face = getattr(of, "op", of), _face(facts)
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
     places = order or range(len(op.names))
+    op.leaves_views_to_others()
     _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*(args[i] for i in places)))
     if op.out is not None:
         _kernel(op, op.out, IMPLICIT, lambda *args: of.out(*(args[i] for i in places), out=args[-1]))

@@ -592,7 +592,9 @@ fill_inplace_scalar_op = Operator(
 )
 fill_inplace_tensor_op = Operator("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", tags=("inplace",))
 fill_scalar_op = Operator("fill.Scalar(Tensor self, Scalar value) -> Tensor", core=True, batching="pointwise")
-fill_tensor_op = Operator("fill.Tensor(Tensor self, Tensor value) -> Tensor")
+fill_tensor_op = Operator(
+    "fill.Tensor(Tensor self, Tensor value) -> Tensor", doc="Returns a tensor like `self` that is filled with `value`."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

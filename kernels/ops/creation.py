@@ -72,6 +72,7 @@ _RANK = {channels_last: 4, channels_last_3d: 5}
 )
 @inline
 def empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+    """Returns a tensor of the given size whose elements are whatever stood in memory."""
     made = allocate(size, dtype or get_default_dtype(), device or CPU, strides_for(size, memory_format))
     return pinned(made, pin_memory) if pin_memory else made
 
@@ -80,6 +81,7 @@ def empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memo
     f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", "CPU", "Meta", derivative=False, core=True
 )
 def empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns a tensor of the given size and strides whose elements are whatever stood in memory."""
     made = allocate(size, dtype or get_default_dtype(), device or CPU, checked_strides(size, stride))
     return pinned(made, pin_memory) if pin_memory else made
 
@@ -258,6 +260,7 @@ def preserved_strides(self: Tensor) -> tuple[int, ...]:
 
 @kernel(f"empty_like({LIKE}) -> Tensor", derivative=False, understands=LAZY, method=False, batching="pointwise")
 def empty_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
+    """Returns a tensor like `self` in shape, dtype and device whose elements are whatever stood in memory."""
     return like(self, dtype, device, pin_memory, format)
 
 
@@ -265,6 +268,7 @@ def empty_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: A
     f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", derivative=False, function=False, batching="dims"
 )
 def new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns a tensor of the given size with the dtype and device of `self`, its elements whatever stood in memory."""
     return new(size, dtype or self._dtype, device or self._device, pin_memory)
 
 
@@ -427,6 +431,7 @@ def full_into(size: Any, fill_value: Any, out: Tensor) -> Tensor:
 )
 @inline
 def full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns a tensor of the given size that is filled with `fill_value`."""
     dtype = dtype or number_dtype(fill_value)
     value = storable(fill_value, dtype)
     plan = planned(size, dtype, device, pin_memory)

@@ -59,6 +59,7 @@ GEOMETRIC = Elementwise("geometric", failures)
 
 @filling("cauchy_(Tensor(a!) self, float median=0, float sigma=1)", refuses="whole complex")
 def cauchy_(self: Tensor, median: float, sigma: float) -> Fill:
+    """Fills the tensor with random numbers of a Cauchy distribution."""
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     if not self._dtype.is_floating_point:
@@ -71,6 +72,7 @@ def cauchy_(self: Tensor, median: float, sigma: float) -> Fill:
 
 @filling("log_normal_(Tensor(a!) self, float mean=1, float std=2)", refuses="whole complex")
 def log_normal_(self: Tensor, mean: float, std: float) -> Fill:
+    """Fills the tensor with random numbers whose logarithms are normally distributed."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     check_floating("log_normal_cpu", self._dtype)
@@ -79,6 +81,7 @@ def log_normal_(self: Tensor, mean: float, std: float) -> Fill:
 
 @filling("geometric_(Tensor(a!) self, float p)", refuses="bool complex")
 def geometric_(self: Tensor, p: float) -> Fill:
+    """Fills the tensor with random numbers of a geometric distribution: trials up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self._dtype is dtypes.bool or self._dtype.is_complex:
@@ -162,6 +165,7 @@ def check_rates(rates: Tensor) -> None:
     refuses="whole complex",
 )
 def poisson(self: Tensor, generator: Any) -> Tensor:
+    """Returns random numbers of Poisson distributions with these rates."""
     check_floating("poisson_cpu", self._dtype)
     result = like(self, None, None, False, None)
     if result._device.type != "meta":
@@ -193,6 +197,7 @@ NO_SLOPE = no_slope("derivative for aten::binomial is not implemented")
     refuses="halves",
 )
 def binomial(count: Tensor, prob: Tensor, generator: Any) -> Tensor:
+    """Returns random numbers of successes in `count` trials of probability `prob`."""
     for name, x in (("count", count), ("prob", prob)):
         if not x._dtype.is_floating_point:
             raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {x._dtype.tensor_name}")
@@ -225,7 +230,7 @@ MOST_CATEGORIES = 2**24
     refuses="whole complex",
 )
 def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
-    """Places of the last dimension, each with a probability in proportion to its weight.
+    """Returns places of the last dimension, drawn in proportion to the weights there.
 
     Without replacement a place comes before another one where its weight over an exponential number is larger.
     """
@@ -293,6 +298,7 @@ def gamma_slope(grad: Any, self: Any, result: Any) -> Any:
     refuses="whole halves complex",
 )
 def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
+    """Returns random numbers of gamma distributions with these concentrations and the rate 1."""
     check_precise("gamma_cpu", self._dtype)
     result = like(self, None, None, False, None)
     if result._device.type != "meta":
@@ -385,6 +391,7 @@ NO_BEND = no_slope("the derivative for '_standard_gamma_grad' is not implemented
     refuses="whole halves complex",
 )
 def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
+    """Returns the slope of gamma-distributed numbers by their concentration."""
     check_precise("_standard_gamma_grad_cpu", self._dtype)
     check_same_dtype(self, output)
     result = empty(broadcast_shapes(self._shape, output._shape), self._dtype, self._device)

@@ -151,6 +151,7 @@ def dropout_scale(p: float, train: bool | None) -> float:
     refuses="whole",
 )
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Returns (result, mask) of dropout: which elements were kept."""
     if train is not False and input._shape.numel():
         check_can_cast(dtypes.float32, input._dtype)
     mask = empty(input._shape, dtypes.bool, input._device)

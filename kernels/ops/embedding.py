@@ -61,6 +61,7 @@ embedding = planned(
     derivative=embedding_backward,
     forward="linear",
     core=True,
+    doc="Returns the rows of `weight` that `indices` name.",
 )(embedding_meta)
 
 
@@ -405,7 +406,7 @@ embedding_bag = composite(
     refuses="bool uint8 int8 int16 int32 floating complex",
 )
 def one_hot(self: Any, num_classes: int) -> Tensor:
-    """Zeros with a one at each class: [*shape, num_classes], int64."""
+    """Returns zeros with a one at each class: [*shape, num_classes], int64."""
     if self._dtype is not dtypes.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if self.numel() == 0:

@@ -211,7 +211,7 @@ def _trilinear_op(
     autocast=CUDA_PROMOTE,
 )
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any) -> Any:
-    """y[k] = sum over i, j of input1[i] * weight[k, i, j] * input2[j], plus bias[k]."""
+    """Returns y with y[k] = sum over i, j of input1[i] weight[k, i, j] input2[j], plus bias[k]."""
     if input1.dim() != input2.dim():
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
     for d, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):

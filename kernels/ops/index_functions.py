@@ -61,6 +61,7 @@ index_select = structured(
     derivative=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).index_add(dim, index, grad),
     forward="linear",
     core=True,
+    doc="Returns the entries along `dim` that `index` names.",
 )(index_select_meta)
 
 
@@ -122,6 +123,7 @@ index_add = structured(
     out="out",
     derivative={"self": lambda grad: grad, "source": index_add_source},
     forward="linear",
+    doc="Returns `self` with the entries of `source`, times `alpha`, added where `index` says along `dim`.",
 )(index_add_meta)
 
 
@@ -163,6 +165,7 @@ index_reduce = structured(
     inplace=True,
     out="out",
     derivative={("self", "source"): index_reduce_backward},
+    doc="Returns `self` with entries of `source` reduced into those that `index` names.",
 )(index_reduce_meta)
 
 
@@ -221,6 +224,7 @@ index_copy = structured(
     derivative={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0), "source": entries_of},
     forward="linear",
     autocast={"cpu": "promote"},
+    doc="Returns `self` with the entries of `source` written where `index` says along `dim`.",
 )(index_copy_meta)
 
 
@@ -290,6 +294,7 @@ index_fill_scalar_op = over_a_copy(
     also=(index_fill_scalar_op,),
 )
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
+    """Returns `self` with `value` in the entries that `index` names along `dim`."""
     return index_fill_inplace(self, dim, index, number_in("index_fill_", value, value))
 
 
@@ -328,6 +333,7 @@ take = structured(
     out="out",
     derivative=lambda grad, self_shape, index: put.op.functional(grad.new_zeros(self_shape), index, grad, True),
     forward="linear",
+    doc="Returns the elements that `index` names, as if `self` had one dimension.",
 )(take_meta)
 
 
@@ -353,7 +359,8 @@ def put_self(grad: Any, index: Any, source_shape: Sequence[int], accumulate: boo
     forward="linear",
 )
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
-    """Writes `source` to these positions of the flattened tensor, or adds it there."""
+    """Returns `self` with the elements of `source` written, or added, where `index` says, as if it had one
+    dimension."""
     check_long("put_", index)
     if self._dtype is not source._dtype:
         raise RuntimeError(
@@ -383,7 +390,7 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor
 
 @composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", out="out", out_by=copy_into_out)
 def take_along_dim(self: Any, indices: Any, dim: int | None) -> Tensor:
-    """`gather` with indices that broadcast against the tensor and may be negative."""
+    """Returns the elements that `indices` name along `dim`; they broadcast, and may be negative."""
     if indices._dtype is not dtypes.int64:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {indices._dtype.tensor_name}"

@@ -133,6 +133,7 @@ masked_fill_scalar_op.kernel_inplace("CPU", "Meta")(masked_fill_inplace)
     also=(masked_fill_scalar_op,),
 )
 def masked_fill(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    """Returns `self` with `value` where `mask` is true."""
     return masked_fill_inplace(self, mask, number_in("masked_fill_", value, self))
 
 
@@ -168,7 +169,7 @@ def masked_scatter_backward_op(grad_output: Any, mask: Any, sizes: Sequence[int]
     core=True,
 )
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Puts the first elements of `source`, in order, where the mask is true. The mask broadcasts."""
+    """Returns `self` with the elements of `source`, in their order, where `mask` is true; the mask broadcasts."""
     if self._dtype is not source._dtype:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got{self._dtype.tensor_name} and "
@@ -204,7 +205,7 @@ def masked_select_backward(grad: Any, self_shape: Sequence[int], mask: Any) -> T
     forward="linear",
 )
 def masked_select(self: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the mask is true, as one dimension. Both broadcast."""
+    """Returns the elements where `mask` is true, as one dimension. Both broadcast."""
     if mask._dtype is not dtypes.bool:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     shape = broadcast_shapes(mask._shape, self._shape)
@@ -260,6 +261,7 @@ Tensor.nonzero = another(nonzero, "nonzero")  # type: ignore[attr-defined]  # at
 
 @composite("argwhere(Tensor self) -> Tensor", tags=("dynamic_output_shape",))
 def argwhere(self: Tensor) -> Tensor:
+    """Returns the indices of all nonzero elements, a row for each."""
     return nonzero_op.functional(self)
 
 
@@ -277,7 +279,7 @@ def nonzero_static_rows(self: Tensor, size: int, fill_value: int) -> Tensor:
     batching="other",
 )
 def nonzero_static(self: Tensor, size: int, fill_value: int) -> Tensor:
-    """The indices of the first `size` elements that are not zero; rows of `fill_value` where there are fewer."""
+    """Returns the indices of `size` nonzero elements, filled up with `fill_value`."""
     made = nonzero_static_rows(self, size, fill_value)
     found = np.argwhere(kernels.as_ndarray(self._operand))[:size]
     rows = as_numpy(made)

@@ -170,9 +170,12 @@ def max_pool1d_pair(self: Any, kernel: Any, stride: Any, padding: Any, dilation:
     return values.squeeze(-2), places.squeeze(-2)
 
 
-max_pool1d = composite(f"max_pool1d{REST_1D} -> Tensor", method=False, refuses="bool complex")(
-    lambda self, *how: max_pool1d_pair(self, *how)[0]
-)
+max_pool1d = composite(
+    f"max_pool1d{REST_1D} -> Tensor",
+    method=False,
+    refuses="bool complex",
+    doc="Returns the largest element of each window of a signal.",
+)(lambda self, *how: max_pool1d_pair(self, *how)[0])
 max_pool1d_with_indices = composite(
     f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)", method=False, refuses="bool complex"
 )(max_pool1d_pair)
@@ -228,6 +231,7 @@ adaptive_max_pool2d, adaptive_max_pool3d = declare_adaptive(2), declare_adaptive
     "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", method=False, refuses="whole complex"
 )
 def adaptive_max_pool1d(self: Any, output_size: Sequence[int]) -> Any:
+    """Returns the largest element of each of `output_size` windows of a signal, and its place."""
     ndim = len(self._shape)
     if ndim not in (2, 3):
         raise RuntimeError(

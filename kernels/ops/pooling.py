@@ -334,6 +334,7 @@ avg_pool2d, avg_pool3d = declare_mean(2), declare_mean(3)
     refuses="bool uint8 int8 int16 int32 complex",
 )
 def avg_pool1d(self: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count: bool) -> Any:
+    """Returns the mean of each window of a signal."""
     image, lists = as_row("avg_pool1d", self, (1, kernel), (1, stride), (0, padding))
     return avg_pool2d.operators[0](image, *lists, ceil_mode, count).squeeze(-2)
 
@@ -403,6 +404,7 @@ adaptive_avg_pool2d, adaptive_avg_pool3d = declare_adaptive(2), declare_adaptive
     refuses="whole complex",
 )
 def adaptive_avg_pool1d(self: Any, output_size: Sequence[int]) -> Any:
+    """Returns the means of `output_size` windows of a signal."""
     if len(self._shape) not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d() Expected 2D or 3D input tensor, but got {list(self._shape)}")
     return adaptive_avg_pool2d.operators[0](self.unsqueeze(-2), [1, *output_size]).squeeze(-2)

@@ -393,6 +393,7 @@ def by_parts(loop: Callable[..., Any], *numbers: Any) -> Fill:
 
 @filling("uniform_(Tensor(a!) self, float from=0, float to=1)", refuses="whole")
 def uniform_(self: Tensor, low: float, high: float) -> Fill:
+    """Fills the tensor with random numbers that are uniform between `from` and `to`."""
     if not self._dtype.is_complex:
         check_floating("check_uniform_bounds", self._dtype)
     if low > high:
@@ -402,6 +403,7 @@ def uniform_(self: Tensor, low: float, high: float) -> Fill:
 
 @filling("normal_(Tensor(a!) self, float mean=0, float std=1)", refuses="whole")
 def normal_(self: Tensor, mean: float, std: float) -> Fill:
+    """Fills the tensor with random numbers of a normal distribution."""
     check_std(std)
     if self._dtype.is_complex:
         return complex_normal(mean, std)
@@ -428,6 +430,7 @@ def check_std(std: float) -> None:
 
 @filling("exponential_(Tensor(a!) self, float lambd=1)", refuses="whole complex")
 def exponential_(self: Tensor, lambd: float) -> Fill:
+    """Fills the tensor with random numbers of an exponential distribution of the rate `lambd`."""
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     if self._shape.numel() and not self._dtype.is_floating_point:
@@ -476,6 +479,7 @@ bernoulli_ = filling(
     node="BernoulliBackward1",
     also=(bernoulli_float_op,),
     refuses="complex",
+    doc="Fills the tensor with ones, each with probability `p`, and zeros.",
 )(bernoulli_tensor)
 
 
@@ -514,7 +518,10 @@ def random_op(self: Tensor) -> Fill:
 
 
 random_ = filling(
-    "random_.from(Tensor(a!) self, int from, int? to)", also=(random_to_op, random_op), refuses="bool uint8 complex"
+    "random_.from(Tensor(a!) self, int from, int? to)",
+    also=(random_to_op, random_op),
+    refuses="bool uint8 complex",
+    doc="Fills the tensor with random whole numbers from `from` up to `to`, without it.",
 )(integers)
 uniform_op, normal_op, exponential_op = uniform_.op, normal_.op, exponential_.op
 bernoulli_tensor_op, random_from_op = bernoulli_.op, random_.op
@@ -649,6 +656,7 @@ def bernoulli_p_op(self: Tensor, p: float, generator: Any) -> Tensor:
     refuses="whole complex",
 )
 def bernoulli(self: Tensor, generator: Any) -> Tensor:
+    """Returns ones and zeros: each is one with the probability that stands in its place, or `p`."""
     result = like(self, None, None, False, None)
     fill = bernoulli_tensor(result, self)
     if result._device.type != "meta":
@@ -717,4 +725,5 @@ normal = public(
         out="float_float_out",
         refuses="whole",
     ),
+    doc="Returns random numbers of normal distributions with these means and standard deviations.",
 )

@@ -273,6 +273,7 @@ def empty_permuted_out(size: Any, physical_layout: Any, out: Tensor) -> Tensor:
     out_by=by(empty_permuted_out),
 )
 def empty_permuted(size: Any, physical_layout: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns a tensor whose dimensions lie in memory in the given order, its elements whatever stood there."""
     return new(size, dtype, device, pin_memory, permuted_strides(size, physical_layout))
 
 

@@ -54,6 +54,7 @@ flip = structured(
     derivative=lambda grad, dims: flip.op.functional(grad, dims),
     forward="linear",
     core=True,
+    doc="Returns the tensor with the order of elements reversed along `dims`.",
 )(flip_meta)
 
 
@@ -67,6 +68,7 @@ def flip_body(out: Tensor, self: Tensor, dims: Sequence[int]) -> None:
 
 @composite("fliplr(Tensor self) -> Tensor")
 def fliplr(self: Tensor) -> Tensor:
+    """Returns the tensor with the order of columns reversed."""
     if len(self._shape) < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip.op.functional(self, [1])
@@ -74,6 +76,7 @@ def fliplr(self: Tensor) -> Tensor:
 
 @composite("flipud(Tensor self) -> Tensor")
 def flipud(self: Tensor) -> Tensor:
+    """Returns the tensor with the order of rows reversed."""
     if not self._shape:
         raise RuntimeError("Input must be >= 1-d.")
     return flip.op.functional(self, [0])
@@ -93,6 +96,7 @@ roll = structured(
     "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
     derivative=lambda grad, shifts, dims: roll_op.functional(grad.contiguous(), [-shift for shift in shifts], dims),
     forward="linear",
+    doc="Returns the elements moved along `dims`; what leaves at one end comes back at the other.",
 )(roll_meta)
 
 
@@ -117,7 +121,7 @@ roll_op = roll.op
     forward="linear",
 )
 def rot90(self: Any, k: int, dims: Sequence[int]) -> Tensor:
-    """A quarter turn, `k` times, from the first towards the second of two dimensions."""
+    """Returns the tensor turned by 90 degrees `k` times, from the first towards the second of two dimensions."""
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if self.dim() < 2:
@@ -171,7 +175,7 @@ triu = triangle("triu", lambda row, column, diagonal: column - row >= diagonal, 
     batching="dims",
 )
 def diag_embed(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
-    """Zeros, in two more dimensions, with the last dimension of `self` on a diagonal of these."""
+    """Returns zeros with the last dimension of `self` on a diagonal of two more dimensions."""
     ndim = len(self._shape) + 1
     first, second = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
     if first == second:
@@ -187,7 +191,7 @@ def diag_embed(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
 
 @composite("diag(Tensor self, int diagonal=0) -> Tensor", out="out", out_by=cast_into_out)
 def diag(self: Any, diagonal: int) -> Any:
-    """Of a vector the matrix with it on a diagonal, of a matrix the diagonal."""
+    """Returns the matrix that has a vector on its diagonal, or the diagonal of a matrix."""
     if len(self._shape) not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(self._shape)}D")
     if len(self._shape) == 1:
@@ -197,12 +201,13 @@ def diag(self: Any, diagonal: int) -> Any:
 
 @composite("diagflat(Tensor self, int offset=0) -> Tensor")
 def diagflat(self: Any, offset: int) -> Tensor:
+    """Returns the matrix that has all elements on its diagonal."""
     return diag_embed.op.functional(self.contiguous().view([-1]), offset)
 
 
 @composite("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", function=False)
 def fill_diagonal_(self: Any, fill_value: Any, wrap: bool) -> Any:
-    """Writes the elements whose indices are all the same; with `wrap`, a tall matrix has several diagonals."""
+    """Fills the elements whose indices are all the same; with `wrap`, a tall matrix has several diagonals."""
     if self.dim() < 2:
         raise RuntimeError("dimensions must larger than 1")
     height, width = self.shape[:2]
@@ -222,7 +227,7 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool) -> Any:
     out_by=cast_into_out,
 )
 def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
-    """Each element minus the one before it along `dim`, n times over."""
+    """Returns each element minus the one before it along `dim`, `n` times over."""
     if not self._shape:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
@@ -263,7 +268,7 @@ def block_diag_backward(grad: Any, tensors_shape: Sequence[Size]) -> list[Any]:
     "block_diag(Tensor[] tensors) -> Tensor", out="out", derivative=block_diag_backward, forward="linear", face=False
 )
 def block_diag_op(tensors: Sequence[Tensor]) -> Tensor:
-    """Zeros, with the matrices one behind the other along the diagonal; a vector is a row."""
+    """Returns zeros with the matrices one behind the other along the diagonal; a vector is a row."""
     shapes = [shape_of_block(position, x) for position, x in enumerate(tensors)]
     height, width = (sum(sizes) for sizes in zip(*shapes, strict=True))
     made = empty(Size((height, width)), result_type(*tensors), tensors[0]._device)
@@ -322,7 +327,10 @@ def check_pixels(name: str, self: Tensor, factor: int, word: str) -> tuple[int, 
     batching="leading",
 )
 def pixel_shuffle(self: Tensor, r: int) -> Tensor:
-    """[..., channels r², height, width] -> [..., channels, height r, width r]: r² channels fill a square of pixels."""
+    """Returns images that are r times as high and wide, of r² times fewer channels.
+
+    [..., channels r², height, width] -> [..., channels, height r, width r]: r² channels fill a square of pixels.
+    """
     lead = check_pixels("pixel_shuffle", self, r, "upscale_factor")
     channels, height, width = self._shape[-3:]
     if channels % (r * r):
@@ -346,7 +354,7 @@ def pixel_shuffle(self: Tensor, r: int) -> Tensor:
     batching="leading",
 )
 def pixel_unshuffle(self: Tensor, r: int) -> Tensor:
-    """[..., channels, height r, width r] -> [..., channels r², height, width]: the way back."""
+    """Returns images of r² times the channels, r times less high and wide: the way back."""
     lead = check_pixels("pixel_unshuffle", self, r, "downscale_factor")
     channels, height, width = self._shape[-3:]
     for name, d, size in (("height", -2, height), ("width", -1, width)):
@@ -383,11 +391,21 @@ def channels_back(grad: Any, self_shape: Any, groups: int) -> Any:
 
 SHUFFLE: dict[str, Any] = {"derivative": channels_back, "forward": "linear", "method": False}
 native_channel_shuffle = kernel(
-    "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", "CPU", "Meta", **SHUFFLE, late_out=False
+    "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    "CPU",
+    "Meta",
+    **SHUFFLE,
+    late_out=False,
+    doc="Returns the channels of groups in turn: each first one, then each second.",
 )(shuffled_channels)
-channel_shuffle = kernel("channel_shuffle(Tensor self, SymInt groups) -> Tensor", "CPU", "Meta", out="out", **SHUFFLE)(
-    shuffled_channels
-)
+channel_shuffle = kernel(
+    "channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    "CPU",
+    "Meta",
+    out="out",
+    **SHUFFLE,
+    doc="Returns the channels of groups in turn: each first one, then each second.",
+)(shuffled_channels)
 channel_shuffle_op, native_channel_shuffle_op = channel_shuffle.op, native_channel_shuffle.op
 
 # --- all choices ------------------------------------------------------------------------------------------------------
@@ -395,7 +413,7 @@ channel_shuffle_op, native_channel_shuffle_op = channel_shuffle.op, native_chann
 
 @composite("cartesian_prod(Tensor[] tensors) -> Tensor", face=False)
 def cartesian_prod_op(tensors: Sequence[Any]) -> Any:
-    """All ways to take one element of each vector, a row for each."""
+    """Returns all ways to take one element of each vector, a row for each."""
     for x in tensors:
         if x.dim() != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
@@ -415,7 +433,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 
 @composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor")
 def combinations(self: Any, r: int, with_replacement: bool) -> Any:
-    """All ways to take `r` elements of a vector, in the vector's order, a row for each."""
+    """Returns all ways to take `r` elements of a vector, in the vector's order, a row for each."""
     if self.dim() != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}")
     if r < 0:
@@ -494,9 +512,10 @@ unsafe_split_with_sizes = unsafely(
     split_gradient,
     "Returns parts of these sizes, which share memory without being known as views.",
 )
-unsafe_chunk = composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")(
-    lambda self, chunks, dim: chunked(self, chunks, dim, unsafe_split.op, unsafe_split_with_sizes.op)
-)
+unsafe_chunk = composite(
+    "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+    doc="Returns `chunks` parts of a dimension, which share memory without being known as views.",
+)(lambda self, chunks, dim: chunked(self, chunks, dim, unsafe_split.op, unsafe_split_with_sizes.op))
 unsafe_chunk_op = unsafe_chunk.op
 
 
@@ -511,7 +530,7 @@ unsafe_chunk_op = unsafe_chunk.op
     batching="view",
 )
 def slice_inverse(self: Tensor, src: Tensor, dim: int, start: int | None, end: int | None, step: int) -> Tensor:
-    """What `self` is a slice of, if `src` looks like that: the memory of `self`, in the shape of `src`."""
+    """Returns a view of the memory of `self` in the shape of `src`, of which `self` is a slice."""
     return strided_window(self, src._shape, src._stride, src._offset).of(self)
 
 

@@ -288,6 +288,7 @@ def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:
 
 @composite(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)", autocast=HALF, refuses="whole")
 def lstm_cell(input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, Any]:
+    """Returns the states of a long short-term memory after one step."""
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     weights = Weights(w_ih, w_hh, b_ih, b_hh)

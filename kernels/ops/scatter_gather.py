@@ -120,6 +120,7 @@ gather = structured(
     derivative=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).scatter_add(dim, index, grad),
     forward="linear",
     core=True,
+    doc="Returns for each place the element of `self` that `index` names along `dim`.",
 )(gather_meta)
 
 
@@ -394,6 +395,7 @@ scatter_reduce = structured(
     out="two_out",
     derivative={("self", "src"): scatter_reduce_backward},
     core=True,
+    doc="Returns `self` with the elements of `src` reduced into the places that `index` names along `dim`.",
 )(scatter_reduce_meta)
 
 

@@ -107,6 +107,7 @@ cat = planned(
     forward="linear",
     autocast={"cpu": "promote"},
     core=True,
+    doc="Returns the tensors one behind the other along a dimension.",
 )(cat_meta)
 
 
@@ -117,7 +118,10 @@ def cat_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
 
 cat_op = cat.op
 cat_op.kernel("Undefined")(cat_meta)  # no tensors, no backend: the check says what is wrong
-concat, concatenate = public(alias("concat", cat_op)), public(alias("concatenate", cat_op))
+concat, concatenate = (
+    public(alias("concat", cat_op)),
+    public(alias("concatenate", cat_op)),
+)
 
 
 def stack_meta(tensors: Sequence[Tensor], dim: int) -> Meta:
@@ -140,6 +144,7 @@ stack = planned(
     derivative=lambda grad, dim: list(grad.unbind(dim)),
     forward="linear",
     autocast={"cpu": "promote"},
+    doc="Returns the tensors side by side along a new dimension.",
 )(stack_meta)
 
 
@@ -272,7 +277,7 @@ def repeat_backward(grad: Any, self_shape: Sequence[int], repeats: Sequence[int]
     core=True,
 )
 def repeat(self: Tensor, repeats: Sequence[int]) -> Tensor:
-    """The tensor laid side by side, `repeats[d]` times along dimension d."""
+    """Returns copies of the tensor side by side, `repeats[d]` along dimension d."""
     lead = len(repeats) - len(self._shape)
     if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -298,7 +303,7 @@ repeat_op = repeat.op
 
 @composite("tile(Tensor self, SymInt[] dims) -> Tensor")
 def tile(self: Tensor, dims: Sequence[int]) -> Tensor:
-    """`repeat`, with missing counts taken as 1."""
+    """Returns copies of the tensor laid side by side, as `repeat` does, with missing counts taken as 1."""
     return repeat_op.functional(self, [1] * (len(self._shape) - len(dims)) + list(dims))
 
 
@@ -328,7 +333,7 @@ def repeated_each_op(self: Tensor, repeats: int, dim: int | None, output_size: i
     refuses="bool uint8 int8 int16 floating complex",
 )
 def repeating_indices_op(repeats: Tensor, output_size: int | None) -> Tensor:
-    """0 repeats[0] times, 1 repeats[1] times, ...: the indices that repeat by."""
+    """Returns the indices that repeat by: 0 repeats[0] times, 1 repeats[1] times, ..."""
     if repeats._dtype.name not in ("int32", "int64"):
         raise not_implemented("repeat_interleave_cpu", repeats._dtype)
     if len(repeats._shape) != 1:
@@ -349,7 +354,7 @@ def repeating_indices_op(repeats: Tensor, output_size: int | None) -> Tensor:
     face=False,
 )
 def repeated_by_op(self: Any, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
-    """Entry i along `dim` repeats[i] times in a row."""
+    """Returns each element, or each entry along `dim`, as often in a row as `repeats` says."""
     x = self.flatten() if dim is None else self
     axis = wrap_dim(dim or 0, len(x._shape))
     size = x._shape[axis] if x._shape else 1
@@ -365,7 +370,13 @@ def repeated_by_op(self: Any, repeats: Any, dim: int | None, output_size: int | 
     return x.index_select(axis, repeating_indices_op.functional(repeats, output_size=output_size))
 
 
-repeat_interleave = public(repeating_indices_op, repeated_by_op, repeated_each_op, method=False)
+repeat_interleave = public(
+    repeating_indices_op,
+    repeated_by_op,
+    repeated_each_op,
+    method=False,
+    doc="Returns each element, or each entry along `dim`, as often in a row as `repeats` says.",
+)
 public(repeated_by_op, repeated_each_op, function=False)
 
 # --- to one shape -----------------------------------------------------------------------------------------------------

@@ -119,4 +119,5 @@ def narrow_copy_backward(grad: Any, self_shape: Any, dim: int, start: int) -> Te
     forward="linear",
 )
 def narrow_copy(self: Any, dim: int, start: int, length: int) -> Tensor:
+    """Returns a copy of `length` elements of one dimension, from `start` on."""
     return dense(self.narrow(dim, start, length))

@@ -29,7 +29,7 @@ from redispatch.dispatch.tensor import (
 from redispatch.kernels import infer_view_strides
 
 from ..declare.declare import Function, Operator, through
-from ..declare.operator import LAZY, composite, kernel
+from ..declare.operator import LAZY, composite, kernel, same_as
 from ..declare.public import public
 from .copying import clone_op, outside_graph
 from .geometry import (
@@ -195,16 +195,24 @@ def contiguous_copy(x: Tensor) -> Tensor:
     return clone_op.functional(x, memory_format=contiguous_format)
 
 
-reshape = composite("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")(reshaped)
-view_as = composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False)(
-    lambda self, other: view_op.functional(self, other._shape)
-)
-reshape_as = composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False)(
-    lambda self, other: reshaped(self, other._shape)
-)
-ravel = composite("ravel(Tensor(a) self) -> Tensor(a)")(
-    lambda self: view_op.functional(self if self.is_contiguous() else contiguous_copy(self), [-1])
-)
+reshape = composite(
+    "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
+    doc="Returns a view in another shape where the strides allow it, otherwise a copy.",
+)(reshaped)
+view_as = composite(
+    "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    function=False,
+    doc="Returns a view of the tensor in the shape of `other`.",
+)(lambda self, other: view_op.functional(self, other._shape))
+reshape_as = composite(
+    "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    function=False,
+    doc="Returns the tensor in the shape of `other`, a view if possible.",
+)(lambda self, other: reshaped(self, other._shape))
+ravel = composite(
+    "ravel(Tensor(a) self) -> Tensor(a)",
+    doc="Returns the elements as one dimension: a view where the strides allow it, otherwise a copy.",
+)(lambda self: view_op.functional(self if self.is_contiguous() else contiguous_copy(self), [-1]))
 
 
 FLATTENINGS: dict[Any, tuple[int, ...]] = {}  # by metadata and dimensions, the shape
@@ -213,7 +221,7 @@ FLATTENINGS: dict[Any, tuple[int, ...]] = {}  # by metadata and dimensions, the 
 @composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
 @inline
 def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
-    """The dimensions from `start_dim` to `end_dim` as one; the tensor itself where there is but one."""
+    """Returns the tensor with its dimensions from `start_dim` to `end_dim` made one."""
     key = (self._interned or metadata_of(self), start_dim, end_dim)
     shape = FLATTENINGS.get(key) or new_flattening(key, self)
     return reshaped(self, shape) if len(shape) != len(self._shape) else self
@@ -236,7 +244,7 @@ def new_flattening(key: Any, self: Tensor) -> tuple[int, ...]:
     "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", method_like=lambda self, dim, sizes: None
 )
 def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """One dimension as several."""
+    """Returns the tensor with one dimension parted into several."""
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     dim = wrap_dim(dim, len(self._shape))
@@ -262,38 +270,59 @@ def permute_backward(grad: Tensor, dims: Sequence[int]) -> Tensor:
     return permute_op.functional(grad, inverse)
 
 
-permute_op, _ = view_operator("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permuted, permute_backward, core=True)
+permute_op, _ = view_operator(
+    "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    permuted,
+    permute_backward,
+    core=True,
+    doc="Returns a view of the tensor with its dimensions in the order `dims`.",
+)
 transpose_op, transpose_inplace_op = view_operator(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     transposed,
     lambda grad, dim0, dim1: transpose_op.functional(grad, dim0, dim1),
     inplace="transpose_",
     nodes=(None, "TransposeBackward1"),
+    doc="Returns a view of the tensor with two dimensions exchanged.",
 )
-t_op, _ = view_operator("t(Tensor(a) self) -> Tensor(a)", matrix_transposed, lambda grad: t_op.functional(grad))
+t_op, _ = view_operator(
+    "t(Tensor(a) self) -> Tensor(a)",
+    matrix_transposed,
+    lambda grad: t_op.functional(grad),
+    doc="Returns a view of a matrix with its dimensions exchanged; a vector as it is.",
+)
 t_inplace_op = inplace_view_operator(
     "t_(Tensor(a!) self) -> Tensor(a!)", t_inplace_geometry, lambda grad: t_op.functional(grad), "TBackward1"
 )
 permute = public(permute_op)
-transpose, transpose_ = public(transpose_op), public(transpose_inplace_op, function=False)
-t, t_ = public(t_op), public(t_inplace_op, function=False)
+transpose = public(transpose_op)
+transpose_ = public(transpose_inplace_op, function=False, doc="Exchanges two dimensions of the tensor, in place.")
+t = public(t_op)
+t_ = public(t_inplace_op, function=False, doc="Exchanges the dimensions of a matrix, in place.")
 
 
-def swapping(name: str, arguments: str) -> tuple[Any, Any]:
+def swapping(name: str, arguments: str, whose: str = "") -> tuple[Any, Any]:
     """A second name of `transpose`, and of `transpose_`."""
-    inplace = composite(f"{name}_(Tensor(a!) self, {arguments}) -> Tensor(a!)", tags=INPLACE_VIEW, function=False)(
-        lambda self, a, b: transpose_inplace_op.functional(self, a, b)
+    plain = same_as(
+        f"{name}(Tensor(a) self, {arguments}) -> Tensor(a)",
+        transpose_op,
+        doc=f"Returns a view of the tensor with two dimensions exchanged{whose}.",
     )
-    plain = f"{name}(Tensor(a) self, {arguments}) -> Tensor(a)"
-    return composite(plain)(lambda self, a, b: transpose_op.functional(self, a, b)), inplace
+    return plain, same_as(
+        f"{name}_(Tensor(a!) self, {arguments}) -> Tensor(a!)",
+        transpose_inplace_op,
+        tags=INPLACE_VIEW,
+        function=False,
+        doc=f"Exchanges two dimensions of the tensor, in place{whose}.",
+    )
 
 
-swapaxes, swapaxes_ = swapping("swapaxes", "int axis0, int axis1")
+swapaxes, swapaxes_ = swapping("swapaxes", "int axis0, int axis1", ", by numpy's name")
 swapdims, swapdims_ = swapping("swapdims", "int dim0, int dim1")
 
 
 def moved(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Tensor:
-    """The dimensions `source` at the places `destination`; the others keep their order."""
+    """Returns a view with the dimensions `source` at the places `destination`; the others keep their order."""
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
@@ -315,8 +344,11 @@ def moved(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Te
 def moving(name: str) -> Any:
     """`movedim`, under one of its names."""
     lists = "(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)"
+    of_lists = composite(f"{name}.intlist{lists}", face=False)(moved)
     return composite(
-        f"{name}.int{lists.replace('[]', '')}", also=(composite(f"{name}.intlist{lists}", face=False)(moved),)
+        f"{name}.int{lists.replace('[]', '')}",
+        also=(of_lists,),
+        doc="Returns a view with dimensions `source` at `destination`.",
     )(lambda self, source, destination: moved(self, [source], [destination]))
 
 
@@ -359,6 +391,7 @@ def mH_op(self: Tensor) -> Tensor:
 
 @composite("adjoint(Tensor(a) self) -> Tensor(a)")
 def adjoint(self: Tensor) -> Tensor:
+    """Returns a view of the matrices that is transposed and conjugated."""
     matrix_only(self, "adjoint()")
     return conjugate_transposed(self)
 
@@ -396,6 +429,7 @@ unsqueeze_op, unsqueeze_inplace_op = view_operator(
     inplace="unsqueeze_",
     nodes=(None, "UnsqueezeBackward1"),
     core=True,
+    doc="Returns a view of the tensor with one more dimension, of size 1, at `dim`.",
 )
 squeeze_op, squeeze_inplace_op = view_operator(
     "squeeze(Tensor(a) self) -> Tensor(a)",
@@ -403,6 +437,7 @@ squeeze_op, squeeze_inplace_op = view_operator(
     lambda grad, self_shape: unsqueezed_again(grad, self_shape, range(len(self_shape))),
     inplace="squeeze_",
     nodes=("SqueezeBackward0", "SqueezeBackward3"),
+    doc="Returns a view without dimensions of size 1, all or some.",
 )
 squeeze_dim_op, squeeze_dim_inplace_op = view_operator(
     "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
@@ -420,22 +455,37 @@ squeeze_dims_op, squeeze_dims_inplace_op = view_operator(
     nodes=("SqueezeBackward2", "SqueezeBackward5"),
     core=True,
 )
-unsqueeze, unsqueeze_ = public(unsqueeze_op), public(unsqueeze_inplace_op, function=False)
+unsqueeze = public(unsqueeze_op)
+unsqueeze_ = public(
+    unsqueeze_inplace_op,
+    function=False,
+    doc="Gives the tensor one more dimension, of size 1, at `dim`, in place.",
+)
 squeeze = public(squeeze_op, squeeze_dim_op, squeeze_dims_op)
-squeeze_ = public(squeeze_inplace_op, squeeze_dim_inplace_op, squeeze_dims_inplace_op, function=False)
+squeeze_ = public(
+    squeeze_inplace_op,
+    squeeze_dim_inplace_op,
+    squeeze_dims_inplace_op,
+    function=False,
+    doc="Takes away dimensions of size 1, in place.",
+)
 expand_op, _ = view_operator(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
     expanded,
     lambda grad: grad,  # the engine sums a gradient to the input's shape
     core=True,
+    doc="Returns a view of this size, where dimensions of size 1 are repeated.",
 )
 expand = public(expand_op, function=False)
-expand_as = composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", function=False)(
-    lambda self, other: expand_op.functional(self, other._shape)
-)
-broadcast_to = composite("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)")(
-    lambda self, size: expand_op.functional(self, size)
-)
+expand_as = composite(
+    "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    function=False,
+    doc="Returns a view of the tensor that is expanded to the shape of `other`.",
+)(lambda self, other: expand_op.functional(self, other._shape))
+broadcast_to = composite(
+    "broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    doc="Returns a view of the tensor that is broadcast to the given size.",
+)(lambda self, size: expand_op.functional(self, size))
 
 # --- some of the elements ---------------------------------------------------------------------------------------------
 
@@ -450,6 +500,7 @@ select_op, _ = view_operator(
     selected,
     through(select_backward_op, "grad", "self_shape", "dim", "index"),
     core=True,
+    doc="Returns a view of the elements at `index` of one dimension, which is gone in it.",
 )
 slice_op, _ = view_operator(
     "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
@@ -462,11 +513,13 @@ diagonal_op, _ = view_operator(
     diagonal_of,
     through(diagonal_backward_op, "grad", "self_shape", "offset", "dim1", "dim2"),
     core=True,
+    doc="Returns a view of a diagonal of two dimensions, which stands last in it.",
 )
 unfold_op, _ = view_operator(
     "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
     windows,
     through(unfold_backward_op, "grad", "self_shape", "dimension", "size", "step"),
+    doc="Returns a view of all windows of a dimension, with one more dimension behind.",
 )
 select, diagonal, unfold = public(select_op), public(diagonal_op), public(unfold_op, function=False)
 
@@ -505,7 +558,10 @@ narrow = composite(
 )
 @leaf
 def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
-    """Any window onto the storage. Nothing is remembered: what is allowed depends on how large the storage is now."""
+    """Returns a view of the storage with the given size, strides and offset.
+
+    Nothing is remembered: what is allowed depends on how large the storage is now.
+    """
     return strided_window(self, size, stride, storage_offset).of(self)
 
 
@@ -517,7 +573,9 @@ as_strided_inplace_op = inplace_view_operator(
     "AsStridedBackward1",
     batching="view",
 )
-as_strided_ = public(as_strided_inplace_op)
+as_strided_ = public(
+    as_strided_inplace_op, doc="Gives the tensor the given size, strides and offset in its storage, in place."
+)
 
 # --- into parts -------------------------------------------------------------------------------------------------------
 
@@ -595,7 +653,8 @@ def tensor_split_indices_op(self: Tensor, indices: Sequence[int], dim: int) -> l
 
 @composite(f"tensor_split.sections{_PARTS.format('SymInt sections')}", also=(tensor_split_indices_op,))
 def tensor_split(self: Tensor, sections: int, dim: int) -> list[Tensor]:
-    """`sections` parts, the first of them one longer where the size does not divide."""
+    """Returns views of parts of a dimension: so many that differ by at most one element, or between the given
+    indices."""
     axis = _axis_to_split(self, dim)
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
@@ -619,7 +678,10 @@ def unbound(self: Tensor, dim: int) -> list[Geometry]:
     return [selected(self, dim, index) for index in range(self._shape[dim])]
 
 
-unbind_op = Operator("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
+unbind_op = Operator(
+    "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+    doc="Returns views of all elements of a dimension, which is gone in them.",
+)
 give_parts(unbind_op, unbound)
 unbind_op.derivative(self=unbind_gradient)
 split = public(
@@ -632,8 +694,8 @@ split = public(
 split_with_sizes = public(
     split_with_sizes_op, doc="Returns views of the parts of a dimension that have the given sizes."
 )
-split_with_sizes = public(split_with_sizes_op)
-chunk = composite(f"chunk{_PARTS.format('int chunks')}")(
-    lambda self, chunks, dim: chunked(self, chunks, dim, split_op, split_with_sizes_op)
-)
+chunk = composite(
+    f"chunk{_PARTS.format('int chunks')}",
+    doc="Returns views of `chunks` parts of a dimension, of equal size but the last; fewer where it is too small.",
+)(lambda self, chunks, dim: chunked(self, chunks, dim, split_op, split_with_sizes_op))
 unbind = public(unbind_op)
