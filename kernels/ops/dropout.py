@@ -168,7 +168,7 @@ def native_dropout_backward_meta(grad_output: Tensor, mask: Tensor, scale: float
     return Meta(grad_output._shape, result_type(grad_output, scale), grad_output._device)
 
 
-backward_op = structured(
+backward_op: Any = structured(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
     derivative=lambda grad, mask, scale: backward_op.functional(grad, mask, scale),
     node="NativeDropoutBackwardBackward0",

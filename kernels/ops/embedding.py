@@ -385,9 +385,11 @@ def embedding_bag_composite(
     return call(chosen.functional, [weight, indices, offsets, *options])
 
 
-bag_op = composite(f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}", face=False, refuses="whole complex")(
-    lambda *args: embedding_bag_composite(*args, None)
-)
+@composite(f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}", face=False, refuses="whole complex")
+def bag_op(*args: Any) -> Any:
+    return embedding_bag_composite(*args, None)
+
+
 embedding_bag = composite(
     f"embedding_bag.padding_idx({_BAGS}, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
     f"bool include_last_offset, int? padding_idx) -> {_RESULTS}",

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, get_default_dtype, wrap_dim
 
 from ..declare.declare import Operator
@@ -27,7 +28,6 @@ from .complex_numbers import conj_physical_copy_op, conj_physical_op
 from .constant_pad import constant_pad_nd_op
 from .creation import empty_op
 from .fourier import fft_c2c_op, fft_c2r_op, fft_r2c_op
-from .ranges import arange_step_op
 
 NONE, ROOT, ALL = 0, 1, 2  # which factor a transform has: 1, 1 / sqrt(n), 1 / n
 
@@ -375,8 +375,8 @@ def check_frequencies(name: str, kind: Any) -> None:
 def fftfreq_out(n, d, out):
     """0, 1, ... and then the negative ones, ..., -1, in cycles per unit; `d` is the distance of two points."""
     check_frequencies("fftfreq", out._dtype)
-    arange_step_op.out(0, n, 1, out=out)
-    arange_step_op.out(-(n // 2), 0, 1, out=out.narrow(0, (n + 1) // 2, n // 2))
+    ops.aten.arange.start_out(0, n, 1, out=out)
+    ops.aten.arange.start_out(-(n // 2), 0, 1, out=out.narrow(0, (n + 1) // 2, n // 2))
     return out.mul_(1.0 / (n * d) if n and d else float("inf"))
 
 
@@ -384,7 +384,7 @@ def fftfreq_out(n, d, out):
 def rfftfreq_out(n, d, out):
     """Those that are not negative."""
     check_frequencies("rfftfreq", out._dtype)
-    arange_step_op.out(0, n // 2 + 1, 1, out=out)
+    ops.aten.arange.start_out(0, n // 2 + 1, 1, out=out)
     return out.mul_(1.0 / (n * d) if n and d else float("inf"))
 
 

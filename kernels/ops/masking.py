@@ -142,9 +142,7 @@ def masked_fill(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
 
 @kernel(
     "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
-    derivative=lambda grad, grad_output_shape, mask: masked_scatter_op.functional(
-        grad.new_zeros(grad_output_shape), mask, grad
-    ),
+    derivative=lambda grad, grad_output_shape, mask: grad.new_zeros(grad_output_shape).masked_scatter(mask, grad),
     node="MaskedScatterBackwardBackward0",
     forward="linear",
     face=False,
@@ -244,7 +242,7 @@ nonzero_op = kernel(
 
 @builtin_function
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
-    """The indices of the elements that are not zero: a row for each, or a tuple with a tensor for each dimension."""
+    """Returns the indices of the elements that are not zero: a row for each, or a tuple with a tensor for each dimension."""
     if not as_tuple:
         return nonzero_op.functional(input) if out is None else ops.aten.nonzero.out(input, out=out)
     return tuple(nonzero_numpy_op.functional(input))

@@ -328,12 +328,14 @@ def filling(schema: str, **facts: Any) -> Any:
                 fill(self, generator)
             return self
 
+        defaults: dict[str, Any] = {"tags": SEEDED, "derivative": no_gradient, "function": False}
+        defaults["place"] = place_of(function)
         filled.__name__, filled.__doc__ = function.__name__, function.__doc__
         return kernel(
             f"{schema[:-1]}, {GENERATOR}) -> Tensor(a!)",
             "CPU",
             "Meta",
-            **{"tags": SEEDED, "derivative": no_gradient, "function": False, "place": place_of(function)} | facts,
+            **defaults | facts,
         )(filled)
 
     return declare
@@ -580,35 +582,35 @@ def randperm_rule(dtype: Any, n: int, generator: Any = None) -> Rule:
     return Rule((n,), dtype, fill)
 
 
-drawn_anew = partial(factory, tags=SEEDED)
+seeded_factory = partial(factory, tags=SEEDED)
 FLOATING: dict[str, Any] = {"refuses": "whole"}
 BELOW_HIGH: dict[str, Any] = {"refuses": "bool complex"}
 FROM_LOW: dict[str, Any] = {"refuses": "bool uint8 complex"}
 SIZE, GENERATED = "SymInt[] size", "SymInt[] size, *, Generator? generator"
 
-rand_op = drawn_anew(rand_rule, f"rand({SIZE})", out="out", core=True, **FLOATING)
+rand_op = seeded_factory(rand_rule, f"rand({SIZE})", out="out", core=True, **FLOATING)
 rand = public(
     rand_op,
-    drawn_anew(rand_rule, f"rand.generator({GENERATED})", **FLOATING),
+    seeded_factory(rand_rule, f"rand.generator({GENERATED})", **FLOATING),
     doc="Returns random numbers that are uniform in [0, 1), of the given size.",
 )
 rand_like = public(
-    drawn_anew(rand_rule, "rand_like(Tensor self)", **FLOATING),
+    seeded_factory(rand_rule, "rand_like(Tensor self)", **FLOATING),
     method=False,
     doc="Returns random numbers that are uniform in [0, 1), in the shape of `self`.",
 )
-randn_op = drawn_anew(randn_rule, f"randn({SIZE})", out="out", core=True, **FLOATING)
+randn_op = seeded_factory(randn_rule, f"randn({SIZE})", out="out", core=True, **FLOATING)
 randn = public(
     randn_op,
-    drawn_anew(randn_rule, f"randn.generator({GENERATED})", **FLOATING),
+    seeded_factory(randn_rule, f"randn.generator({GENERATED})", **FLOATING),
     doc="Returns random numbers of the standard normal distribution, of the given size.",
 )
 randn_like = public(
-    drawn_anew(randn_rule, "randn_like(Tensor self)", **FLOATING),
+    seeded_factory(randn_rule, "randn_like(Tensor self)", **FLOATING),
     method=False,
     doc="Returns random numbers of the standard normal distribution, in the shape of `self`.",
 )
-draw = partial(drawn_anew, randint_rule, options=LONG)
+draw = partial(seeded_factory, randint_rule, options=LONG)
 randint = public(
     draw(f"randint(SymInt high, {SIZE})", out="out", **BELOW_HIGH),
     draw(f"randint.low(SymInt low, SymInt high, {SIZE})", out="low_out", **FROM_LOW),
@@ -617,12 +619,12 @@ randint = public(
     doc="Returns random whole numbers from `low` up to `high`, without it, of the given size.",
 )
 randint_like = public(
-    drawn_anew(randint_rule, "randint_like(Tensor self, SymInt high)", **BELOW_HIGH),
-    drawn_anew(randint_rule, "randint_like.low_dtype(Tensor self, SymInt low, SymInt high)", **FROM_LOW),
+    seeded_factory(randint_rule, "randint_like(Tensor self, SymInt high)", **BELOW_HIGH),
+    seeded_factory(randint_rule, "randint_like.low_dtype(Tensor self, SymInt low, SymInt high)", **FROM_LOW),
     method=False,
     doc="Returns random whole numbers from `low` up to `high`, without it, in the shape of `self`.",
 )
-permuted = partial(drawn_anew, randperm_rule, options=LONG)
+permuted = partial(seeded_factory, randperm_rule, options=LONG)
 randperm = public(
     permuted("randperm(SymInt n)", out="out", core=True, **BELOW_HIGH),
     permuted("randperm.generator(SymInt n, *, Generator? generator)", out="generator_out"),
@@ -719,7 +721,7 @@ normal = public(
     normal_overload(3, "Tensor mean", "Tensor std"),
     normal_overload(1, "Tensor mean", "float std=1"),
     normal_overload(2, "float mean", "Tensor std"),
-    drawn_anew(
+    seeded_factory(
         normal_rule,
         f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR})",
         out="float_float_out",

@@ -49,7 +49,7 @@ def flip_meta(self: Tensor, dims: Sequence[int]) -> Meta:
     return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
 
 
-flip = structured(
+flip: Any = structured(
     "flip(Tensor self, int[] dims) -> Tensor",
     derivative=lambda grad, dims: flip.op.functional(grad, dims),
     forward="linear",
@@ -92,9 +92,9 @@ def roll_meta(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Meta:
     return Meta(self._shape, self._dtype, self._device)
 
 
-roll = structured(
+roll: Any = structured(
     "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-    derivative=lambda grad, shifts, dims: roll_op.functional(grad.contiguous(), [-shift for shift in shifts], dims),
+    derivative=lambda grad, shifts, dims: roll.op.functional(grad.contiguous(), [-shift for shift in shifts], dims),
     forward="linear",
     doc="Returns the elements moved along `dims`; what leaves at one end comes back at the other.",
 )(roll_meta)
@@ -286,7 +286,7 @@ block_diag_op.kernel("Undefined")(lambda tensors: empty(Size((1, 0)), dtypes.flo
 
 @overridable_function
 def block_diag(*tensors: Any) -> Tensor:
-    """A matrix with the given ones along its diagonal: block_diag(a, b, ...)."""
+    """Returns a matrix with the given ones along its diagonal: block_diag(a, b, ...)."""
     return block_diag_op.functional(list(tensors))
 
 
@@ -427,7 +427,7 @@ cartesian_prod_op.kernel("Undefined")(lambda tensors: meshgrid_op.functional(ten
 
 @overridable_function
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """All ways to take one element of each vector, a row for each: cartesian_prod(a, b, ...)."""
+    """Returns all ways to take one element of each vector, a row for each: cartesian_prod(a, b, ...)."""
     return cartesian_prod_op.functional(list(tensors))
 
 
@@ -538,7 +538,7 @@ def slice_inverse(self: Tensor, src: Tensor, dim: int, start: int | None, end: i
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes broadcast to. RuntimeError where they do not.
+    """Returns the shape that tensors of these shapes broadcast to. RuntimeError where they do not.
 
     >>> import redispatch as rd
     >>> rd.broadcast_shapes((3, 1), (1, 4))
@@ -565,7 +565,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 @overridable_function
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The coordinates, a tensor for each dimension, of elements that are numbered row by row."""
+    """Returns the coordinates, a tensor for each dimension, of elements that are numbered row by row."""
     if not isinstance(indices, Tensor) or indices._dtype.category != 1:
         kind = indices._dtype if isinstance(indices, Tensor) else type(indices).__name__
         raise TypeError(f"expected 'indices' to be integer dtype, but got {kind}")

@@ -194,8 +194,8 @@ def same_everywhere(value: Any, like: Tensor, shape: Sequence[int]) -> Operand:
 def scatter_operator(name: str, source: str, **facts: Any) -> Any:
     """A kind of scatter, by what it takes for its source and behind that."""
     schema = f"{name}(Tensor self, int dim, Tensor index, {source}) -> Tensor"
-    facts = {"body": scatter_body, "kind": WrittenInPlace, "inplace": True, "face": False} | facts
-    return structured(schema, **facts)(scatter_meta)
+    defaults: dict[str, Any] = {"body": scatter_body, "kind": WrittenInPlace, "inplace": True, "face": False}
+    return structured(schema, **defaults | facts)(scatter_meta)
 
 
 def without_written(grad: Any, dim: int, index: Any) -> Tensor:

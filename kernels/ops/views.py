@@ -277,10 +277,20 @@ permute_op, _ = view_operator(
     core=True,
     doc="Returns a view of the tensor with its dimensions in the order `dims`.",
 )
+
+
+def transpose_backward(grad: Tensor, dim0: int, dim1: int) -> Tensor:
+    return transpose_op.functional(grad, dim0, dim1)
+
+
+def t_backward(grad: Tensor) -> Tensor:
+    return t_op.functional(grad)
+
+
 transpose_op, transpose_inplace_op = view_operator(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     transposed,
-    lambda grad, dim0, dim1: transpose_op.functional(grad, dim0, dim1),
+    transpose_backward,
     inplace="transpose_",
     nodes=(None, "TransposeBackward1"),
     doc="Returns a view of the tensor with two dimensions exchanged.",
@@ -288,12 +298,10 @@ transpose_op, transpose_inplace_op = view_operator(
 t_op, _ = view_operator(
     "t(Tensor(a) self) -> Tensor(a)",
     matrix_transposed,
-    lambda grad: t_op.functional(grad),
+    t_backward,
     doc="Returns a view of a matrix with its dimensions exchanged; a vector as it is.",
 )
-t_inplace_op = inplace_view_operator(
-    "t_(Tensor(a!) self) -> Tensor(a!)", t_inplace_geometry, lambda grad: t_op.functional(grad), "TBackward1"
-)
+t_inplace_op = inplace_view_operator("t_(Tensor(a!) self) -> Tensor(a!)", t_inplace_geometry, t_backward, "TBackward1")
 permute = public(permute_op)
 transpose = public(transpose_op)
 transpose_ = public(transpose_inplace_op, function=False, doc="Exchanges two dimensions of the tensor, in place.")
