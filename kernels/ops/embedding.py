@@ -367,7 +367,7 @@ forward_only_op = bag_operator("_embedding_bag_forward_only", derivative=False)
 
 def embedding_bag_composite(
     weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
-    factors: Any, include_last_offset: bool, padding_idx: int | None,
+    factors: Any, include_last_offset: bool, padding_idx: int | None = None,
 ) -> Any:  # fmt: skip
     """Returns the sum, mean or maximum of the rows of each bag of indices, and what its gradient needs."""
     rows = weight.shape[0]
@@ -387,7 +387,7 @@ def embedding_bag_composite(
 
 @composite(f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}", face=False, refuses="whole complex")
 def bag_op(*args: Any) -> Any:
-    return embedding_bag_composite(*args, None)
+    return embedding_bag_composite(*args)
 
 
 embedding_bag = composite(
