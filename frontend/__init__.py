@@ -98,7 +98,9 @@ _names.take(
             is_warn_always_enabled set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision
             set_flush_denormal set_num_interop_threads set_warn_always typename use_deterministic_algorithms
         """,
-        ".utils.symbolic": "SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
+        ".utils.type_names": """
+            SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
+        """,
         ".viz": "explain",
     },
 )

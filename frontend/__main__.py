@@ -154,7 +154,8 @@ def run_explain(chosen: argparse.Namespace) -> int:
 
 
 def explain_expression(source: str) -> str:
-    """Who answers the outermost call (or operator) of an expression at each key, and every hop that it took.
+    """Shows which kernel answers the outermost call (or operator) of an expression at each key, and every hop of the
+    call.
 
     The expression is evaluated with the names of `redispatch`, which is also known as `rd`, and with `aten` and `F`;
     what stands inside the outermost call is evaluated first, and not traced. An operator alone is explained as it is.

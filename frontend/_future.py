@@ -7,22 +7,23 @@ _swap = False
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Whether conversions make new parameters, where by default they give the former ones new data."""
+    """Sets whether conversions make new parameters, where by default they give the former ones new data."""
     global _overwrite
     _overwrite = value
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """What `set_overwrite_module_params_on_conversion` has set; False by default."""
+    """Returns the value of `set_overwrite_module_params_on_conversion`; False by default."""
     return _overwrite
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Whether conversions and `load_state_dict` swap every parameter with the new one, not those of wrappers alone."""
+    """Sets whether conversions and `load_state_dict` swap every parameter with the new one, not those of wrappers
+    alone."""
     global _swap
     _swap = value
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """What `set_swap_module_params_on_conversion` has set; False by default."""
+    """Returns the value of `set_swap_module_params_on_conversion`; False by default."""
     return _swap

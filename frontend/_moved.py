@@ -54,6 +54,7 @@ JOINED = {
         "register": "device_module methods",
     },
     "redispatch.demo": {
+        "story": "tour",
         "train": "activation data model",
     },
     "redispatch.distributions": {
@@ -61,14 +62,14 @@ JOINED = {
         "categorical": "mixture_same_family multinomial one_hot_categorical relaxed_bernoulli relaxed_categorical",
         "cauchy": "half_cauchy laplace studentT",
         "distribution": "exp_family",
-        "exponential": "pareto weibull",
+        "exponential": "gumbel kumaraswamy pareto uniform weibull",
         "gamma": "beta chi2 dirichlet fishersnedecor inverse_gamma",
         "normal": "half_normal log_normal logistic_normal multivariate_normal",
         "transformed_distribution": "independent",
-        "uniform": "gumbel kumaraswamy",
     },
     "redispatch.fx": {
         "_symbolic_trace": "wrapping",
+        "codegen": "_pytree",
     },
     "redispatch.fx.experimental": {
         "proxy_tensor": "higher_order",
@@ -89,8 +90,8 @@ JOINED = {
         "containers": "parameter_containers",
         "dropout": "dropouts",
         "images": "padding shuffles upsampling",
-        "linear": "distance flatten",
-        "loss": "loss_functions",
+        "linear": "convolution distance flatten",
+        "loss": "adaptive loss_functions",
         "normalization": "batch_norm response_norm",
         "parameter": "conversion factory uninitialized",
         "pooling": "pools",
@@ -114,10 +115,13 @@ JOINED = {
     },
     "redispatch.serialization": {
         "names": "rebuild",
-        "writer": "archive",
+        "writer": "api archive",
     },
     "redispatch.utils": {
+        "checkpoint": "_selective_checkpoint",
         "flop_counter": "flop_formulas",
+        "text": "_terminal text_table",
+        "type_names": "symbolic",
     },
     "redispatch.utils.data": {
         "dataloader": "collate",

@@ -53,7 +53,7 @@ def _module() -> Any:
 
 
 def is_available() -> bool:
-    """Whether there is one."""
+    """Returns whether there is an accelerator."""
     return _kind() is not None
 
 
@@ -65,7 +65,7 @@ def current_accelerator(check_available: bool = False) -> device | None:
 
 
 def device_count() -> int:
-    """How many there are."""
+    """Returns the number of devices."""
     return _module().device_count() if is_available() else 0
 
 

@@ -93,7 +93,7 @@ def fill(names: Iterable[str], dtypes: Iterable[str], cuda: str | None = None) -
     """
     import redispatch as rd  # here, because the other commands do without operators
     from redispatch.testing.op_db import op_db
-    from redispatch.utils._terminal import Progress  # here, as the two above
+    from redispatch.utils.text import Progress  # here, as the two above
 
     names, wanted = set(names), [getattr(rd, name, None) for name in dtypes]
     for name, found in zip(dtypes, wanted, strict=True):
@@ -187,7 +187,7 @@ def compiling_for(target: str) -> Iterator[None]:
 
 
 def run_on_device(info: OpInfo, dtype: dtype) -> None:
-    """The same on the device "cuda", which only compiles: what comes out is of no value."""
+    """Runs the samples on the device "cuda", which only compiles: the results have no value."""
     for given in info.sample_inputs(dtype, requires_grad=info.gradients and not info.mutates):
         try:
             moved = given.map(lambda x: x.cuda())

@@ -122,7 +122,8 @@ def impl_abstract(qualname: str, func: Callable[..., Any] | None = None, *, lib:
 
 
 def get_ctx() -> Any:
-    """What a fake asks for a size that depends on data. RuntimeError: here sizes are numbers, known to the fake."""
+    """Returns the context that a fake asks for a size that depends on data. RuntimeError: here sizes are numbers, known
+    to the fake."""
     raise RuntimeError(
         "get_ctx(): this operator may return an output Tensor with data-dependent shape. A fake runs on meta tensors. "
         "Meta Tensors don't support operators with outputs that have data-dependent shapes, because every size is a "
@@ -192,7 +193,7 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
 
 
 def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-    """What each test says of an operator called with these arguments; see frontend/testing/op_check.py for them."""
+    """Tests an operator called with these arguments; see frontend/testing/op_check.py for the tests."""
     from redispatch.testing import op_check  # lazily: it brings tables with it that tests alone need
 
     return op_check.opcheck(op, args, kwargs, **options)

@@ -31,7 +31,8 @@ from redispatch.dispatch import (
     entry_point_of,
     handle_torch_function,
     overrides,
-    with_function_modes,
+    pop_mode,
+    push_mode,
     within,
     without_overrides,
 )
@@ -71,7 +72,8 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether a function mode is active or one of these arguments overrides; not so for a call that skips its hop."""
+    """Returns whether a function mode is active or one of these arguments overrides; not so for a call that skips its
+    hop."""
     state = STATE.get()
     if state.skips_hop:
         STATE.set(state.replace(skips_hop=False))
@@ -125,7 +127,7 @@ def redispatch_function(func: Callable[..., Any], types: Any, args: Any, kwargs:
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Whether `value` is a tensor or its class has a `__torch_function__`."""
+    """Returns whether `value` is a tensor or its class has a `__torch_function__`."""
     return type(value) is Tensor or hasattr(value, "__torch_function__")
 
 
@@ -169,18 +171,18 @@ def _is_entry_point(function: Any) -> bool:
 
 
 def is_overridable(function: Any) -> bool:
-    """Whether a public function asks for overrides."""
+    """Returns whether a public function asks for overrides."""
     return _is_entry_point(function) or isinstance(getattr(function, "__overridable__", None), str)
 
 
 def _takes_tensors(function: Any) -> bool:
-    """Whether an argument may be a tensor, and so may override. A function mode is asked for factories, too."""
+    """Returns whether an argument may be a tensor, and so may override. A function mode is asked for factories, too."""
     schemas = [op.schema for op in getattr(function, "operators", ())]
     return not schemas or any(schema.tensor_positions or schema.tensor_list_positions for schema in schemas)
 
 
 class _Listing:
-    """What there is in the namespaces: the functions that can be overridden, those that cannot, and all their names."""
+    """The functions in the namespaces: those that can be overridden, those that cannot, and all their names."""
 
     def __init__(self) -> None:
         self.overridable: dict[Any, list[Callable[..., Any]]] = {}
@@ -294,7 +296,7 @@ def resolve_name(function: Any) -> str | None:
 
 
 def is_tensor_method_or_property(function: Callable[..., Any]) -> bool:
-    """Whether `function`, as a handler sees it, is a method or property of Tensor."""
+    """Returns whether `function`, as a handler sees it, is a method or property of Tensor."""
     name = resolve_name(function)
     return name is not None and name.startswith("torch.Tensor.")
 
@@ -342,19 +344,12 @@ def _get_current_function_mode() -> Any:
     return modes[-1] if modes else None
 
 
-def _push_mode(mode: TorchFunctionMode) -> None:
-    """Puts a function mode on the stack."""
-    state = STATE.get()
-    STATE.set(with_function_modes(state, (*state.function_modes, mode)))
+_push_mode = push_mode
 
 
 def _pop_mode() -> Any:
     """Takes the innermost function mode off the stack; RuntimeError where there is none."""
-    state = STATE.get()
-    if not state.function_modes:
-        raise RuntimeError("trying to pop from empty mode stack")
-    STATE.set(with_function_modes(state, state.function_modes[:-1]))
-    return state.function_modes[-1]
+    return pop_mode("function_modes")
 
 
 @contextmanager

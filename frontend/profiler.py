@@ -42,7 +42,7 @@ __all__ = [
 
 
 class ProfilerActivity(Enum):
-    """What may be watched."""
+    """The activities that may be profiled."""
 
     CPU = 0
     XPU = 1
@@ -53,7 +53,7 @@ class ProfilerActivity(Enum):
 
 
 class ProfilerAction(Enum):
-    """What a step of a schedule is for."""
+    """The purpose of a step of a schedule."""
 
     NONE = 0
     WARMUP = 1

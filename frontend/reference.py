@@ -140,7 +140,7 @@ def section(name: str, overloads: list[OpOverload]) -> str:
 
 
 def kernels(op: OpOverload) -> str:
-    """Who answers at which key: `CPU` and its kernel's name."""
+    """Lists the kernels by key: `CPU` and its kernel's name."""
     found = sorted(op.registrations.items(), key=lambda item: item[0].name)
     return "<br>".join(f"{key.name}: {escaped(registered[-1].label)}" for key, registered in found)
 
@@ -153,7 +153,8 @@ def derivative(op: OpOverload) -> str:
 
 
 def dtypes(op: OpOverload) -> str:
-    """Those that it computes, or does not, whichever list is shorter; as its entry in the table of tests says."""
+    """Lists the dtypes that it computes, or does not, whichever list is shorter; as its entry in the table of tests
+    says."""
     refused = refusals().get(op)
     if refused is None:
         return ""

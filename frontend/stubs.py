@@ -214,9 +214,9 @@ def tuple_name(signature: Signature) -> str:
 
 
 def face_stub() -> str:
-    """What __init__.py imports, each name marked as public; operators' functions come from their stub."""
+    """Writes the imports of __init__.py, each name marked as public; operators' functions come from their stub."""
     operators = {*operator_names(), "Tensor"}
-    listed = "".join(f"    {name} as {name},\n" for name in sorted(operators))
+    private = {name: name for name in sorted(operators) if name.startswith("_")}  # which `*` leaves out
     plain = [f"def {name}(*args: Any, **kwargs: Any) -> {kind}: ..." for name, kind in sorted(PLAIN.items())]
     return "\n".join(
         [
@@ -225,7 +225,8 @@ def face_stub() -> str:
             "from typing import Any",
             "",
             *import_lines(imports(redispatch), operators | PLAIN.keys()),
-            f"from ._C._VariableFunctions import (\n{listed})",
+            "from ._C._VariableFunctions import *",
+            *import_lines({"._C._VariableFunctions": private}),
             "",
             "__version__: str",
             *plain,
@@ -242,7 +243,7 @@ PLAIN |= dict.fromkeys(["meshgrid", "broadcast_tensors"], "tuple[Tensor, ...]")
 
 
 def imports(module: ModuleType) -> dict[str, dict[str, str]]:
-    """What a module imports for others, by import or in rows: place -> its name here -> its name there."""
+    """Returns the imports of a module for others, by import or in rows: place -> its name here -> its name there."""
     found: dict[str, dict[str, str]] = {}
     for node in ast.parse(Path(str(module.__file__)).read_text()).body:
         if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).startswith("redispatch")):
@@ -280,16 +281,35 @@ def signatures(function: Any) -> list[Signature]:
 
 
 def definition(name: str, function: Any, indent: str = "") -> str:
-    """The function's overloads, as a stub writes them."""
-    found: list[str] = []
+    """Writes the overloads of a function; those that differ in the type of one parameter are one."""
+    found: list[list[str]] = []
     for signature in signatures(function):
         lead = ["self"] if signature.method else []
         for parameters in ways(signature):
-            line = f"{indent}def {name}({', '.join(lead + parameters)}) -> {returned(signature)}: ..."
-            if line not in found:
-                found.append(line)
+            overload = [returned(signature), *lead, *parameters]
+            both = [(place, made) for place, other in enumerate(found) if (made := united(other, overload))]
+            if both:
+                found[both[0][0]] = both[0][1]
+            else:
+                found.append(overload)
     mark = f"{indent}@overload\n" if len(found) > 1 else ""
-    return "\n".join(mark + line for line in found)
+    return "\n".join(f"{mark}{indent}def {name}({', '.join(taken)}) -> {made}: ..." for made, *taken in found)
+
+
+PARAMETER = re.compile(r"(\w+): (.*?)((?: = \.\.\.)?)")
+
+
+def united(one: list[str], other: list[str]) -> list[str] | None:
+    """Returns the overload that takes what either takes; None where more than the type of a parameter differs."""
+    places = [place for place, (first, second) in enumerate(zip(one, other, strict=False)) if first != second]
+    if len(one) != len(other) or len(places) > 1 or 0 in places:  # the first is the result
+        return None
+    if not places:
+        return one
+    first, second = (PARAMETER.fullmatch(overload[places[0]]) for overload in (one, other))
+    if first is None or second is None or first.group(1, 3) != second.group(1, 3):
+        return None
+    return [*one[: places[0]], f"{first[1]}: {first[2]} | {second[2]}{first[3]}", *one[places[0] + 1 :]]
 
 
 def ways(signature: Signature) -> Iterable[list[str]]:
@@ -323,7 +343,7 @@ def parameters_of(signature: Signature) -> list[str]:
 
 
 def annotation(kind: Type) -> str:
-    """What a caller may give for an argument of this type."""
+    """Returns the annotation of an argument of this type."""
     if isinstance(kind, OptionalType):
         return f"{annotation(kind.elem)} | None"
     if isinstance(kind, ListType):
@@ -333,7 +353,7 @@ def annotation(kind: Type) -> str:
 
 
 def returned(signature: Signature) -> str:
-    """What a caller gets."""
+    """Returns the annotation of the result."""
     if named_tuple(signature):
         return tuple_name(signature)
     kinds = [result(item.type) for item in signature.op.schema.returns]

@@ -19,7 +19,7 @@ from typing import Any
 
 import redispatch as rd
 from redispatch.utils._python_dispatch import TorchDispatchMode
-from redispatch.utils.text_table import text_table
+from redispatch.utils.text import text_table
 
 
 class OperatorCoverageMode(TorchDispatchMode):

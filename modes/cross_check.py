@@ -22,7 +22,7 @@ from typing import Any
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import _disable_current_modes
-from redispatch.utils.text_table import text_table
+from redispatch.utils.text import text_table
 
 from .findings import FindingMode, call_text, is_uninitialized, tensors_with_data
 

@@ -25,7 +25,7 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils import flop_counter
 from redispatch.utils.flop_counter import Formula, flop_registry, register_flop_formula
-from redispatch.utils.text_table import text_table
+from redispatch.utils.text import text_table
 
 __all__ = ["FlopCounterMode", "flop_registry", "register_flop_formula"]
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from redispatch.testing.schema_check import plain_tensors
 from redispatch.utils._python_dispatch import TorchDispatchMode
-from redispatch.utils.text_table import spoken_bytes, text_table
+from redispatch.utils.text import spoken_bytes, text_table
 
 GIVEN = "(given)"  # who made what was there before: parameters, inputs, arrays
 

@@ -29,7 +29,7 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
 from redispatch.utils.flop_counter import flop_registry
-from redispatch.utils.text_table import spoken_bytes, spoken_seconds, text_table
+from redispatch.utils.text import spoken_bytes, spoken_seconds, text_table
 
 from .logging_mode import summary
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from redispatch.utils.text_table import spoken_bytes, text_table
+from redispatch.utils.text import spoken_bytes, text_table
 
 from .profiler import Event
 

@@ -339,7 +339,7 @@ def view_as_real(x: Any) -> rd.Tensor:
 
 NOT_SUPPORTED = {
     "@cholesky @lu @matri* @pseudo_inverse @solving @spectra": "use x.to_complex()",
-    "@fft @fourier @stft @ranges": "makes complex tensors of PyTorch's own kind: use x.to_complex()",
+    "@fft @stft @ranges": "makes complex tensors of PyTorch's own kind: use x.to_complex()",
     "@convolution* @*padding @folding @grid_sampling @recurrent": "a layer of real numbers",
     "*shuffle bilinear _trilinear": "a layer of real numbers",
     "@random @dropout": "draws numbers: draw both parts",

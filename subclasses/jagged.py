@@ -353,7 +353,7 @@ PADDED = "elements of all rows, or of neighbours, make one result: run it on x.t
 NOT_SUPPORTED = {
     "@views @view_copies @shape @rearrange @scattering _unsafe_view": "it moves rows, or the ragged dimension",
     "@sorting @searching @histograms @statistics @segments where aminmax allclose @integrals": PADDED,
-    "@convolution* @*pool* @upsampling @grid_sampling @*padding @folding @fft @fourier @stft": PADDED,
+    "@convolution* @*pool* @upsampling @grid_sampling @*padding @folding @fft @stft": PADDED,
     "@linalg @matri* @cholesky @lu @solving @spectra": PADDED,
     "@*norm* @distances @*loss* @ctc @moments mean": PADDED,
     "@attention @recurrent @fused* glu* constant_pad_nd @pseudo_inverse": PADDED,

@@ -313,7 +313,7 @@ NOT_SUPPORTED = {
     "@sorting @searching @histograms @statistics @segments where aminmax nonzero_static": "orders or counts elements",
     "equal allclose": "one answer about all elements, of which some are none",
     "@convolution* @*pooling @upsampling @grid_sampling @*padding @folding unfold_backward": "mixes neighbours",
-    "@fft @fourier @stft": "each element of a spectrum is made of all elements",
+    "@fft @stft": "each element of a spectrum is made of all elements",
     "@*norm* @distances @*loss* @ctc @moments mean": "divides by the number of elements: write it by mean() and var()",
     "@cholesky @lu @matri* @pseudo_inverse @solving @spectra trace": "needs a whole matrix",
     "@attention @recurrent @fused* glu* addr": "a layer in one step: write it in operators",

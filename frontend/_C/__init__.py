@@ -43,7 +43,6 @@ from redispatch.dispatch import (
     push_mode,
     runtime_table_keys,
     unset_mode,
-    with_function_modes,
     without,
     without_overrides,
     without_subclasses,
@@ -68,6 +67,8 @@ __all__ = [
 _TensorMeta = TensorMeta
 _TorchDispatchModeKey = TorchDispatchModeKey
 _disabled_torch_dispatch_impl = layers.python._disabled_torch_dispatch_impl
+DisableTorchFunctionSubclass, DisableTorchFunction = without_subclasses, without_overrides
+_push_on_torch_dispatch_stack = _set_dispatch_mode = _push_on_torch_function_stack = push_mode
 
 # Keys and keysets -----------------------------------------------------------------------------------------------------
 
@@ -82,7 +83,7 @@ def _dispatch_keys(tensor: Any) -> DispatchKeySet:
 
 
 def _dispatch_key_set(tensor: Any) -> str:
-    """The same as text."""
+    """Returns the keyset of a tensor as text."""
     return str(as_keyset(tensor))
 
 
@@ -104,7 +105,7 @@ def _parse_dispatch_key(name: str) -> DispatchKey | None:
 
 
 def _get_privateuse1_backend_name() -> str:
-    """What the device type of PrivateUse1 is called."""
+    """Returns the name of PrivateUse1's device type."""
     return TYPE_NAMED["privateuseone"]
 
 
@@ -144,7 +145,7 @@ def _dispatch_get_backend_keyset_from_autograd(key: DispatchKey) -> DispatchKeyS
 
 
 def _dispatch_isTensorSubclassLike(tensor: Any) -> bool:
-    """Whether a tensor's class takes calls at the key Python."""
+    """Returns whether a tensor's class takes calls at the key Python."""
     return layers.python.has_handler(type(tensor))
 
 
@@ -159,7 +160,7 @@ def _existing(name: str) -> OpOverload:
 
 
 def _dispatch_has_kernel(name: str) -> bool:
-    """Whether there is an operator of that name."""
+    """Returns whether there is an operator of that name."""
     return name in OPERATORS
 
 
@@ -180,17 +181,17 @@ def _dispatch_get_all_op_names() -> list[str]:
 
 
 def _dispatch_dump_table(name: str) -> str:
-    """Who answers at each runtime key; empty where there is no such operator."""
+    """Shows the entry at each runtime key; empty where there is no such operator."""
     return dump_table(OPERATORS[name]) if name in OPERATORS else ""
 
 
 def _dispatch_dump(name: str) -> str:
-    """What is registered at each key; empty where there is no such operator."""
+    """Shows the registrations at each key; empty where there is no such operator."""
     return dump_registrations(OPERATORS[name]) if name in OPERATORS else ""
 
 
 def _dispatch_has_kernel_for_dispatch_key(name: str, key: DispatchKey | str) -> bool:
-    """Whether a kernel is registered for exactly this key, runtime or alias."""
+    """Returns whether a kernel is registered for exactly this key, runtime or alias."""
     return _existing(name).has_kernel_for_dispatch_key(key)
 
 
@@ -199,7 +200,7 @@ def _dispatch_has_kernel_for_any_dispatch_key(name: str, keys: DispatchKeySet) -
 
 
 def _dispatch_has_computed_kernel_for_dispatch_key(name: str, key: DispatchKey | str) -> bool:
-    """Whether anything answers at this runtime key."""
+    """Returns whether anything answers at this runtime key."""
     return _existing(name).entry_at(key_named(key)).rule != "missing"
 
 
@@ -250,7 +251,7 @@ def _dispatch_tls_is_dispatch_key_included(key: DispatchKey) -> bool:
 
 
 def _dispatch_tls_is_dispatch_key_excluded(key: DispatchKey) -> bool:
-    """Whether no call stops at the functionality of `key`, on whatever backend."""
+    """Returns whether no call stops at the functionality of `key`, on whatever backend."""
     return without(key.bits, STATE.get().excluded) != key.bits
 
 
@@ -302,23 +303,13 @@ def _DisableTorchDispatch() -> Setting:
 # Overrides and modes --------------------------------------------------------------------------------------------------
 
 
-def DisableTorchFunctionSubclass() -> Setting:
-    """A region in which no class overrides functions; function modes still do."""
-    return without_subclasses()
-
-
-def DisableTorchFunction() -> Setting:
-    """A region in which neither class nor mode overrides functions."""
-    return without_overrides()
-
-
 def _has_torch_function(args: tuple[Any, ...]) -> bool:
-    """Whether a mode or one of these arguments overrides functions."""
+    """Returns whether a mode or one of these arguments overrides functions."""
     return overridden(args, {})
 
 
 def _is_torch_function_enabled() -> bool:
-    """Whether classes override functions."""
+    """Returns whether classes override functions."""
     return STATE.get().overrides == "all"
 
 
@@ -339,10 +330,6 @@ def _get_dispatch_stack_at(index: int) -> Any:
     return _at(STATE.get().modes, index)
 
 
-def _push_on_torch_dispatch_stack(mode: Any) -> None:
-    push_mode(mode)
-
-
 def _pop_torch_dispatch_stack(mode_key: TorchDispatchModeKey | None = None) -> Any:
     """Takes the innermost mode, or the infra mode of a slot, off the stack; RuntimeError where there is none."""
     if mode_key is None:
@@ -356,11 +343,6 @@ def _pop_torch_dispatch_stack(mode_key: TorchDispatchModeKey | None = None) -> A
 def _get_dispatch_mode(mode_key: TorchDispatchModeKey) -> Any:
     """The active infra mode of a slot, or None."""
     return mode_in_slot(mode_key)
-
-
-def _set_dispatch_mode(mode: Any) -> None:
-    """Puts an infra mode into its slot; RuntimeError where there is one."""
-    push_mode(mode)
 
 
 def _unset_dispatch_mode(mode_key: TorchDispatchModeKey) -> Any:
@@ -377,18 +359,9 @@ def _get_function_stack_at(index: int) -> Any:
     return _at(STATE.get().function_modes, index)
 
 
-def _push_on_torch_function_stack(mode: Any) -> None:
-    state = STATE.get()
-    STATE.set(with_function_modes(state, (*state.function_modes, mode)))
-
-
 def _pop_torch_function_stack() -> Any:
     """Takes the innermost function mode off the stack; RuntimeError where there is none."""
-    state = STATE.get()
-    if not state.function_modes:
-        raise RuntimeError("trying to pop from empty mode stack")
-    STATE.set(with_function_modes(state, state.function_modes[:-1]))
-    return state.function_modes[-1]
+    return pop_mode("function_modes")
 
 
 def _at(stack: tuple[Any, ...], index: int) -> Any:

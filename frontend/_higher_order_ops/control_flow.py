@@ -181,7 +181,7 @@ functionalize_functions(while_loop_op, 0, 1)
 
 
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
-    """What `body_fn(*carried)` gives in the end, called again with its own results while `cond_fn(*carried)` is true.
+    """Returns the last `body_fn(*carried)`, called again with its own results while `cond_fn(*carried)` is true.
 
     Errors: RuntimeError where `cond_fn` gives no bool, or a tensor changes its shape or dtype from step to step.
     """

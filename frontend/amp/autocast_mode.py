@@ -32,7 +32,7 @@ SUPPORTED = {
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is autocast for this device type."""
+    """Returns whether there is autocast for this device type."""
     return device_type in KEY_OF_DEVICE
 
 
@@ -48,7 +48,7 @@ def key_of(device_type: str) -> int:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is at work for this device."""
+    """Returns whether autocast is at work for this device."""
     return not STATE.get().excluded & key_of(device_type)
 
 
@@ -75,7 +75,7 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """What autocast would cast to on this device in the present state."""
+    """Returns the dtype to which autocast casts on this device in the present state."""
     key_of(device_type)
     return STATE.get().autocast_dtypes.get(device_type) or SUPPORTED[device_type][0]
 
@@ -92,7 +92,7 @@ def set_autocast_dtype(device_type: str, dtype: Any) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts of parameters are kept."""
+    """Returns whether casts of parameters are kept."""
     return STATE.get().autocast_keeps
 
 
@@ -134,6 +134,8 @@ NAMED = {
 }
 
 
+# The fields of the state that a region sets, besides the excluded keys
+FIELDS = ("autocast_dtypes", "autocast_cache", "autocast_keeps", "autocast_nesting", "autocast_policies")
 CUDA = f"{__name__.partition('.')[0]}.cuda"  # imported by those who ask for it
 
 
@@ -187,21 +189,12 @@ class autocast(Region):
             )
             self._enabled = False
         self._own = () if policy is None else (OwnPolicies(device_type, policies_from(policy)),)
-        self._former: list[tuple[Any, ...]] = []
+        self._former: list[tuple[int, dict[str, Any]]] = []
 
     def __enter__(self) -> autocast:
         state = STATE.get()
         key = autocast_key(self.device)
-        self._former.append(
-            (
-                state.excluded & key,
-                state.autocast_dtypes,
-                state.autocast_cache,
-                state.autocast_keeps,
-                state.autocast_nesting,
-                state.autocast_policies,
-            )
-        )
+        self._former.append((state.excluded & key, {name: getattr(state, name) for name in FIELDS}))
         STATE.set(
             state.replace(
                 excluded=state.excluded & ~key if self._enabled else state.excluded | key,
@@ -216,17 +209,8 @@ class autocast(Region):
 
     def __exit__(self, *error: Any) -> None:
         state = STATE.get()
-        excluded, dtypes_, cache, keeps, nesting, policies = self._former.pop()
-        STATE.set(
-            state.replace(
-                excluded=state.excluded & ~autocast_key(self.device) | excluded,
-                autocast_dtypes=dtypes_,
-                autocast_cache=cache,
-                autocast_keeps=keeps,
-                autocast_nesting=nesting,
-                autocast_policies=policies,
-            )
-        )
+        excluded, former = self._former.pop()
+        STATE.set(state.replace(excluded=state.excluded & ~autocast_key(self.device) | excluded, **former))
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(function):

@@ -27,7 +27,7 @@ from .autocast_mode import CUDA
 
 
 class OptState(Enum):
-    """How far an optimizer is since the last `update()`."""
+    """The progress of an optimizer since the last `update()`."""
 
     READY = 0
     UNSCALED = 1
@@ -35,7 +35,7 @@ class OptState(Enum):
 
 
 class Progress(dict[str, Any]):
-    """What is known of one optimizer since the last `update()`: its stage, and on each device whether something was
+    """The progress of one optimizer since the last `update()`: its stage, and on each device whether something was
     infinite."""
 
     optimizer: Any = None  # kept, so that no other one is at the same place meanwhile
@@ -208,7 +208,7 @@ class GradScaler:
             del optimizer.grad_scale, optimizer.found_inf
 
     def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:
-        """Whether gradients are finite, which stay as they are."""
+        """Returns whether gradients are finite, and leaves them as they are."""
         scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
         one = full((), 1.0, dtype=dtypes.float32, device=scale.device)
         none = full((), 0.0, dtype=dtypes.float32, device=scale.device)
@@ -271,7 +271,7 @@ class GradScaler:
         return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self) -> float:
-        """What the scale is multiplied by after enough finite gradients."""
+        """Returns the factor of the scale after enough finite gradients."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
@@ -279,7 +279,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """What the scale is multiplied by after gradients that were not finite."""
+        """Returns the factor of the scale after gradients that were not finite."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
@@ -287,7 +287,7 @@ class GradScaler:
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """How many updates with finite gradients are enough."""
+        """Returns how many updates with finite gradients are enough."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
@@ -300,14 +300,14 @@ class GradScaler:
         return self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker.item()
 
     def is_enabled(self) -> bool:
-        """Whether this scaler scales."""
+        """Returns whether this scaler scales."""
         return self._enabled
 
     # Saving and loading ----------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint needs: the scale, the factors, the interval, and the finite updates in a row so far. Empty
-        where scaling is off."""
+        """Returns the state for a checkpoint: the scale, the factors, the interval, and the finite updates in a row so
+        far. Empty where scaling is off."""
         if not self._enabled:
             return {}
         return {

@@ -62,7 +62,7 @@ def conj(x: Tensor, /) -> Tensor:
 
 
 def remainder(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """What is left of `x1` by division by `x2`, with the sign of `x2`, a zero too."""
+    """Returns the remainder of `x1` divided by `x2`, with the sign of `x2`, a zero too."""
     x1, x2 = together(x1, x2)
     rest = rd.remainder(x1, x2)
     return rd.where(rest == 0, rd.copysign(rest, x2), rest) if rest.dtype.is_floating_point else rest

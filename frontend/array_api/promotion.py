@@ -78,7 +78,7 @@ KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex f
 
 
 class FloatLimits(NamedTuple):
-    """What `finfo` returns. The library's own `finfo` names its dtype by a string, as PyTorch's does."""
+    """The result of `finfo`. The library's own `finfo` names its dtype by a string, as PyTorch's does."""
 
     bits: int
     eps: float
@@ -89,7 +89,7 @@ class FloatLimits(NamedTuple):
 
 
 class IntegerLimits(NamedTuple):
-    """What `iinfo` returns."""
+    """The result of `iinfo`."""
 
     bits: int
     max: int
@@ -103,7 +103,7 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
 
 
 def can_cast(from_: Tensor | dtype, to: dtype, /) -> bool:
-    """Whether every value of `from_` has one in `to`: whether the two promote to `to`."""
+    """Returns whether every value of `from_` has one in `to`: whether the two promote to `to`."""
     return result_type(from_, to) is to
 
 
@@ -121,7 +121,7 @@ def iinfo(type: Tensor | dtype, /) -> IntegerLimits:
 
 
 def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
-    """Whether a dtype is of a kind: another dtype, "bool", "signed integer", "unsigned integer", "integral",
+    """Returns whether a dtype is of a kind: another dtype, "bool", "signed integer", "unsigned integer", "integral",
     "real floating", "complex floating", "numeric", or any of several.
 
     Errors: ValueError for a kind of another name, TypeError for what is no kind.
@@ -145,7 +145,7 @@ ATOMIC = ("bool", "signed integer", "unsigned integer", "real floating", "comple
 
 
 class Info:
-    """What `__array_namespace_info__()` returns."""
+    """The result of `__array_namespace_info__()`."""
 
     def capabilities(self) -> dict[str, Any]:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}

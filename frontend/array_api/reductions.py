@@ -14,13 +14,13 @@ from .promotion import Axes, axes_of, one_axis, together
 
 
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether no element along these axes is zero."""
+    """Returns whether no element along these axes is zero."""
     truth = x.to(rd.bool)
     return rd.all(truth, axes_of(x, axis), keepdims) if x.ndim else truth.clone()
 
 
 def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether some element along these axes is not zero."""
+    """Returns whether some element along these axes is not zero."""
     truth = x.to(rd.bool)
     return rd.any(truth, axes_of(x, axis), keepdims) if x.ndim else truth.clone()
 
@@ -104,17 +104,17 @@ def summed_as(x: Tensor) -> dtype:
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the greatest element stands, the first of equal ones; without an axis, in all elements in a row."""
+    """Returns where the greatest element stands, the first of equal ones; without an axis, in all elements in a row."""
     return rd.argmax(x, axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the smallest element stands, the first of equal ones; without an axis, in all elements in a row."""
+    """Returns where the smallest element stands, the first of equal ones; without an axis, in all elements in a row."""
     return rd.argmin(x, axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero, along these axes."""
+    """Returns how many elements are not zero, along these axes."""
     return (x != 0).sum(axes_of(x, axis), keepdims) if x.ndim else (x != 0).to(rd.int64)
 
 
@@ -133,7 +133,7 @@ def searchsorted(
     side: Literal["left", "right"] = "left",
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """Where each element of `x2` belongs in the sorted `x1`: before equal ones ("left"), or behind them."""
+    """Returns where each element of `x2` belongs in the sorted `x1`: before equal ones ("left"), or behind them."""
     x1, x2 = together(x1, x2)
     return rd.searchsorted(x1, x2, side=side, sorter=None if sorter is None else sorter.to(rd.int64))
 
@@ -154,7 +154,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Tensor
     indices: Tensor
@@ -163,14 +163,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Tensor
     inverse_indices: Tensor

@@ -240,7 +240,7 @@ def stacked(tensors: list[Any]) -> Any:
 
 
 def batched_rows(output: Any, inputs: Sequence[Any], create_graph: bool) -> list[Any]:
-    """The same by one backward pass for a batch of unit gradients."""
+    """Returns the rows of a Jacobian by one backward pass for a batch of unit gradients."""
     if not (output.requires_grad and output.numel()):
         return [x.new_zeros((*output.shape, *x.shape)) for x in inputs]
     rows = grad(

@@ -47,7 +47,7 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether the gradients of `func` with respect to the inputs that require grad are right.
+    """Checks the gradients of `func` with respect to the inputs that require grad. Returns whether they are right.
 
     inputs: a tensor or a sequence of arguments; the tensors among them that require grad should be float64 or
     complex128. A gradient is right where it is within `atol + rtol * |numerical|` of the difference quotient with
@@ -132,7 +132,7 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Whether the gradients of the gradients of `func` are right: `gradcheck` of its backward.
+    """Checks the gradients of the gradients of `func`: `gradcheck` of its backward.
 
     grad_outputs: where to take the second derivative; random by default. `check_rev_over_rev` differentiates the
     backward pass by another one, `check_fwd_over_rev` by forward mode.
@@ -280,7 +280,7 @@ def numerical_jacobian(
 
 
 def analytical_jacobian(output: Any, value: Any) -> np.ndarray:
-    """The same for one output, by backward: column by column."""
+    """Returns the Jacobian of one output by backward, column by column."""
     rows = sum(1 for _ in units(value))
     columns = [numbers(g) if (g := vjp(output, value, unit)) is not None else np.zeros(rows) for unit in units(output)]
     return np.array(columns).reshape(len(columns), rows).T
@@ -301,7 +301,8 @@ def agrees_along_random_directions(
     check_forward: bool,
     check_backward: bool,
 ) -> bool:
-    """Whether u^T J v is the same by differences and by both modes, for a random u and v of each output and input."""
+    """Returns whether u^T J v is the same by differences and by both modes, for a random u and v of each output and
+    input."""
     random = np.random.default_rng(0)
     every = all_outputs(func(*arguments))
     differentiable = [place for place, output in enumerate(every) if output.requires_grad]
@@ -341,7 +342,7 @@ def tensor_of(values: np.ndarray, like: Any) -> Any:
 def difference_along(
     func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, direction: np.ndarray, eps: float
 ) -> list[np.ndarray]:
-    """How the numbers of each output follow, by central differences, where the input `value` moves."""
+    """Returns how the numbers of each output follow, by central differences, where the input `value` moves."""
     place, before = value.detach(), np.array(shown(value.detach()))
     step = shown(tensor_of(direction, value))
     sides = []
@@ -389,7 +390,7 @@ def check_jacobians(
 
 
 def tangents(func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, tangent: Any) -> list[Any]:
-    """How each output moves where the input `value` moves along `tangent`; None where it does not."""
+    """Returns how each output moves where the input `value` moves along `tangent`; None where it does not."""
     with forward_ad.dual_level():
         moved = [forward_ad.make_dual(one, tangent) if one is value else one for one in arguments]
         return [forward_ad.unpack_dual(output).tangent for output in all_outputs(func(*moved))]
@@ -432,7 +433,7 @@ def check_batches(arguments: tuple[Any, ...], outputs: list[Any], near: Nearness
 
 
 def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], near: Nearness) -> None:
-    """The same for a batch of tangents that goes through the function in one call."""
+    """Checks a batch of tangents that goes through the function in one call."""
     for i, value in enumerate(arguments):
         if not is_checked(value):
             continue

@@ -58,7 +58,7 @@ def cpu_fallback(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
 
 
 def device_of(stack: list[Any]) -> device:
-    """Where the results belong: where the first tensor off the CPU is, or the device that was asked for."""
+    """Returns the device of the results: that of the first tensor off the CPU, or the device that was asked for."""
     tensors = [x for value in stack for x in (value if isinstance(value, list | tuple) else (value,))]
     for x in tensors:
         if isinstance(x, Tensor) and x.device.type != "cpu":

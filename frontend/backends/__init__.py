@@ -1,4 +1,4 @@
-"""What this machine offers, under PyTorch's names: `redispatch.backends.cpu.get_cpu_capability()`."""
+"""The capabilities of this machine, under PyTorch's names: `redispatch.backends.cpu.get_cpu_capability()`."""
 
 from . import cpu, cuda, cudnn
 

@@ -32,22 +32,22 @@ def checked(enabled: Any) -> bool:
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Whether attention may take the kernel for 16-bit floats without a mask; on the CPU, its own fused kernel."""
+    """Sets whether attention may take the kernel for 16-bit floats without a mask; on the CPU, its own fused kernel."""
     allow(FLASH, checked(enabled))
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Whether it may take the kernel for masks and float32, too."""
+    """Sets whether it may take the kernel for masks and float32, too."""
     allow(EFFICIENT, checked(enabled))
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Whether it may be made of other operators."""
+    """Sets whether it may be made of other operators."""
     allow(MATH, checked(enabled))
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
-    """Whether it may take cuDNN's kernel, which there is not here."""
+    """Sets whether it may take cuDNN's kernel, which there is not here."""
     allow(CUDNN, checked(enabled))
 
 
@@ -68,29 +68,29 @@ def cudnn_sdp_enabled() -> bool:
 
 
 def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """Whether a CUDA device takes the call by that kernel; with `debug` a warning says why not."""
+    """Returns whether a CUDA device takes the call by that kernel; with `debug` a warning says why not."""
     return can_use(FLASH, params, debug)
 
 
 def can_use_efficient_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """The same of the kernel for masks and float32."""
+    """Says whether the kernel for masks and float32 takes these arguments."""
     return can_use(EFFICIENT, params, debug)
 
 
 def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
-    """The same of cuDNN's kernel."""
+    """Says whether cuDNN's kernel takes these arguments."""
     return can_use(CUDNN, params, debug)
 
 
 def is_flash_attention_available() -> bool:
-    """Whether there are fused kernels, and a device for them."""
+    """Returns whether there are fused kernels, and a device for them."""
     from redispatch.kernels.cuda import driver  # here, because an import of the library asks for no device
 
     return driver() is not None
 
 
 def is_ck_sdpa_available() -> bool:
-    """Whether there are kernels for AMD's cards: no."""
+    """Returns whether there are kernels for AMD's cards: no."""
     return False
 
 
@@ -98,7 +98,7 @@ _REDUCED = [False]
 
 
 def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
-    """Whether sums of 16-bit floats may be 16-bit floats where attention is made of other operators; here none is."""
+    """Sets whether sums of 16-bit floats may be 16-bit floats in attention made of other operators; here none is."""
     _REDUCED[0] = checked(enabled)
 
 

@@ -14,7 +14,7 @@ allow_tf32 = True
 
 
 def is_available() -> bool:
-    """Whether cuDNN is used: no."""
+    """Returns whether cuDNN is used: no."""
     return False
 
 
@@ -24,7 +24,7 @@ def version() -> int | None:
 
 
 def is_acceptable(tensor: object) -> bool:
-    """Whether it would take a tensor: no."""
+    """Returns whether it would take a tensor: no."""
     return False
 
 

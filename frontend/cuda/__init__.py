@@ -80,7 +80,7 @@ graphs, memory, random, streams = map(module_of, MODULES)
 
 
 def storage_is_on_cuda(self: Any) -> bool:
-    """Whether a storage's memory is a CUDA device's."""
+    """Returns whether a storage's memory is a CUDA device's."""
     return bool(self.device.type == "cuda")
 
 

@@ -43,18 +43,18 @@ from .graphed import make_graphed_callables
 
 
 def is_available() -> bool:
-    """Whether there is a device: a card, or the simulator (REDISPATCH_CUDA=sim)."""
+    """Returns whether there is a device: a card, or the simulator (REDISPATCH_CUDA=sim)."""
     return device_count() > 0
 
 
 def device_count() -> int:
-    """How many devices there are."""
+    """Returns the number of devices."""
     found = driver()
     return 0 if found is None else found.count
 
 
 def is_initialized() -> bool:
-    """Whether a device was used already."""
+    """Returns whether a device was used already."""
     return started() is not None
 
 
@@ -85,7 +85,7 @@ def device_of(tensor: Tensor) -> Guard:
 
 
 def get_device_name(device: Any = None) -> str:
-    """What the device calls itself."""
+    """Returns the device's own name."""
     index_of(device)
     return start().driver.title
 
@@ -97,7 +97,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 
 class _CudaDeviceProperties(SimpleNamespace):
-    """What a device is and has."""
+    """The properties of a device."""
 
 
 def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
@@ -111,7 +111,8 @@ def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether kernels of a device may read another one's memory: none does. AssertionError for what is no device."""
+    """Returns whether kernels of a device may read another one's memory: none does. AssertionError for what is no
+    device."""
     for one in (device, peer_device):
         if not 0 <= index_of(one) < device_count():
             raise AssertionError("Invalid device id" if one is device else "Invalid peer device id")
@@ -119,23 +120,23 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
 
 
 def get_arch_list() -> list[str]:
-    """What kernels are compiled for: the device's own architecture."""
+    """Returns the architectures that kernels are compiled for: the device's own."""
     return [start().driver.target] if is_available() else []
 
 
 def get_gencode_flags() -> str:
-    """The same, as flags of NVIDIA's compiler."""
+    """Returns those architectures as flags of NVIDIA's compiler."""
     targets = [name.removeprefix("sm_") for name in get_arch_list()]
     return " ".join(f"-gencode compute=compute_{one},code=sm_{one}" for one in targets)
 
 
 def is_tf32_supported() -> bool:
-    """Whether products may be made of factors rounded to TF32: by NVIDIA's library, where there is one."""
+    """Returns whether products may be made of factors rounded to TF32: by NVIDIA's library, where there is one."""
     return is_available() and start().driver.blas is not None
 
 
 def get_sync_debug_mode() -> int:
-    """Whether it is told where a program waits for a device: 0, it is not."""
+    """Returns whether it is told where a program waits for a device: 0, it is not."""
     return 0
 
 
@@ -158,7 +159,7 @@ def get_amp_supported_dtype() -> list[Any]:
 
 
 def is_bf16_supported() -> bool:
-    """Whether kernels compute with bfloat16: all do, in float32 registers."""
+    """Returns whether kernels compute with bfloat16: all do, in float32 registers."""
     return is_available()
 
 
@@ -179,7 +180,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-    """The same, with a dictionary for each part of a name."""
+    """Returns memory statistics with a dictionary for each part of a name."""
     return _allocator().of(index_of(device)).nested()
 
 

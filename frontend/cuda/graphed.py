@@ -119,7 +119,7 @@ class Passes:
 
 
 def graphed(passes: Passes, function: Callable[..., Any]) -> Any:
-    """What replays the passes; a module with that in the place of its `forward`."""
+    """Returns a function that replays the passes; a module with that in the place of its `forward`."""
 
     class Graphed(Function):
         @staticmethod

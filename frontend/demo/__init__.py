@@ -1,7 +1,7 @@
-"""What `make demo` runs: a classifier trained on scanned digits through the whole stack.
+"""The program of `make demo`: trains a classifier on scanned digits through the whole stack.
 
-Read in this order: data (the digits), activation (an operator of our own), model, train, tour (what can be seen on the
-way), picture, story (the order in which it is all told). Every file uses public names only, as a user's program would.
+Read in this order: train (the digits, an operator of our own, the model, the loop), picture, story (the order in which
+it is all told, and what can be seen on the way). Every file uses public names only, as a user's program would.
 """
 
 from redispatch import _moved

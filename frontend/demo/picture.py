@@ -128,7 +128,7 @@ def polyline(heights: np.ndarray, kind: str) -> str:
 
 
 def places(heights: np.ndarray) -> np.ndarray:
-    """Where heights from 0 to 1 lie in the frame: [n, 2], x and y in SVG units."""
+    """Returns where heights from 0 to 1 lie in the frame: [n, 2], x and y in SVG units."""
     xs = np.linspace(LEFT, WIDTH - RIGHT, len(heights)) if len(heights) > 1 else np.array([(LEFT + WIDTH - RIGHT) / 2])
     return np.stack([xs, HEIGHT - BOTTOM - heights * (HEIGHT - TOP - BOTTOM)], axis=1)
 

@@ -1,4 +1,4 @@
-"""What is trained, on what, and how: the digits, the model, the loop."""
+"""The training: the digits, the model, the loop."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def swish(x: rd.Tensor) -> rd.Tensor:
 
 @swish.register_fake
 def swish_fake(x: rd.Tensor) -> rd.Tensor:
-    """What the result looks like, for tensors without data."""
+    """Returns a tensor without data, with the metadata of the result."""
     return rd.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
@@ -178,7 +178,7 @@ LEARNING_RATE = 6e-3
 
 @dataclass(slots=True)
 class History:
-    """What the picture draws: the loss of every step, and the held-out accuracy after every epoch."""
+    """The numbers of the picture: the loss of every step, and the held-out accuracy after every epoch."""
 
     losses: list[float] = field(default_factory=list)
     accuracies: list[float] = field(default_factory=list)

@@ -23,7 +23,7 @@ _names.take(
         ".cauchy": "Cauchy HalfCauchy Laplace StudentT",
         ".constraint_registry": "biject_to transform_to",
         ".distribution": "Distribution ExponentialFamily",
-        ".exponential": "Exponential Pareto Weibull",
+        ".exponential": "Exponential Gumbel Kumaraswamy Pareto Uniform Weibull",
         ".gamma": "Beta Chi2 Dirichlet FisherSnedecor Gamma InverseGamma",
         ".kl": "kl_divergence register_kl",
         ".normal": "HalfNormal LogisticNormal LogNormal MultivariateNormal Normal",
@@ -34,7 +34,6 @@ _names.take(
             PositiveDefiniteTransform PowerTransform ReshapeTransform SigmoidTransform SoftmaxTransform
             SoftplusTransform StackTransform StickBreakingTransform TanhTransform Transform identity_transform
         """,
-        ".uniform": "Gumbel Kumaraswamy Uniform",
     },
 )
 

@@ -22,11 +22,10 @@ from .bernoulli import Bernoulli, Binomial, Geometric, Poisson
 from .categorical import Categorical, OneHotCategorical
 from .cauchy import Cauchy, Laplace
 from .distribution import Distribution, ExponentialFamily
-from .exponential import Exponential, Pareto
+from .exponential import Exponential, Gumbel, Pareto, Uniform
 from .gamma import Beta, Dirichlet, Gamma
 from .normal import HalfNormal, MultivariateNormal, Normal, half_log_det, mahalanobis
 from .transformed_distribution import Independent, TransformedDistribution
-from .uniform import Gumbel, Uniform
 from .utils import EULER, sum_rightmost
 
 Rule = Callable[[Any, Any], Any]
@@ -234,7 +233,8 @@ def kl_of_uniforms(p: Any, q: Any) -> Any:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def kl_of_transformed(p: Any, q: Any) -> Any:
-    """That of the bases: what is one to one changes no divergence. NotImplementedError for different transforms."""
+    """Returns the divergence of the bases: a one-to-one transform changes none. NotImplementedError for different
+    transforms."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError
     return kl_divergence(p.base_dist, q.base_dist)

@@ -359,7 +359,7 @@ class CatTransform(_Parts):
         return rd.cat(parts, dim=self.dim)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Of each part, summed over what is one value of the widest; the sum of all where that covers `dim`."""
+        """Returns that of each part, summed over one value of the widest; the sum of all where that covers `dim`."""
         slopes = zip(self.transforms, self._slopes(x, y), strict=True)
         terms = [sum_rightmost(slope, self.event_dim - one.event_dim) for one, slope in slopes]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim

@@ -1,4 +1,4 @@
-"""What the families share: parameters of one shape, logits and probabilities, and quantities computed when asked for.
+"""The common parts of the families: parameters of one shape, logits and probabilities, lazily computed quantities.
 
 Read next: distribution.py.
 """

@@ -6,8 +6,6 @@ subgraph_rewriter, and experimental/proxy_tensor.py, which traces the operators 
 
 from redispatch import _moved, _names
 
-from . import _pytree
-
 __all__ = _names.take(
     globals(),
     {
@@ -20,6 +18,5 @@ __all__ = _names.take(
         ".subgraph_rewriter": "replace_pattern",
     },
 )
-__all__ += ["_pytree"]
 
 _moved.join(__name__)

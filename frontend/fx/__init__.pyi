@@ -1,6 +1,5 @@
 """Made by `python -m redispatch.stubs`."""
 
-from . import _pytree as _pytree
 from ._symbolic_trace import Tracer as Tracer, symbolic_trace as symbolic_trace, wrap as wrap
 from .graph import Graph as Graph
 from .graph_module import GraphModule as GraphModule

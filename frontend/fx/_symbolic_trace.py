@@ -147,7 +147,7 @@ class Tracer(TracerBase):
     # What may be overridden ---------------------------------------------------------------------------------------
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Whether a submodule is one step: those of the library are, containers apart."""
+        """Returns whether a submodule is one step: those of the library are, containers apart."""
         return m.__module__.startswith(("redispatch.nn", "torch.nn")) and not isinstance(m, nn.Sequential)
 
     def path_of_module(self, mod: nn.Module) -> str:
@@ -160,14 +160,14 @@ class Tracer(TracerBase):
     def call_module(
         self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """What a call of a submodule becomes: a step, or the steps of its `forward`."""
+        """Records a call of a submodule: as a step, or as the steps of its `forward`."""
         path = self.path_of_module(m)
         if not self.is_leaf_module(m, path):
             return forward(*args, **kwargs)
         return self.create_proxy("call_module", path, args, kwargs)
 
     def getattr(self, attr: str, attr_val: Any) -> Any:
-        """What reading an attribute of a module gives: for a parameter, the proxy of a step that reads it."""
+        """Returns an attribute of a module: for a parameter, the proxy of a step that reads it."""
         if isinstance(attr_val, nn.Parameter):
             name = next((name for name, one in self.root.named_parameters() if one is attr_val), None)
             if name is not None:

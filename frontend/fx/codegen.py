@@ -28,7 +28,6 @@ from redispatch.dispatch import OpOverload, OpOverloadPacket, pytree
 from redispatch.dispatch.higher_order import HigherOrderOperator
 from redispatch.dispatch.tensor import Tensor
 
-from . import _pytree as fx_pytree
 from .node import Node, qualified_name
 
 MAGIC = {
@@ -50,7 +49,7 @@ ALWAYS = {
     "nan": math.nan,
     "NoneType": type(None),
     "pytree": pytree,
-    "fx_pytree": fx_pytree,
+    "fx_pytree": sys.modules[__name__],  # for `tree_flatten_spec`
 }
 
 
@@ -104,7 +103,7 @@ class Globals:
 
 
 def library_paths(module: str, qualname: str) -> Iterable[str]:
-    """Where in the library a function may have its public name."""
+    """Returns where in the library a function may have its public name."""
     inside = module.partition(".")[2]
     for room in PUBLIC:
         for name in {qualname, qualname.removeprefix(f"{room}_")}:
@@ -136,11 +135,11 @@ class CodeGen:
         return f"return {value}"
 
     def process_inputs(self, *args: Any) -> Any:
-        """What the caller passes as the values of the placeholders."""
+        """Returns the values of the placeholders for the caller's arguments."""
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """What the output node gives as the caller gets it."""
+        """Returns the output node's values in the caller's form."""
         return outputs
 
     def generate(self, nodes: Iterable[Node], root: str, verbose: bool) -> PythonCode:
@@ -193,7 +192,7 @@ def last_uses(nodes: list[Node]) -> dict[Node, list[str]]:
 
 
 def expression(node: Node, root: str, names: Globals) -> str:
-    """What a node computes."""
+    """Writes the expression that a node computes."""
     target = node.target
     if node.op == "get_attr":
         return attribute(root, str(target))
@@ -284,6 +283,14 @@ def summary(node: Node) -> str:
     return getattr(value, "summary", "")
 
 
+def tree_flatten_spec(tree: Any, spec: Any) -> list[Any]:
+    """The leaves of a tree of this structure. ValueError for a tree of another one."""
+    leaves, found = pytree.tree_flatten(tree)
+    if found != spec:
+        raise ValueError(f"the arguments have the structure {found}, but the function was traced with {spec}")
+    return leaves
+
+
 class PyTreeCodeGen(CodeGen):
     """For a function whose arguments and result are pytrees: the placeholders are the leaves of the arguments.
 
@@ -308,7 +315,7 @@ class PyTreeCodeGen(CodeGen):
         return f"return pytree.tree_unflatten({value}, self._out_spec)"
 
     def process_inputs(self, *args: Any) -> Any:
-        return fx_pytree.tree_flatten_spec(list(args), self.in_spec)
+        return tree_flatten_spec(list(args), self.in_spec)
 
     def process_outputs(self, outputs: Any) -> Any:
         return pytree.tree_unflatten(outputs, self.out_spec)

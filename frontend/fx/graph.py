@@ -362,7 +362,7 @@ class FunctionNamed:
 
 
 def to_pickle(leaf: Any) -> Any:
-    """What is pickled in the place of a node or function; anything else as it is."""
+    """Returns the pickled stand-in of a node or function; anything else as it is."""
     if isinstance(leaf, Node):
         return NodeNamed(leaf.name)
     if callable(leaf) and not isinstance(leaf, type):

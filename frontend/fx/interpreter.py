@@ -101,7 +101,7 @@ class Interpreter:
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:
-        """What is at a dotted path of the module. RuntimeError where nothing is."""
+        """Returns the attribute at a dotted path of the module. RuntimeError where there is none."""
         found = self.module
         for atom in target.split("."):
             if not hasattr(found, atom):

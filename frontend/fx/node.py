@@ -230,7 +230,7 @@ class Node:
 
     @property
     def stack_trace(self) -> str | None:
-        """Where the program made the call, if the tracer has noted it."""
+        """Returns where the program made the call, if the tracer has noted it."""
         return self.meta.get("stack_trace")
 
     @stack_trace.setter
@@ -238,7 +238,7 @@ class Node:
         self.meta["stack_trace"] = trace
 
     def is_impure(self) -> bool:
-        """Whether the step must stay though nobody uses its value: it writes, draws numbers, or is an input or
+        """Returns whether the step must stay though nobody uses its value: it writes, draws numbers, or is an input or
         output."""
         if self.op in ("placeholder", "output"):
             return True
@@ -282,7 +282,7 @@ class Node:
         return self.name
 
     def __lt__(self, other: Node) -> bool:
-        """Whether it comes before another node of the same graph."""
+        """Returns whether it comes before another node of the same graph."""
         node = self._next
         while node is not self.graph._root:
             if node is other:
@@ -311,7 +311,7 @@ def _shown(value: Any) -> str:
 
 
 def qualified_name(function: Any) -> str:
-    """How a graph calls a function: `operator.add`, `torch.ops.aten.add.Tensor`, `torch.relu`."""
+    """Returns how a graph calls a function: `operator.add`, `torch.ops.aten.add.Tensor`, `torch.relu`."""
     if isinstance(function, OpOverload | OpOverloadPacket):
         return f"torch.ops.{function}"
     if isinstance(function, HigherOrderOperator):

@@ -74,7 +74,7 @@ class TracerBase:
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
-        """What unpacking a proxy gives: as many items as there are names on the left. TraceError in a loop."""
+        """Unpacks a proxy into as many items as there are names on the left. TraceError in a loop."""
         frame = inspect.currentframe()
         caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
         if caller is not None:
@@ -89,7 +89,7 @@ class TracerBase:
         )
 
     def keys(self, obj: Proxy) -> Any:
-        """What `**proxy` asks for."""
+        """Answers `**proxy`."""
         return Attribute(obj, "keys")()
 
 
@@ -164,7 +164,7 @@ def is_method(function: Any) -> bool:
 
 
 def name_for(function: Any) -> str | None:
-    """What nodes of operators are called: `add` for aten.add.Tensor. None for the function's own name."""
+    """Returns the name of an operator's nodes: `add` for aten.add.Tensor. None for the function's own name."""
     return function._opname if isinstance(function, OpOverload) else None
 
 

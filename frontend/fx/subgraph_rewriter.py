@@ -101,7 +101,7 @@ def parameters_of(graph: Graph) -> list[Node]:
 
 
 def returned(graph: Graph) -> list[Any]:
-    """What a graph gives back, as a list."""
+    """Returns the results of a graph as a list."""
     value = graph.output_node().args[0]
     return list(value) if isinstance(value, tuple | list) else [value]
 
@@ -110,7 +110,7 @@ def returned(graph: Graph) -> list[Any]:
 
 
 def places(graph: Graph, pattern: Graph) -> Iterator[Found]:
-    """Where the graph computes the pattern, in the graph's order."""
+    """Returns where the graph computes the pattern, in the graph's order."""
     results = returned(pattern)
     for node in graph.nodes:
         for found in extended({}, results, [node], graph):
@@ -131,7 +131,7 @@ def extended(found: Found, results: list[Any], candidates: list[Node], graph: Gr
 
 
 def fits(wanted: Any, given: Any, found: Found) -> bool:
-    """Whether a value of the graph is computed as one of the pattern is; notes in `found` what stands for what."""
+    """Returns whether a value is computed as one of the pattern is; notes in `found` what stands for what."""
     if isinstance(wanted, Node):
         if wanted in found:
             return found[wanted] is given
@@ -156,7 +156,7 @@ def same_step(wanted: Node, given: Node) -> bool:
 
 
 def stands_alone(found: Found, results: list[Any]) -> bool:
-    """Whether what is computed on the way is used nowhere else."""
+    """Returns whether what is computed on the way is used nowhere else."""
     inside = {node for wanted, node in found.items() if wanted.op != "placeholder"}
     ends = {found[one] for one in results}
     return all(set(node.users) <= inside for node in inside - ends)

@@ -6,14 +6,13 @@ then the layers, a family a file. Each class of layers is here, under its name; 
 
 from importlib import import_module
 
-from redispatch import _names
+from redispatch import _moved, _names
 
 from . import functional, init, utils
 from .derived import layers_of
 
 FAMILIES = """
-    module containers activation adaptive attention convolution dropout images linear loss normalization pooling rnn
-    sparse transformer lazy
+    module containers activation attention dropout images linear loss normalization pooling rnn sparse transformer lazy
 """.split()
 
 __all__ = _names.take(
@@ -31,3 +30,6 @@ def __getattr__(name: str) -> object:
     if name == "modules":
         return import_module(".modules", __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+_moved.join(__name__)

@@ -14,13 +14,12 @@ from redispatch.dispatch.tensor import Tensor, contiguous_format
 from redispatch.kernels.declare.overridable import builtin_function, overridable_function
 from redispatch.kernels.ops import activations
 from redispatch.kernels.ops import rrelu as randomly_leaking
-from redispatch.kernels.ops.creation import empty
 from redispatch.kernels.ops.softmax import log_softmax as _log_softmax
 from redispatch.kernels.ops.softmax import softmax as _softmax
 
-from .derived import functional, module_of
+from .derived import functional, module_of, shows
 from .module import Module
-from .parameter import Parameter
+from .parameter import empty_parameters
 
 relu_ = activations.relu.inplace
 celu_, elu_, selu_ = activations.celu.inplace, activations.elu.inplace, activations.selu.inplace
@@ -242,7 +241,7 @@ class PReLU(Module):
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
-        self.weight = Parameter(empty(num_parameters, device=device, dtype=dtype))
+        empty_parameters(self, device, dtype, weight=num_parameters)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -252,8 +251,7 @@ class PReLU(Module):
     def forward(self, input: Any) -> Any:
         return functional.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
+    extra_repr = shows("num_parameters")
 
 
 class Hardtanh(Module):

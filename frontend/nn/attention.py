@@ -23,7 +23,7 @@ from .derived import functional
 from .dropout import dropout
 from .linear import Linear
 from .module import Module
-from .parameter import Parameter
+from .parameter import empty_parameters
 
 SDPBackend.__module__ = "redispatch.nn.attention"  # where users find it
 WARN_FOR_UNFUSED_KERNELS = False
@@ -174,7 +174,7 @@ def attended(q: Any, k: Any, v: Any, mask: Any, batch: int, left_out: float, cau
 
 
 def check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
-    """Whether there is no batch. AssertionError where dimensions do not belong together."""
+    """Returns whether there is no batch. AssertionError where dimensions do not belong together."""
     dims = query.dim()
     if dims not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {dims}-D query tensor")
@@ -278,7 +278,6 @@ class MultiheadAttention(Module):
         self.head_dim = embed_dim // num_heads
         if self.head_dim * num_heads != embed_dim:
             raise AssertionError("embed_dim must be divisible by num_heads")
-        made: dict[str, Any] = {"device": device, "dtype": dtype}
         one, separate = self._qkv_same_embed_dim, not self._qkv_same_embed_dim
         shapes = {
             "q_proj_weight": (embed_dim, embed_dim) if separate else None,
@@ -287,12 +286,10 @@ class MultiheadAttention(Module):
             "in_proj_weight": (3 * embed_dim, embed_dim) if one else None,
             "in_proj_bias": (3 * embed_dim,) if bias else None,
         }
-        for name, shape in shapes.items():
-            self.register_parameter(name, None if shape is None else Parameter(creation.empty(shape, **made)))
-        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **made)
-        for name in ("bias_k", "bias_v"):
-            values = Parameter(creation.empty((1, 1, embed_dim), **made)) if add_bias_kv else None
-            self.register_parameter(name, values)
+        empty_parameters(self, device, dtype, **shapes)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        more = (1, 1, embed_dim) if add_bias_kv else None
+        empty_parameters(self, device, dtype, bias_k=more, bias_v=more)
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 

@@ -26,7 +26,7 @@ Hooks = OrderedDict[int, Callable[..., Any]]
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` could not match. Hooks may change the two lists."""
+    """The keys that `load_state_dict` could not match. Hooks may change the two lists."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -87,12 +87,12 @@ class Checkpointable(ModuleTree):
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
     def _own_tensors(self) -> dict[str, Any]:
-        """What belongs into a state dict: parameters, and the buffers that persist."""
+        """Yields the tensors of a state dict: parameters, and the buffers that persist."""
         persistent = {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
         return {k: v for k, v in {**self._parameters, **persistent}.items() if v is not None}
 
     def get_extra_state(self) -> Any:
-        """What to save besides tensors. For a class that has such; it overrides `set_extra_state`, too."""
+        """Returns the state to save besides tensors. For a class that has such; it overrides `set_extra_state`, too."""
         raise RuntimeError(f"{type(self).__name__} has no extra state: override get_extra_state() to give it one")
 
     def set_extra_state(self, state: Any) -> None:
@@ -175,7 +175,7 @@ class Checkpointable(ModuleTree):
             unexpected_keys += unexpected
 
     def _knows(self, key: str, own: dict[str, Any]) -> bool:
-        """Whether a key names one of our own tensors, or something below a child of ours."""
+        """Returns whether a key names one of our own tensors, or something below a child of ours."""
         name, _, below = key.partition(".")
         return name in (self._modules if below else own)
 

@@ -166,13 +166,26 @@ def representation(kept: list[str], shown: str | None) -> str:
     return f'    def extra_repr(self) -> str:\n        return f"{shown}"\n' if shown else ""
 
 
-def shows(*names: str) -> Callable[[Any], str]:
-    """Returns the `extra_repr` that shows these attributes."""
+def shows(names: str, unnamed: str = "") -> Callable[[Any], str]:
+    """Returns the `extra_repr` that shows these attributes; first those of which it shows the value alone.
+
+    Of a bias it shows whether there is one.
+    """
 
     def extra_repr(self: Any) -> str:
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        values = {name: getattr(self, name) for name in names.split()}
+        if "bias" in values:
+            values["bias"] = values["bias"] is not None
+        first = [str(getattr(self, name)) for name in unnamed.split()]
+        return ", ".join([*first, *(f"{name}={value!r}" for name, value in values.items())])
 
     return extra_repr
+
+
+def unusual(module: Any, **usual: Any) -> str:
+    """Returns the text of those attributes that have other values than these, each behind a comma."""
+    values = {name: getattr(module, name, value) for name, value in usual.items()}
+    return "".join(f", {name}={value}" for name, value in values.items() if value != usual[name])
 
 
 def signature(first: list[str], parameters: Any) -> str:

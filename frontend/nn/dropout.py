@@ -14,7 +14,7 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import dropout as operators
 
-from .derived import module_of
+from .derived import module_of, shows
 from .module import Module
 
 
@@ -127,8 +127,7 @@ class _Dropout(Module):
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p, self.inplace = p, inplace
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
+    extra_repr = shows("p inplace")
 
 
 Dropout = module_of("Dropout", dropout, base=_Dropout, shown="")

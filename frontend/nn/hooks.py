@@ -95,13 +95,13 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def hooks_of(module: Any, table: str) -> dict[int, Any]:
-    """Those of all modules, then the module's own."""
+    """Returns the hooks of all modules, then the module's own."""
     everywhere = {number: each.hook for number, each in EVERYWHERE.items() if each.table == table}
     return {**everywhere, **getattr(module, table)}
 
 
 def forward_pre_hooks(module: Any) -> dict[int, ForwardHook]:
-    """Those of all modules, then the module's own, each with how it is called."""
+    """Returns the hooks of all modules, then the module's own, each with how it is called."""
     with_kwargs = module._forward_pre_hooks_with_kwargs
     hooks = hooks_of(module, "_forward_pre_hooks")
     own = {number: ForwardHook(hooks[number], number in with_kwargs) for number in module._forward_pre_hooks}
@@ -109,7 +109,7 @@ def forward_pre_hooks(module: Any) -> dict[int, ForwardHook]:
 
 
 def forward_hooks(module: Any) -> dict[int, ForwardHook]:
-    """The same after forward."""
+    """Returns the hooks after forward: of all modules, then the module's own."""
     with_kwargs, always = module._forward_hooks_with_kwargs, module._forward_hooks_always_called
     hooks = hooks_of(module, "_forward_hooks")
     own = {n: ForwardHook(hooks[n], n in with_kwargs, n in always) for n in module._forward_hooks}

@@ -47,8 +47,7 @@ class _Pad(Module):
     def forward(self, input: Any) -> Any:
         return functional.pad(input, self.padding, self.mode)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+    extra_repr = shows("", "padding")
 
 
 class _ConstantPad(_Pad):
@@ -59,7 +58,7 @@ class _ConstantPad(_Pad):
     def forward(self, input: Any) -> Any:
         return functional.pad(input, self.padding, "constant", self.value)
 
-    extra_repr = shows("padding", "value")
+    extra_repr = shows("padding value")
 
 
 class _ZeroPad(_ConstantPad):
@@ -422,4 +421,4 @@ class Fold(Unfold):  # type: ignore[valid-type, misc]  # a class that module_of 
         how = (self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
         return functional.fold(input, *how)
 
-    extra_repr = shows("output_size", "kernel_size", "dilation", "padding", "stride")
+    extra_repr = shows("output_size kernel_size dilation padding stride")

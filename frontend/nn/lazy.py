@@ -12,16 +12,16 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.ops.from_data import tensor
 
-from .convolution import (
+from .linear import (
     Conv1d,
     Conv2d,
     Conv3d,
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
+    Linear,
     _Convolution,
 )
-from .linear import Linear
 from .module import Module
 from .normalization import (
     BatchNorm1d,
@@ -49,7 +49,7 @@ class LazyModuleMixin(Module):
         self._initialize_hook = self.register_forward_pre_hook(find_shapes, with_kwargs=True)
 
     def has_uninitialized_params(self) -> bool:
-        """Whether any parameter or buffer has no shape yet."""
+        """Returns whether any parameter or buffer has no shape yet."""
         return any(is_lazy(one) for one in (*self._parameters.values(), *self._buffers.values()))
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:

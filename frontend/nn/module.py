@@ -59,7 +59,7 @@ class Module(Checkpointable):
     # Calling --------------------------------------------------------------------------------------------------
 
     def _forward_is_missing(self, *args: Any, **kwargs: Any) -> Any:
-        """What this module computes. Every subclass gives its own."""
+        """Raises NotImplementedError: every subclass gives its own `forward`."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     forward: Callable[..., Any] = _forward_is_missing  # any signature: a subclass's is its own affair
@@ -230,7 +230,7 @@ class Module(Checkpointable):
     # Printing -------------------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """What to print of this module besides its children: `in_features=2, out_features=3`."""
+        """Returns the printed part of this module besides its children: `in_features=2, out_features=3`."""
         return ""
 
     def __repr__(self) -> str:

@@ -20,10 +20,10 @@ from redispatch.kernels.ops.from_data import tensor
 from redispatch.kernels.ops.pooling import avg_pool2d, avg_pool3d
 
 from . import init
-from .derived import by_dims, functional, module_of
+from .derived import by_dims, functional, module_of, shows
 from .images import pad
 from .module import Module
-from .parameter import Parameter
+from .parameter import empty_parameters
 
 # --- functions -------------------------------------------------------------------------------------------------------
 
@@ -148,13 +148,6 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
 # --- what modules share ----------------------------------------------------------------------------------------------
 
 
-def _add_affine(module: Any, shape: Any, device: Any, dtype: Any, **wanted: bool) -> None:
-    """Registers the parameters that are wanted, without values, and None for the others."""
-    for name, is_wanted in wanted.items():
-        values = creation.empty(shape, device=device, dtype=dtype) if is_wanted else None
-        module.register_parameter(name, None if values is None else Parameter(values))
-
-
 def _set_affine(module: Any) -> None:
     if module.weight is not None:
         init.ones_(module.weight)
@@ -188,8 +181,8 @@ class LayerNorm(Module):
         super().__init__()
         self.normalized_shape = as_shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        wanted = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
-        _add_affine(self, self.normalized_shape, device, dtype, **wanted)
+        weight = self.normalized_shape if elementwise_affine else None
+        empty_parameters(self, device, dtype, weight=weight, bias=weight if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -199,11 +192,7 @@ class LayerNorm(Module):
     def forward(self, input: Any) -> Any:
         return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
-            f"bias={self.bias is not None}"
-        )
+    extra_repr = shows("eps elementwise_affine bias", unnamed="normalized_shape")
 
 
 class RMSNorm(Module):
@@ -225,7 +214,7 @@ class RMSNorm(Module):
         super().__init__()
         self.normalized_shape = as_shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        _add_affine(self, self.normalized_shape, device, dtype, weight=elementwise_affine)
+        empty_parameters(self, device, dtype, weight=self.normalized_shape if elementwise_affine else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -235,8 +224,7 @@ class RMSNorm(Module):
     def forward(self, input: Any) -> Any:
         return functional.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+    extra_repr = shows("eps elementwise_affine", unnamed="normalized_shape")
 
 
 class GroupNorm(Module):
@@ -263,7 +251,8 @@ class GroupNorm(Module):
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        _add_affine(self, num_channels, device, dtype, weight=affine, bias=affine and bias)
+        weight = num_channels if affine else None
+        empty_parameters(self, device, dtype, weight=weight, bias=weight if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -273,11 +262,7 @@ class GroupNorm(Module):
     def forward(self, input: Any) -> Any:
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-            f"bias={self.bias is not None}"
-        )
+    extra_repr = shows("eps affine bias", unnamed="num_groups num_channels")
 
 
 # --- with running statistics -----------------------------------------------------------------------------------------
@@ -309,7 +294,8 @@ class _NormBase(Module):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        _add_affine(self, num_features, device, dtype, weight=affine, bias=affine and bias)
+        weight = num_features if affine else None
+        empty_parameters(self, device, dtype, weight=weight, bias=weight if bias else None)
         statistics = {
             "running_mean": creation.zeros(num_features, device=device, dtype=dtype),
             "running_var": creation.ones(num_features, device=device, dtype=dtype),
@@ -336,11 +322,7 @@ class _NormBase(Module):
             wanted = " or ".join(f"{dims}D" for dims in self.allowed)
             raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
 
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
-        )
+    extra_repr = shows("eps momentum affine bias track_running_stats", unnamed="num_features")
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], *rest: Any, **more: Any
@@ -468,8 +450,7 @@ class _ResponseNorm(Module):
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+    extra_repr = shows("alpha beta k", unnamed="size")
 
 
 LocalResponseNorm = module_of("LocalResponseNorm", local_response_norm, base=_ResponseNorm, shown="", inputs="input")

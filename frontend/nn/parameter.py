@@ -113,7 +113,7 @@ class Buffer(Tensor, metaclass=_Flagged):
 
 
 class UninitializedTensorMixin:
-    """What both share."""
+    """The common part of uninitialized parameters and buffers."""
 
     cls_to_become: type
     _allowed = frozenset(
@@ -181,7 +181,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether it has no shape yet."""
+    """Returns whether it has no shape yet."""
     return isinstance(param, UninitializedTensorMixin)
 
 
@@ -245,12 +245,12 @@ def swapped(tensor: Any, other: Any, name: str) -> None:
 
 
 def is_wrapper(tensor: Any) -> bool:
-    """Whether operators on the tensor go to its class: it then may have its data elsewhere."""
+    """Returns whether operators on the tensor go to its class: it then may have its data elsewhere."""
     return has_handler(type(tensor))
 
 
 def can_take_over(tensor: Any, value: Any) -> bool:
-    """Whether `tensor.data = value` works, and is wanted: not between data and no data."""
+    """Returns whether `tensor.data = value` works, and is wanted: not between data and no data."""
     return tensor.is_meta == value.is_meta and not _future.get_overwrite_module_params_on_conversion()
 
 
@@ -276,3 +276,10 @@ def factory_kwargs(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
             raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
         found[name] = kwargs[name]
     return found
+
+
+def empty_parameters(module: Any, device: Any, dtype: Any, **shapes: Any) -> None:
+    """Registers parameters of these shapes, without values, and None for those whose shape is None."""
+    for name, shape in shapes.items():
+        values = None if shape is None else Parameter(creation.empty(shape, device=device, dtype=dtype))
+        module.register_parameter(name, values)

@@ -92,7 +92,7 @@ class _MaxPool(Module):
         how = (self.kernel_size, self.stride, self.padding, self.dilation)
         return pool(input, *how, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
-    extra_repr = shows("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+    extra_repr = shows("kernel_size stride padding dilation ceil_mode")
 
 
 MaxPool1d, MaxPool2d, MaxPool3d = by_dims(
@@ -278,7 +278,7 @@ class _MaxUnpool(Module):
         unpool = getattr(functional, f"max_unpool{self.dims}d")
         return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
-    extra_repr = shows("kernel_size", "stride", "padding")
+    extra_repr = shows("kernel_size stride padding")
 
 
 MaxUnpool1d, MaxUnpool2d, MaxUnpool3d = by_dims(
@@ -313,7 +313,7 @@ class _AvgPool(Module):
         how = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
         return pool(input, *how, *divisor)
 
-    extra_repr = shows("kernel_size", "stride", "padding")
+    extra_repr = shows("kernel_size stride padding")
 
 
 class AvgPool1d(_AvgPool):
@@ -410,7 +410,7 @@ class _LPPool(Module):
         pool = getattr(functional, f"lp_pool{self.dims}d")
         return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
-    extra_repr = shows("norm_type", "kernel_size", "stride", "ceil_mode")
+    extra_repr = shows("norm_type kernel_size stride ceil_mode")
 
 
 LPPool1d, LPPool2d, LPPool3d = by_dims(

@@ -15,8 +15,9 @@ from redispatch.amp.autocast_mode import is_autocast_enabled
 from redispatch.kernels.ops import creation, recurrent
 
 from . import init
+from .derived import unusual
 from .module import Module
-from .parameter import Parameter
+from .parameter import empty_parameters
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
@@ -67,10 +68,9 @@ class RNNBase(Module):
             if proj_size:
                 shapes["weight_hr"] = (proj_size, hidden_size)
             for suffix in ("", "_reverse")[:directions]:
-                for name, shape in shapes.items():
-                    values = Parameter(creation.empty(shape, device=device, dtype=dtype))
-                    self.register_parameter(f"{name}_l{layer}{suffix}", values)
-                self._all_weights.append([f"{name}_l{layer}{suffix}" for name in shapes])
+                named = {f"{name}_l{layer}{suffix}": shape for name, shape in shapes.items()}
+                empty_parameters(self, device, dtype, **named)
+                self._all_weights.append([*named])
         self.reset_parameters()
 
     @property
@@ -93,9 +93,7 @@ class RNNBase(Module):
 
     def extra_repr(self) -> str:
         usual = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
-        usual = {"proj_size": 0, **usual}
-        unusual = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
-        return ", ".join([str(self.input_size), str(self.hidden_size), *unusual])
+        return f"{self.input_size}, {self.hidden_size}{unusual(self, proj_size=0, **usual)}"
 
     # Running ------------------------------------------------------------------------------------------------------
 
@@ -267,11 +265,9 @@ class RNNCellBase(Module):
         self.hidden_size = hidden_size
         self.bias = bias
         rows = num_chunks * hidden_size
-        shapes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size), "bias_ih": rows, "bias_hh": rows}
-        for name, shape in shapes.items():
-            wanted = bias or name.startswith("weight")
-            values = Parameter(creation.empty(shape, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, values)
+        biases = rows if bias else None
+        weights = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
+        empty_parameters(self, device, dtype, **weights, bias_ih=biases, bias_hh=biases)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -281,10 +277,7 @@ class RNNCellBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def extra_repr(self) -> str:
-        unusual = "" if self.bias else f", bias={self.bias}"
-        if getattr(self, "nonlinearity", "tanh") != "tanh":
-            unusual += f", nonlinearity={self.nonlinearity}"
-        return f"{self.input_size}, {self.hidden_size}{unusual}"
+        return f"{self.input_size}, {self.hidden_size}{unusual(self, bias=True, nonlinearity='tanh')}"
 
     def _step(self, cell: Any, input: Any, states: Any, count: int) -> tuple[Any, ...]:
         """The next states, from these; zeros for None. With or without a batch."""

@@ -12,7 +12,7 @@ from redispatch.kernels.ops import creation, ranges
 from redispatch.kernels.ops import embedding as embeddings
 
 from . import init
-from .derived import functional
+from .derived import functional, unusual
 from .module import Module
 from .parameter import Parameter
 
@@ -95,7 +95,8 @@ class Embedding(Module):
         )
 
     def extra_repr(self) -> str:
-        return described(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
+        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False}
+        return f"{self.num_embeddings}, {self.embedding_dim}{unusual(self, **usual)}"
 
 
 def draw_table(layer: Any) -> None:
@@ -104,12 +105,6 @@ def draw_table(layer: Any) -> None:
     if layer.padding_idx is not None:
         with no_grad():
             layer.weight[layer.padding_idx].fill_(0)
-
-
-def described(layer: Any, **defaults: Any) -> str:
-    """The size of a layer's table, and those of its options that are not the usual ones."""
-    options = [f"{name}={getattr(layer, name)!r}" for name, usual in defaults.items() if getattr(layer, name) != usual]
-    return ", ".join([f"{layer.num_embeddings}, {layer.embedding_dim}", *options])
 
 
 MODES = ("sum", "mean", "max")
@@ -265,4 +260,7 @@ class EmbeddingBag(Module):
         )
 
     def extra_repr(self) -> str:
-        return described(self, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode=None, padding_idx=None)
+        others = unusual(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        return (
+            f"{self.num_embeddings}, {self.embedding_dim}{others}, mode={self.mode!r}{unusual(self, padding_idx=None)}"
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
 from redispatch.kernels.ops.creation import full
 from redispatch.kernels.ops.rearrange import triu
@@ -36,13 +36,38 @@ def activation_of(activation: Activation) -> Callable[[Any], Any]:
 
 
 class _Layer(Module):
-    """What both kinds of layer share: the two linear layers, and how a part is put around its input."""
+    """The common part of both kinds of layer: self-attention, two linear layers, a norm and a dropout for each part."""
 
-    linear1: Any
-    linear2: Any
-    dropout: Any
-    norm_first: bool
-    activation: Callable[[Any], Any]
+    looks_back: ClassVar[bool]  # whether there is attention to the results of an encoder
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        made: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
+        for name in ("self_attn", "multihead_attn")[: 1 + self.looks_back]:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **made))
+        self.linear1 = Linear(d_model, dim_feedforward, **made)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, **made)
+        self.norm_first = norm_first
+        parts = range(1, 3 + self.looks_back)
+        for part in parts:
+            setattr(self, f"norm{part}", LayerNorm(d_model, eps=layer_norm_eps, **made))
+        for part in parts:
+            setattr(self, f"dropout{part}", Dropout(dropout))
+        self.activation = activation_of(activation)
 
     def _around(self, x: Any, norm: Any, part: Callable[[Any], Any]) -> Any:
         return x + part(norm(x)) if self.norm_first else norm(x + part(x))
@@ -57,82 +82,21 @@ class TransformerEncoderLayer(_Layer):
     Shapes: (length, batch, d_model), with `batch_first` (batch, length, d_model), or without a batch -> the same.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = functional.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        made: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **made)
-        self.linear1 = Linear(d_model, dim_feedforward, **made)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, **made)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, **made)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **made)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.activation = activation_of(activation)
+    looks_back = False
 
     def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
         def look(x: Any) -> Any:
-            seen, _ = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=src_mask,
-                key_padding_mask=src_key_padding_mask,
-                need_weights=False,
-                is_causal=is_causal,
-            )
-            return self.dropout1(seen)
+            masks = {"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask, "is_causal": is_causal}
+            return self.dropout1(self.self_attn(x, x, x, need_weights=False, **masks)[0])
 
         x = self._around(src, self.norm1, look)
         return self._around(x, self.norm2, lambda x: self.dropout2(self._two_linear(x)))
 
 
 class TransformerDecoderLayer(_Layer):
-    """The same, with attention to the results of an encoder, `memory`, in between."""
+    """A layer that attends to the results of an encoder, `memory`, too."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = functional.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        made: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **made)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **made)
-        self.linear1 = Linear(d_model, dim_feedforward, **made)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, **made)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, **made)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **made)
-        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, **made)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = activation_of(activation)
+    looks_back = True
 
     def forward(
         self,
@@ -146,20 +110,13 @@ class TransformerDecoderLayer(_Layer):
         memory_is_causal: bool = False,
     ) -> Any:
         def look(x: Any) -> Any:
-            own = {"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask, "is_causal": tgt_is_causal}
-            return self.dropout1(self.self_attn(x, x, x, need_weights=False, **own)[0])
+            masks = {"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask, "is_causal": tgt_is_causal}
+            return self.dropout1(self.self_attn(x, x, x, need_weights=False, **masks)[0])
 
         def look_back(x: Any) -> Any:
-            seen, _ = self.multihead_attn(
-                x,
-                memory,
-                memory,
-                attn_mask=memory_mask,
-                key_padding_mask=memory_key_padding_mask,
-                need_weights=False,
-                is_causal=memory_is_causal,
-            )
-            return self.dropout2(seen)
+            masks = {"attn_mask": memory_mask, "key_padding_mask": memory_key_padding_mask}
+            masks["is_causal"] = memory_is_causal
+            return self.dropout2(self.multihead_attn(x, memory, memory, need_weights=False, **masks)[0])
 
         x = self._around(tgt, self.norm1, look)
         x = self._around(x, self.norm2, look_back)

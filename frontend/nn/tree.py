@@ -146,7 +146,7 @@ class ModuleTree:
         self._modules[name] = module
 
     def add_module(self, name: str, module: Any) -> None:
-        """The same as `register_module`."""
+        """Adds a module, as `register_module` does."""
         self.register_module(name, module)
 
     def _check_name(self, name: Any, kind: Kind) -> None:
@@ -284,7 +284,7 @@ def kind_of(value: Any) -> Kind | None:
 
 
 def fits(kind: Kind, value: Any) -> bool:
-    """Whether a value may be filed as this kind. A plain tensor is a buffer where the name says so."""
+    """Returns whether a value may be filed as this kind. A plain tensor is a buffer where the name says so."""
     if value is None or kind_of(value) is kind:
         return True
     return kind is BUFFER and (isinstance(value, Tensor) or hasattr(value, "__torch_function__"))

@@ -242,7 +242,7 @@ def strong_wolfe(
 
 
 def cubic_minimum(one: Point, other: Point, least: float, most: float) -> float:
-    """Where the cubic through both has its minimum, within bounds; their middle where it has none."""
+    """Returns where the cubic through both has its minimum, within bounds; their middle where it has none."""
     a, b = (one, other) if one.step <= other.step else (other, one)
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.step - b.step)
     square = d1 * d1 - a.slope * b.slope

@@ -57,7 +57,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], Any]:
 
 
 def of_lists(average: Callable[[Any, Any, Any], Any]) -> Callable[[list[Any], list[Any], Any], None]:
-    """The same for lists of tensors, in place."""
+    """Returns the average as a function of lists of tensors, in place."""
 
     def averages(averaged: list[Any], current: list[Any], count: Any) -> None:
         with no_grad():
@@ -124,7 +124,7 @@ class AveragedModel(Module):
             self.n_averaged += 1
 
     def _averaged_of(self, model: Any) -> list[Any]:
-        """What is averaged, detached."""
+        """Returns the tensors to be averaged, detached."""
         buffers = model.buffers() if self.use_buffers else ()
         return [one.detach() for one in chain(model.parameters(), buffers)]
 
@@ -182,6 +182,6 @@ class SWALR(LRScheduler):
         return rates
 
     def _share(self, step: int) -> float:
-        """How much of the way is gone."""
+        """Returns how much of the way is gone."""
         t = max(0, min(1, step / max(1, self.anneal_epochs)))
         return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2

@@ -12,8 +12,9 @@ Read next: names.py, reader.py, writer.py.
 
 from redispatch import _moved
 
-from .api import load, save
 from .names import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+from .reader import load
+from .writer import save
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
 

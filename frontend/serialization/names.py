@@ -1,4 +1,4 @@
-"""How a file's tensors come to be: the functions that its pickle calls, with PyTorch's arguments.
+"""The functions that a file's pickle calls to make its tensors, with PyTorch's arguments.
 
 A file may say anything. So every number goes through the checks of `as_strided`, which lets no tensor reach past its
 storage.
@@ -61,7 +61,7 @@ def rebuild_tensor_of(
     element: dtype,
     metadata: Any = None,
 ) -> Tensor:
-    """The same where the storage does not say the dtype."""
+    """Rebuilds a tensor where the storage does not say the dtype."""
     untyped = storage.untyped() if isinstance(storage, TypedStorage) else storage
     return over(untyped, element, storage_offset, size, stride, requires_grad, metadata)
 
@@ -129,7 +129,7 @@ def rebuild_wrapper(
 
 
 def rebuild_subclass(make: Any, kind: type, args: tuple[Any, ...], state: Any) -> Any:
-    """What `make(*args)` gives, as class `kind`, with its attributes."""
+    """Returns the result of `make(*args)` as class `kind`, with its attributes."""
     made = make(*args)
     return with_state(made if type(made) is kind else made.as_subclass(kind), state)
 
@@ -226,7 +226,7 @@ def clear_safe_globals() -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """What users have allowed, here and for good."""
+    """Returns the names that users have allowed, here and for good."""
     return list({**_ALLOWED, **_ALLOWED_HERE.get()}.values())
 
 
@@ -246,7 +246,7 @@ def shipped(module: str, name: str) -> Any:
     These are the only modules that a file can have imported. Their room is above this one, so it is found by name.
     """
     room = import_module(f"{__name__.split('.')[0]}.subclasses")
-    if module not in {f"{room.__name__}.{place}" for place in room.PLACES.values()}:
+    if module not in {f"{room.__name__}{place}" for place in room.PLACES.values()}:
         return None
     kind = getattr(import_module(module), name, None)
     return kind if isinstance(kind, type) and kind.__module__ == module else None

@@ -18,7 +18,7 @@ from redispatch.kernels.ops.legacy import TypedStorage
 from redispatch.nn.parameter import Parameter
 
 from .names import READ, allowed_by_users, shipped, with_state
-from .writer import ArchiveReader
+from .writer import ArchiveReader, is_path, opened
 
 # What the machine may do: numbers, strings and containers, and the six that are restricted below
 PLAIN = """
@@ -29,6 +29,26 @@ PLAIN = """
 """.split()
 RESTRICTED = ("GLOBAL", "STACK_GLOBAL", "REDUCE", "NEWOBJ", "BUILD", "BINPERSID")
 INSTRUCTIONS = {getattr(pickle, name)[0] for name in (*PLAIN, *RESTRICTED)}
+
+
+def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None) -> Any:
+    """Loads a file that `save` wrote, here or in PyTorch. No code that the file brings along is run.
+
+    map_location: where storages go: a device, a dict from saved places to others, or `f(storage, place)`.
+    weights_only: always so. With False, too, classes that are not allowed are refused: they would run code.
+    mmap: whether storages are windows onto the file, which must then be a path.
+    Errors: pickle.UnpicklingError for a name that is not allowed (see add_safe_globals); RuntimeError for a damaged
+    file, or a place that does not exist here.
+    """
+    if mmap and not is_path(f):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    with opened(f) as file:
+        try:
+            return Reader(ArchiveReader(file, bool(mmap)), placing(map_location)).load()
+        except pickle.UnpicklingError as refused:
+            if weights_only is False:
+                refused.add_note("weights_only=False does not change that: no file runs code here.")
+            raise
 
 
 def refuse(reader: Any) -> None:
@@ -57,7 +77,7 @@ class Reader(PythonUnpickler):
             raise pickle.UnpicklingError(f"load: the pickle is damaged: {problem}") from problem
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a name stands for."""
+        """Returns the object that a name stands for."""
         full = f"{module}.{name}"
         for known in (READ, self.users):
             if full in known:
@@ -130,7 +150,7 @@ class Reader(PythonUnpickler):
 
 
 def placing(map_location: Any) -> Callable[[UntypedStorage, str], UntypedStorage]:
-    """What puts a storage that was saved at some place where `map_location` wants it."""
+    """Returns a function that puts a storage that was saved at some place where `map_location` wants it."""
     if map_location is None:
         return restored
     if isinstance(map_location, str | device):

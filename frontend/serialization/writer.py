@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import mmap
+import os
 import pickle
 import struct
 import sys
@@ -30,6 +31,36 @@ ALIGNMENT = 64
 LOCAL_HEADER = 30  # bytes of a member's header before its name and its extra field
 STORED = 0  # how zip archives call members that are not compressed
 PADDING = 0x4246  # the tag of the extra field that moves a member to its place: "FB"
+
+
+def save(obj: Any, f: Any, *, pickle_protocol: int = 2) -> None:
+    """Writes tensors, and containers and objects that hold them, to a path or an open file.
+
+    Storages are written once, however many tensors view them, and wholly: save `x.clone()` where `x` is a small part
+    of something large. Errors: RuntimeError where the folder does not exist, or one storage is seen as two dtypes.
+
+    >>> import redispatch as rd
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> rd.save({"weight": rd.ones(2)}, file)
+    >>> _ = file.seek(0)
+    >>> rd.load(file)
+    {'weight': tensor([1., 1.])}
+    """
+    if not is_path(f) and not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    folder = "archive"
+    if is_path(f):
+        parent, name = os.path.split(os.path.abspath(os.fspath(f)))
+        if not os.path.isdir(parent):
+            raise RuntimeError(f"Parent directory {parent} does not exist.")
+        folder = os.path.splitext(name)[0] or folder
+    writer = Writer(pickle_protocol)
+    data = writer.pickled(obj)
+    with writing(f, folder) as archive:
+        archive.write("data.pkl", data)
+        for number, storage, _ in writer.storages.values():
+            archive.write(f"data/{number}", storage.read().data)
 
 
 class ArchiveWriter:
@@ -104,7 +135,7 @@ class ArchiveReader:
             raise RuntimeError(f"load: {name} is damaged: {problem}") from None
 
     def size(self, name: str) -> int:
-        """How many bytes a member has."""
+        """Returns the number of bytes of a member."""
         if not self._has(name):
             raise RuntimeError(f"load: the archive has no member {name}")
         return self._zip.getinfo(self._folder + name).file_size
@@ -189,7 +220,7 @@ class Writer(PythonPickler):
     dispatch = {**PythonPickler.dispatch, FunctionType: save_global}
 
     def reducer_override(self, obj: Any) -> Any:
-        """How the library's own objects are put together again."""
+        """Returns pickle's form of the library's own objects."""
         if isinstance(obj, Tensor) and type(obj).__reduce_ex__ in (Tensor.__reduce_ex__, Parameter.__reduce_ex__):
             return tensor_reduced(obj)
         if isinstance(obj, Size):
@@ -217,7 +248,7 @@ def tensor_reduced(x: Any) -> tuple[Any, ...]:
 
 
 def data_reduced(x: Any, requires_grad: bool) -> tuple[Any, tuple[Any, ...]]:
-    """The same, without class and attributes."""
+    """Returns pickle's form of a tensor without class and attributes."""
     shape, stride = tuple(x._shape), tuple(x._stride)
     if x._storage.has_data:
         storage = TypedStorage(wrap_storage=x._storage, dtype=x._dtype, _quiet=True)

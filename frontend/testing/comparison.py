@@ -103,7 +103,7 @@ def difference(
     allow_subclasses: bool = True,
     where: str = "",
 ) -> str:
-    """What differs, in words; empty where nothing does."""
+    """Returns the difference in words; empty where there is none."""
     rest = (rtol, atol, equal_nan, checks, allow_subclasses)
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():
@@ -224,7 +224,7 @@ def close(actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float, eq
 def number_difference(
     actual: complex, expected: complex, rtol: float | None, atol: float | None, equal_nan: bool, where: str
 ) -> str:
-    """The same for Python numbers: floats as float64, whole numbers exactly."""
+    """Returns the difference of Python numbers in words: floats as float64, whole numbers exactly."""
     inexact = isinstance(actual, float | complex) and not isinstance(actual, int)
     inexact = inexact or (isinstance(expected, float | complex) and not isinstance(expected, int))
     if rtol is None or atol is None:

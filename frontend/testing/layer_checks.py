@@ -1,4 +1,4 @@
-"""What a layer of one's own, a subclass or a mode, must leave as it is: the checks, each of one operator.
+"""The checks of your own layer, subclass or mode, each of one operator: the properties that it must preserve.
 
 A `Subject` says how a plain call becomes one that goes through the layer. Each check makes the call both ways, from
 the same values, and compares. A check returns whether there was something to check, raises `Broken` where something
@@ -481,7 +481,7 @@ def written(trial: Trial, results: list[Any], others: list[Any]) -> None:
 
 
 def without_it(call: Callable[[], Any]) -> Any:
-    """What a call gives without the layer; where it gives nothing, there is nothing to check."""
+    """Runs a call without the layer; where it raises, there is nothing to check."""
     try:
         return call()
     except Exception:

@@ -41,7 +41,7 @@ def opcheck(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> dict[str, Any]:
-    """What each test says of an operator called with these arguments: "SUCCESS", or the exception.
+    """Returns the outcome of each test of an operator called with these arguments: "SUCCESS", or the exception.
 
     test_schema: the kernel writes and aliases what the schema says. test_autograd_registration: there is a derivative
     where an argument requires grad. test_faketensor: the fake gives what the kernel gives, but for the data.
@@ -88,7 +88,7 @@ class Call:
         return tree_map_only(Tensor, change, (self.args, self.kwargs))
 
     def on_meta(self, change: Callable[[Tensor], Tensor]) -> Arguments:
-        """The same on the meta device, devices among the arguments included."""
+        """Runs the call on the meta device, devices among the arguments included."""
         moved = self.arguments(lambda x: without_data(change(x)))
         return tree_map(lambda leaf: device("meta") if isinstance(leaf, device) else leaf, moved)
 

@@ -50,7 +50,7 @@ class SampleInput:
     skips: Mapping[str, str] = field(default_factory=dict)  # as in OpInfo, for this call alone
 
     def but_not(self, what: str, reason: str) -> SampleInput:
-        """The same call, left out of one generic test."""
+        """Returns this call, left out of one generic test."""
         return replace(self, skips={**self.skips, what: reason})
 
     @property
@@ -58,7 +58,7 @@ class SampleInput:
         return (self.input, *self.args)
 
     def map(self, function: Callable[[Any], Any], kind: type = Tensor) -> SampleInput:
-        """The same call with `function(x)` for each tensor (or other `kind`) x in it, those in lists included."""
+        """Returns the call with `function(x)` for each tensor (or other `kind`) x in it, those in lists included."""
         values, kwargs = pytree.tree_map_only(kind, function, (self.arguments, dict(self.kwargs)))
         return SampleInput(values[0], tuple(values[1:]), kwargs, self.skips)
 
@@ -67,7 +67,7 @@ class SampleInput:
         return [x for x in pytree.tree_leaves((self.arguments, dict(self.kwargs))) if isinstance(x, Tensor)]
 
     def copy(self) -> SampleInput:
-        """The same call on copies, each with the strides of its tensor; leaves where those were."""
+        """Returns the call on copies, each with the strides of its tensor; leaves where those were."""
         return self.map(copy_of)
 
     def __str__(self) -> str:
@@ -309,7 +309,7 @@ class OpInfo:
         return list(self.errors(Maker(self.main_dtype))) if self.errors else []
 
     def but(self, name: str, **changes: Any) -> OpInfo:
-        """The same for another operator: an alias, or the form that takes a number."""
+        """Returns the entry for another operator: an alias, or the form that takes a number."""
         return replace(self, name=name, **changes)
 
 

@@ -24,7 +24,7 @@ MOST = 30  # lines of failures that are printed; `failures` has all
 
 
 class ReportError(AssertionError):
-    """What `Report.check` raises. `report`: the whole of it."""
+    """The error that `Report.check` raises. `report`: the whole of it."""
 
     def __init__(self, message: str, report: Report) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class Finding:
 
 
 class Statements:
-    """What an author says is not supported: operators -> reason. Keys name operators, in words of these kinds:
+    """An author's unsupported operators -> reason. Keys name operators, in words of these kinds:
 
     "sort", "linalg_*"   by name, whatever overload, or by pattern
     "@sorting"           by family: those that kernels/ops/sorting.py declares
@@ -135,7 +135,7 @@ def refused_by(error: BaseException) -> list[str]:
 
 @dataclass
 class Report:
-    """What was found.
+    """The findings of a check.
 
     subject: what was checked, by name. checks: which properties. findings: all, in their order. stale: statements that
     are not true, key -> reason: a named operator that works, a pattern under which everything does, or a name that no
@@ -150,7 +150,7 @@ class Report:
 
     @property
     def failures(self) -> list[Finding]:
-        """What does not hold, and was not stated."""
+        """Returns the failures that were not stated."""
         return [one for one in self.findings if one.outcome == FAILS]
 
     @property
@@ -176,7 +176,7 @@ class Report:
         return self
 
     def of(self, op: str) -> list[Finding]:
-        """What was found of an operator, or of those that a pattern names."""
+        """Returns the findings of an operator, or of those that a pattern names."""
         return [one for one in self.findings if is_named(one.op, op)]
 
     # What is shown ---------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ NUMBER: Mapping[str, Any] = {"float": 1.5, "number": 1.5, "int": 2, "bool": True
 
 
 def info_of(op: FromScalar, *, low: float = -3, high: float = 4, **options: Any) -> OpInfo:
-    """What is true of an operator, for `check_operator` and other generic tests.
+    """Returns the entry of an operator for `check_operator` and other generic tests.
 
     low, high: between which its elements lie, for functions that are not defined everywhere.
     options: of OpInfo, such as `tolerance`, `skips`, or another `reference`.

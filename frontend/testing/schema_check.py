@@ -1,4 +1,4 @@
-"""What a call of an operator really did to its arguments, held against what the schema says.
+"""Compares the effects of an operator's call on its arguments with its schema.
 
 A schema promises: what has no `(a!)` is not written, and what shares no letter shares no memory. Layers above the
 kernel believe it; where it is not true, gradients and functional traces are wrong without a word. So the arguments are
@@ -39,7 +39,7 @@ class Observation:
 
 
 def observed(op: OpOverload, args: Any, kwargs: Any) -> Observation:
-    """What a call of `op` did.
+    """Returns the effects of a call of `op`.
 
     Errors: RuntimeError where the call broke a promise of the schema.
     """
@@ -82,7 +82,7 @@ def check_outputs(schema: FunctionSchema, outputs: list[Any]) -> None:
 
 
 class Snapshot:
-    """What a tensor was before the call: its elements, its strides, its storage."""
+    """A tensor before the call: its elements, its strides, its storage."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor, self.stride, self.storage = tensor, tensor.stride(), tensor._storage

@@ -28,7 +28,7 @@ from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty, make_subcla
 from redispatch.nn import Parameter
 from redispatch.optim import SGD
 from redispatch.serialization import load, safe_globals, save
-from redispatch.utils._terminal import Progress
+from redispatch.utils.text import Progress
 
 from .layer_checks import CHECKS, THOROUGH, Subject, Trial, close, small_samples, stands_for
 from .op_info import OpInfo

@@ -41,7 +41,7 @@ class Impossible(Exception):
 
 
 class Names:
-    """What the two runs have in common: tensors by number, and results to be compared."""
+    """The tensors, by number, and the results that two runs have in common."""
 
     lib: Any
     names: list[Any]

@@ -107,5 +107,5 @@ def layout(tensors: list[Any]) -> list[Any]:
 
 
 def strides(tensor: Any) -> tuple[int, ...]:
-    """Those that are of consequence."""
+    """Returns the strides that are of consequence."""
     return tuple(step for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size > 1)

@@ -79,7 +79,7 @@ def other_modes(modes: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def enter(on: device) -> None:
-    """What `with device(...):` does at its start."""
+    """Enters `with device(...):`."""
     state = STATE.get()
     STATE.set(with_function_modes(state, (*state.function_modes, DeviceContext(on))))
 
@@ -108,7 +108,7 @@ def set_default_device(device: Any) -> None:
 
 
 def get_default_device() -> device:
-    """Where tensors are made that are not told where."""
+    """Returns the device of tensors that are made without one."""
     for mode in reversed(STATE.get().function_modes):
         if isinstance(mode, DeviceContext):
             return mode.device

@@ -82,14 +82,14 @@ def _len_torch_dispatch_stack() -> int:
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Whether a dispatch mode is active; or whether one of users is."""
+    """Returns whether a dispatch mode is active; or whether one of users is."""
     state = STATE.get()
     modes = state.modes + state.pre_dispatch_modes
     return any(include_infra_modes or getattr(mode, "_mode_key", None) is None for mode in modes)
 
 
 def any_torch_dispatch_mode_on_stack() -> bool:
-    """Whether a mode of users is active at the key Python."""
+    """Returns whether a mode of users is active at the key Python."""
     return any(getattr(mode, "_mode_key", None) is None for mode in STATE.get().modes)
 
 
@@ -170,12 +170,12 @@ def no_dispatch() -> Any:
 
 
 def is_traceable_wrapper_subclass(value: Any) -> bool:
-    """Whether `value` is a tensor that can be taken apart (`__tensor_flatten__`) and put together again."""
+    """Returns whether `value` is a tensor that can be taken apart (`__tensor_flatten__`) and put together again."""
     return is_traceable_wrapper_subclass_type(type(value))
 
 
 def is_traceable_wrapper_subclass_type(kind: type) -> bool:
-    """Whether tensors of this class can be taken apart and put together again."""
+    """Returns whether tensors of this class can be taken apart and put together again."""
     return (
         issubclass(kind, Tensor)
         and kind is not Tensor
@@ -186,7 +186,7 @@ def is_traceable_wrapper_subclass_type(kind: type) -> bool:
 
 @runtime_checkable
 class TensorWithFlatten(Protocol):
-    """What a tensor class offers that can be taken apart: for annotations."""
+    """The protocol of a tensor class that can be taken apart: for annotations."""
 
     def __tensor_flatten__(self) -> tuple[Sequence[str], object]: ...
 
@@ -235,7 +235,7 @@ def return_and_correct_aliasing(func: OpOverload, args: Any, kwargs: Any, out: A
 
 @dataclass
 class AliasInfo:
-    """Of one argument or result: the alias sets that it belongs to, whether it is written, and its name."""
+    """The aliasing of one argument or result: its alias sets, whether it is written, and its name."""
 
     alias_set: set[str]
     is_write: bool
@@ -244,7 +244,7 @@ class AliasInfo:
 
 @dataclass
 class SchemaInfo:
-    """What `return_and_correct_aliasing` asks of a schema.
+    """The facts of a schema that `return_and_correct_aliasing` needs.
 
     outs_write_aliases: for each result the alias set of the argument that was written and is returned; None where no
     result is one. read_only_alias_match_indexes: (argument, result) for each result that is a view of an argument.
@@ -258,8 +258,8 @@ class SchemaInfo:
 
 
 def get_alias_info(func: OpOverload) -> SchemaInfo:
-    """What the schema of an operator says of aliasing. RuntimeError where some results are written arguments and some
-    are not."""
+    """Returns the aliasing of an operator's schema. RuntimeError where some results are written arguments and some are
+    not."""
     args, outs = ([alias_info(one) for one in several] for several in (func.schema.arguments, func.schema.returns))
     written = [next(iter(one.alias_set)) for one in outs if one.is_write]
     if written and len(written) != len(outs):
@@ -274,7 +274,7 @@ def get_alias_info(func: OpOverload) -> SchemaInfo:
 
 
 def alias_info(one: Any) -> AliasInfo:
-    """Of an argument or result of a schema."""
+    """Returns the aliasing of an argument or result of a schema."""
     alias = one.alias_info
     return AliasInfo(
         set() if alias is None else set(alias.names), alias is not None and alias.is_write, one.name or None

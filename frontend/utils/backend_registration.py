@@ -15,7 +15,7 @@ SPARE = "privateuseone"
 
 
 def privateuse1_name() -> str:
-    """What the device type of PrivateUse1 is called now."""
+    """Returns the present name of PrivateUse1's device type."""
     return TYPE_NAMED[SPARE]
 
 

@@ -1,4 +1,4 @@
-"""What a bug report should say of its surroundings: `python -m redispatch.utils.collect_env`.
+"""Collects the environment for a bug report: `python -m redispatch.utils.collect_env`.
 
 Versions of the library, of Python and of the packages below it, the system, the processor and the settings that change
 what runs. Nothing is asked of the network, and no path or user name is told.
@@ -46,7 +46,7 @@ def get_env_info() -> SystemEnv:
 
 
 def word() -> int:
-    """How many bits an address has."""
+    """Returns the number of bits of an address."""
     return sys.maxsize.bit_length() + 1
 
 

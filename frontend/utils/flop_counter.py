@@ -21,7 +21,7 @@ from redispatch.dispatch.tensor import Tensor
 
 from ._python_dispatch import TorchDispatchMode
 from .module_tracker import GLOBAL, ModuleTracker
-from .text_table import text_table
+from .text import text_table
 
 Formula = Callable[..., int]
 Shape = Sequence[int]

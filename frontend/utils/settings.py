@@ -31,7 +31,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """The same by number or name: 0 "default", 1 "warn", 2 "error"."""
+    """Sets the mode by number or name: 0 "default", 1 "warn", 2 "error"."""
     if not isinstance(debug_mode, int | str):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
@@ -50,7 +50,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """How exactly float32 products are to be computed: "highest", "high" or "medium". They are exact float32, but
+    """Sets how exactly float32 products are computed: "highest", "high" or "medium". They are exact float32, but
     by cuBLAS on a card, where anything but "highest" lets factors be rounded to TF32."""
     if precision not in PRECISIONS:
         warnings.warn(
@@ -68,7 +68,7 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_num_interop_threads(threads: int) -> None:
-    """How many operators may run at once: one does."""
+    """Sets how many operators may run at once: one does."""
     if threads <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
     change(interop_threads=threads)
@@ -79,7 +79,7 @@ def get_num_interop_threads() -> int:
 
 
 def set_warn_always(b: bool) -> None:
-    """Whether warnings are to come each time; Python's own filters decide here."""
+    """Sets whether warnings are to come each time; Python's own filters decide here."""
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     change(warn_always=b)
@@ -90,7 +90,7 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Whether numbers too small for a full mantissa become zero: they never do, so False is what can be had."""
+    """Sets whether numbers too small for a full mantissa become zero: they never do, so False is what can be had."""
     return not mode
 
 

@@ -1,6 +1,10 @@
-"""`redispatch.types`: names for annotations, as PyTorch has them. Nothing is computed here.
+"""`redispatch.types`: names for annotations, as PyTorch has them, and numbers that may be symbols.
 
     from redispatch.types import Device, Number
+
+By the functions of such numbers, programs handle sizes that a compiler does not know yet. Here every size is known when
+it is asked for. So the functions are those of Python's numbers, and the classes, which programs ask `isinstance` of,
+have no instances.
 
 The file has another name than the module, since `types.py` in the root would hide Python's own module of that name from
 programs that are started there.
@@ -8,15 +12,89 @@ programs that are started there.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
-from typing import IO, TypeAlias, Union
+from typing import IO, Any, NoReturn, TypeAlias, Union
 
 from redispatch.dispatch import DispatchKey
 from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage
 from redispatch.dispatch.tensor import device as _device
+from redispatch.kernels.declare.overridable import overridable_function
 
-from .symbolic import SymBool, SymFloat, SymInt
+
+class _Symbol:
+    """A class without instances here. TypeError for an attempt to make one."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(f"a {cls.__name__} cannot be made: all sizes are known here; use int, float or bool")
+
+
+class SymInt(_Symbol):
+    """A whole number that is not known yet: never seen here."""
+
+
+class SymFloat(_Symbol):
+    """A number that is not known yet: never seen here."""
+
+
+class SymBool(_Symbol):
+    """A condition that is not known yet: never seen here."""
+
+
+@overridable_function
+def sym_int(a: Any) -> int:
+    """The whole number nearest to `a` in the direction of 0."""
+    return int(a)
+
+
+@overridable_function
+def sym_float(a: Any) -> float:
+    return float(a)
+
+
+@overridable_function
+def sym_not(a: Any) -> bool:
+    return not a
+
+
+@overridable_function
+def sym_max(a: Any, b: Any) -> Any:
+    """The larger one, as a float where either is one. TypeError for what is no number."""
+    return _common(max(a, b), a, b)
+
+
+@overridable_function
+def sym_min(a: Any, b: Any) -> Any:
+    """The smaller one, as a float where either is one."""
+    return _common(min(a, b), a, b)
+
+
+def _common(value: Any, a: Any, b: Any) -> Any:
+    return float(value) if isinstance(a, float) or isinstance(b, float) else value
+
+
+@overridable_function
+def sym_sqrt(a: Any) -> float:
+    """ValueError for a negative number."""
+    return math.sqrt(a)
+
+
+@overridable_function
+def sym_sum(*args: Any) -> Any:
+    """The sum of the numbers, or of one sequence of them."""
+    return sum(args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args)
+
+
+@overridable_function
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """`t` if `b`, else `f`. AssertionError for a `b` that is no bool, or two of different types."""
+    if not isinstance(b, bool):
+        raise AssertionError(f"expected SymBool or bool, got {type(b)}")
+    if type(t) is not type(f):
+        raise AssertionError(f"type mismatch: {type(t)} vs {type(f)}")
+    return t if b else f
+
 
 __all__ = ["Device", "FileLike", "Number", "Storage"]
 

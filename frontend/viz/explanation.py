@@ -112,7 +112,8 @@ class Explanation(str):
 
 
 def explain(what: Any, /, *args: Any, places: bool = False, **kwargs: Any) -> Explanation:
-    """Who would answer for an operator, or for each operator that a function calls, at each key, and by which rule.
+    """Shows which kernel would answer for an operator, or each operator that a function calls, at each key, and by
+    which rule.
 
     what: an operator, its packet or its name ("aten::add.Tensor"); or a function, which is run once, on copies of
     itself and its arguments. args: those of a call; or, for an operator, one keyset, key, name of a key, or tensor, or
@@ -150,7 +151,7 @@ def explain(what: Any, /, *args: Any, places: bool = False, **kwargs: Any) -> Ex
 
 
 def stands_for_keys(value: Any) -> bool:
-    """Whether an argument is what `as_keyset` takes, and not that of a call."""
+    """Returns whether an argument is one that `as_keyset` takes, and not one of a call."""
     if isinstance(value, list | tuple | set | frozenset):
         return all(isinstance(item, DispatchKey | str) for item in value)
     return isinstance(value, int | DispatchKey | str | TensorBase) and not isinstance(value, bool)
@@ -220,7 +221,7 @@ def asked_at_python(op: OpOverload, stack: list[Any]) -> str:
 
 
 def explain_function(function: Callable[..., Any], args: Any, kwargs: Any, places: bool) -> Explanation:
-    """What each operator would do that a function calls."""
+    """Explains each operator that a function calls."""
     state = STATE.get()
     with within(with_modes(state.replace(function_modes=(), tracer=None), ())):  # copying is nobody's affair
         function, args, kwargs = copied((function, args, kwargs))

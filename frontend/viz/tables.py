@@ -143,7 +143,7 @@ class Tables:
 
 
 class Answer:
-    """Who answers at a hop, to be told apart: equal for hops of one kernel that say the same of themselves."""
+    """The answer at a hop, for comparison: equal for hops of one kernel that say the same of themselves."""
 
     def __init__(self, hop: Hop) -> None:
         self.hop = hop

@@ -1,4 +1,4 @@
-"""What traces ask for to be shown. The makers are imported when one is: few programs draw."""
+"""Makes the pictures of traces. The makers are imported when one is asked for: few programs draw."""
 
 from __future__ import annotations
 

@@ -80,11 +80,12 @@ def operator(schema: str, body: Body | None = None, **facts: Any) -> Any:
     """Declares a pointwise operator and returns its public function; a decorator, where `body` is not given.
 
     Facts, here and below, are those of the operator (the head of this file) and of its public function: `function`,
-    `method`, `module`, as in `public`. With face=False there is none, and the operator itself is returned.
+    `method`, `module`, as in `public`. With face=False there is none, and the operator itself is returned; of other
+    than pointwise operators only those have one by default whose name has no overload and no underscore in front.
     """
     if body is None:
         return lambda given: operator(schema, given, **({"doc": given.__doc__ or ""} | facts))
-    face = _face(facts)
+    face = _face(facts, True)
     return face(pointwise(schema, body, **facts))
 
 
@@ -100,7 +101,7 @@ def kernel(
     schema: str, *keys: str, dispatches: bool = False, out_by: Function | None = copy_into_out, **facts: Any
 ) -> Any:
     """A decorator that declares an operator by its kernel at these keys; for every backend, where none is named."""
-    face = _face(facts)
+    face = _face(facts, has_face(schema))
     op = Operator(schema, **facts)
 
     def declare(function: Function) -> Any:
@@ -117,7 +118,7 @@ def kernel(
 
 def over_a_copy(schema: str, copy: Callable[..., Tensor], *, dispatches: bool = False, **facts: Any) -> Any:
     """A decorator that declares an operator by its in-place form's kernel; the other writes into `copy(self, ...)`."""
-    face = _face(facts)
+    face = _face(facts, has_face(schema))
     op = Operator(schema, inplace=True, **facts)
 
     def declare(inplace: Function) -> Any:
@@ -135,7 +136,7 @@ def over_a_copy(schema: str, copy: Callable[..., Tensor], *, dispatches: bool = 
 def structured(schema: str, kind: Any = Structured, *, body: Function | None = None, **facts: Any) -> Any:
     """A decorator that declares a structured operator by its meta function; what fills the result follows below, or
     is this `body`."""
-    face = _face(facts)
+    face = _face(facts, has_face(schema))
     op = kind(schema, **facts)
 
     def declare(meta: Function) -> Any:
@@ -153,11 +154,17 @@ several = partial(structured, kind=Several)
 per_element = partial(structured, kind=PerElement)
 
 
-def _face(facts: dict[str, Any]) -> Function:
+def has_face(schema: str) -> bool:
+    """Whether an operator has a public function of its own: not by default, if its name begins with an underscore, or
+    if it is an overload, which `public` joins with others."""
+    return not schema.startswith("_") and "." not in schema.partition("(")[0]
+
+
+def _face(facts: dict[str, Any], default: bool) -> Function:
     """Takes out of the facts those of the public function, and returns what makes that of an operator."""
     own = {name: facts.pop(name) for name in FACE if name in facts}
     also = own.pop("also", ())
-    wanted = facts.pop("face", True) and (own.get("function", True) or own.get("method", True))
+    wanted = facts.pop("face", default or bool(also)) and (own.get("function", True) or own.get("method", True))
     return (lambda op: public(op, *also, **own)) if wanted else lambda op: op
 
 
@@ -266,7 +273,7 @@ def with_arguments(schema: str, of: Any, *given: Any, **facts: Any) -> Operator:
 def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> Any:
     """Declares an operator that is another one under a second name; it, and its out= form, call that with its own
     arguments, in this order, and returns its public function."""
-    of, face = getattr(of, "op", of), _face(facts)
+    of, face = getattr(of, "op", of), _face(facts, has_face(schema))
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
     places = order or range(len(op.names))
     op.leaves_views_to_others()

@@ -50,7 +50,7 @@ FUNCTIONS: dict[str, dict[str, Any]] = {"": {}, "nn": {}, "fft": {}, "linalg": {
 def public(
     *operators: Operator,
     function: bool = True,
-    method: bool = True,
+    method: bool | None = None,
     name: str | None = None,
     module: str = "",
     function_like: Callable[..., Any] | None = None,
@@ -60,8 +60,8 @@ def public(
     """The function `name(...)` over these overloads, in the order in which they are tried.
 
     Also attached, where `method` is set and the first argument is `self`: `Tensor.name` and, with an in-place form,
-    `Tensor.name_`. Returns the function; the method where `function` is not set. Its `ops` are the declarations, its
-    `op` the first of them.
+    `Tensor.name_`; by default for functions of the package itself. Returns the function; the method where `function` is
+    not set. Its `ops` are the declarations, its `op` the first of them.
 
     module: PyTorch's module that has the function, "nn" for what `nn.functional` calls; by default the package itself,
     or `linalg` for an operator of the name `linalg_inv`, which is the function `inv` there; so are `fft` and `special`.
@@ -71,14 +71,15 @@ def public(
     name = name or operators[0].base_name
     said, behind = sentence(operators, doc), facts(operators)
     written = in_place(name, said)
+    prefix, _, rest = name.partition("_")
+    module, name_there = (prefix, rest) if prefix and prefix in FUNCTIONS else (module, name)
+    method = not module if method is None else method
     made = None
     if function:
         made = face(name, [(o.functional, o.out) for o in operators], "torch", like=function_like, doc=(said, behind))
         inplace: list[Overload] = [(o.inplace, None) for o in operators if o.inplace]
         if inplace:
             made.inplace = face(f"{name}_", inplace, "torch", doc=(written, behind))
-        prefix, _, rest = name.partition("_")
-        module, name_there = (prefix, rest) if prefix and prefix in FUNCTIONS else (module, name)
         FUNCTIONS[module][name_there] = made
     if method:
         methods = [o for o in operators if o.names and o.names[0] == "self"]

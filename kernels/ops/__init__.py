@@ -54,7 +54,6 @@ with collector_paused():
         fft,
         float_parts,
         folding,
-        fourier,
         from_data,
         functional_forms,
         functionalization,

@@ -320,7 +320,6 @@ def log_sigmoid_body(outs, self):
     "log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))",
     "CPU",
     "Meta",
-    face=False,
 )
 def log_sigmoid_forward_out_op(self, output, buffer):
     check_has_kernel("log_sigmoid_cpu", self, NOT_FLOATING)
@@ -352,9 +351,7 @@ def log_sigmoid_backward_op(grad_output, self, buffer):
 log_sigmoid_forward_op.out = log_sigmoid_forward_out_op.functional
 
 
-@composite(
-    "log_sigmoid(Tensor self) -> Tensor", out="out", refuses=LOG_SIGMOID_CPU, out_by=None, method=False, module="nn"
-)
+@composite("log_sigmoid(Tensor self) -> Tensor", out="out", refuses=LOG_SIGMOID_CPU, out_by=None, module="nn")
 def log_sigmoid(self):
     """Returns the logarithm of the sigmoid of each element."""
     return log_sigmoid_forward_op.functional(self)[0]
@@ -513,7 +510,6 @@ PRELU_SLOPES = Elementwise("prelu_backward", prelu_slopes, outputs=2)
     "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
     batching="pointwise",
     refuses={NOT_FLOATING: "prelu_backward_cpu"},
-    face=False,
     late_out=False,
 )
 def prelu_backward_op(grad_output, self, weight):
@@ -605,7 +601,7 @@ def hardtanh_backward_op(grad_output, self, min_val, max_val):
 
 
 relu6_op = with_arguments("relu6(Tensor self) -> Tensor", hardtanh, 0, 6, inplace=True, tags=(), refuses="bool complex")
-relu6 = public(relu6_op, method=False, module="nn", doc="Returns min(max(0, x), 6) of each element.")
+relu6 = public(relu6_op, module="nn", doc="Returns min(max(0, x), 6) of each element.")
 
 
 @activation("hardsigmoid(Tensor self) -> Tensor")
@@ -704,7 +700,6 @@ def halves(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     out="out",
     batching="dims",
     refuses=NOT_FLOATING,
-    method=False,
     module="nn",
 )
 def glu(self, dim):

@@ -384,4 +384,4 @@ def name_of(kind: Any) -> str:
 
 
 attention_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-scaled_dot_product_attention = public(attention_op, method=False, module="nn")
+scaled_dot_product_attention = public(attention_op, module="nn")

@@ -40,7 +40,6 @@ from .solving import linalg_solve_triangular
     nondifferentiable=(1,),
     for_complex=True,
     autocast=CPU_FP32,
-    method=False,
     refuses="whole halves",
 )
 def linalg_cholesky_ex(self, upper, check_errors):
@@ -76,7 +75,6 @@ linalg_cholesky = some_results(
     check="linalg.cholesky",
     out="out",
     autocast=CPU_FP32,
-    method=False,
     refuses="whole halves",
     doc="Returns the triangular L with L Lᴴ = A of positive definite matrices A.",
 )
@@ -145,7 +143,6 @@ def cholesky_inverse_backward(grad, self, result, upper):
 @structured(
     "_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor",
     out="out",
-    face=False,
     batching="leading",
     refuses="whole halves",
 )
@@ -191,7 +188,6 @@ def cholesky_solve_backward(grad, input2, result, upper):
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) "
     "-> (Tensor LD, Tensor pivots, Tensor info)",
     out="out",
-    method=False,
     by_host="pivots of Bunch and Kaufman are chosen between two searches of every column",
     refuses="whole halves",
 )
@@ -216,7 +212,6 @@ linalg_ldl_factor = some_results(
     results=(0, 1),
     check="torch.linalg.ldl_factor",
     out="out",
-    method=False,
     refuses="whole halves",
     doc="Returns the LDL factors of symmetric or Hermitian matrices, and their pivots.",
 )
@@ -225,7 +220,6 @@ linalg_ldl_factor = some_results(
 @structured(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
     out="out",
-    method=False,
     by_host="its pivots are LAPACK's, and are looked at before they are used",
     refuses="whole halves",
 )

@@ -215,17 +215,17 @@ def scalar_like(value: Any, *others: Any, device: Any) -> Tensor:
     return scalar_tensor_op.functional(value, dtype=result_type(value, *others), layout=strided, device=device)
 
 
-@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", face=False)
+@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
 def where_scalar_self_op(condition, self, other):
     return where_op.functional(condition, scalar_like(self, other, device=condition._device), other)
 
 
-@composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", face=False)
+@composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
 def where_scalar_other_op(condition, self, other):
     return where_op.functional(condition, self, scalar_like(other, self, device=condition._device))
 
 
-@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", face=False)
+@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
 def where_scalar_op(condition, self, other):
     device = condition._device
     second = scalar_like(other, self, device=device)

@@ -68,7 +68,6 @@ def turned_over(base: Tensor, bit: int) -> Tensor:
     "_conj(Tensor(a) self) -> Tensor(a)",
     derivative=lambda grad: grad.conj(),
     for_complex=True,
-    face=False,
     batching="pointwise",
     refuses="whole floating",
 )
@@ -79,7 +78,7 @@ def conj_view_op(self):
     return turned_over(self, CONJUGATE)
 
 
-@kernel("_neg_view(Tensor(a) self) -> Tensor(a)", derivative=lambda grad: grad.neg(), face=False, batching="pointwise")
+@kernel("_neg_view(Tensor(a) self) -> Tensor(a)", derivative=lambda grad: grad.neg(), batching="pointwise")
 @leaf
 def neg_view_op(self):
     return turned_over(self, NEGATIVE)
@@ -132,7 +131,6 @@ def conj_physical_out(self, out):
     derivative=lambda grad: grad.conj_physical(),
     for_complex=True,
     forward="linear",
-    face=False,
     batching="pointwise",
 )
 def conj_physical_copy_op(self):

@@ -50,19 +50,19 @@ def converted(
     return self
 
 
-@composite(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_TO}", face=False)
+@composite(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_TO}")
 @inline
 def to_device_op(self, on, dtype, non_blocking, copy, format):
     return converted(self, dtype, None, on, non_blocking, copy, format)
 
 
-@composite(f"to.dtype(Tensor(a) self, ScalarType dtype, {_TO}", face=False)
+@composite(f"to.dtype(Tensor(a) self, ScalarType dtype, {_TO}")
 @inline
 def to_dtype_op(self, dtype, non_blocking, copy, format):
     return converted(self, dtype, None, None, non_blocking, copy, format)
 
 
-@composite(f"to.other(Tensor(a) self, Tensor other, {_TO}", face=False)
+@composite(f"to.other(Tensor(a) self, Tensor other, {_TO}")
 @inline
 def to_other_op(self, other, non_blocking, copy, format):
     return converted(self, other._dtype, None, other._device, non_blocking, copy, format)
@@ -71,7 +71,6 @@ def to_other_op(self, other, non_blocking, copy, format):
 @composite(
     "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     f"bool? pin_memory=None, {_TO}",
-    face=False,
 )
 @inline
 def to_dtype_layout_op(self, dtype, layout, on, pin_memory, non_blocking, copy, format):

@@ -69,6 +69,7 @@ _RANK = {channels_last: 4, channels_last_3d: 5}
     name="empty",
     out_by=by(lambda size, memory_format, out: shaped(out, size)),
     core=True,
+    face=True,
 )
 @inline
 def empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:

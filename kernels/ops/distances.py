@@ -60,7 +60,6 @@ def check_cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> N
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
     "CPU",
     "Meta",
-    face=False,
     batching="leading",
     core=True,
     refuses="whole halves complex",
@@ -186,7 +185,6 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
     "Meta",
     derivative=lambda grad, self, p, result: gradient_of_pairs(grad, self, p, result),
     node="PdistBackward0",
-    face=False,
     core=True,
     refuses="whole halves complex",
 )

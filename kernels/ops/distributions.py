@@ -296,6 +296,7 @@ def gamma_slope(grad: Any, self: Any, result: Any) -> Any:
     method=False,
     tags=SEEDED,
     refuses="whole halves complex",
+    face=True,
 )
 def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
     """Returns random numbers of gamma distributions with these concentrations and the rate 1."""
@@ -389,6 +390,7 @@ NO_BEND = no_slope("the derivative for '_standard_gamma_grad' is not implemented
     method=False,
     batching="pointwise",
     refuses="whole halves complex",
+    face=True,
 )
 def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
     """Returns the slope of gamma-distributed numbers by their concentration."""

@@ -403,7 +403,6 @@ embedding_bag = composite(
 @composite(
     "one_hot(Tensor self, int num_classes=-1) -> Tensor",
     tags=("dynamic_output_shape",),
-    method=False,
     module="nn",
     refuses="bool uint8 int8 int16 int32 floating complex",
 )

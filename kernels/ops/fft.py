@@ -1,4 +1,4 @@
-"""The functions of `redispatch.fft`, written in the three transforms of fourier.py.
+"""The functions of `redispatch.fft`, written in three transforms: from reals, to reals, and complex both ways.
 
     fft, ifft        of complex numbers (or of reals, all of whose frequencies are given)
     rfft, irfft      of reals, by the half of the frequencies that says all; and back
@@ -10,26 +10,165 @@ The inverse of a transform is its conjugate but for the factor, so that a transf
 forward, conjugated; conjugates are lazy. `norm` says where the factor 1 / n goes: "backward" to the inverse, "forward"
 to the other one, "ortho" half to each.
 
+numpy's FFT computes the three, in float64 for float64 and else in float32. A transform is a symmetric matrix times the
+elements, so that its derivative is the same transform again (see dispatch/autograd/conjugate.py for what becomes of it
+for complex numbers). Where half of what a transform of reals gives is left out, the derivative takes care of it.
+
+Note [Transformed dimensions lie innermost]
+The result is dense: the dimensions that are transformed change fastest, and among these, as among the others, the order
+is that of the input's strides. It is PyTorch's, with the library that it uses on the CPU.
+
 Read next: stft.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, dtypes, get_default_dtype, wrap_dim
+from redispatch.dispatch.tensor import Tensor, as_numpy, dtype, dtypes, get_default_dtype, wrap_dim
 
 from ..declare.declare import Operator
-from ..declare.operator import kernel
+from ..declare.operator import CPU_FP32, EXPLICIT, composite, structured
 from ..declare.public import public
+from ..declare.structured import Meta
 from .complex_numbers import conj_physical_copy_op, conj_physical_op
 from .constant_pad import constant_pad_nd_op
 from .creation import empty_op
-from .fourier import fft_c2c_op, fft_c2r_op, fft_r2c_op
 
-NONE, ROOT, ALL = 0, 1, 2  # which factor a transform has: 1, 1 / sqrt(n), 1 / n
+NONE, ROOT, ALL = 0, 1, 2  # `normalization`, which factor a transform has: 1, 1 / sqrt(n), 1 / n
+
+# --- the three transforms ---------------------------------------------------------------------------------------------
+
+COMPLEX = {"float32": dtypes.complex64, "float64": dtypes.complex128}
+REAL = {"complex64": dtypes.float32, "complex128": dtypes.float64}
+
+# numpy's words for a normalization. What it calls "forward" has the factor on the way there, none on the way back.
+THERE: Any = ("backward", "ortho", "forward")
+BACK: Any = ("forward", "ortho", "backward")
+
+
+def in_kind(self: Tensor, kinds: dict[str, dtype], wanted: str) -> dtype:
+    if self._dtype.name not in kinds:
+        raise RuntimeError(f"Only supports {wanted} dtypes, but found: {self._dtype.tensor_name}")
+    return kinds[self._dtype.name]
+
+
+def axes_of(self: Tensor, dim: Sequence[int]) -> list[int]:
+    return [wrap_dim(d, len(self._shape)) for d in dim]
+
+
+def strides_behind(
+    shape: Sequence[int], stride: Sequence[int], axes: Sequence[int], last: int | None = None
+) -> tuple[int, ...]:
+    """The strides of a result of this shape: Note [Transformed dimensions lie innermost]. `last` changes fastest."""
+    others = sorted((d for d in range(len(shape)) if d not in axes), key=lambda d: -stride[d])
+    order = [*others, *sorted((d for d in axes if d != last), key=lambda d: -stride[d])]
+    order += [] if last is None else [last]
+    steps, step = [0] * len(shape), 1
+    for d in reversed(order):
+        steps[d] = step
+        step *= max(shape[d], 1)
+    return tuple(steps)
+
+
+@structured(
+    "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    out="out",
+    forward="linear",
+    core=True,
+    refuses="whole halves complex",
+)
+def fft_r2c_op(self, dim, normalization, onesided):
+    kind = in_kind(self, COMPLEX, "floating-point")
+    shape, axes = list(self._shape), axes_of(self, dim)
+    last = axes[-1] if axes else None
+    if onesided and last is not None:
+        shape[last] = shape[last] // 2 + 1
+    return Meta(tuple(shape), kind, self._device, strides_behind(shape, self._stride, axes, last))
+
+
+@fft_r2c_op.body
+def fft_r2c_body(out, self, dim, normalization, onesided):
+    """The transform over `dim`; `onesided` leaves out the half of the last one that follows from the other."""
+    axes, x = axes_of(self, dim), as_numpy(self)
+    transform = np.fft.rfftn if onesided else np.fft.fftn
+    as_numpy(out)[...] = transform(x, axes=axes, norm=THERE[normalization]) if axes else x
+
+
+@structured(
+    "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+    out="out",
+    forward="linear",
+    core=True,
+    refuses="whole floating",
+)
+def fft_c2r_op(self, dim, normalization, last_dim_size):
+    kind = in_kind(self, REAL, "complex")
+    shape, axes = list(self._shape), axes_of(self, dim)
+    stride = strides_behind(shape, self._stride, axes[:-1]) if axes[:-1] else self._stride
+    shape[axes[-1]] = last_dim_size
+    return Meta(tuple(shape), kind, self._device, strides_behind(shape, stride, axes[-1:]))
+
+
+@fft_c2r_op.body
+def fft_c2r_body(out, self, dim, normalization, last_dim_size):
+    """The inverse of a onesided transform of reals, which had `last_dim_size` elements along the last of `dim`."""
+    axes = axes_of(self, dim)
+    sizes = [self._shape[d] for d in axes[:-1]] + [last_dim_size]
+    as_numpy(out)[...] = np.fft.irfftn(as_numpy(self), s=sizes, axes=axes, norm=BACK[normalization])
+
+
+@structured(
+    "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+    out="out",
+    forward="linear",
+    refuses="whole floating",
+)
+def fft_c2c_op(self, dim, normalization, forward):
+    in_kind(self, REAL, "complex")
+    strides = strides_behind(self._shape, self._stride, axes_of(self, dim))
+    return Meta(self._shape, self._dtype, self._device, strides)
+
+
+@fft_c2c_op.body
+def fft_c2c_body(out, self, dim, normalization, forward):
+    axes, x = axes_of(self, dim), as_numpy(self)
+    transform, norms = (np.fft.fftn, THERE) if forward else (np.fft.ifftn, BACK)
+    as_numpy(out)[...] = transform(x, axes=axes, norm=norms[normalization]) if axes else x
+
+
+@fft_c2c_op.gradient("self")
+def fft_c2c_gradient(grad, dim, normalization, forward):
+    return fft_c2c_op.functional(grad, dim, normalization, forward)
+
+
+@fft_r2c_op.gradient("self", for_complex=True)
+def fft_r2c_gradient(grad, self_shape, dim, normalization, onesided):
+    """The inverse transform of what is there; zeros stand for the half that was left out. Of it, the real part."""
+    missing = self_shape[dim[-1]] - grad.shape[dim[-1]] if onesided else 0
+    if missing:
+        shape = [*grad.shape]
+        shape[dim[-1]] = missing
+        grad = ops.aten.cat.default([grad, grad.new_zeros(shape)], dim[-1])
+    return fft_c2c_op.functional(grad, dim, normalization, False).real
+
+
+@fft_c2r_op.gradient("self", for_complex=True)
+def fft_c2r_gradient(grad, dim, normalization, last_dim_size):
+    """The onesided transform. What the inverse has counted twice, since the other half follows from it, is doubled."""
+    found = fft_r2c_op.functional(grad, dim, normalization, True)
+    last, twice = dim[-1], last_dim_size - found.shape[dim[-1]]
+    if twice <= 0:
+        return found
+    once, rest = found.narrow(last, 0, 1), found.shape[last] - 1 - twice
+    parts = [once, found.narrow(last, 1, twice) * 2]
+    return ops.aten.cat.default([*parts, found.narrow(last, 1 + twice, rest)] if rest else parts, last)
+
 
 # --- arguments --------------------------------------------------------------------------------------------------------
 
@@ -120,93 +259,45 @@ def ran(op: Operator, out: Tensor | None, *args: Any) -> Any:
 
 # --- transforms along one dimension -----------------------------------------------------------------------------------
 
-
-def complex_to_complex(name: str, out: Any, x: Any, n: int | None, dim: int, norm: Any, forward: bool) -> Any:
-    check_output(name, out, True)
-    d = one_dim(x, dim)
-    points = x._shape[d] if n is None else n
-    check_points(points)
-    x = promoted(x, to_complex=True)
-    x = x if n is None else resized(x, [d], [points])
-    return ran(fft_c2c_op, out, x, [d], factor(norm, forward), forward)
+RESULT, INPUT = "result", "input"  # of which half is left out, since it follows from the rest
 
 
-def from_reals(name: str, out: Any, x: Any, n: int | None, dim: int, norm: Any, forward: bool, onesided: bool) -> Any:
-    if x._dtype.is_complex:
+def over_line(name: str, forward: bool, half: str, out: Any, x: Any, n: int | None, dim: int, norm: Any) -> Any:
+    """A transform along one dimension: from reals, if the half of the result is left out; to reals, if that of the
+    input is, of which there are `n`, since it may be one more or less."""
+    if half == RESULT and x._dtype.is_complex:
         raise RuntimeError(f"{name} expects a real input tensor, but got {x._dtype.tensor_name}")
-    check_output(name, out, True)
+    check_output(name, out, half != INPUT)
     d = one_dim(x, dim)
-    points = x._shape[d] if n is None else n
+    size = 2 * (x._shape[d] - 1) if half == INPUT else x._shape[d]
+    points = size if n is None else n
     check_points(points)
-    x = promoted(x)
-    x = x if n is None else resized(x, [d], [points])
-    args = x, [d], factor(norm, forward), onesided
+    of_complex = half == INPUT or x._dtype.is_complex
+    x = promoted(x, to_complex=of_complex)
+    x = x if n is None else resized(x, [d], [points // 2 + 1 if half == INPUT else points])
+    way = factor(norm, forward)
+    if half == INPUT:
+        return ran(fft_c2r_op, out, x.conj() if forward else x, [d], way, points)
+    if of_complex:
+        return ran(fft_c2c_op, out, x, [d], way, forward)
     if forward:
-        return ran(fft_r2c_op, out, *args)
-    found: Any = fft_r2c_op.functional(*args)
+        return ran(fft_r2c_op, out, x, [d], way, half == RESULT)
+    found: Any = fft_r2c_op.functional(x, [d], way, half == RESULT)
     return found.conj() if out is None else ran(conj_physical_op, out, found)
-
-
-def to_reals(name: str, out: Any, x: Any, n: int | None, dim: int, norm: Any, forward: bool) -> Any:
-    check_output(name, out, False)
-    d = one_dim(x, dim)
-    points = 2 * (x._shape[d] - 1) if n is None else n
-    check_points(points)
-    x = promoted(x, to_complex=True)
-    x = x if n is None else resized(x, [d], [points // 2 + 1])
-    return ran(fft_c2r_op, out, x.conj() if forward else x, [d], factor(norm, forward), points)
-
-
-def fft_1d(out: Any, x: Any, n: Any, dim: int, norm: Any) -> Any:
-    """All frequencies of complex numbers, or of reals."""
-    if x._dtype.is_complex:
-        return complex_to_complex("fft", out, x, n, dim, norm, True)
-    return from_reals("fft", out, x, n, dim, norm, True, False)
-
-
-def ifft_1d(out: Any, x: Any, n: Any, dim: int, norm: Any) -> Any:
-    """The numbers that have these frequencies."""
-    if x._dtype.is_complex:
-        return complex_to_complex("ifft", out, x, n, dim, norm, False)
-    return from_reals("ifft", out, x, n, dim, norm, False, False)
-
-
-def rfft_1d(out: Any, x: Any, n: Any, dim: int, norm: Any) -> Any:
-    """The frequencies of reals that are not negative."""
-    return from_reals("rfft", out, x, n, dim, norm, True, True)
-
-
-def irfft_1d(out: Any, x: Any, n: Any, dim: int, norm: Any) -> Any:
-    """The reals that have these frequencies and their conjugates: `n` of them, since it may be one more or less."""
-    return to_reals("irfft", out, x, n, dim, norm, False)
-
-
-def hfft_1d(out: Any, x: Any, n: Any, dim: int, norm: Any) -> Any:
-    """The frequencies of numbers of which one half is given, the other half being their conjugates."""
-    return to_reals("hfft", out, x, n, dim, norm, True)
-
-
-def ihfft_1d(out: Any, x: Any, n: Any, dim: int, norm: Any) -> Any:
-    """One half of the numbers that have these real frequencies."""
-    return from_reals("ihfft", out, x, n, dim, norm, False, True)
 
 
 # --- transforms over several dimensions -------------------------------------------------------------------------------
 
 
-def over_complex(name: str, out: Any, x: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
-    check_output(name, out, True)
+def fft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any, forward: bool = True) -> Any:
+    check_output("fftn" if forward else "ifftn", out, True)
     sizes, dims = sizes_and_dims(x, s, dim)
     x = resized(promoted(x, to_complex=True), dims, sizes)
     return ran(fft_c2c_op, out, x, dims, factor(norm, forward), forward)
 
 
-def fft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
-    return over_complex("fftn", out, x, s, dim, norm, True)
-
-
-def ifft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
-    return over_complex("ifftn", out, x, s, dim, norm, False)
+def ifft_nd(*args: Any) -> Any:
+    return fft_nd(*args, forward=False)
 
 
 def from_reals_nd(name: str, x: Any, s: Any, dim: Any) -> tuple[Any, list[int]]:
@@ -255,158 +346,97 @@ def ihfft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
 
 # --- the operators ----------------------------------------------------------------------------------------------------
 
-Transform = Callable[..., Any]  # (out or None, x, n or s, dim, norm)
+
+def transform(name: str, arguments: str, body: Callable[..., Any], doc: str, **facts: Any) -> Any:
+    """The public function of a transform, of which `body(out or None, x, n or s, dim, norm)` gives the result."""
+
+    def into_out(self: Any, points: Any, dim: Any, norm: Any, out: Any) -> Any:
+        return body(out, self, points, dim, norm)
+
+    @composite(
+        f"fft_{name}(Tensor self, {arguments}, str? norm=None) -> Tensor",
+        out="out",
+        out_by=lambda op: op.composite(op.out)(into_out),
+        refuses="halves complex" if name.startswith(("rfft", "ihfft")) else "halves",
+        doc=doc,
+        **facts,
+    )
+    def functional(self, points, dim, norm):
+        return body(None, self, points, dim, norm)
+
+    return functional
 
 
-def operator(name: str, arguments: str, transform: Transform) -> Operator:
-    """The composite operator of a transform, and its out= form."""
-    refused = "halves complex" if name.startswith(("rfft", "ihfft")) else "halves"
-    op = Operator(f"fft_{name}(Tensor self, {arguments}, str? norm=None) -> Tensor", out="out", refuses=refused)
-
-    def composite(self: Any, points: Any, dim: Any, norm: Any) -> Any:
-        return transform(None, self, points, dim, norm)
-
-    def composite_out(self: Any, points: Any, dim: Any, norm: Any, out: Any) -> Any:
-        return transform(out, self, points, dim, norm)
-
-    composite.__name__, composite_out.__name__ = transform.__name__, f"{transform.__name__}_out"
-    op.implicit(composite)
-    assert op.out is not None
-    op.composite(op.out)(composite_out)
-    if name not in ("hfft2", "ihfft2", "hfftn", "ihfftn"):
-        op.autocast(cpu="fp32")
-    return op
+def line(name: str, forward: bool, half: str, doc: str) -> Any:
+    """A transform along one dimension."""
+    arguments = "SymInt? n=None, int dim=-1"
+    body = partial(over_line, name, forward, half)
+    return transform(name, arguments, body, f"Returns {doc} along one dimension.", autocast=CPU_FP32)
 
 
-LINE = "SymInt? n=None, int dim=-1"
-PLANE = "SymInt[1]? s=None, int[1] dim=[-2,-1]"
-SPACE = "SymInt[1]? s=None, int[1]? dim=None"
+def several(name: str, body: Callable[..., Any], doc: str, **facts: Any) -> tuple[Any, Any]:
+    """A transform over two dimensions, and one over any."""
+    return (
+        transform(f"{name}2", "SymInt[1]? s=None, int[1] dim=[-2,-1]", body, doc.format("two dimensions"), **facts),
+        transform(f"{name}n", "SymInt[1]? s=None, int[1]? dim=None", body, doc.format("several dimensions"), **facts),
+    )
 
-fft_fft_op, fft_ifft_op = operator("fft", LINE, fft_1d), operator("ifft", LINE, ifft_1d)
-fft_rfft_op, fft_irfft_op = operator("rfft", LINE, rfft_1d), operator("irfft", LINE, irfft_1d)
-fft_hfft_op, fft_ihfft_op = operator("hfft", LINE, hfft_1d), operator("ihfft", LINE, ihfft_1d)
-fft_fft2_op, fft_ifft2_op = operator("fft2", PLANE, fft_nd), operator("ifft2", PLANE, ifft_nd)
-fft_rfft2_op, fft_irfft2_op = operator("rfft2", PLANE, rfft_nd), operator("irfft2", PLANE, irfft_nd)
-fft_hfft2_op, fft_ihfft2_op = operator("hfft2", PLANE, hfft_nd), operator("ihfft2", PLANE, ihfft_nd)
-fft_fftn_op, fft_ifftn_op = operator("fftn", SPACE, fft_nd), operator("ifftn", SPACE, ifft_nd)
-fft_rfftn_op, fft_irfftn_op = operator("rfftn", SPACE, rfft_nd), operator("irfftn", SPACE, irfft_nd)
-fft_hfftn_op, fft_ihfftn_op = operator("hfftn", SPACE, hfft_nd), operator("ihfftn", SPACE, ihfft_nd)
 
-fft_fft, fft_ifft = (
-    public(fft_fft_op, method=False, doc="Returns the discrete Fourier transform along one dimension."),
-    public(fft_ifft_op, method=False, doc="Returns the inverse Fourier transform along one dimension."),
+fft_fft = line("fft", True, "", "the discrete Fourier transform")
+fft_ifft = line("ifft", False, "", "the inverse Fourier transform")
+fft_rfft = line("rfft", True, RESULT, "the nonnegative frequencies of reals")
+fft_irfft = line("irfft", False, INPUT, "the reals of these nonnegative frequencies")
+fft_hfft = line("hfft", True, INPUT, "the real Fourier transform of a Hermitian signal")
+fft_ihfft = line("ihfft", False, RESULT, "half of the Hermitian signal whose transform is real")
+fft_fft2, fft_fftn = several("fft", fft_nd, "Returns the discrete Fourier transform along {}.", autocast=CPU_FP32)
+fft_ifft2, fft_ifftn = several("ifft", ifft_nd, "Returns the inverse Fourier transform along {}.", autocast=CPU_FP32)
+fft_rfft2, fft_rfftn = several(
+    "rfft", rfft_nd, "Returns the Fourier transform of reals along {}, half of the last.", autocast=CPU_FP32
 )
-fft_rfft, fft_irfft = (
-    public(fft_rfft_op, method=False, doc="Returns the nonnegative frequencies of reals along one dimension."),
-    public(fft_irfft_op, method=False, doc="Returns the reals of these nonnegative frequencies along one dimension."),
+fft_irfft2, fft_irfftn = several(
+    "irfft", irfft_nd, "Returns the reals that have this transform along {}.", autocast=CPU_FP32
 )
-fft_hfft, fft_ihfft = (
-    public(
-        fft_hfft_op, method=False, doc="Returns the real Fourier transform of a Hermitian signal along one dimension."
-    ),
-    public(
-        fft_ihfft_op,
-        method=False,
-        doc="Returns half of the Hermitian signal whose transform is real along one dimension.",
-    ),
-)
-fft_fft2, fft_ifft2 = (
-    public(fft_fft2_op, method=False, doc="Returns the discrete Fourier transform along two dimensions."),
-    public(fft_ifft2_op, method=False, doc="Returns the inverse Fourier transform along two dimensions."),
-)
-fft_rfft2, fft_irfft2 = (
-    public(
-        fft_rfft2_op, method=False, doc="Returns the Fourier transform of reals along two dimensions, half of the last."
-    ),
-    public(fft_irfft2_op, method=False, doc="Returns the reals that have this transform along two dimensions."),
-)
-fft_hfft2, fft_ihfft2 = (
-    public(
-        fft_hfft2_op, method=False, doc="Returns the real Fourier transform of a Hermitian signal along two dimensions."
-    ),
-    public(
-        fft_ihfft2_op,
-        method=False,
-        doc="Returns half of the Hermitian signal whose transform is real along two dimensions.",
-    ),
-)
-fft_fftn, fft_ifftn = (
-    public(fft_fftn_op, method=False, doc="Returns the discrete Fourier transform along several dimensions."),
-    public(fft_ifftn_op, method=False, doc="Returns the inverse Fourier transform along several dimensions."),
-)
-fft_rfftn, fft_irfftn = (
-    public(
-        fft_rfftn_op,
-        method=False,
-        doc="Returns the Fourier transform of reals along several dimensions, half of the last.",
-    ),
-    public(fft_irfftn_op, method=False, doc="Returns the reals that have this transform along several dimensions."),
-)
-fft_hfftn, fft_ihfftn = (
-    public(
-        fft_hfftn_op,
-        method=False,
-        doc="Returns the real Fourier transform of a Hermitian signal along several dimensions.",
-    ),
-    public(
-        fft_ihfftn_op,
-        method=False,
-        doc="Returns half of the Hermitian signal whose transform is real along several dimensions.",
-    ),
+fft_hfft2, fft_hfftn = several("hfft", hfft_nd, "Returns the real Fourier transform of a Hermitian signal along {}.")
+fft_ihfft2, fft_ihfftn = several(
+    "ihfft", ihfft_nd, "Returns half of the Hermitian signal whose transform is real along {}."
 )
 
 # --- frequencies ------------------------------------------------------------------------------------------------------
 
 FACTORY = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-fft_fftfreq_out_op = Operator(
-    "fft_fftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)", refuses="whole complex"
-)
-fft_rfftfreq_out_op = Operator(
-    "fft_rfftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)", refuses="whole complex"
-)
 
 
-def check_frequencies(name: str, kind: Any) -> None:
-    if kind.category < dtypes.FLOATING:
-        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+def frequencies(name: str, negative: bool, doc: str) -> Any:
+    """A function that gives frequencies in cycles per unit, where `d` is the distance of two points: 0, 1, ..., and
+    then the negative ones, ..., -1, or none of these."""
+    schema = f"fft_{name}(int n, float d=1., *, {FACTORY}) -> Tensor"
+    op = Operator(schema, out="out", refuses="whole complex", doc=doc)
+
+    def check(kind: Any) -> None:
+        if kind.category < dtypes.FLOATING:
+            raise RuntimeError(f"{name} requires a floating point or complex dtype")
+
+    def count(n: int) -> int:
+        return n if negative else n // 2 + 1
+
+    @op.kernel_out(EXPLICIT)
+    def into_out(n, d, out):
+        check(out._dtype)
+        ops.aten.arange.start_out(0, count(n), 1, out=out)
+        if negative:
+            ops.aten.arange.start_out(-(n // 2), 0, 1, out=out.narrow(0, (n + 1) // 2, n // 2))
+        return out.mul_(1.0 / (n * d) if n and d else float("inf"))
+
+    @op.explicit
+    def made(n, d, dtype, layout, device, pin_memory):
+        check(dtype or get_default_dtype())
+        return into_out(n, d, empty_op.functional([count(n)], dtype=dtype, device=device))
+
+    return public(op)
 
 
-@fft_fftfreq_out_op.explicit
-def fftfreq_out(n, d, out):
-    """0, 1, ... and then the negative ones, ..., -1, in cycles per unit; `d` is the distance of two points."""
-    check_frequencies("fftfreq", out._dtype)
-    ops.aten.arange.start_out(0, n, 1, out=out)
-    ops.aten.arange.start_out(-(n // 2), 0, 1, out=out.narrow(0, (n + 1) // 2, n // 2))
-    return out.mul_(1.0 / (n * d) if n and d else float("inf"))
-
-
-@fft_rfftfreq_out_op.explicit
-def rfftfreq_out(n, d, out):
-    """Those that are not negative."""
-    check_frequencies("rfftfreq", out._dtype)
-    ops.aten.arange.start_out(0, n // 2 + 1, 1, out=out)
-    return out.mul_(1.0 / (n * d) if n and d else float("inf"))
-
-
-@kernel(f"fft_fftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", face=False, refuses="whole complex")
-def fft_fftfreq_op(n, d, dtype, layout, device, pin_memory):
-    """Returns the frequencies of `n` samples that lie `d` apart."""
-    check_frequencies("fftfreq", dtype or get_default_dtype())
-    return fftfreq_out(n, d, empty_op.functional([n], dtype=dtype, device=device))
-
-
-@kernel(f"fft_rfftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", face=False, refuses="whole complex")
-def fft_rfftfreq_op(n, d, dtype, layout, device, pin_memory):
-    """Returns the nonnegative frequencies of `n` samples that lie `d` apart."""
-    check_frequencies("rfftfreq", dtype or get_default_dtype())
-    return rfftfreq_out(n, d, empty_op.functional([n // 2 + 1], dtype=dtype, device=device))
-
-
-fft_fftfreq_op.out, fft_rfftfreq_op.out = fft_fftfreq_out_op.functional, fft_rfftfreq_out_op.functional
-fft_fftfreq, fft_rfftfreq = public(fft_fftfreq_op, method=False), public(fft_rfftfreq_op, method=False)
-
-fft_fftshift_op = Operator("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor")
-fft_ifftshift_op = Operator("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor")
+fft_fftfreq = frequencies("fftfreq", True, "Returns the frequencies of `n` samples that lie `d` apart.")
+fft_rfftfreq = frequencies("rfftfreq", False, "Returns the nonnegative frequencies of `n` samples that lie `d` apart.")
 
 
 def rolled(x: Any, dim: Any, shift: Callable[[int], int]) -> Any:
@@ -414,9 +444,13 @@ def rolled(x: Any, dim: Any, shift: Callable[[int], int]) -> Any:
     return x.roll([shift(x._shape[wrap_dim(d, x.dim())]) for d in dims], dims)
 
 
-fft_fftshift_op.implicit(lambda self, dim: rolled(self, dim, lambda size: size // 2))
-fft_ifftshift_op.implicit(lambda self, dim: rolled(self, dim, lambda size: (size + 1) // 2))
-fft_fftshift, fft_ifftshift = (
-    public(fft_fftshift_op, method=False, doc="Returns the frequencies with 0 moved to the middle."),
-    public(fft_ifftshift_op, method=False, doc="Returns the frequencies with 0 moved from the middle to the front."),
-)
+@composite("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor")
+def fft_fftshift(self, dim):
+    """Returns the frequencies with 0 moved to the middle."""
+    return rolled(self, dim, lambda size: size // 2)
+
+
+@composite("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor")
+def fft_ifftshift(self, dim):
+    """Returns the frequencies with 0 moved from the middle to the front."""
+    return rolled(self, dim, lambda size: (size + 1) // 2)

@@ -151,6 +151,7 @@ FREXP = Elementwise("frexp", mantissa_and_exponent, outputs=2)
     refuses=NOT_FLOATING,
     derivative=lambda grad, result1: grad / result1.exp2(),
     nondifferentiable=(1,),
+    face=True,
 )
 def frexp(self):
     """Returns mantissa m and exponent e of each element x = m 2^e, with |m| in [0.5, 1)."""
@@ -280,7 +281,6 @@ ROUND_TO_MULTIPLES = Elementwise("round", round_to_multiples)
     refuses=NOT_FLOATING,
     derivative=flat,
     node="RoundBackward1",
-    face=False,
 )
 def round_decimals_op(self, decimals):
     """To so many digits behind the point, before it where negative; halves go to the even neighbour."""

@@ -182,7 +182,6 @@ def trilinear_backward(
     "int unroll_dim=1) -> Tensor",
     out="out",
     derivative={("i1", "i2", "i3"): trilinear_backward},
-    face=False,
     refuses="bool",
 )
 def _trilinear_op(

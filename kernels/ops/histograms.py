@@ -157,7 +157,6 @@ def as_tensor(values: np.ndarray, like: Tensor) -> Tensor:
     "CPU",
     out="bin_ct_out",
     refuses="whole halves complex",
-    face=False,
 )
 def histogram_op(self, bins, range_, weight, density):
     check_dtype(self._dtype)
@@ -172,7 +171,6 @@ def histogram_op(self, bins, range_, weight, density):
     f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}",
     "CPU",
     out="bins_tensor_out",
-    face=False,
     refuses="whole halves complex",
 )
 def histogram_bins_op(self, bins, weight, density):
@@ -201,7 +199,6 @@ histogram = public(histogram_bins_op, histogram_op)
 @kernel(
     f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor[]",
     "CPU",
-    face=False,
     late_out=True,
     refuses="whole halves complex",
 )
@@ -215,7 +212,6 @@ def edges_op(self, bins, range_, weight, density):
     f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor",
     "CPU",
     out="out",
-    face=False,
     refuses="whole halves complex",
 )
 def counts_op(self, bins, range_, weight, density):
@@ -230,7 +226,6 @@ def counts_op(self, bins, range_, weight, density):
     f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_OPTIONS}) -> Tensor",
     "CPU",
     out="out",
-    face=False,
     refuses="whole halves complex",
 )
 def counts_by_edges_op(self, bins, weight, density):
@@ -256,7 +251,7 @@ def histogramdd_composite(self, bins, range_, weight, density):
     return counts_op.functional(self, bins, range=range_, weight=weight, density=density), edges
 
 
-@composite(f"histogramdd.int_bins(Tensor self, int bins, {_SEVERAL}", face=False)
+@composite(f"histogramdd.int_bins(Tensor self, int bins, {_SEVERAL}")
 def histogramdd_number_op(self, bins, range_, weight, density):
     return histogramdd_composite(self, [bins] * innermost(self), range_, weight, density)
 

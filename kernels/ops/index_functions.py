@@ -280,7 +280,6 @@ index_fill_scalar_op = over_a_copy(
     duplicate,
     derivative=without_filled,
     forward=lambda arguments, tangents, result: without_filled(tangents[0], *arguments[1:3]),
-    face=False,
 )(index_fill_inplace)
 
 

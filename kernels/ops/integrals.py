@@ -91,7 +91,7 @@ def trapezoid_spaced(y, dx, dim):
     return times(y.sum([axis]) - ends, dx)
 
 
-@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", face=False, refuses="bool")
+@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
 def cumulative_x_op(y, x, dim):
     """Returns the integral along `dim` from the first sample up to each of the others."""
     axis = check_samples("cumulative_trapezoid", y, dim, x)
@@ -99,7 +99,7 @@ def cumulative_x_op(y, x, dim):
     return over((width * (left_of(y, axis) + right_of(y, axis))).cumsum(axis), 2.0)
 
 
-@composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", face=False)
+@composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
 def cumulative_op(y, dx, dim):
     axis = check_samples("cumulative_trapezoid", y, dim)
     check_distance("cumulative_trapezoid", dx)
@@ -131,7 +131,7 @@ def slopes_apart(self, spacing, dim, edge_order):
     return slopes(self, [1 if spacing is None else spacing] * len(dims), dims, edge_order)
 
 
-@composite(f"gradient.array({_SELF}, int[] dim, {_EDGE}", face=False)
+@composite(f"gradient.array({_SELF}, int[] dim, {_EDGE}")
 def gradient_only_dims_op(self, dim, edge_order):
     return slopes(self, [1] * len(dim), dims_of(self, dim), edge_order)
 

@@ -713,7 +713,7 @@ def linear_slow(input: Any, weight: Any, bias: Any) -> Any:
 
 
 copy_into_out(linear_op)
-linear = public(linear_op, method=False, module="nn")
+linear = public(linear_op, module="nn")
 
 # --- tensordot, inner, kron -------------------------------------------------------------------------------------------
 

@@ -325,9 +325,9 @@ def nll_slow(self: Any, target: Any, weight: Any, reduction: int, ignore_index: 
 
 nll_op.autocast(cpu="fp32", cuda="fp32")
 nll2d_op.autocast(cpu="fp32", cuda="fp32")
-nll_loss = public(nll_op, method=False, module="nn")
-nll_loss2d = public(nll2d_op, method=False, module="nn")
-nll_loss_nd = public(nll_nd_op, method=False, module="nn")
+nll_loss = public(nll_op, module="nn")
+nll_loss2d = public(nll2d_op, module="nn")
+nll_loss_nd = public(nll_nd_op, module="nn")
 
 # --- cross_entropy_loss ----------------------------------------------------------------------------------------------
 
@@ -424,4 +424,4 @@ def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index
 
 
 cross_entropy_op.autocast(cpu="fp32")
-cross_entropy_loss = public(cross_entropy_op, method=False, module="nn")
+cross_entropy_loss = public(cross_entropy_op, module="nn")

@@ -104,7 +104,6 @@ def packed_backward(of_l: Any, of_u: Any, m: int, n: int) -> Any:
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
     out="out",
-    method=False,
     refuses="whole halves",
 )
 def linalg_lu_factor_ex(A, pivot, check_errors):
@@ -137,7 +136,6 @@ linalg_lu_factor = some_results(
     results=(0, 1),
     check="torch.linalg.lu_factor",
     out="out",
-    method=False,
     refuses="whole halves",
     doc="Returns the LU factors of matrices in one, and their pivots.",
 )
@@ -146,7 +144,6 @@ lu_with_info_op = some_results(
     linalg_lu_factor_ex,
     results=(0, 1, 2),
     autocast=CPU_FP32,
-    face=False,
     refuses="whole halves",
 )
 
@@ -199,7 +196,6 @@ def permuting(pivots: np.ndarray, n: int, dtype: Any) -> np.ndarray:
     derivative=lambda grads, result0, result1, result2: plu_backward(grads[1], grads[2], result0, result1, result2),
     nondifferentiable=(0,),
     for_complex=True,
-    method=False,
     refuses="whole halves",
 )
 def linalg_lu(A, pivot):
@@ -266,7 +262,6 @@ def lu_unpack_body(outs, LU_data, LU_pivots, unpack_data, unpack_pivots):
 @structured(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     out="out",
-    method=False,
     refuses="whole halves",
 )
 def linalg_lu_solve(LU, pivots, B, left, adjoint):
@@ -338,7 +333,6 @@ def sign_of(pivots: np.ndarray) -> int:
 @several(
     "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
     out="result",
-    face=False,
     refuses="whole halves",
 )
 def det_lu_op(A):
@@ -393,7 +387,6 @@ linalg_det = some_results(
     "linalg_det(Tensor A) -> Tensor",
     det_lu_op,
     out="out",
-    method=False,
     refuses="whole halves",
     doc="Returns the determinants of square matrices.",
 )
@@ -410,7 +403,6 @@ det = some_results(
 @several(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
     out="sign",
-    face=False,
     refuses="whole halves",
 )
 def slogdet_lu_op(A):
@@ -458,7 +450,6 @@ linalg_slogdet = some_results(
     slogdet_lu_op,
     results=(0, 1),
     out="out",
-    method=False,
     refuses="whole halves",
     doc="Returns the sign of determinants, and the logarithm of their absolute values.",
 )

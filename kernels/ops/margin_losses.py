@@ -157,7 +157,7 @@ multi_margin_op.derivative(
     )
 )
 multi_margin_op.autocast(cpu="fp32", cuda="fp32")
-multi_margin_loss = public(multi_margin_op, method=False, module="nn")
+multi_margin_loss = public(multi_margin_op, module="nn")
 
 # --- multilabel_margin_loss ------------------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ def multilabel_composite(self: Any, target: Any, reduction: int) -> Any:
 
 
 multilabel_op.autocast(cpu="fp32", cuda="fp32")
-multilabel_margin_loss = public(multilabel_op, method=False, module="nn")
+multilabel_margin_loss = public(multilabel_op, module="nn")
 
 # --- of pairs and triples --------------------------------------------------------------------------------------------
 

@@ -118,7 +118,6 @@ masked_fill_scalar_op = kernel(
     derivative=unmasked,
     node="MaskedFillBackward0",
     forward=lambda arguments, tangents, result: unmasked(tangents[0], arguments[1]),
-    face=False,
 )(masked_fill_kernel)
 masked_fill_scalar_op.kernel_inplace("CPU", "Meta")(masked_fill_inplace)
 

@@ -50,7 +50,6 @@ linalg_matrix_power = same_as(
     "linalg_matrix_power(Tensor self, int n) -> Tensor",
     matrix_power,
     out="out",
-    method=False,
     refuses="bool",
     doc="Returns the product of n equal matrices; of their inverses for negative n.",
 )
@@ -58,7 +57,7 @@ linalg_matrix_power = same_as(
 # --- matrix_exp ------------------------------------------------------------------------------------------------------
 
 
-@structured("linalg_matrix_exp(Tensor self) -> Tensor", method=False, refuses="whole")
+@structured("linalg_matrix_exp(Tensor self) -> Tensor", refuses="whole")
 def linalg_matrix_exp(self):
     """Returns the exponential function of square matrices."""
     check_square(self, "linalg.matrix_exp")
@@ -144,7 +143,7 @@ def cheapest_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out", autocast=CUDA_LOWER, method=False, refuses="bool")
+@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out", autocast=CUDA_LOWER, refuses="bool")
 def linalg_multi_dot(tensors):
     """Returns the product of all matrices, in the order that takes the fewest multiplications."""
     if len(tensors) < 2:
@@ -185,7 +184,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     return chain_of_matrices(list(matrices), out=out)
 
 
-@composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", out="out", method=False, refuses="bool")
+@composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
 def linalg_matmul(self, other):
     """Returns the product of vectors, matrices or batches of matrices, as `matmul` does."""
     return matmul_op.functional(self, other)
@@ -198,7 +197,6 @@ def linalg_matmul(self, other):
     "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
     out="out",
     autocast=CPU_FP32,
-    method=False,
     refuses="whole halves",
 )
 def linalg_tensorinv(self, ind):
@@ -221,7 +219,6 @@ def linalg_tensorinv(self, ind):
     "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
     out="out",
     autocast=CPU_FP32,
-    method=False,
     refuses="whole halves",
 )
 def linalg_tensorsolve(self, other, dims):
@@ -243,7 +240,7 @@ def linalg_tensorsolve(self, other, dims):
 # --- vander ----------------------------------------------------------------------------------------------------------
 
 
-@composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", method=False, refuses="bool halves")
+@composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", refuses="bool halves")
 def linalg_vander(x, N):
     """Returns the powers 0 to N - 1 of each number, in a row."""
     kind = x.dtype
@@ -284,7 +281,6 @@ def vander(x, N, increasing):
     "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
     out="out",
     autocast=LOWER,
-    method=False,
     refuses="whole",
 )
 def linalg_vecdot(x, y, dim):
@@ -303,7 +299,6 @@ def linalg_vecdot(x, y, dim):
         "self": lambda grad, other, dim: linalg_cross.op.functional(other, grad, dim=dim),
         "other": lambda grad, self, dim: linalg_cross.op.functional(grad, self, dim=dim),
     },
-    method=False,
     refuses="bool",
 )
 def linalg_cross(self, other, dim):
@@ -367,7 +362,7 @@ def cross_out(self, other, dim, out):
     return linalg_cross.op.out(self, other, dim=default_dim(self, dim), out=out)
 
 
-@composite("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", method=False)
+@composite("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")
 def linalg_diagonal(A, offset, dim1, dim2):
     """Returns a view of a diagonal of the last two dimensions, which stands last in it."""
     return A.diagonal(offset, dim1, dim2)

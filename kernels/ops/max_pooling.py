@@ -430,7 +430,6 @@ def declare_unpool(dims: int) -> Any:
         out="out",
         derivative=at_places(dims),
         forward="linear",
-        method=False,
         module="nn",
         body=body,
         refuses="whole complex",

@@ -262,7 +262,6 @@ std_mean = spread_and_mean(
     out="out",
     tags=REDUCTION,
     autocast=CUDA_SET_DTYPE,
-    method=False,
     refuses="whole",
 )
 def linalg_vector_norm(self, ord, dim, keepdim, dtype):

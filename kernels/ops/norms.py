@@ -121,7 +121,7 @@ def matrix_norm_str_composite(self: Any, ord: str, dim: Sequence[int], keepdim: 
 
 matrix_norm_op.autocast(cuda="fp32_set_opt_dtype")
 matrix_norm_str_op.autocast(cuda="fp32_set_opt_dtype")
-linalg_matrix_norm = public(matrix_norm_op, matrix_norm_str_op, method=False)
+linalg_matrix_norm = public(matrix_norm_op, matrix_norm_str_op)
 
 # --- linalg.norm -----------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ def linalg_norm_str_composite(self: Any, ord: str, dim: Any, keepdim: bool, dtyp
 
 for _op in (matrix_norm_op, matrix_norm_str_op, linalg_norm_op, linalg_norm_str_op):
     resize_and_copy_into_out(_op)
-linalg_norm = public(linalg_norm_op, linalg_norm_str_op, method=False)
+linalg_norm = public(linalg_norm_op, linalg_norm_str_op)
 
 # --- norm ------------------------------------------------------------------------------------------------------------
 

@@ -211,4 +211,4 @@ def pad_composite(self: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
     return pad_enum_op.functional(self, pad, MODES.index(mode), value)
 
 
-pad = public(pad_op, method=False, module="nn")
+pad = public(pad_op, module="nn")

@@ -216,9 +216,7 @@ mse_backward_op.derivative(
         -grad, grad_output, self_shape, target_shape, reduction
     ),
 )
-mse_loss = public(
-    mse_op, method=False, module="nn", doc="Returns the squares of the differences, or their mean or sum."
-)
+mse_loss = public(mse_op, module="nn", doc="Returns the squares of the differences, or their mean or sum.")
 l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", autocast=BOTH, refuses={"bool": ""})
 
 
@@ -228,7 +226,7 @@ def l1_composite(self: Any, target: Any, reduction: int) -> Any:
     return reduced((self - target).abs(), reduction)
 
 
-l1_loss = public(l1_op, method=False, module="nn")
+l1_loss = public(l1_op, module="nn")
 
 # --- huber_loss, smooth_l1_loss: a parabola near 0 that goes on in straight lines ------------------------------------
 
@@ -313,10 +311,10 @@ def smooth_l1_bend(grad: Any, grad_output: Any, self: Any, target: Any, reductio
 differentiate(huber_op, huber_backward_op, huber_bend)
 differentiate(smooth_l1_op, smooth_l1_backward_op, smooth_l1_bend)
 huber_loss = public(
-    huber_op, method=False, module="nn", doc="Returns d² / 2, or delta (|d| - delta / 2) beyond delta; or mean or sum."
+    huber_op, module="nn", doc="Returns d² / 2, or delta (|d| - delta / 2) beyond delta; or mean or sum."
 )
 smooth_l1_loss = public(
-    smooth_l1_op, method=False, module="nn", doc="Returns d² / (2 beta), or |d| - beta / 2 beyond beta; or mean or sum."
+    smooth_l1_op, module="nn", doc="Returns d² / (2 beta), or |d| - beta / 2 beyond beta; or mean or sum."
 )
 
 # --- soft_margin_loss: the targets are 1 and -1 ----------------------------------------------------------------------
@@ -357,7 +355,7 @@ def soft_margin_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduct
 
 
 differentiate(soft_margin_op, soft_margin_backward_op, soft_margin_bend, by_target=False)
-soft_margin_loss = public(soft_margin_op, method=False, module="nn")
+soft_margin_loss = public(soft_margin_op, module="nn")
 
 # --- binary_cross_entropy: self is a probability ---------------------------------------------------------------------
 
@@ -460,7 +458,7 @@ probability_backward_op.derivative(
     grad_output=through(probability_backward_op, *BACKWARD), self=probability_bend, target=probability_target_bend
 )
 binary_cross_entropy = public(
-    probability_op, method=False, module="nn", doc="Returns -(y log x + (1 - y) log(1 - x)), or its mean or sum."
+    probability_op, module="nn", doc="Returns -(y log x + (1 - y) log(1 - x)), or its mean or sum."
 )
 
 # --- binary_cross_entropy_with_logits: σ(self) is a probability ------------------------------------------------------

@@ -85,7 +85,6 @@ HERMITIAN = "bool hermitian=False) -> Tensor"
 @kernel(
     f"linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, {HERMITIAN}",
     out="atol_rtol_tensor_out",
-    face=False,
     batching="leading",
     refuses="whole halves",
 )
@@ -129,7 +128,6 @@ def pinv_backward(grad, self, result):
 @composite(
     f"linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, {HERMITIAN}",
     out="atol_rtol_float_out",
-    face=False,
 )
 def pinv_float_op(self, atol, rtol, hermitian):
     atol, rtol = number_tolerances(self, atol, rtol)
@@ -141,12 +139,12 @@ def pinv_rcond_op(self, rcond, hermitian):
     return pinv_float_op.functional(self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 
-@composite(f"linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, {HERMITIAN}", out="out_rcond_tensor", face=False)
+@composite(f"linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, {HERMITIAN}", out="out_rcond_tensor")
 def pinv_rcond_tensor_op(self, rcond, hermitian):
     return pinv_tensor_op.functional(self, atol=zeros(self), rtol=rcond, hermitian=hermitian)
 
 
-linalg_pinv = public(pinv_tensor_op, pinv_float_op, pinv_rcond_tensor_op, pinv_rcond_op, method=False)
+linalg_pinv = public(pinv_tensor_op, pinv_float_op, pinv_rcond_tensor_op, pinv_rcond_op)
 
 
 @composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", autocast=CPU_FP32, refuses="whole halves")
@@ -204,7 +202,7 @@ def rank_tol_tensor_op(input, tol, hermitian):
     return rank_tensor_op.functional(input, atol=tol, rtol=zeros(input, tol._dtype), hermitian=hermitian)
 
 
-linalg_matrix_rank = public(rank_tensor_op, rank_float_op, rank_tol_tensor_op, rank_tol_op, method=False)
+linalg_matrix_rank = public(rank_tensor_op, rank_float_op, rank_tol_tensor_op, rank_tol_op)
 
 # --- cond -------------------------------------------------------------------------------------------------------------
 
@@ -246,7 +244,7 @@ def cond_op(self, p):
 
 
 cond_str_op = ranked("linalg_cond.p_str(Tensor self, str p) -> Tensor", out="p_str_out")(condition)
-linalg_cond = public(cond_op, cond_str_op, method=False)
+linalg_cond = public(cond_op, cond_str_op)
 
 # --- lstsq ------------------------------------------------------------------------------------------------------------
 
@@ -284,7 +282,6 @@ def check_lstsq(self: Tensor, b: Tensor, driver: str) -> None:
     out="out",
     out_names=("solution", "residuals", "rank", "singular_values"),
     autocast=CPU_FP32,
-    method=False,
     by_host="four algorithms, of which three find a rank on the way",
     refuses="whole halves",
 )

@@ -637,7 +637,6 @@ randperm = public(
 @kernel(
     f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor",
     tags=SEEDED,
-    face=False,
     late_out=False,
     refuses="complex",
 )
@@ -707,7 +706,6 @@ def normal_overload(number: int, mean: str, std: str) -> Operator:
         out=f"{overload}_out",
         derivative={name: zeros[name] for name, kind in zip(zeros, kinds, strict=True) if kind == "Tensor"},
         node=f"NormalBackward{number}",
-        face=False,
         refuses="whole complex",
         tags=SEEDED,
     )(normal_of)

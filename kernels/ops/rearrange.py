@@ -474,7 +474,7 @@ def splitting(name: str, least: int, axis_of: Any, doc: str) -> Any:
     def at_indices(self: Any, indices: Sequence[int]) -> Any:
         return tensor_split_indices_op.functional(self, indices, axis(self))
 
-    at = composite(f"{name}.array({parts.format('int[] indices')}", face=False)(at_indices)
+    at = composite(f"{name}.array({parts.format('int[] indices')}")(at_indices)
     return composite(f"{name}.int({parts.format('int sections')}", also=(at,), doc=doc)(into_sections)
 
 
@@ -497,7 +497,7 @@ def unsafely(schema: str, geometries: Callable[..., list[Geometry]], derivative:
 
     function.__name__ = schema.partition("(")[0].partition(".")[0]
     facts: dict[str, Any] = {"derivative": derivative, "forward": "linear", "batching": "dims", "late_out": True}
-    return kernel(schema, doc=doc, **facts)(function)
+    return kernel(schema, doc=doc, face=True, **facts)(function)
 
 
 unsafe_split = unsafely(

@@ -245,7 +245,6 @@ def network(name: str, step: Step, over: Any = over_times, refuses: str = "whole
 
     of_packed = composite(
         f"{name}.data(Tensor data, Tensor batch_sizes, {hx_type} hx, {OPTIONS}) -> {returns}",
-        face=False,
         refuses=refuses,
     )(packed)
     schema = f"{name}.input(Tensor input, {hx_type} hx, {OPTIONS}, bool batch_first) -> {returns}"

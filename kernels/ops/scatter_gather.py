@@ -396,6 +396,7 @@ scatter_reduce = structured(
     derivative={("self", "src"): scatter_reduce_backward},
     core=True,
     doc="Returns `self` with the elements of `src` reduced into the places that `index` names along `dim`.",
+    face=True,
 )(scatter_reduce_meta)
 
 

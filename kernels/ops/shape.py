@@ -230,9 +230,7 @@ column_stack = joining(
 def at_least(name: str, prepare: Callable[[Any], Any]) -> Any:
     """`name(x)` and `name(x, y, ...)`: tensors with at least so many dimensions."""
     one = composite(f"{name}(Tensor self) -> Tensor", face=False)(prepare)
-    several = composite(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", face=False)(
-        lambda tensors: [prepare(x) for x in tensors]
-    )
+    several = composite(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]")(lambda tensors: [prepare(x) for x in tensors])
 
     def function(*tensors: Any) -> Any:
         if len(tensors) == 1:
@@ -309,7 +307,6 @@ def tile(self: Tensor, dims: Sequence[int]) -> Tensor:
 
 @composite(
     "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-    face=False,
 )
 def repeated_each_op(self: Tensor, repeats: int, dim: int | None, output_size: int | None) -> Tensor:
     """Every entry along `dim` (of the flattened tensor where None) `repeats` times in a row."""
@@ -329,7 +326,6 @@ def repeated_each_op(self: Tensor, repeats: int, dim: int | None, output_size: i
     "CPU",
     tags=("dynamic_output_shape",),
     derivative=False,
-    face=False,
     refuses="bool uint8 int8 int16 floating complex",
 )
 def repeating_indices_op(repeats: Tensor, output_size: int | None) -> Tensor:
@@ -351,7 +347,6 @@ def repeating_indices_op(repeats: Tensor, output_size: int | None) -> Tensor:
 
 @composite(
     "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-    face=False,
 )
 def repeated_by_op(self: Any, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
     """Returns each element, or each entry along `dim`, as often in a row as `repeats` says."""
@@ -418,7 +413,7 @@ def grid_ij(tensors: Sequence[Tensor]) -> list[Tensor]:
 meshgrid_op = composite("meshgrid(Tensor[] tensors) -> Tensor[]", face=False)(grid_ij)
 
 
-@composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", face=False)
+@composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]")
 def meshgrid_indexing_op(tensors: Sequence[Tensor], indexing: str) -> list[Tensor]:
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')

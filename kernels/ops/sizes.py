@@ -10,12 +10,12 @@ from redispatch.dispatch.tensor import wrap_dim
 from ..declare.operator import composite
 
 
-@composite("sym_size.int(Tensor self, int dim) -> SymInt", face=False, core=True)
+@composite("sym_size.int(Tensor self, int dim) -> SymInt", core=True)
 def sym_size_op(self, dim):
     return self._shape[wrap_dim(dim, len(self._shape))]
 
 
-@composite("sym_stride.int(Tensor self, int dim) -> SymInt", face=False, core=True)
+@composite("sym_stride.int(Tensor self, int dim) -> SymInt", core=True)
 def sym_stride_op(self, dim):
     return self._stride[wrap_dim(dim, len(self._shape))]
 

@@ -46,7 +46,6 @@ def is_vector(A: Tensor, B: Tensor) -> bool:
     "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
     "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
     out="result",
-    face=False,
     refuses="whole halves",
 )
 def solve_lu_op(A, B, left, check_errors):
@@ -104,7 +103,6 @@ linalg_solve_ex = some_results(
     solve_lu_op,
     results=(0, 3),
     out="out",
-    method=False,
     refuses="whole halves",
     doc="Returns X of A X = B, or of X A = B, and where the factorization of A failed.",
 )
@@ -115,7 +113,6 @@ linalg_solve = some_results(
     check="torch.linalg.solve",
     out="out",
     autocast=CPU_FP32,
-    method=False,
     refuses="whole halves",
     doc="Returns X of A X = B; with left=False, of X A = B.",
 )
@@ -130,7 +127,6 @@ linalg_solve = some_results(
     nondifferentiable=(1,),
     for_complex=True,
     autocast=CPU_FP32,
-    method=False,
     refuses="whole halves",
 )
 def linalg_inv_ex(A, check_errors):
@@ -154,7 +150,6 @@ inverted: dict[str, Any] = {"inputs": (False,), "check": "linalg.inv", "out": "o
 linalg_inv = some_results(
     "linalg_inv(Tensor A) -> Tensor",
     linalg_inv_ex,
-    method=False,
     **inverted,
     refuses="whole halves",
     doc="Returns the inverses of square matrices.",
@@ -173,7 +168,6 @@ inverse = some_results(
 @structured(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     out="out",
-    method=False,
     refuses="whole halves",
 )
 def linalg_solve_triangular(self, B, upper, left, unitriangular):

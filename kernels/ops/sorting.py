@@ -63,7 +63,6 @@ def sort_op(self, dim, descending):
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)",
     out="values_stable",
     node="SortBackward1",
-    face=False,
 )
 def sort_stable_op(self, stable, dim, descending):
     return sort_op.choice_function(self, dim, descending)
@@ -82,7 +81,6 @@ def argsort_op(self, dim, descending):
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     out="stable_out",
     out_by=copy_into_out,
-    face=False,
 )
 def argsort_stable_op(self, stable, dim, descending):
     return sort_stable_op.functional(self, stable=stable, dim=dim, descending=descending)[1]

@@ -73,7 +73,6 @@ def check_phase(x: Any, kind: str, vectors: str) -> None:
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
     "-> (Tensor U, Tensor S, Tensor Vh)",
     out="U",
-    face=False,
     by_host="QR iterations on a bidiagonal matrix, a step after the other",
     refuses="whole halves",
 )
@@ -196,7 +195,6 @@ def svd_out(self, some, compute_uv, *outs):
 @several(
     '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
     out="eigenvalues",
-    face=False,
     by_host="QR iterations on a tridiagonal matrix, a step after the other",
     refuses="whole halves",
 )
@@ -298,7 +296,6 @@ def eig_body(outs, self):
 
 @structured(
     "_linalg_eigvals(Tensor self) -> Tensor",
-    face=False,
     by_host="QR iterations on a Hessenberg matrix",
     late_out=False,
     refuses="whole halves",
@@ -506,7 +503,6 @@ def keeping_below(column: Any, i: int) -> Any:
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
     out="out",
     autocast=CPU_FP32,
-    method=False,
     refuses="whole halves",
 )
 def linalg_householder_product(input, tau):

@@ -17,8 +17,7 @@ from ..declare.overridable import overridable_function
 from .complex_numbers import view_as_complex_op, view_as_real_op
 from .constant_pad import constant_pad_nd_op
 from .creation import ones_op, zeros_op
-from .fft import ALL, NONE, ROOT
-from .fourier import fft_c2c_op, fft_c2r_op, fft_r2c_op
+from .fft import ALL, NONE, ROOT, fft_c2c_op, fft_c2r_op, fft_r2c_op
 from .padding import pad_op
 from .scattering import unfold_backward_op
 from .views import slice_op

@@ -218,7 +218,7 @@ ravel = composite(
 FLATTENINGS: dict[Any, tuple[int, ...]] = {}  # by metadata and dimensions, the shape
 
 
-@composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
+@composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", face=True)
 @inline
 def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     """Returns the tensor with its dimensions from `start_dim` to `end_dim` made one."""
@@ -241,7 +241,9 @@ def new_flattening(key: Any, self: Tensor) -> tuple[int, ...]:
 
 
 @composite(
-    "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", method_like=lambda self, dim, sizes: None
+    "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
+    method_like=lambda self, dim, sizes: None,
+    face=True,
 )
 def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Returns the tensor with one dimension parted into several."""
@@ -352,7 +354,7 @@ def moved(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Te
 def moving(name: str) -> Any:
     """`movedim`, under one of its names."""
     lists = "(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)"
-    of_lists = composite(f"{name}.intlist{lists}", face=False)(moved)
+    of_lists = composite(f"{name}.intlist{lists}")(moved)
     return composite(
         f"{name}.int{lists.replace('[]', '')}",
         also=(of_lists,),
@@ -547,7 +549,7 @@ def narrowed(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     return slice_op.functional(self, dim, first, first + length, 1)
 
 
-@composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", face=False)
+@composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)")
 def narrow_tensor_op(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
     if start._shape or start._dtype.category != 1:
         raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -634,7 +636,7 @@ give_parts(split_op, split_evenly)
 give_parts(split_with_sizes_op, split_by_sizes)
 split_op.derivative(self=split_evenly_back)
 split_with_sizes_op.derivative(self=split_gradient)
-split_sizes_op = composite(f"split.sizes{_PARTS.format('SymInt[] split_size')}", face=False)(
+split_sizes_op = composite(f"split.sizes{_PARTS.format('SymInt[] split_size')}")(
     lambda self, split_size, dim: split_with_sizes_op.functional(self, split_size, dim)
 )
 
@@ -652,7 +654,7 @@ def chunked(self: Tensor, chunks: int, dim: int, evenly: Operator, by_sizes: Ope
     return evenly.functional(self, each, dim)
 
 
-@composite(f"tensor_split.indices{_PARTS.format('SymInt[] indices')}", face=False)
+@composite(f"tensor_split.indices{_PARTS.format('SymInt[] indices')}")
 def tensor_split_indices_op(self: Tensor, indices: Sequence[int], dim: int) -> list[Tensor]:
     axis = _axis_to_split(self, dim)
     starts, ends = [0, *indices], [*indices, self._shape[axis]]

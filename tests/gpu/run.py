@@ -46,7 +46,7 @@ from workers import shared_out  # after the path is set
 
 import redispatch as rd  # after the path is set
 from redispatch.kernels import cuda  # after the path is set
-from redispatch.utils._terminal import Progress  # after the path is set
+from redispatch.utils.text import Progress  # after the path is set
 
 PACKAGES = "numpy numba numba-cuda cuda-core cuda-bindings nvidia-nvvm nvidia-nvjitlink nvmath-python torch".split()
 OTHERS = {"table": ("the CPU", with_cpu, 4), "simulator": ("the simulator", with_simulator, 16)}  # job, names at once

@@ -3,7 +3,7 @@
 import pytest
 from expecttest import assert_expected_inline
 
-from redispatch.utils.text_table import spoken_bytes, spoken_seconds, text_table
+from redispatch.utils.text import spoken_bytes, spoken_seconds, text_table
 
 
 def test_names_stand_left_and_numbers_right():

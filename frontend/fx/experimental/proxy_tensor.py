@@ -53,7 +53,7 @@ CONSTANT_NUMEL_LIMIT = 1  # so many elements a tensor may have whose values are 
 
 
 class TensorMetadata(NamedTuple):
-    """What a node's `meta["tensor_meta"]` says of its value."""
+    """The value of a node's `meta["tensor_meta"]`."""
 
     shape: Any
     dtype: Any
@@ -68,7 +68,7 @@ class TensorMetadata(NamedTuple):
 
 
 def metadata_of(value: Any) -> Any:
-    """The same for a tensor, or for each in a list or tuple; None for anything else."""
+    """Returns the metadata of a tensor, or of each in a list or tuple; None for anything else."""
     if isinstance(value, Tensor):
         return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride(), value.device)
     return tree_map(metadata_of, value) if isinstance(value, list | tuple) and value else None
@@ -106,7 +106,7 @@ class PythonKeyTracer(Tracer):
         return found
 
     def track_tree(self, value: Any, proxy: Any, constant: Any = None) -> None:
-        """The same for tensors in lists and tuples: each is an item of the node's value."""
+        """Tracks tensors in lists and tuples: each is an item of the node's value."""
         if isinstance(value, Tensor):
             self.track(value, proxy, constant)
         elif isinstance(value, list | tuple):
@@ -288,7 +288,7 @@ def make_fx(
 
 
 def is_flat(result: Any) -> bool:
-    """Whether a result can be written down as it is: a leaf, or a tuple or list of leaves."""
+    """Returns whether a result can be written down as it is: a leaf, or a tuple or list of leaves."""
     if type(result) in (tuple, list):
         return not any(isinstance(one, list | tuple | dict) for one in result)
     return not isinstance(result, list | tuple | dict)
@@ -310,7 +310,7 @@ def enter_inputs(tracer: PythonKeyTracer, leaves: list[Any], args: Any, names: l
 
 
 def parameter_names(f: Callable[..., Any], count: int) -> list[str]:
-    """What the arguments are called: as the function calls them, where it says."""
+    """Returns the names of the arguments: the function's own, where it has them."""
     try:
         parameters = list(inspect.signature(f).parameters.values())
     except (TypeError, ValueError):
@@ -349,7 +349,7 @@ def disable_proxy_modes_tracing() -> Iterator[None]:
 
 
 def is_recorded(*args: Any) -> bool:
-    """Whether a gradient is wanted through these arguments."""
+    """Returns whether a gradient is wanted through these arguments."""
     return STATE.get().grad_enabled and any(isinstance(x, Tensor) and wants_gradient(x) for x in tree_leaves(args))
 
 
@@ -384,7 +384,7 @@ def graph_of(
 
 
 def metadata(leaves: Sequence[Any]) -> list[Any]:
-    """What must be alike where either of two results may come."""
+    """Returns the metadata that must be alike where either of two results may come."""
     return [f"{x.dtype}{list(x.shape)}" if isinstance(x, Tensor) else x for x in leaves]
 
 

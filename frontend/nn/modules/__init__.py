@@ -80,7 +80,7 @@ globals().update(
 
 
 def _ntuple(n: int, name: str) -> Any:
-    """What makes of one number a tuple of `n` equal ones, and of several a tuple."""
+    """Returns a function that makes of one number a tuple of `n` equal ones, and of several a tuple."""
 
     def as_tuple(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, tuple | list) else (x,) * n

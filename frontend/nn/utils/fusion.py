@@ -11,7 +11,7 @@ from typing import Any
 
 from redispatch.kernels.ops.creation import ones_like, zeros_like
 
-from ..convolution import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
+from ..linear import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 from ..module import Module
 from ..parameter import Parameter
 
@@ -52,7 +52,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """The same for a linear layer."""
+    """Returns a linear layer that does the work of both."""
     if bn.num_features not in (linear.out_features, 1):
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     return fused(linear, bn, False)

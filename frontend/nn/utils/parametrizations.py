@@ -31,7 +31,7 @@ from redispatch.kernels.ops.spectra import geqrf
 from redispatch.kernels.ops.spectra import linalg_householder_product as householder_product
 
 from .. import functional
-from ..convolution import _Convolution
+from ..linear import _Convolution
 from ..module import Module
 from . import parametrize
 
@@ -184,7 +184,7 @@ def identity(like: Any) -> Any:
 
 
 def is_orthogonal(q: Any) -> bool:
-    """Whether qᴴ q is the identity, up to rounding."""
+    """Returns whether qᴴ q is the identity, up to rounding."""
     tolerance = 10 * q.size(-2) * finfo(q.dtype).eps
     product = q.mH @ q
     return copying.allclose(product, identity(product).expand_as(product), atol=tolerance)
@@ -197,7 +197,7 @@ def orthogonalised(a: Any) -> Any:
 
 
 class _Orthogonal(Module):
-    """What `orthogonal` registers.
+    """The parametrization that `orthogonal` registers.
 
     Shapes: matrices, or batches of them; wide ones are made of tall ones, transposed.
     """

@@ -84,7 +84,7 @@ class ParametrizationList(ModuleList):
             self.register_buffer(name, value)
 
     def _undone(self, value: Any) -> Any:
-        """What they make this value of, as far as they know."""
+        """Returns the originals of this value, as far as the parametrizations know them."""
         for module in reversed(list(self)):
             if hasattr(module, "right_inverse"):
                 try:
@@ -94,7 +94,7 @@ class ParametrizationList(ModuleList):
         return value
 
     def originals(self) -> tuple[Any, ...]:
-        """What they start from."""
+        """Returns the tensors that the parametrizations start from."""
         names = ["original"] if self.is_tensor else [f"original{number}" for number in range(self.ntensors)]
         return tuple(getattr(self, name) for name in names)
 
@@ -206,7 +206,7 @@ def computed(name: str) -> property:
 
 
 def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
-    """Whether any attribute of the module is computed, or the one of this name."""
+    """Returns whether any attribute of the module is computed, or the one of this name."""
     parametrizations = module._modules.get("parametrizations")
     if not isinstance(parametrizations, ModuleDict):
         return False

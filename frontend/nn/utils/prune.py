@@ -187,7 +187,7 @@ class Identity(BasePruningMethod):
 
 
 class _OfAmount(BasePruningMethod):
-    """What prunes `amount` elements or channels: a number of them, or a part from 0 to 1.
+    """Prunes `amount` elements or channels: a number of them, or a part from 0 to 1.
 
     Errors: TypeError and ValueError for another amount, ValueError for more than there is.
     """
@@ -200,7 +200,7 @@ class _OfAmount(BasePruningMethod):
         self.amount = amount
 
     def _count_of(self, size: int) -> int:
-        """How many of `size` to prune."""
+        """Returns how many of `size` to prune."""
         if not isinstance(self.amount, Integral):
             return round(float(self.amount) * size)
         if int(self.amount) > size:
@@ -235,7 +235,7 @@ class L1Unstructured(_OfAmount):
 
 
 class _OfChannels(_OfAmount):
-    """What prunes whole channels, slices at one index of the dimension `dim`."""
+    """Prunes whole channels, slices at one index of the dimension `dim`."""
 
     PRUNING_TYPE = "structured"
 
@@ -381,7 +381,7 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether anything in the module or below it is pruned."""
+    """Returns whether anything in the module or below it is pruned."""
     hooks = (hook for _, each in module.named_modules() for hook in each._forward_pre_hooks.values())
     return any(isinstance(hook, BasePruningMethod) for hook in hooks)
 

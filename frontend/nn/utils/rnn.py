@@ -56,7 +56,7 @@ class PackedSequence(_Fields):
         return type(self)(data, self.batch_sizes, *indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same with the data in another dtype or on another device; itself where nothing changes."""
+        """Returns the sequence with its data in another dtype or on another device; itself where nothing changes."""
         return self._with_data(lambda data: data.to(*args, **kwargs))
 
     def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:

@@ -11,7 +11,7 @@ from typing import Any
 from redispatch.autograd import no_grad
 
 from .. import functional
-from ..convolution import _Convolution
+from ..linear import _Convolution
 from ..parameter import Parameter
 from .parametrizations import length
 

@@ -108,7 +108,7 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 class _Compound(LRScheduler):
-    """What both kinds share: a list of schedules, saved with them."""
+    """The common base of both kinds: a list of schedules, saved with them."""
 
     _schedulers: Sequence[Any]
 

@@ -62,7 +62,7 @@ def cannot_collate(found: Any) -> TypeError:
 
 
 def like(first: Any, made: Any, mutable: type) -> Any:
-    """What was made, in a container of the first sample's class, if that can be had."""
+    """Returns the batch in a container of the first sample's class, if that can be had."""
     if type(first) in (dict, list):
         return made
     try:
@@ -135,7 +135,7 @@ def default_convert(data: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What a worker knows of itself."""
+    """The facts that a worker knows of itself."""
 
     id: int
     num_workers: int

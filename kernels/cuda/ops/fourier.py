@@ -38,8 +38,7 @@ from redispatch.dispatch.tensor.geometry import contiguous_strides, plan
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels.engine.convert import as_is, real_part
 from redispatch.kernels.engine.program import integral
-from redispatch.kernels.ops import fourier
-from redispatch.kernels.ops.fourier import axes_of
+from redispatch.kernels.ops.fft import axes_of, fft_c2c_op, fft_c2r_op, fft_r2c_op
 
 from .. import cufft
 from ..compiler import CUDA as cuda
@@ -502,7 +501,7 @@ def several(
         work.copy(shape, out, out, scale)
 
 
-@work_of(fourier.fft_c2c_op)
+@work_of(fft_c2c_op)
 def c2c(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> list[Task]:
     work, shape, axes = Work(out, self), tuple(self._shape), axes_of(self, dim)
     if not out._shape.numel():
@@ -516,7 +515,7 @@ def c2c(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, forwa
     return work.all()
 
 
-@work_of(fourier.fft_r2c_op)
+@work_of(fft_r2c_op)
 def r2c(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> list[Task]:
     """The last dimension first, of which no more is written than is asked for."""
     work, shape, axes = Work(out, self), tuple(self._shape), axes_of(self, dim)
@@ -543,7 +542,7 @@ def r2c(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, onesi
     return work.all()
 
 
-@work_of(fourier.fft_c2r_op)
+@work_of(fft_c2r_op)
 def c2r(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> list[Task]:
     """The last dimension last, of which the other half is never read."""
     work, shape, axes = Work(out, self), tuple(self._shape), axes_of(self, dim)
