@@ -275,11 +275,15 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
     arguments, in this order, and returns its public function."""
     of, face = getattr(of, "op", of), _face(facts, has_face(schema))
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
-    places = order or range(len(op.names))
     op.leaves_views_to_others()
-    _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*(args[i] for i in places)))
+    if order:
+        _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*(args[i] for i in order)))
+    else:
+        _kernel(op, op.functional, IMPLICIT, handing_on(of.functional, of.text))
     if op.out is not None:
-        _kernel(op, op.out, IMPLICIT, lambda *args: of.out(*(args[i] for i in places), out=args[-1]))
+        _kernel(
+            op, op.out, IMPLICIT, lambda *args: of.out(*(args[i] for i in order or range(len(args) - 1)), out=args[-1])
+        )
     return face(op)
 
 

@@ -292,31 +292,41 @@ empty_like_op = empty_like.op
 # --- one value everywhere --------------------------------------------------------------------------------------------
 
 
-def constant(name: str, value: int, check: Callable[[str, Any], None] | None = None) -> tuple[Any, Any]:
-    """`zeros` and `zeros_like`, and with them `new_zeros`, for 0. `check` is asked of sizes that are new."""
+class Constant(NamedTuple):
+    """A name and the value that it stands for; `check` is asked of sizes that are new. As one object, of which the
+    specialiser takes the fields for constants: a number of a closure it would not."""
+
+    name: str
+    value: int
+    check: Callable[[str, Any], None] | None = None
+
+
+def constant(of: Constant) -> tuple[Any, Any]:
+    """`zeros` and `zeros_like`, and with them `new_zeros`, for 0."""
+    name = of.name
 
     @inline
     def plain_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
         plan = planned(size, dtype, device, pin_memory)
         if plan is None:
-            if check is not None:
-                check(name, size)
-            return filled_first(size, value, dtype, device, pin_memory)
-        return filled_by(plan, value)
+            if of.check is not None:
+                of.check(of.name, size)
+            return filled_first(size, of.value, dtype, device, pin_memory)
+        return filled_by(plan, of.value)
 
     @inline
     def like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
         plan = planned_like(self, dtype, device, pin_memory, format)
         if plan is None:
-            return filled_first_like(self, value, dtype, device, pin_memory, format)
-        return filled_by(plan, value)
+            return filled_first_like(self, of.value, dtype, device, pin_memory, format)
+        return filled_by(plan, of.value)
 
     @inline
     def new_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
         plan = planned(size, dtype or self._dtype, device or self._device, pin_memory)
         if plan is None:
-            return filled_first(size, value, dtype or self._dtype, device or self._device, pin_memory)
-        return filled_by(plan, value)
+            return filled_first(size, of.value, dtype or self._dtype, device or self._device, pin_memory)
+        return filled_by(plan, of.value)
 
     plain_kernel.__name__, like_kernel.__name__, new_kernel.__name__ = (
         f"{name}_kernel",
@@ -325,7 +335,7 @@ def constant(name: str, value: int, check: Callable[[str, Any], None] | None = N
     )
 
     def into_out(size: Any, out: Tensor) -> Tensor:
-        return filled(shaped(out, size), value)
+        return filled(shaped(out, size), of.value)
 
     kernel(
         f"new_{name}(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor",
@@ -350,8 +360,8 @@ def constant(name: str, value: int, check: Callable[[str, Any], None] | None = N
     )(like_kernel)
 
 
-zeros, zeros_like = constant("zeros", 0, check_sizes)
-ones, ones_like = constant("ones", 1)
+zeros, zeros_like = constant(Constant("zeros", 0, check_sizes))
+ones, ones_like = constant(Constant("ones", 1))
 zeros_op, zeros_like_op, ones_op, ones_like_op = zeros.op, zeros_like.op, ones.op, ones_like.op
 
 
@@ -369,20 +379,16 @@ def as_integer_dtype(dtype: Any) -> dtype:
 # --- factories of a rule ---------------------------------------------------------------------------------------------
 
 
-class Rule(NamedTuple):
-    """What a factory makes of its arguments: a result of this shape and dtype, and what fills it and returns it."""
-
-    shape: Any
-    dtype: Any
-    fill: Callable[[Tensor], Tensor]
+# What a factory makes of its arguments: a result of this shape and dtype, and what fills it and returns it.
+Rule = tuple[Any, Any, Callable[[Tensor], Tensor]]
 
 
 def factory(rule: Callable[..., Rule], schema: str, options: str = FACTORY, **facts: Any) -> Operator:
-    """Declares a factory by what it makes: `rule(dtype, ...)`, which gets its arguments by name.
+    """Declares a factory by what it makes: `rule(dtype, ...)`, which gets its arguments in their order.
 
-    schema: without the options of all factories and the result. What an overload does not take is left to the rule's
-        default. With a `Tensor self` in front, the result has its dtype and its device unless others are given; and
-        its shape, if there is no `size`.
+    schema: without the options of all factories and the result. With a `Tensor self` in front, the result has its dtype
+        and its device unless others are given; and its shape, if there is no `size`, which the rule gets behind the
+        arguments.
     An out= form fills its own tensor, whose dtype the rule gets.
     """
     of_tensor = "(Tensor self" in schema
@@ -390,27 +396,28 @@ def factory(rule: Callable[..., Rule], schema: str, options: str = FACTORY, **fa
     options = f"{options}, MemoryFormat? memory_format=None" if alike else options
     star = "" if "*" in schema else "*, "
     op = Operator(f"{schema[:-1]}, {star}{options}) -> Tensor", derivative=False, place=place_of(rule), **facts)
-    names = op.names[: -5 if alike else -4]
+    count = len(op.names) - (5 if alike else 4) - of_tensor
+    on, pinned = count + 2, count + 3  # dtype, layout, device, pin_memory, memory_format
 
-    def made_new(*args: Any) -> Tensor:
-        given = dict(zip(names, args, strict=False))
-        dtype, _, device, pin_memory, *format = args[len(names) :]
-        if not of_tensor:
-            made = rule(dtype, **given)
-            return made.fill(new(made.shape, made.dtype, device, pin_memory))
-        self = given.pop("self")
-        made = rule(dtype or self._dtype, **({"size": self._shape} if alike else {}), **given)
-        if alike:
-            return made.fill(like(self, dtype, device, pin_memory, *format))
-        return made.fill(new(made.shape, made.dtype, device or self._device, pin_memory))
+    def made(*args: Any) -> Tensor:
+        shape, dtype, fill = rule(args[count], *args[:count])
+        return fill(new(shape, dtype, args[on], args[pinned]))
+
+    def made_of(self: Tensor, *args: Any) -> Tensor:
+        shape, dtype, fill = rule(args[count] or self._dtype, *args[:count])
+        return fill(new(shape, dtype, args[on] or self._device, args[pinned]))
+
+    def made_like(self: Tensor, *args: Any) -> Tensor:
+        _, dtype, fill = rule(args[count] or self._dtype, *args[:count], self._shape)
+        return fill(like(self, dtype, args[on], args[pinned], args[-1]))
 
     def into_out(*args: Any) -> Tensor:
         *given, target = args
-        made = rule(target._dtype, **dict(zip(names, given, strict=True)))
-        return made.fill(shaped(target, made.shape))
+        shape, _, fill = rule(target._dtype, *given)
+        return fill(shaped(target, shape))
 
-    made_new.__name__ = into_out.__name__ = rule.__name__
-    for form, function in ((op.functional, made_new), (op.out, into_out)):
+    functional = made_like if alike else made_of if of_tensor else made
+    for form, function in ((op.functional, functional), (op.out, into_out)):
         if form is not None:
             impl(form, EXPLICIT, function, convention="positional", place=op.place, name=rule.__name__)
     return op
@@ -444,28 +451,36 @@ def full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_m
 full_op = full.op
 
 
-def full_rule(dtype: Any, fill_value: Any, size: Any = ()) -> Rule:
-    dtype = dtype or get_default_dtype()
-    value = storable(fill_value, dtype)
-    return Rule(size, dtype, lambda result: filled(result, value))
-
-
-full_like_op = factory(
-    full_rule, "full_like(Tensor self, Scalar fill_value)", core=True, batching="pointwise", understands=LAZY
-)
-full_like = public(
-    full_like_op,
+@kernel(
+    f"full_like({LIKE.replace('*', 'Scalar fill_value, *')}) -> Tensor",
     method=False,
-    doc="Returns a tensor like `self` in shape, dtype and device that is filled with `fill_value`.",
+    derivative=False,
+    core=True,
+    batching="pointwise",
+    understands=LAZY,
 )
+def full_like(
+    self: Tensor, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any
+) -> Tensor:
+    """Returns a tensor like `self` in shape, dtype and device that is filled with `fill_value`."""
+    value = storable(fill_value, dtype or self._dtype)
+    return filled(like(self, dtype, device, pin_memory, format), value)
+
+
+full_like_op = full_like.op
+
+
+def full_rule(dtype: Any, size: Any, fill_value: Any) -> Rule:
+    value = storable(fill_value, dtype or get_default_dtype())
+    return size, dtype, lambda result: filled(result, value)
+
+
 public(
     factory(full_rule, "new_full(Tensor self, SymInt[] size, Scalar fill_value)", batching="dims"),
     function=False,
     doc="Returns a tensor of the given size with the dtype and device of `self` that is filled with `fill_value`.",
 )
-
-
-scalar_tensor_op = factory(lambda dtype, s: full_rule(dtype, s), "scalar_tensor(Scalar s)", core=True)
+scalar_tensor_op = factory(lambda dtype, s: full_rule(dtype, (), s), "scalar_tensor(Scalar s)", core=True)
 scalar_tensor = public(scalar_tensor_op, doc="Returns a tensor without dimensions that holds the number `s`.")
 
 
@@ -473,7 +488,7 @@ def eye_rule(dtype: Any, n: int, m: int | None = None) -> Rule:
     for name, size in (("n", n), ("m", m)):
         if size is not None and size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
-    return Rule((n, n if m is None else m), dtype, eye_filled)
+    return (n, n if m is None else m), dtype, eye_filled
 
 
 def eye_filled(result: Tensor) -> Tensor:

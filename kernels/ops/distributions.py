@@ -24,13 +24,12 @@ from ..declare.operator import SEEDED, kernel
 from ..declare.structured import c_name, not_implemented
 from .creation import like
 from .random import (
+    FILLS,
     GENERATOR,
-    Fill,
     Generator,
     check_floating,
     drawn,
-    filling,
-    made_of,
+    fill_by,
     no_gradient,
     standard_normal,
     unit_interval,
@@ -57,8 +56,14 @@ LOG_NORMAL = Elementwise("log_normal", log_normal_number)
 GEOMETRIC = Elementwise("geometric", failures)
 
 
-@filling("cauchy_(Tensor(a!) self, float median=0, float sigma=1)", refuses="whole complex")
-def cauchy_(self: Tensor, median: float, sigma: float) -> Fill:
+@kernel(
+    f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+    **FILLS,
+)
+def cauchy_(self: Tensor, median: float, sigma: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of a Cauchy distribution."""
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
@@ -67,26 +72,38 @@ def cauchy_(self: Tensor, median: float, sigma: float) -> Fill:
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {c_name(self._dtype)}"
         )
-    return made_of(CAUCHY, unit_interval, median, sigma)
+    return fill_by(self, generator, CAUCHY, unit_interval, median, sigma)
 
 
-@filling("log_normal_(Tensor(a!) self, float mean=1, float std=2)", refuses="whole complex")
-def log_normal_(self: Tensor, mean: float, std: float) -> Fill:
+@kernel(
+    f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+    **FILLS,
+)
+def log_normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers whose logarithms are normally distributed."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     check_floating("log_normal_cpu", self._dtype)
-    return made_of(LOG_NORMAL, standard_normal, mean, std)
+    return fill_by(self, generator, LOG_NORMAL, standard_normal, mean, std)
 
 
-@filling("geometric_(Tensor(a!) self, float p)", refuses="bool complex")
-def geometric_(self: Tensor, p: float) -> Fill:
+@kernel(
+    f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="bool complex",
+    **FILLS,
+)
+def geometric_(self: Tensor, p: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of a geometric distribution: trials up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self._dtype is dtypes.bool or self._dtype.is_complex:
         raise not_implemented("geometric_cpu", self._dtype)
-    return made_of(GEOMETRIC, unit_interval, math.log1p(-p))
+    return fill_by(self, generator, GEOMETRIC, unit_interval, math.log1p(-p))
 
 
 cauchy_op, log_normal_op, geometric_op = cauchy_.op, log_normal_.op, geometric_.op
@@ -170,8 +187,7 @@ def poisson(self: Tensor, generator: Any) -> Tensor:
     result = like(self, None, None, False, None)
     if result._device.type != "meta":
         check_rates(self)
-        made_of(POISSON, unit_interval, self._operand)(result, generator)
-    return result
+    return fill_by(result, generator, POISSON, unit_interval, self._operand)
 
 
 def no_slope(message: str) -> Callable[[Any], Any]:
@@ -205,9 +221,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Any) -> Tensor:
     if count._dtype.itemsize == 2:
         raise not_implemented("binomial_cpu", count._dtype)
     result = empty(broadcast_shapes(count._shape, prob._shape), count._dtype, count._device)
-    if result._device.type != "meta":
-        made_of(BINOMIAL, unit_interval, count._operand, prob._operand)(result, generator)
-    return result
+    return fill_by(result, generator, BINOMIAL, unit_interval, count._operand, prob._operand)
 
 
 def check_same_dtype(x: Tensor, other: Tensor) -> None:

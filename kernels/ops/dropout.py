@@ -156,9 +156,8 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         check_can_cast(dtypes.float32, input._dtype)
     mask = empty(input._shape, dtypes.bool, input._device)
     result = like(input, None, None, False, None)
-    choose = bernoulli_number(mask, 1.0 - p if train or train is None else 1.0)
+    bernoulli_number(mask, 1.0 - p if train or train is None else 1.0, None)
     if result._device.type != "meta":
-        choose(mask, None)
         scale = dropout_scale(p, train)
         MASKED_AND_SCALED.run(result._operand, input._operand, mask._operand, scale, dtype=input._dtype.name)
     return result, mask

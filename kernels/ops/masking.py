@@ -241,7 +241,7 @@ nonzero_op = kernel(
 
 @builtin_function
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
-    """Returns the indices of the elements that are not zero: a row for each, or a tuple with a tensor for each dimension."""
+    """Returns the indices of the elements that are not zero: a row for each, or a tuple of a tensor a dimension."""
     if not as_tuple:
         return nonzero_op.functional(input) if out is None else ops.aten.nonzero.out(input, out=out)
     return tuple(nonzero_numpy_op.functional(input))

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES, place_of
+from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES, OpOverload
 from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
@@ -302,12 +302,11 @@ def check_floating(kernel_name: str, dtype: dtype) -> None:
 # --- fills in place --------------------------------------------------------------------------------------------------
 
 GENERATOR = "*, Generator? generator=None"
-Fill = Callable[[Tensor, Any], Any]  # writes random numbers of a generator into the memory of a tensor
 
 
 def seeded(schema: str, **options: Any) -> Operator:
     """Declares an operator that draws random numbers."""
-    return Operator(schema, tags=("nondeterministic_seeded",), **options)
+    return Operator(schema, tags=SEEDED, **options)
 
 
 def no_gradient(grad: Any) -> Any:
@@ -315,62 +314,36 @@ def no_gradient(grad: Any) -> Any:
     return grad.new_zeros(grad.shape)
 
 
-def filling(schema: str, **facts: Any) -> Any:
-    """Declares an operator that fills its tensor with random numbers. The decorated function gets the tensor and the
-    other arguments, which it checks, and gives what fills; or that is asked of a former one, `by`."""
-
-    def declare(function: Callable[..., Fill]) -> Any:
-        def filled(self: Tensor, *args: Any) -> Tensor:
-            *arguments, generator = args
-            fill = function(self, *arguments)
-            check_no_internal_overlap(self)
-            if self._device.type != "meta":
-                fill(self, generator)
-            return self
-
-        defaults: dict[str, Any] = {"tags": SEEDED, "derivative": no_gradient, "function": False}
-        defaults["place"] = place_of(function)
-        filled.__name__, filled.__doc__ = function.__name__, function.__doc__
-        return kernel(
-            f"{schema[:-1]}, {GENERATOR}) -> Tensor(a!)",
-            "CPU",
-            "Meta",
-            **defaults | facts,
-        )(filled)
-
-    return declare
+FILLS: dict[str, Any] = {"tags": SEEDED, "derivative": no_gradient, "function": False}
 
 
-def by_loop(loop: Callable[..., Any], *numbers: Any) -> Fill:
-    """One random number for each element."""
-    return lambda self, generator: loop(self._operand, *taken(self, generator), *numbers)
+def fill(self: Tensor, generator: Any, loop: Callable[..., Any], *numbers: Any) -> Tensor:
+    """Fills a tensor by a loop with a random number for each element, and each part of a complex one; returns it."""
+    check_no_internal_overlap(self)
+    if self._device.type != "meta":
+        memory = parts(self)
+        loop(memory, *drawn(generator, numel(memory.shape), self._device), *numbers)
+    return self
 
 
-def taken(like: Tensor, generator: Any) -> tuple[int, int]:
-    return drawn(generator, like._shape.numel(), like._device)
-
-
-def made_of(loops: Elementwise, numbers_of: Callable[[Tensor, Any], Tensor], *others: Any) -> Fill:
-    """What a scalar function makes of random numbers of float64."""
-    return lambda self, generator: loops.run(
-        self._operand, numbers_of(self, generator)._operand, *others, dtype="float64"
-    )
+def fill_by(
+    self: Tensor, generator: Any, loops: Elementwise, numbers_of: Callable[[Tensor, Any], Tensor], *others: Any
+) -> Tensor:
+    """Fills a tensor with what a scalar function makes of random numbers of float64, and returns it."""
+    check_no_internal_overlap(self)
+    if self._device.type != "meta":
+        loops.run(self._operand, numbers_of(self, generator)._operand, *others, dtype="float64")
+    return self
 
 
 def unit_interval(like: Tensor, generator: Any) -> Tensor:
     """Uniform float64 numbers in [0, 1), of the shape of `like`."""
-    return of_float64(kernels.uniform, like, generator)
+    return fill(empty(like._shape, dtypes.float64, like._device), generator, kernels.uniform)
 
 
 def standard_normal(like: Tensor, generator: Any) -> Tensor:
     """Normal float64 numbers, of the shape of `like`."""
-    return of_float64(kernels.normal, like, generator)
-
-
-def of_float64(loop: Callable[..., Any], like: Tensor, generator: Any) -> Tensor:
-    numbers = empty(like._shape, dtypes.float64, like._device)
-    loop(numbers._operand, *taken(like, generator))
-    return numbers
+    return fill(empty(like._shape, dtypes.float64, like._device), generator, kernels.normal)
 
 
 def parts(self: Tensor) -> Operand:
@@ -383,46 +356,40 @@ def parts(self: Tensor) -> Operand:
     return Operand(array, real.name, (*x.shape, 2), strides, 2 * x.offset)
 
 
-def by_parts(loop: Callable[..., Any], *numbers: Any) -> Fill:
-    """One random number for each element, and for each part of a complex one."""
-
-    def fill(self: Tensor, generator: Any) -> None:
-        memory = parts(self)
-        loop(memory, *drawn(generator, numel(memory.shape), self._device), *numbers)
-
-    return fill
-
-
-@filling("uniform_(Tensor(a!) self, float from=0, float to=1)", refuses="whole")
-def uniform_(self: Tensor, low: float, high: float) -> Fill:
+@kernel(
+    f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="whole",
+    **FILLS,
+)
+def uniform_(self: Tensor, low: float, high: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers that are uniform between `from` and `to`."""
     if not self._dtype.is_complex:
         check_floating("check_uniform_bounds", self._dtype)
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
-    return by_parts(kernels.uniform, low, high)
+    return fill(self, generator, kernels.uniform, low, high)
 
 
-@filling("normal_(Tensor(a!) self, float mean=0, float std=1)", refuses="whole")
-def normal_(self: Tensor, mean: float, std: float) -> Fill:
+@kernel(
+    f"normal_(Tensor(a!) self, float mean=0, float std=1, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="whole",
+    **FILLS,
+)
+def normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of a normal distribution."""
     check_std(std)
-    if self._dtype.is_complex:
-        return complex_normal(mean, std)
-    if self._shape.numel():
-        check_floating("normal_kernel_cpu", self._dtype)
-    return by_loop(kernels.normal, mean, std)
-
-
-def complex_normal(mean: float, std: float) -> Fill:
-    """Each part has half of the variance."""
-
-    def fill(self: Tensor, generator: Any) -> None:
-        by_parts(kernels.normal, 0.0, std / math.sqrt(2))(self, generator)
-        if mean:
-            as_numpy(self)[...] += mean
-
-    return fill
+    if not self._dtype.is_complex:
+        if self._shape.numel():
+            check_floating("normal_kernel_cpu", self._dtype)
+        return fill(self, generator, kernels.normal, mean, std)
+    fill(self, generator, kernels.normal, 0.0, std / math.sqrt(2))  # each part has half of the variance
+    if mean and self._device.type != "meta":
+        as_numpy(self)[...] += mean
+    return self
 
 
 def check_std(std: float) -> None:
@@ -430,8 +397,14 @@ def check_std(std: float) -> None:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
-@filling("exponential_(Tensor(a!) self, float lambd=1)", refuses="whole complex")
-def exponential_(self: Tensor, lambd: float) -> Fill:
+@kernel(
+    f"exponential_(Tensor(a!) self, float lambd=1, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+    **FILLS,
+)
+def exponential_(self: Tensor, lambd: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of an exponential distribution of the rate `lambd`."""
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
@@ -440,7 +413,7 @@ def exponential_(self: Tensor, lambd: float) -> Fill:
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {self._dtype.tensor_name}"
         )
-    return by_loop(kernels.exponential, lambd)
+    return fill(self, generator, kernels.exponential, lambd)
 
 
 def below(unit, p):
@@ -450,38 +423,39 @@ def below(unit, p):
 BELOW = Elementwise("below", below)
 
 
-def bernoulli_number(self: Tensor, p: float) -> Fill:
+def bernoulli_number(self: Tensor, p: float, generator: Any) -> Tensor:
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     if self._dtype.is_complex:
         raise not_implemented("bernoulli_scalar_cpu_", self._dtype)
-    return by_loop(kernels.bernoulli, p)
+    return fill(self, generator, kernels.bernoulli, p)
 
 
-bernoulli_float_op = filling("bernoulli_.float(Tensor(a!) self, float p=0.5)", node="BernoulliBackward2", face=False)(
-    bernoulli_number
-)
-
-
-def bernoulli_tensor(self: Tensor, p: Tensor) -> Fill:
+def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
     if self._dtype.is_complex:
         raise not_implemented("bernoulli_tensor_cpu_self_", self._dtype)
     check_floating("bernoulli_tensor_cpu_p_", p._dtype)
-
-    def fill(self: Tensor, generator: Any) -> None:
+    if self._device.type != "meta":
         check_probabilities(p)
-        made_of(BELOW, unit_interval, p._operand)(self, generator)
-
-    return fill
+    return fill_by(self, generator, BELOW, unit_interval, p._operand)
 
 
-bernoulli_ = filling(
-    "bernoulli_.Tensor(Tensor(a!) self, Tensor p)",
-    derivative={"self": no_gradient, "p": no_gradient},
+bernoulli_float_op = kernel(
+    f"bernoulli_.float(Tensor(a!) self, float p=0.5, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    node="BernoulliBackward2",
+    **FILLS,
+)(bernoulli_number)
+bernoulli_ = kernel(
+    f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
     node="BernoulliBackward1",
     also=(bernoulli_float_op,),
     refuses="complex",
     doc="Fills the tensor with ones, each with probability `p`, and zeros.",
+    **FILLS | {"derivative": {"self": no_gradient, "p": no_gradient}},
 )(bernoulli_tensor)
 
 
@@ -497,7 +471,7 @@ def check_probabilities(p: Tensor) -> None:
         )
 
 
-def integers(self: Tensor, low: int, high: int | None) -> Fill:
+def integers(self: Tensor, low: int, high: int | None, generator: Any) -> Tensor:
     """From `low` up to `high`, exclusive; up to the largest that the dtype holds where there is no `high`."""
     if self._dtype.is_complex:
         if high is None:
@@ -506,24 +480,34 @@ def integers(self: Tensor, low: int, high: int | None) -> Fill:
     if high is None:
         high = largest_integer(self._dtype) + 1
     check_range(low, high, self._dtype)
-    return by_loop(kernels.randint, low, high)
+    return fill(self, generator, kernels.randint, low, high)
 
 
-@filling("random_.to(Tensor(a!) self, int to)", node="RandomBackward1", face=False, refuses="bool complex")
-def random_to_op(self: Tensor, to: int) -> Fill:
-    return integers(self, 0, to)
-
-
-@filling("random_(Tensor(a!) self)", node="RandomBackward2", face=False, refuses="complex")
-def random_op(self: Tensor) -> Fill:
-    return integers(self, 0, None)
-
-
-random_ = filling(
-    "random_.from(Tensor(a!) self, int from, int? to)",
+random_to_op = kernel(
+    f"random_.to(Tensor(a!) self, int to, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    node="RandomBackward1",
+    refuses="bool complex",
+    **FILLS,
+)(lambda self, to, generator: integers(self, 0, to, generator))
+random_op = kernel(
+    f"random_(Tensor(a!) self, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    node="RandomBackward2",
+    refuses="complex",
+    face=False,
+    **FILLS,
+)(lambda self, generator: integers(self, 0, None, generator))
+random_ = kernel(
+    f"random_.from(Tensor(a!) self, int from, int? to, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
     also=(random_to_op, random_op),
     refuses="bool uint8 complex",
     doc="Fills the tensor with random whole numbers from `from` up to `to`, without it.",
+    **FILLS,
 )(integers)
 uniform_op, normal_op, exponential_op = uniform_.op, normal_.op, exponential_.op
 bernoulli_tensor_op, random_from_op = bernoulli_.op, random_.op
@@ -554,16 +538,25 @@ def check_range(low: int, high: int, dtype: dtype) -> None:
 
 
 def rand_rule(dtype: Any, size: Any, generator: Any = None) -> Rule:
-    return Rule(size, dtype, lambda result: uniform_op.functional(result, generator=generator))
+    return size, dtype, given(uniform_op.functional, generator)
 
 
 def randn_rule(dtype: Any, size: Any, generator: Any = None) -> Rule:
-    return Rule(size, dtype, lambda result: normal_op.functional(result, generator=generator))
+    return size, dtype, given(normal_op.functional, generator)
 
 
-def randint_rule(dtype: Any, high: int, size: Any, low: int = 0, generator: Any = None) -> Rule:
-    fill = partial(random_from_op.functional, generator=generator)
-    return Rule(size, as_integer_dtype(dtype), lambda result: fill(result, low, high))
+def given(fill: OpOverload, generator: Any) -> Callable[..., Tensor]:
+    """What fills a tensor with numbers of a generator, or of the default one."""
+    return fill if generator is None else partial(fill, generator=generator)
+
+
+def randint_from(dtype: Any, low: int, high: int, size: Any, generator: Any = None) -> Rule:
+    fill = given(random_from_op.functional, generator)
+    return size, as_integer_dtype(dtype), lambda result: fill(result, low, high)
+
+
+def randint_below(dtype: Any, high: int, size: Any, generator: Any = None) -> Rule:
+    return randint_from(dtype, 0, high, size, generator)
 
 
 def randperm_rule(dtype: Any, n: int, generator: Any = None) -> Rule:
@@ -579,7 +572,7 @@ def randperm_rule(dtype: Any, n: int, generator: Any = None) -> Rule:
             return result
         return written(result, kernels.permutation(n, *drawn(generator, n, result._device)))
 
-    return Rule((n,), dtype, fill)
+    return (n,), dtype, fill
 
 
 seeded_factory = partial(factory, tags=SEEDED)
@@ -610,24 +603,28 @@ randn_like = public(
     method=False,
     doc="Returns random numbers of the standard normal distribution, in the shape of `self`.",
 )
-draw = partial(seeded_factory, randint_rule, options=LONG)
 randint = public(
-    draw(f"randint(SymInt high, {SIZE})", out="out", **BELOW_HIGH),
-    draw(f"randint.low(SymInt low, SymInt high, {SIZE})", out="low_out", **FROM_LOW),
-    draw(f"randint.generator(SymInt high, {GENERATED})", out="generator_out"),
-    draw(f"randint.low_generator(SymInt low, SymInt high, {GENERATED})", out="low_generator_out", **FROM_LOW),
+    seeded_factory(randint_below, f"randint(SymInt high, {SIZE})", LONG, out="out", **BELOW_HIGH),
+    seeded_factory(randint_from, f"randint.low(SymInt low, SymInt high, {SIZE})", LONG, out="low_out", **FROM_LOW),
+    seeded_factory(randint_below, f"randint.generator(SymInt high, {GENERATED})", LONG, out="generator_out"),
+    seeded_factory(
+        randint_from,
+        f"randint.low_generator(SymInt low, SymInt high, {GENERATED})",
+        LONG,
+        out="low_generator_out",
+        **FROM_LOW,
+    ),
     doc="Returns random whole numbers from `low` up to `high`, without it, of the given size.",
 )
 randint_like = public(
-    seeded_factory(randint_rule, "randint_like(Tensor self, SymInt high)", **BELOW_HIGH),
-    seeded_factory(randint_rule, "randint_like.low_dtype(Tensor self, SymInt low, SymInt high)", **FROM_LOW),
+    seeded_factory(randint_below, "randint_like(Tensor self, SymInt high)", **BELOW_HIGH),
+    seeded_factory(randint_from, "randint_like.low_dtype(Tensor self, SymInt low, SymInt high)", **FROM_LOW),
     method=False,
     doc="Returns random whole numbers from `low` up to `high`, without it, in the shape of `self`.",
 )
-permuted = partial(seeded_factory, randperm_rule, options=LONG)
 randperm = public(
-    permuted("randperm(SymInt n)", out="out", core=True, **BELOW_HIGH),
-    permuted("randperm.generator(SymInt n, *, Generator? generator)", out="generator_out"),
+    seeded_factory(randperm_rule, "randperm(SymInt n)", LONG, out="out", core=True, **BELOW_HIGH),
+    seeded_factory(randperm_rule, "randperm.generator(SymInt n, *, Generator? generator)", LONG, out="generator_out"),
     doc="Returns the whole numbers from 0 to n - 1 in random order.",
 )
 
@@ -658,11 +655,7 @@ def bernoulli_p_op(self: Tensor, p: float, generator: Any) -> Tensor:
 )
 def bernoulli(self: Tensor, generator: Any) -> Tensor:
     """Returns ones and zeros: each is one with the probability that stands in its place, or `p`."""
-    result = like(self, None, None, False, None)
-    fill = bernoulli_tensor(result, self)
-    if result._device.type != "meta":
-        fill(result, generator)
-    return result
+    return bernoulli_tensor(like(self, None, None, False, None), self, generator)
 
 
 def scaled(unit, mean, std):
@@ -684,11 +677,8 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
             raise RuntimeError("normal expects all elements of std >= 0.0")
     else:
         check_std(std)
-    result = empty(shape, kind, tensors[0]._device)
-    if result._device.type != "meta":
-        operands = [value._operand if isinstance(value, Tensor) else float(value) for value in (mean, std)]
-        made_of(SCALED, standard_normal, *operands)(result, generator)
-    return result
+    operands = [value._operand if isinstance(value, Tensor) else float(value) for value in (mean, std)]
+    return fill_by(empty(shape, kind, tensors[0]._device), generator, SCALED, standard_normal, *operands)
 
 
 def normal_overload(number: int, mean: str, std: str) -> Operator:
@@ -712,7 +702,8 @@ def normal_overload(number: int, mean: str, std: str) -> Operator:
 
 
 def normal_rule(dtype: Any, mean: float, std: float, size: Any, generator: Any) -> Rule:
-    return Rule(size, dtype, lambda result: normal_op.functional(result, mean, std, generator=generator))
+    fill = given(normal_op.functional, generator)
+    return size, dtype, lambda result: fill(result, mean, std)
 
 
 normal = public(

@@ -25,11 +25,11 @@ from .creation import FACTORY, LONG, Rule, as_integer_dtype, factory, new, writt
 # --- at steps --------------------------------------------------------------------------------------------------------
 
 
-def arange_rule(dtype: Any, end: Any, start: Any = 0, step: Any = 1) -> Rule:
+def arange_rule(dtype: Any, start: Any, end: Any, step: Any = 1) -> Rule:
     if dtype is None:
         whole = all(isinstance(number, int) for number in (start, end, step))
         dtype = dtypes.int64 if whole else get_default_dtype()
-    return Rule((arange_size(start, end, step, dtype),), dtype, lambda result: arange_filled(result, start, step))
+    return (arange_size(start, end, step, dtype),), dtype, lambda result: arange_filled(result, start, step)
 
 
 def arange_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
@@ -91,7 +91,7 @@ def spaced(result: Tensor, how: Spacing) -> Tensor:
     return result
 
 
-arange_op = factory(arange_rule, "arange(Scalar end)", out="out")
+arange_op = factory(lambda dtype, end: arange_rule(dtype, 0, end), "arange(Scalar end)", out="out")
 arange_start_op = factory(arange_rule, "arange.start(Scalar start, Scalar end)")
 arange_step_op = factory(
     arange_rule,
@@ -110,7 +110,7 @@ arange = public(
 
 def range_rule(dtype: Any, start: Any, end: Any, step: Any = 1) -> Rule:
     dtype = dtype or get_default_dtype()
-    return Rule((range_size(start, end, step, dtype),), dtype, lambda result: arange_filled(result, start, step))
+    return (range_size(start, end, step, dtype),), dtype, lambda result: arange_filled(result, start, step)
 
 
 def range_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
@@ -153,7 +153,7 @@ def dtype_between(start: Any, end: Any) -> dtype:
 def linspace_rule(dtype: Any, start: Any, end: Any, steps: int) -> Rule:
     dtype = dtype or dtype_between(start, end)
     check_steps(steps, dtype)
-    return Rule((steps,), dtype, lambda result: spaced(result, linear(start, end, steps, dtype)))
+    return (steps,), dtype, lambda result: spaced(result, linear(start, end, steps, dtype))
 
 
 def logspace_rule(dtype: Any, start: Any, end: Any, steps: int, base: float) -> Rule:
@@ -161,7 +161,7 @@ def logspace_rule(dtype: Any, start: Any, end: Any, steps: int, base: float) -> 
     if dtype is dtypes.bool:
         raise not_implemented("logspace_cpu", dtype)
     check_steps(steps, dtype)
-    return Rule((steps,), dtype, lambda result: written(result, logspace_values(start, end, steps, base, dtype)))
+    return (steps,), dtype, lambda result: written(result, logspace_values(start, end, steps, base, dtype))
 
 
 def check_steps(steps: int, dtype: dtype) -> None:
