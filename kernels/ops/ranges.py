@@ -196,8 +196,8 @@ def between_ends(name: str, steps: str, rule: Function, doc: str) -> Any:
     Those of tensors come first: a tensor without dimensions is taken for a number, too, and would lose its class.
     """
 
-    def of_tensors(dtype: Any, start: Any, end: Any, **rest: Any) -> Rule:
-        return rule(dtype, number("start", start), number("end", end), **rest)
+    def of_tensors(dtype: Any, start: Any, end: Any, *rest: Any) -> Rule:
+        return rule(dtype, number("start", start), number("end", end), *rest)
 
     def number(which: str, value: Any) -> Any:
         if not isinstance(value, Tensor):
