@@ -24,7 +24,6 @@ from redispatch.dispatch.layers.negative import NEGATIVE
 from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Tensor, metadata_of, overridable_property, view_over
 
-from ..declare.declare import Operator
 from ..declare.operator import CPU_FP32, composite, kernel
 from ..declare.public import public
 from ..declare.structured import Meta, resize_out
@@ -108,8 +107,6 @@ _neg_view = public(neg_view_op, doc="Returns a view of the negatives.")
 
 # --- conjugates in memory ---------------------------------------------------------------------------------------------
 
-conj_physical_inplace_op = Operator("conj_physical_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "pointwise"))
-
 
 @composite("conj_physical(Tensor self) -> Tensor", out="out", out_by=None, face=False)
 def conj_physical_op(self):
@@ -138,20 +135,25 @@ def conj_physical_copy_op(self):
     return clone_kernel(turned_over(self, CONJUGATE), None)
 
 
-@conj_physical_inplace_op.kernel("CPU", "Meta")
-def conj_physical_inplace_kernel(self):
+@kernel(
+    "conj_physical_(Tensor(a!) self) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    tags=("inplace", "pointwise"),
+    understands=("Conjugate",),
+    derivative=lambda grad: grad.conj_physical(),
+    node="ConjPhysicalBackward1",
+    for_complex=True,
+    forward="linear",
+)
+def conj_physical_(self):
+    """Conjugates the elements, in place."""
     if self._dtype.is_complex and self._device.type == "cpu":
         kernels.copy(self._operand, self._operand, conj=True)
     return self
 
 
-conj_physical_inplace_op.understands("Conjugate")
-conj_physical_inplace_op.derivative(
-    self=lambda grad: grad.conj_physical(), node="ConjPhysicalBackward1", for_complex=True
-)
-conj_physical_inplace_op.forward("linear")
 conj_physical, _conj_physical = public(conj_physical_op), public(conj_physical_copy_op)
-conj_physical_ = public(conj_physical_inplace_op, doc="Conjugates the elements, in place.")
 
 # --- complex numbers as pairs of reals --------------------------------------------------------------------------------
 

@@ -8,19 +8,20 @@ from typing import Any
 from redispatch import kernels
 from redispatch.dispatch.tensor import Size, Tensor, empty
 
-from ..declare.declare import Operator
-from ..declare.public import public
+from ..declare.operator import kernel
 from .copying import move, suggested_format
 from .creation import strides_for
 from .geometry import sliced
 
-constant_pad_nd_op = Operator(
-    "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", core=True, batching="leading"
+
+@kernel(
+    "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+    core=True,
+    batching="leading",
+    derivative=lambda grad, pad: constant_pad_nd_op.functional(grad, [-width for width in pad], 0),
+    method=False,
 )
-
-
-@constant_pad_nd_op.explicit
-def constant_pad_kernel(self: Any, pad: Sequence[int], value: Any) -> Tensor:
+def constant_pad_nd(self: Any, pad: Sequence[int], value: Any) -> Tensor:
     """Returns the tensor with `value` around it: `pad` has two widths for each dimension, the last dimension first."""
     ndim = len(self._shape)
     if len(pad) % 2:
@@ -54,8 +55,9 @@ def constant_pad_kernel(self: Any, pad: Sequence[int], value: Any) -> Tensor:
     return made
 
 
-constant_pad_nd_op.derivative(self=lambda grad, pad: constant_pad_nd_op.functional(grad, [-width for width in pad], 0))
+constant_pad_nd_op = constant_pad_nd.op
+
+
 constant_pad_nd_op.forward(
     lambda arguments, tangents, result: constant_pad_nd_op.functional(tangents[0], arguments[1], 0)
 )
-constant_pad_nd = public(constant_pad_nd_op, method=False)

@@ -16,6 +16,7 @@ from redispatch.kernels.cpu.grid_sample import CUBIC, NEAREST, TERMS, Points, lo
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, taking
+from ..declare.operator import composite, kernel
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import as_dtype, compute_dtype, dense, zeros
@@ -168,9 +169,6 @@ grid_sampler_2d_op, grid_sampler_2d = declare(
 grid_sampler_3d_op, grid_sampler_3d = declare(3, "grid_sampler3d_cpu", "grid_sampler_3d_backward_cpu")
 
 # the second way that PyTorch has for two dimensions on the CPU; here it is the first one
-fallback_op = Operator(
-    f"_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, {HOW}) -> Tensor", refuses="whole complex"
-)
 fallback_backward_op = Operator(
     f"_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input, Tensor grid, {HOW}) -> (Tensor, Tensor)",
     refuses="whole complex",
@@ -178,8 +176,8 @@ fallback_backward_op = Operator(
 )
 
 
-@fallback_op.explicit
-def fallback(input: Any, grid: Any, *how: Any) -> Any:
+@kernel(f"_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, {HOW}) -> Tensor", refuses="whole complex")
+def fallback_op(input: Any, grid: Any, *how: Any) -> Any:
     return grid_sampler_2d_op.functional(input, grid, *how)
 
 
@@ -196,29 +194,24 @@ def fallback_gradients(grad: Any, *arguments: Any) -> Any:
 fallback_op.derivative((("input", "grid"), fallback_gradients))
 fallback_op.autocast(cpu="fp32")
 
-grid_sampler_op = Operator(
+
+@composite(
     f"grid_sampler(Tensor input, Tensor grid, {HOW}) -> Tensor",
     refuses="whole complex",
     autocast={"cpu": "fp32", "cuda": "promote"},
+    method=False,
 )
-
-
-@grid_sampler_op.implicit
-def grid_sampler_composite(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
+def grid_sampler(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
+    """Returns the values of images at the points of a grid."""
     check_grid(input, grid, None, mode)
     op = grid_sampler_2d_op if len(input._shape) == 4 else grid_sampler_3d_op
     return op.functional(input, grid, mode, padding, align)
 
 
-grid_sampler = public(grid_sampler_op, method=False, doc="Returns the values of images at the points of a grid.")
-
 # --- grids -----------------------------------------------------------------------------------------------------------
 
 affine_grid_generator_op = Operator(
     "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", out="out", refuses="bool"
-)
-affine_grid_generator_backward_op = Operator(
-    "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor", refuses="bool"
 )
 
 
@@ -250,8 +243,12 @@ def affine_grid(theta: Any, size: Sequence[int], align: bool) -> Any:
     return points.view([size[0], *size[2:], len(size) - 2])
 
 
-@affine_grid_generator_backward_op.implicit
-def affine_grid_backward(grad: Any, size: Sequence[int], align: bool) -> Any:
+@composite(
+    "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor",
+    refuses="bool",
+    face=False,
+)
+def affine_grid_generator_backward_op(grad: Any, size: Sequence[int], align: bool) -> Any:
     grid = base_grid(grad, size, align)
     flat = grad.reshape([size[0], -1, len(size) - 2])
     return grid.transpose(1, 2).bmm(flat).transpose(1, 2)

@@ -11,22 +11,10 @@ import numpy as np
 
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes
 
-from ..declare.declare import Operator
-from ..declare.public import public
+from ..declare.operator import kernel
 from ..declare.structured import not_implemented
 
-unscale_op = Operator(
-    "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()",
-    refuses="whole complex",
-)
-update_scale_op = Operator(
-    "_amp_update_scale_(Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, float scale_growth_factor, "
-    "float scale_backoff_factor, int growth_interval) -> Tensor(a!)"
-)
 LARGEST = float(np.finfo(np.float32).max)
-
-unscale_op.not_differentiable()
-update_scale_op.not_differentiable()
 
 
 def check_number(tensor: Tensor, name: str, element: Any = dtypes.float32) -> None:
@@ -37,8 +25,16 @@ def check_number(tensor: Tensor, name: str, element: Any = dtypes.float32) -> No
         raise RuntimeError(f"{name} must be a{'n int' if element is dtypes.int32 else ' float'} tensor.")
 
 
-@unscale_op.kernel("CPU")
-def unscale_kernel(self: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
+@kernel(
+    "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()",
+    "CPU",
+    refuses="whole complex",
+    derivative=False,
+    method=False,
+    doc="Multiplies each of `self` by `inv_scale`, and says whether all are finite.",
+    face=True,
+)
+def _amp_foreach_non_finite_check_and_unscale_(self: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
     """Multiplies each of `self` by `inv_scale`; sets `found_inf` to 1 where one of them holds an infinity or NaN."""
     check_number(found_inf, "found_inf")
     check_number(inv_scale, "inv_scale")
@@ -53,8 +49,19 @@ def unscale_kernel(self: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> 
             values[...] = values * (factor if tensor._dtype is dtypes.float64 else np.float32(factor))
 
 
-@update_scale_op.kernel("CPU")
-def update_scale_kernel(
+unscale_op = _amp_foreach_non_finite_check_and_unscale_.op
+
+
+@kernel(
+    "_amp_update_scale_(Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, float scale_growth_factor, "
+    "float scale_backoff_factor, int growth_interval) -> Tensor(a!)",
+    "CPU",
+    derivative=False,
+    method=False,
+    doc="Updates the scale in place: smaller after infinities, larger after enough steps.",
+    face=True,
+)
+def _amp_update_scale_(
     self: Tensor,
     growth_tracker: Tensor,
     found_inf: Tensor,
@@ -81,6 +88,9 @@ def update_scale_kernel(
     return self
 
 
+update_scale_op = _amp_update_scale_.op
+
+
 @unscale_op.kernel("Meta")
 def unscale_meta(self: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
     """Nothing is there to be multiplied."""
@@ -89,13 +99,3 @@ def unscale_meta(self: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> No
 @update_scale_op.kernel("Meta")
 def update_scale_meta(self: Tensor, *rest: Any) -> Tensor:
     return self
-
-
-_amp_foreach_non_finite_check_and_unscale_ = public(
-    unscale_op, method=False, doc="Multiplies each of `self` by `inv_scale`, and says whether all are finite."
-)
-_amp_update_scale_ = public(
-    update_scale_op,
-    method=False,
-    doc="Updates the scale in place: smaller after infinities, larger after enough steps.",
-)

@@ -17,12 +17,10 @@ from redispatch.dispatch.tensor import Tensor, contiguous_format, wrap_dim
 from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 
 from ..declare.declare import Operator
+from ..declare.operator import composite
 from ..declare.public import public
 
 norm_except_dim_op = Operator("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", refuses="whole")
-weight_norm_op = Operator("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", refuses="whole")
-flatten_op = Operator("flatten_dense_tensors(Tensor[] tensors) -> Tensor")
-unflatten_op = Operator("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]")
 conv2d_op = Operator(
     "thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], "
     "SymInt[2] padding=[0, 0]) -> Tensor",
@@ -56,20 +54,20 @@ def norm_except_dim_composite(v: Any, pow: int, dim: int) -> Tensor:
     return norm_except_dim_composite(v.transpose(0, dim), pow, 0).transpose(0, dim)
 
 
-@weight_norm_op.implicit
-def weight_norm_composite(v: Any, g: Any, dim: int) -> Tensor:
+@composite("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", refuses="whole")
+def weight_norm_op(v: Any, g: Any, dim: int) -> Tensor:
     """`v` with the lengths `g` along `dim`: v g / |v|. (Salimans and Kingma, "Weight normalization", 2016.)"""
     return v * (g / norm_except_dim_op.functional(v, 2, dim))
 
 
-@flatten_op.implicit
-def flatten_composite(tensors: Sequence[Any]) -> Tensor:
+@composite("flatten_dense_tensors(Tensor[] tensors) -> Tensor", face=False)
+def flatten_op(tensors: Sequence[Any]) -> Tensor:
     """The elements of all, one tensor after the other."""
     return ops.aten.cat([tensor.contiguous(memory_format=contiguous_format).view(-1) for tensor in tensors])
 
 
-@unflatten_op.implicit
-def unflatten_composite(flat: Any, tensors: Sequence[Any]) -> list[Tensor]:
+@composite("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]", face=False)
+def unflatten_op(flat: Any, tensors: Sequence[Any]) -> list[Tensor]:
     """Views of parts of `flat` with the shapes of `tensors`. One without elements is new: there is nothing to view."""
     parts, offset = [], 0
     for tensor in tensors:

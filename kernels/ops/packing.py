@@ -15,25 +15,15 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type
 
-from ..declare.declare import Operator
-from ..declare.public import public
+from ..declare.operator import composite, kernel
 
-pad_sequence_op = Operator(
+
+@composite(
     'pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side="right") '
-    "-> Tensor"
+    "-> Tensor",
+    module="nn",  # torch.nn.utils.rnn.pad_sequence calls it
 )
-pack_op = Operator("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)")
-pack_backward_op = Operator(
-    "_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes, bool batch_first) -> Tensor"
-)
-unpack_op = Operator(
-    "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) "
-    "-> (Tensor, Tensor)"
-)
-
-
-@pad_sequence_op.implicit
-def pad_sequence_composite(sequences: Sequence[Any], batch_first: bool, padding_value: float, padding_side: str) -> Any:
+def pad_sequence(sequences: Sequence[Any], batch_first: bool, padding_value: float, padding_side: str) -> Any:
     """Returns the sequences side by side, [longest, count, ...] or [count, longest, ...], filled up on one side."""
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
@@ -55,10 +45,6 @@ def pad_sequence_composite(sequences: Sequence[Any], batch_first: bool, padding_
     return padded
 
 
-# torch.nn.utils.rnn.pad_sequence calls it
-pad_sequence = public(pad_sequence_op, module="nn")
-
-
 def whole_numbers(values: Any) -> Tensor:
     made = empty(Size(values.shape), dtypes.int64)
     as_numpy(made)[...] = values
@@ -72,8 +58,15 @@ def places(batch_sizes: np.ndarray, batch: int) -> Tensor:
     return whole_numbers(steps * batch + np.arange(len(steps)) - first)
 
 
-@pack_op.explicit
-def pack_kernel(input: Any, lengths: Any, batch_first: bool) -> tuple[Tensor, Tensor]:
+@kernel(
+    "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
+    derivative=lambda grad, input_shape, result1, batch_first: pack_backward_op.functional(
+        grad, input_shape, result1, batch_first
+    ),
+    nondifferentiable=(1,),
+    forward="linear",
+)
+def pack_op(input: Any, lengths: Any, batch_first: bool) -> tuple[Tensor, Tensor]:
     """(the packed rows, how many sequences have each step)"""
     if len(lengths._shape) != 1 or lengths._dtype is not dtypes.int64 or lengths._device.type != "cpu":
         raise RuntimeError(
@@ -115,8 +108,10 @@ def padded_again(data: Any, batch_sizes: Any, shape: list[int], padding: Any) ->
     return rows.index_copy(0, places(numbers, shape[1]), data).view(shape)
 
 
-@pack_backward_op.implicit
-def pack_backward(grad: Any, input_size: Sequence[int], batch_sizes: Any, batch_first: bool) -> Any:
+@composite(
+    "_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes, bool batch_first) -> Tensor"
+)
+def pack_backward_op(grad: Any, input_size: Sequence[int], batch_sizes: Any, batch_first: bool) -> Any:
     """The gradient of each packed row where the row stood, zeros elsewhere."""
     shape = list(input_size)
     if batch_first:
@@ -125,17 +120,11 @@ def pack_backward(grad: Any, input_size: Sequence[int], batch_sizes: Any, batch_
     return padded.transpose(0, 1) if batch_first else padded
 
 
-pack_op.derivative(
-    input=lambda grad, input_shape, result1, batch_first: pack_backward_op.functional(
-        grad, input_shape, result1, batch_first
-    ),
-    nondifferentiable=(1,),
+@composite(
+    "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) "
+    "-> (Tensor, Tensor)"
 )
-pack_op.forward("linear")
-
-
-@unpack_op.implicit
-def unpack_composite(data: Any, batch_sizes: Any, batch_first: bool, padding_value: Any, total_length: int) -> Any:
+def unpack_op(data: Any, batch_sizes: Any, batch_first: bool, padding_value: Any, total_length: int) -> Any:
     """(the padded sequences, their lengths)"""
     numbers = as_numpy(batch_sizes)
     longest, batch = len(numbers), int(numbers[0])

@@ -12,8 +12,7 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels.cpu.resample import AxisMap
 
-from ..declare.declare import Operator
-from ..declare.public import public
+from ..declare.operator import composite
 from ..declare.structured import Meta, Structured, not_implemented
 from .axis_maps import reflected, replicated
 from .constant_pad import constant_pad_nd_op
@@ -135,13 +134,9 @@ OPERATORS: dict[str, list[Structured]] = {
     "replicate": [replication_pad1d_op, replication_pad2d_op, replication_pad3d_op],
 }
 
-pad_circular_op = Operator("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
-pad_enum_op = Operator("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", refuses="bool")
-pad_op = Operator('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor')
 
-
-@pad_circular_op.implicit
-def pad_circular(self: Any, pad: Sequence[int]) -> Any:
+@composite("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
+def pad_circular_op(self: Any, pad: Sequence[int]) -> Any:
     """The image as if it went on from its other side: its copy in the result, and copies of that one's parts."""
     dims = len(pad) // 2
     if len(self._shape) - dims not in (1, 2):
@@ -178,8 +173,8 @@ def part(x: Any, dim: int, start: int, end: int) -> Any:
     return slice_op.functional(x, dim, start, end, 1)
 
 
-@pad_enum_op.implicit
-def pad_by_number(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
+@composite("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", refuses="bool")
+def pad_enum_op(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
     """`pad` with the mode as its number."""
     ndim = len(self._shape)
     if len(pad) % 2:
@@ -203,12 +198,12 @@ def pad_by_number(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
     raise NotImplementedError(f"Padding size {len(pad)} is not supported for {ndim}D input tensor.")
 
 
-@pad_op.implicit
-def pad_composite(self: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
+@composite('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', module="nn")
+def pad(self: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
     """Returns the tensor with more around it: `pad` has two widths for each dimension, the last dimension first."""
     if mode not in MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     return pad_enum_op.functional(self, pad, MODES.index(mode), value)
 
 
-pad = public(pad_op, module="nn")
+pad_op = pad.op

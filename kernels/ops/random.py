@@ -304,11 +304,6 @@ def check_floating(kernel_name: str, dtype: dtype) -> None:
 GENERATOR = "*, Generator? generator=None"
 
 
-def seeded(schema: str, **options: Any) -> Operator:
-    """Declares an operator that draws random numbers."""
-    return Operator(schema, tags=SEEDED, **options)
-
-
 def no_gradient(grad: Any) -> Any:
     """Nothing of the former value is left."""
     return grad.new_zeros(grad.shape)

@@ -12,27 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, empty, shown, wrap_dim
-from redispatch.kernels.declare.out_forms import copy_into_out
 
-from ..declare.declare import Operator
-from ..declare.public import public
+from ..declare.operator import kernel
 from ..declare.structured import not_implemented
 
 _RUNS = "Tensor? lengths=None, {}Tensor? offsets=None, int axis=0"
-segment_reduce_op = Operator(
-    f"segment_reduce(Tensor data, str reduce, *, {_RUNS.format('Tensor? indices=None, ')}, bool unsafe=False, "
-    "Scalar? initial=None) -> Tensor",
-    out="out",
-    refuses="whole complex",
-    batching="other",
-)
-segment_reduce_backward_op = Operator(
-    f"_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, {_RUNS.format('')}, "
-    "Scalar? initial=None) -> Tensor",
-    out="out",
-    refuses="whole complex",
-    batching="other",
-)
 
 UFUNCS: dict[str, Any] = {"sum": np.add, "mean": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 OF_NOTHING = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
@@ -117,8 +101,22 @@ def check_dtype(data: Tensor) -> None:
         raise not_implemented("_segment_reduce_cpu", data._dtype)
 
 
-@segment_reduce_op.kernel("CPU")
-def segment_reduce_kernel(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
+@kernel(
+    f"segment_reduce(Tensor data, str reduce, *, {_RUNS.format('Tensor? indices=None, ')}, bool unsafe=False, "
+    "Scalar? initial=None) -> Tensor",
+    "CPU",
+    out="out",
+    refuses="whole complex",
+    batching="other",
+    derivative=lambda grad, result, data, reduce, lengths, offsets, axis, initial: (
+        segment_reduce_backward_op.functional(
+            grad, result, data, reduce, lengths=lengths, offsets=offsets, axis=axis, initial=initial
+        )
+    ),
+    method=False,
+)
+def segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
+    """Returns the sum, mean, maximum, minimum or product of each segment."""
     axis, given = check_call(data, reduce, lengths, indices, offsets, axis)
     runs = runs_of(data, axis, given, lengths is not None)
     check_dtype(data)
@@ -129,6 +127,9 @@ def segment_reduce_kernel(data, reduce, lengths, indices, offsets, axis, unsafe,
             empty_mean = math.nan if initial is None else float(initial)
             found = np.where(some, found / np.maximum(runs.lengths, 1)[:, None], empty_mean)
         return stored(found, (*runs.shape, *data._shape[axis + 1 :]), data)
+
+
+segment_reduce_op = segment_reduce.op
 
 
 @segment_reduce_op.kernel("Meta")
@@ -145,8 +146,15 @@ def stored(values: np.ndarray, shape: tuple[int, ...], like: Tensor) -> Tensor:
     return made
 
 
-@segment_reduce_backward_op.kernel("CPU")
-def segment_reduce_backward_kernel(grad, output, data, reduce, lengths, offsets, axis, initial):
+@kernel(
+    f"_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, {_RUNS.format('')}, "
+    "Scalar? initial=None) -> Tensor",
+    "CPU",
+    out="out",
+    refuses="whole complex",
+    batching="other",
+)
+def segment_reduce_backward_op(grad, output, data, reduce, lengths, offsets, axis, initial):
     """Each entry's share of the gradient of its run; none where it is in no run."""
     axis, given = check_call(data, reduce, lengths, None, offsets, axis)
     runs = runs_of(data, axis, given, lengths is not None)
@@ -183,15 +191,3 @@ def products_of_others(x: np.ndarray, runs: Runs, values: np.ndarray, run: np.nd
 @segment_reduce_backward_op.kernel("Meta")
 def segment_reduce_backward_meta(grad, output, data, *rest):
     return empty(data._shape, data._dtype, data._device)
-
-
-segment_reduce_op.derivative(
-    data=lambda grad, result, data, reduce, lengths, offsets, axis, initial: segment_reduce_backward_op.functional(
-        grad, result, data, reduce, lengths=lengths, offsets=offsets, axis=axis, initial=initial
-    )
-)
-copy_into_out(segment_reduce_op)
-copy_into_out(segment_reduce_backward_op)
-segment_reduce = public(
-    segment_reduce_op, method=False, doc="Returns the sum, mean, maximum, minimum or product of each segment."
-)

@@ -107,13 +107,10 @@ def reshaped_back(grad: Any, self_shape: Any) -> Tensor:
 
 
 view_op, _ = view_operator("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", viewed, reshaped_back, core=True)
-view_dtype_op = Operator(
-    "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", batching="pointwise", refuses="bool uint8 int8"
-)
 
 
-@view_dtype_op.explicit
-def view_dtype_kernel(self: Tensor, to: dtype) -> Tensor:
+@kernel("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", batching="pointwise", refuses="bool uint8 int8")
+def view_dtype_op(self: Tensor, to: dtype) -> Tensor:
     """The same bytes read as elements of another size: the last dimension shrinks or grows."""
     bits = metadata_of(self).bits if to is not self._dtype else 0
     if bits & (CONJUGATE | NEGATIVE):
