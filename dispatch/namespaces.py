@@ -157,7 +157,13 @@ def operator_named(name: str) -> OpOverload:
     if op is None:
         stem = name.split(".")[0]
         near = [known for known in OPERATORS if known.split(".")[0] == stem or known.split("::")[-1] == stem]
-        hint = f"; there are {', '.join(near)}" if near else ". Names are written as 'aten::add.Tensor'"
+        hint = (
+            f"; there are {', '.join(near)}"
+            if near
+            else ""
+            if "::" in name
+            else ". Names are written as 'aten::add.Tensor'"
+        )
         raise RegistrationError(f"there is no operator {name!r}{hint}")
     return op
 

@@ -17,8 +17,8 @@ from sys import modules as _modules
 
 from redispatch.kernels.declare import return_types
 from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
+from redispatch.kernels.ops import aliases as _aliases
 from redispatch.kernels.ops import random
-from redispatch.kernels.ops import written_over as _written_over
 from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
 
 from . import _C, _names, _ops, amp, autograd, backends, cuda, fft, func, library, linalg, overrides, utils, viz
@@ -54,7 +54,7 @@ _names.take(
         "redispatch.kernels.ops.rearrange": "block_diag broadcast_shapes cartesian_prod unravel_index",
         "redispatch.kernels.ops.complex_numbers": "conj_physical",
         "redispatch.kernels.ops.distances": "cdist",
-        "redispatch.kernels.ops.dtype_questions": "can_cast promote_types result_type",
+        "redispatch.kernels.ops.inquiries": "can_cast promote_types result_type",
         "redispatch.kernels.ops.einsum": "einsum",
         "redispatch.kernels.ops.from_data": """
             as_tensor asarray from_dlpack from_numpy frombuffer is_complex is_floating_point is_tensor numel tensor
@@ -69,7 +69,7 @@ _names.take(
         """,
         "redispatch.kernels.ops.ranges": "range",
         "redispatch.kernels.ops.masking": "nonzero",
-        "redispatch.kernels.ops.searching": "unique unique_consecutive",
+        "redispatch.kernels.ops.sorting": "unique unique_consecutive",
         "redispatch.kernels.ops.shape": "atleast_1d atleast_2d atleast_3d broadcast_tensors meshgrid",
         "redispatch.kernels.ops.spectra": "pca_lowrank svd_lowrank",
         "redispatch.kernels.ops.stft": "stft",
@@ -107,7 +107,7 @@ _names.take(
 for _name, _function in _FUNCTIONS[""].items():  # of operators: each is named by its declaration in kernels/ops/
     globals().setdefault(_name, _function)
 del _name, _function
-globals().update(_written_over.FUNCTIONS)
+globals().update(_aliases.WRITTEN_OVER)
 
 __version__ = "0.1.0"
 newaxis = None  # as an index, a dimension of size 1

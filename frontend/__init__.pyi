@@ -16,7 +16,7 @@ from redispatch.dispatch.transforms.regions import _disable_functionalization as
 from redispatch.kernels import get_num_threads as get_num_threads, set_num_threads as set_num_threads
 from redispatch.kernels.ops.rearrange import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index
 from redispatch.kernels.ops.distances import cdist as cdist
-from redispatch.kernels.ops.dtype_questions import can_cast as can_cast, promote_types as promote_types, result_type as result_type
+from redispatch.kernels.ops.inquiries import can_cast as can_cast, promote_types as promote_types, result_type as result_type
 from redispatch.kernels.ops.from_data import is_complex as is_complex, is_floating_point as is_floating_point, is_tensor as is_tensor, numel as numel
 from redispatch.kernels.ops.linalg import trace as trace
 from redispatch.kernels.ops.lu import lu as lu
@@ -24,7 +24,7 @@ from redispatch.kernels.ops.matrix_functions import chain_matmul as chain_matmul
 from redispatch.kernels.ops.random import Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from redispatch.kernels.ops.ranges import range as range
 from redispatch.kernels.ops.masking import nonzero as nonzero
-from redispatch.kernels.ops.searching import unique as unique, unique_consecutive as unique_consecutive
+from redispatch.kernels.ops.sorting import unique as unique, unique_consecutive as unique_consecutive
 from redispatch.kernels.ops.shape import atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d
 from redispatch.kernels.ops.spectra import pca_lowrank as pca_lowrank, svd_lowrank as svd_lowrank
 from redispatch.kernels.ops.stft import stft as stft

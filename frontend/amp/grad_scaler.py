@@ -5,7 +5,7 @@
     scaler.update()                    a smaller scale if some were; a larger one after many good steps
 
 Source: Micikevicius et al., "Mixed Precision Training", 2018 (dynamic loss scaling).
-Read next: kernels/ops/loss_scaling.py, the two operators that do the arithmetic.
+Read next: kernels/ops/fused_updates.py, the two operators that do the arithmetic.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels.ops.creation import full
-from redispatch.kernels.ops.loss_scaling import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
+from redispatch.kernels.ops.fused_updates import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
 
 from .autocast_mode import CUDA
 

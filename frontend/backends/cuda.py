@@ -1,6 +1,6 @@
 """`redispatch.backends.cuda`: the precision of products, and the kernels that attention may take.
 
-frontend/utils/settings.py keeps the first, kernels/ops/attention_choice.py the second.
+frontend/utils/settings.py keeps the first, kernels/ops/fused_attention.py the second.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from redispatch.kernels.cuda.runtime import is_built as is_built
-from redispatch.kernels.ops.attention_choice import (
+from redispatch.kernels.ops.fused_attention import (
     ALLOWED,
     CUDNN,
     EFFICIENT,

@@ -1,6 +1,6 @@
 """MultiheadAttention: queries look at keys, and get a mixture of the values that belong to them.
 
-`sdpa_kernel` says which kernels `scaled_dot_product_attention` may take (kernels/ops/attention_choice.py).
+`sdpa_kernel` says which kernels `scaled_dot_product_attention` may take (kernels/ops/fused_attention.py).
 Source: Vaswani et al., "Attention is all you need" (2017). Read next: transformer.py.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 
 from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import attention, creation, linalg
-from redispatch.kernels.ops.attention_choice import ALLOWED, SDPBackend, allowing
+from redispatch.kernels.ops.fused_attention import ALLOWED, SDPBackend, allowing
+from redispatch.kernels.ops.normalization import softmax
 from redispatch.kernels.ops.shape import cat
-from redispatch.kernels.ops.softmax import softmax
 
 from . import init
 from .derived import functional

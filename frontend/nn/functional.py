@@ -11,8 +11,9 @@ __all__ = _names.take(
     {
         "redispatch.kernels.ops.attention": "scaled_dot_product_attention",
         "redispatch.kernels.ops.fused_layers": "bilinear",
-        "redispatch.kernels.ops.convolution": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
-        "redispatch.kernels.ops.convolution_forms": "conv_tbc",
+        "redispatch.kernels.ops.convolution": (
+            "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d"
+        ),
         "redispatch.kernels.ops.distances": "cosine_similarity pairwise_distance pdist",
         "redispatch.kernels.ops.linalg": "linear",
         "redispatch.kernels.ops.embedding": "one_hot",

@@ -10,7 +10,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call
 from redispatch.dispatch.layers.transforms import BATCHING
-from redispatch.kernels.ops.batch_norm import batch_norm_legit_op, native_batch_norm_backward_op, native_batch_norm_op
+from redispatch.kernels.ops.batch_norm import batch_norm_legit_op, native_batch_norm, native_batch_norm_backward_op
 
 from ...dispatch.transforms.batched import is_tensor, whole
 from .fallback import one_by_one
@@ -55,6 +55,6 @@ def batch_norm_backward_rule(op: OpOverload, values: list[Any], dims: list[Any],
     return found, [0 if is_tensor(one) else None for one in found]
 
 
-BATCHING.add(native_batch_norm_op.functional, batch_norm_rule, PLACE)
+BATCHING.add(native_batch_norm.op.functional, batch_norm_rule, PLACE)
 BATCHING.add(batch_norm_legit_op.functional, batch_norm_rule, PLACE)
 BATCHING.add(native_batch_norm_backward_op.functional, batch_norm_backward_rule, PLACE)

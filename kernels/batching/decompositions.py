@@ -20,9 +20,9 @@ from redispatch.kernels.ops.embedding import embedding_dense_backward_op
 from redispatch.kernels.ops.functional_forms import MADE
 from redispatch.kernels.ops.index_functions import put_op
 from redispatch.kernels.ops.masking import masked_scatter_op
-from redispatch.kernels.ops.norms import renorm_op
-from redispatch.kernels.ops.searching import isin_op, scalar_isin_op
+from redispatch.kernels.ops.norms import renorm as renorm_face
 from redispatch.kernels.ops.solving import solve_lu_op
+from redispatch.kernels.ops.sorting import isin_op, scalar_isin_op
 
 from ...dispatch.transforms.batched import Decomposition, whole
 from .by_dims import leading_rule
@@ -190,7 +190,7 @@ for declared, formula in [
     (linalg.vdot.op, vdot),
     (linalg.addbmm.op, addbmm),
     (linalg.addr.op, addr),
-    (renorm_op, renorm),
+    (renorm_face.op, renorm),
     (embedding_dense_backward_op, embedding_backward),
     (put_op, put),
     (masked_scatter_op, masked_scatter),

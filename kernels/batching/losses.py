@@ -9,7 +9,7 @@ from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.loss import nll2d_backward_op, nll2d_forward_op, nll_backward_op, nll_forward_op
 from redispatch.kernels.ops.margin_losses import (
     multi_margin_backward_op,
-    multi_margin_op,
+    multi_margin_loss,
     multilabel_backward_op,
     multilabel_forward_op,
 )
@@ -114,7 +114,7 @@ def rows_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> 
     return (result.unflatten(0, (size, -1)) if several else result), 0
 
 
-for margin_op in (multi_margin_op, multi_margin_backward_op, multilabel_forward_op, multilabel_backward_op):
+for margin_op in (multi_margin_loss.op, multi_margin_backward_op, multilabel_forward_op, multilabel_backward_op):
     BATCHING.add(
         margin_op.functional, Decomposition(margins_by_example, otherwise=rows_rule), "kernels/batching/losses.py"
     )

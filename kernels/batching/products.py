@@ -7,7 +7,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
-from redispatch.kernels.ops.convolution import convolution_backward_op, convolution_op
+from redispatch.kernels.ops.convolution import convolution, convolution_backward_op
 from redispatch.kernels.ops.linalg import addmm, addmv, baddbmm, bmm, dot, mm, mv
 
 from ...dispatch.transforms.batched import front, padded, whole
@@ -130,5 +130,5 @@ def convolution_backward_rule(op: OpOverload, values: list[Any], dims: list[Any]
     return (of_input, of_weight, of_bias), [0, 0, 0]
 
 
-BATCHING.add(convolution_op.functional, convolution_rule, PLACE)
+BATCHING.add(convolution.op.functional, convolution_rule, PLACE)
 BATCHING.add(convolution_backward_op.functional, convolution_backward_rule, PLACE)

@@ -5,7 +5,7 @@ Padding by reflection, enlarging an image by any filter, shrinking it without al
 axis. So one loop does them all, an axis at a time; and since the gradient of a linear map is its transpose, the same
 loop goes backward.
 
-Read next: kernels/ops/axis_maps.py, which says what the matrices are; pooling.py.
+Read next: kernels/ops/resampling.py, which says what the matrices are; pooling.py.
 """
 
 from __future__ import annotations

@@ -382,7 +382,7 @@ def check_parameters(function: ScalarFunction, schema: FunctionSchema) -> None:
 
 
 def slopes_of(function: Function, schema: FunctionSchema, derivative: Derivative) -> dict[str, Function | None] | None:
-    """What gives the derivative by each tensor, checked. None where there is none."""
+    """Returns what gives the derivative by each tensor, checked; None where there is none."""
     if derivative is False:
         return None
     tensors = tensors_of(schema)
@@ -405,7 +405,7 @@ def slopes_of(function: Function, schema: FunctionSchema, derivative: Derivative
 
 
 def derivative_by_name(given: Any, tensors: Sequence[str], schema: FunctionSchema) -> Mapping[str, Function | None]:
-    """What was passed as a derivative, by tensor. TypeError where it is nothing of the kind."""
+    """Returns what was passed as a derivative, by tensor. TypeError where it is nothing of the kind."""
     if isinstance(given, Mapping):
         return given
     if not isinstance(given, list | tuple):

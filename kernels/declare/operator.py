@@ -63,7 +63,9 @@ IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 # Autocast's policies by type of device.
 LOWER = {"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"}
 CPU_FP32, CUDA_FP32, CUDA_PROMOTE = {"cpu": "fp32"}, {"cuda": "fp32"}, {"cuda": "promote"}
-CUDA_LOWER, CUDA_SET_DTYPE = {"cuda": "lower_precision_fp"}, {"cuda": "fp32_set_opt_dtype"}
+FP32 = CPU_FP32 | CUDA_FP32
+CPU_LOWER, CUDA_LOWER = {"cpu": "lower_precision_fp"}, {"cuda": "lower_precision_fp"}
+CUDA_SET_DTYPE = {"cuda": "fp32_set_opt_dtype"}
 
 
 def flat(grad: Any) -> Any:
@@ -164,7 +166,7 @@ def _face(facts: dict[str, Any], default: bool) -> Function:
     """Takes out of the facts those of the public function, and returns what makes that of an operator."""
     own = {name: facts.pop(name) for name in FACE if name in facts}
     also = own.pop("also", ())
-    wanted = facts.pop("face", default or bool(also)) and (own.get("function", True) or own.get("method", True))
+    wanted = facts.pop("face", default or bool(own or also)) and (own.get("function", True) or own.get("method", True))
     return (lambda op: public(op, *also, **own)) if wanted else lambda op: op
 
 
@@ -276,14 +278,16 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
     of, face = getattr(of, "op", of), _face(facts, has_face(schema))
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
     op.leaves_views_to_others()
-    if order:
-        _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*(args[i] for i in order)))
-    else:
-        _kernel(op, op.functional, IMPLICIT, handing_on(of.functional, of.text))
+    hand = handing_on(of.functional, of.text)
+    _kernel(op, op.functional, IMPLICIT, (lambda *args: hand(*(args[i] for i in order))) if order else hand)
     if op.out is not None:
-        _kernel(
-            op, op.out, IMPLICIT, lambda *args: of.out(*(args[i] for i in order or range(len(args) - 1)), out=args[-1])
-        )
+        count = of.text.arguments.index("*") if "*" in of.text.arguments else len(of.names)
+
+        def into_out(*args: Any) -> Any:
+            given = [args[i] for i in order or range(len(args) - 1)]
+            return of.out(*given[:count], **dict(zip(of.names[count:], given[count:], strict=False)), out=args[-1])
+
+        _kernel(op, op.out, IMPLICIT, into_out)
     return face(op)
 
 

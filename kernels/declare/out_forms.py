@@ -29,7 +29,7 @@ def copy_into_out(*operators: Operator, casts: bool = False) -> None:
 
 
 def cast_into_out(op: Operator) -> None:
-    """The same where `out` may have another dtype, to which the result can be cast."""
+    """Copies into `out` where that may have another dtype, to which the result can be cast."""
     copy_into_out(op, casts=True)
 
 
@@ -85,7 +85,7 @@ def filled(out: Tensor, result: Tensor | None, casts: bool = False) -> Tensor:
 
 
 def resize_and_copy_into_out(op: Operator) -> None:
-    """The same for an operator that is written in others, as its out= form is then: by `resize_` and `copy_`."""
+    """Gives an operator that is written in others its out= form, which is so written, too: by `resize_` and `copy_`."""
     assert op.out is not None, f"{op.schema} is declared without an out= form"
 
     def into_out(*args: Any) -> Tensor:

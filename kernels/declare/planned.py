@@ -83,7 +83,7 @@ class ByLoop(Deciding, Operator):
 
 
 def specs_of(metas: Sequence[Meta | None]) -> tuple[OutputSpec | None, ...]:
-    """What outputs of such metadata are allocated from."""
+    """Returns the specs that outputs of such metadata are allocated from."""
     return tuple(None if m is None else output_spec(Size(m.shape), m.dtype, m.device, m.strides) for m in metas)
 
 
@@ -123,7 +123,7 @@ class Planned(ByLoop, Structured):
 
 @frozen
 class PlannedSeveral(ByLoop):
-    """The same for an operator with several results, in its functional form.
+    """Plans an operator with several results, in its functional form.
 
     `metas` gives the metadata of the results, None for one that is not asked for; `loop` gets them, as a tuple, and the
     arguments, and returns what fills them: `f(out, out_at, other_out, other_out_at, x, x_at, ...)`, without what is

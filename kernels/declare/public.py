@@ -206,7 +206,7 @@ class Way:
 
 
 def reads_strictly(argument: Any) -> Reads:
-    """What values become for an argument of this type, by the rules of public functions."""
+    """Returns how values are read for an argument of this type, by the rules of public functions."""
     none = None if isinstance(argument.type, OptionalType) else NO_DEFAULT
     return reads(argument.type, default_of(argument), numbers=False, strict=True, none=none)
 

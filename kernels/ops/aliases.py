@@ -1,7 +1,8 @@
-"""Second names of operators: `absolute` for `abs`, `divide` for `div`.
+"""Second names of operators: `absolute` for `abs`, `divide` for `div`; and functions that write over their argument.
 
-Each is an operator with a schema of its own, whose every form calls the same form of the other one. So modes, backends
-and the autograd graph meet `abs` alone, and a library may still put a kernel of its own under the second name.
+A second name is an operator with a schema of its own, whose every form calls the same form of the other one. So modes,
+backends and the autograd graph meet `abs` alone, and a library may still put a kernel of its own under the second name.
+`redispatch.abs_(x)` is `x.abs_()`: PyTorch has such a function for some operators, and for others the method only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from redispatch.dispatch.tensor import Tensor
 
 from ..declare.declare import Operator, alias
 from ..declare.public import public
-from . import comparison, elementary
+from . import activations, arithmetic, binary, comparison, elementary, float_parts, indexing, linalg, special
 from .arithmetic import (
     clamp,
     div_mode_op,
@@ -76,3 +77,68 @@ alias("multiply", mul_scalar_op)
 alias("divide", div_scalar_op)
 alias("divide", div_scalar_mode_op)
 alias("true_divide", div_scalar_op)
+
+# --- functions that write over their argument: abs_(x) is x.abs_() ----------------------------------------------------
+
+logit_ = activations.logit.inplace
+relu_ = activations.relu.inplace
+sigmoid_ = activations.sigmoid.inplace
+arccos_ = arccos.inplace
+arccosh_ = arccosh.inplace
+arcsin_ = arcsin.inplace
+arcsinh_ = arcsinh.inplace
+arctan_ = arctan.inplace
+arctanh_ = arctanh.inplace
+clip_ = clip.inplace
+fix_ = fix.inplace
+negative_ = negative.inplace
+square_ = arithmetic.square.inplace
+abs_ = elementary.abs.inplace
+ceil_ = elementary.ceil.inplace
+exp_ = elementary.exp.inplace
+exp2_ = elementary.exp2.inplace
+expm1_ = elementary.expm1.inplace
+floor_ = elementary.floor.inplace
+log_ = elementary.log.inplace
+log10_ = elementary.log10.inplace
+log1p_ = elementary.log1p.inplace
+log2_ = elementary.log2.inplace
+neg_ = elementary.neg.inplace
+reciprocal_ = elementary.reciprocal.inplace
+rsqrt_ = elementary.rsqrt.inplace
+sqrt_ = elementary.sqrt.inplace
+trunc_ = elementary.trunc.inplace
+index_put_ = indexing.index_put.inplace
+addmv_ = linalg.addmv.inplace
+clamp_ = arithmetic.clamp.inplace
+clamp_max_ = arithmetic.clamp_max.inplace
+clamp_min_ = arithmetic.clamp_min.inplace
+gcd_ = binary.gcd.inplace
+lcm_ = binary.lcm.inplace
+xlogy_ = binary.xlogy.inplace
+deg2rad_ = float_parts.deg2rad.inplace
+frac_ = float_parts.frac.inplace
+ldexp_ = float_parts.ldexp.inplace
+nan_to_num_ = float_parts.nan_to_num.inplace
+rad2deg_ = float_parts.rad2deg.inplace
+round_ = float_parts.round.inplace
+sinc_ = float_parts.sinc.inplace
+celu_ = activations.celu.inplace
+selu_ = activations.selu.inplace
+threshold_ = activations.threshold.inplace
+erf_ = special.erf.inplace
+erfc_ = special.erfc.inplace
+acos_ = elementary.acos.inplace
+acosh_ = elementary.acosh.inplace
+asin_ = elementary.asin.inplace
+asinh_ = elementary.asinh.inplace
+atan_ = elementary.atan.inplace
+atanh_ = elementary.atanh.inplace
+cos_ = elementary.cos.inplace
+cosh_ = elementary.cosh.inplace
+sin_ = elementary.sin.inplace
+sinh_ = elementary.sinh.inplace
+tan_ = elementary.tan.inplace
+tanh_ = elementary.tanh.inplace
+
+WRITTEN_OVER = {name: value for name, value in globals().items() if name.endswith("_") and not name.startswith("_")}

@@ -20,39 +20,32 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, empty_from, output_spec, strided
 from redispatch.kernels import output_strides
 
-from ..declare.declare import Operator
+from ..declare.operator import LOWER, composite, kernel
 from ..declare.plan import Run
 from ..declare.planned import PlannedSeveral, on_dense
-from ..declare.public import public
 from ..declare.structured import Meta
-from .attention_choice import EFFICIENT, FLASH, SDPAParams, chosen
 from .convolution import C_NAMES, compute_dtype
-from .fused_attention import broadcasts, efficient_op, scale_of
-from .softmax import softmax, softmax_backward_op
+from .fused_attention import EFFICIENT, FLASH, SDPAParams, broadcasts, chosen, efficient_op, scale_of
+from .normalization import softmax, softmax_backward_op
 
 HALVES = (dtypes.float16, dtypes.bfloat16)
 
 # --- softmax of rows that may be masked out --------------------------------------------------------------------------
 
-safe_softmax_op = Operator(
+
+@kernel(
     "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     refuses="bool complex",
     batching="dims",
     late_out=False,
+    derivative=lambda grad, result, dim, self_dtype: softmax_backward_op.functional(grad, result, dim, self_dtype),
 )
-
-
-@safe_softmax_op.explicit
-def safe_softmax_kernel(self: Any, dim: int, dtype: Any) -> Any:
+def safe_softmax_op(self, dim, dtype):
     """Softmax, but 0 in rows of nothing but -inf, which see nothing; there softmax is NaN."""
     result = softmax(self, dim, dtype=dtype)
     blind = self.eq(-math.inf).all(dim, True)
     return result.masked_fill(blind, 0.0)
 
-
-safe_softmax_op.derivative(
-    self=lambda grad, result, dim, self_dtype: softmax_backward_op.functional(grad, result, dim, self_dtype)
-)
 
 # --- the fused operator ----------------------------------------------------------------------------------------------
 
@@ -114,7 +107,7 @@ def lies_well(x: Tensor) -> bool:
 
 
 def taken(x: Tensor, compute: Any) -> kernels.Operand:
-    """What the kernel is given: the tensor, or its copy in another dtype or with other steps."""
+    """Returns what the kernel is given: the tensor, or its copy in another dtype or with other steps."""
     return x._operand if x._dtype is compute and lies_well(x) else empty(x._shape, compute)._operand
 
 
@@ -140,7 +133,7 @@ def of_heads(run: Run, outs: Sequence[Tensor], inputs: Sequence[Tensor], compute
 
 
 def zeros_in(outs: Sequence[Tensor]) -> Run:
-    """What fills each result with zeros."""
+    """Returns the run that fills each result with zeros."""
     fills = [kernels.ready_fill(out._operand, 0) for out in outs]
 
     def run(*arrays: Any) -> None:
@@ -162,10 +155,7 @@ def flash_metas(
 
 
 @flash_op.loop
-def flash_loop(
-    outs: tuple[Tensor, ...], query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causal: bool,
-    attn_mask: Any, scale: Any,
-) -> Run:  # fmt: skip
+def flash_loop(outs, query, key, value, dropout_p, is_causal, attn_mask, scale):
     if not query._shape.numel() or not key._shape.numel():
         return zeros_in(outs)
     compute, three = compute_dtype(query), (query, key, value)
@@ -196,10 +186,7 @@ def flash_backward_metas(
 
 
 @flash_backward_op.loop
-def flash_backward_loop(
-    outs: tuple[Tensor, ...], grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor,
-    logsumexp: Tensor, dropout_p: float, is_causal: bool, attn_mask: Any, scale: Any,
-) -> Run:  # fmt: skip
+def flash_backward_loop(outs, grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
     if not query._shape.numel() or not key._shape.numel():
         return zeros_in(outs)
     compute = compute_dtype(query)
@@ -228,17 +215,13 @@ ARGUMENTS = (
     "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, {}*, "
     "float? scale=None, bool enable_gqa=False)"
 )
-math_op = Operator(
+
+
+@composite(
     f"_scaled_dot_product_attention_math{ARGUMENTS.format('Tensor? dropout_mask=None, ')} -> (Tensor, Tensor)",
     refuses="whole complex",
 )
-
-
-@math_op.implicit
-def attention_composite(
-    query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, dropout_mask: Any,
-    scale: Any, enable_gqa: bool,
-) -> tuple[Any, Any]:  # fmt: skip
+def math_op(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa):
     """(the result, the weights). Query and key are each scaled by the root, so that 16-bit scores stay in range."""
     given = query.dtype
     if given in HALVES:
@@ -292,13 +275,14 @@ def additive(mask: Any, dtype: Any) -> Any:
 
 # --- what users call -------------------------------------------------------------------------------------------------
 
-attention_op = Operator(f"scaled_dot_product_attention{ARGUMENTS.format('')} -> Tensor", refuses="whole complex")
 
-
-@attention_op.implicit
-def attention(
-    query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: Any, enable_gqa: bool
-) -> Any:
+@composite(
+    f"scaled_dot_product_attention{ARGUMENTS.format('')} -> Tensor",
+    refuses="whole complex",
+    autocast=LOWER,
+    module="nn",
+)
+def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     """Returns softmax(scale Q K^T + mask) V. `scale` is 1 / sqrt(width) by default; True in a mask of bools means seen.
 
     Shapes: query[..., n, width], key[..., m, width], value[..., m, any]; the mask broadcasts to [..., n, m].
@@ -321,13 +305,8 @@ def attention(
     return math_op.functional(query, key, value, *rest, scale=scale, enable_gqa=enable_gqa)[0]
 
 
-choice_op = Operator(f"_fused_sdp_choice{ARGUMENTS.format('')} -> int")
-
-
-@choice_op.explicit
-def choice_kernel(
-    query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: Any, enable_gqa: bool
-) -> int:
+@kernel(f"_fused_sdp_choice{ARGUMENTS.format('')} -> int")
+def choice_op(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     """The number of the kernel that `scaled_dot_product_attention` takes: an SDPBackend's."""
     return int(chosen(SDPAParams(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)))
 
@@ -381,7 +360,3 @@ def check_arguments(query: Any, key: Any, value: Any, mask: Any) -> None:
 def name_of(kind: Any) -> str:
     """A dtype as messages about attention call it."""
     return NAMES.get(kind.name, kind.name)
-
-
-attention_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-scaled_dot_product_attention = public(attention_op, module="nn")

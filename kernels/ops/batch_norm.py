@@ -7,8 +7,8 @@ Read next: normalization.py, for layer_norm.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from redispatch import kernels
 from redispatch.dispatch import STATE, ops
@@ -16,8 +16,8 @@ from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import Elementwise, Operand
 
-from ..declare.declare import Operator, no_formula
-from ..declare.public import public
+from ..declare.declare import no_formula
+from ..declare.operator import CUDA_FP32, composite, kernel
 from ..declare.structured import not_implemented
 from .creation import preserved_strides
 from .moments import scratch
@@ -81,33 +81,19 @@ def per_channel(x: Tensor | Operand | None, ndim: int) -> Operand | None:
     return one._replace(shape=tuple(shape), strides=tuple(strides))
 
 
+class Fills(NamedTuple):
+    """The functions that fill the results of batch norm and of group norm on a device of another type."""
+
+    batch: Callable[..., None]
+    group: Callable[..., None]
+
+
+ELSEWHERE: dict[str, Fills] = {}  # by type of device
+
 # --- batch norm ------------------------------------------------------------------------------------------------------
 
 AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
 THREE = "(Tensor, Tensor, Tensor)"
-native_batch_norm_op = Operator(
-    f"native_batch_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) "
-    f"-> {THREE}",
-    refuses="whole complex",
-    late_out=("out", "out", "save_mean", "save_invstd"),
-)
-batch_norm_legit_op = Operator(
-    f"_native_batch_norm_legit({AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, "
-    f"float momentum, float eps) -> {THREE}",
-    refuses="whole complex",
-    core=True,
-)
-batch_norm_no_stats_op = Operator(
-    f"_native_batch_norm_legit.no_stats({AFFINE}, bool training, float momentum, float eps) -> {THREE}",
-    core=True,
-    late_out=("no_stats_out", "out", "save_mean", "save_invstd"),
-)
-batch_norm_no_training_op = Operator(
-    f"_native_batch_norm_legit_no_training({AFFINE}, Tensor running_mean, Tensor running_var, float momentum, "
-    f"float eps) -> {THREE}",
-    refuses="whole complex",
-    core=True,
-)
 
 
 def batch_dims(x: Any) -> list[int]:
@@ -137,6 +123,9 @@ def run_batch_norm(
     """
     result, saved = batch_norm_results(input, weight, mean, var, training)
     channels, ndim = input._shape[1], len(input._shape)
+    if input._device.type in ELSEWHERE and result._shape.numel():
+        fill = ELSEWHERE[input._device.type].batch
+        fill(result, *saved, input, weight, bias, mean, var, training, momentum, eps)
     if result._array is None or not result._shape.numel():
         return result, saved[0], saved[1]
     factors = per_channel(weight, ndim), per_channel(bias, ndim)
@@ -165,42 +154,54 @@ def run_batch_norm(
     return result, saved[0], saved[1]
 
 
-@native_batch_norm_op.kernel("CPU", "Meta")
-def native_batch_norm_kernel(
-    input: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
-) -> Any:
+@kernel(
+    f"native_batch_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) "
+    f"-> {THREE}",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+    late_out=("out", "out", "save_mean", "save_invstd"),
+    method=False,
+)
+def native_batch_norm(input, weight, bias, mean, var, training, momentum, eps):
     """Returns (result, mean, 1 / standard deviation) of batch normalization; updates the running ones while
     training."""
     return run_batch_norm(input, weight, bias, mean, var, training, momentum, eps)
 
 
-@batch_norm_legit_op.kernel("CPU", "Meta")
-def batch_norm_legit_kernel(
-    input: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, training: bool, momentum: float, eps: float
-) -> Any:
+@kernel(
+    f"_native_batch_norm_legit({AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, "
+    f"float momentum, float eps) -> {THREE}",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+    core=True,
+)
+def batch_norm_legit_op(input, weight, bias, mean, var, training, momentum, eps):
     return run_batch_norm(input, weight, bias, mean, var, training, momentum, eps)
 
 
-@batch_norm_no_stats_op.kernel("CPU", "Meta")
-def batch_norm_no_stats_kernel(
-    input: Tensor, weight: Any, bias: Any, training: bool, momentum: float, eps: float
-) -> Any:
+@kernel(
+    f"_native_batch_norm_legit.no_stats({AFFINE}, bool training, float momentum, float eps) -> {THREE}",
+    "CPU",
+    "Meta",
+    core=True,
+    late_out=("no_stats_out", "out", "save_mean", "save_invstd"),
+)
+def batch_norm_no_stats_op(input, weight, bias, training, momentum, eps):
     return run_batch_norm(input, weight, bias, None, None, training, momentum, eps)
 
 
-@batch_norm_no_training_op.kernel("CPU", "Meta")
-def batch_norm_no_training_kernel(
-    input: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, momentum: float, eps: float
-) -> Any:
-    return run_batch_norm(input, weight, bias, mean, var, False, momentum, eps)
-
-
-native_batch_norm_backward_op = Operator(
-    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
-    "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) "
-    f"-> {THREE}",
+@kernel(
+    f"_native_batch_norm_legit_no_training({AFFINE}, Tensor running_mean, Tensor running_var, float momentum, "
+    f"float eps) -> {THREE}",
+    "CPU",
+    "Meta",
     refuses="whole complex",
+    core=True,
 )
+def batch_norm_no_training_op(input, weight, bias, mean, var, momentum, eps):
+    return run_batch_norm(input, weight, bias, mean, var, False, momentum, eps)
 
 
 def gradients(
@@ -236,11 +237,14 @@ def batch_norm_gradients(
     return gradients(grad, (input - mean) * rstd, rstd, scale, dims, train, wanted, dims)
 
 
-@native_batch_norm_backward_op.explicit
-def native_batch_norm_backward_kernel(
-    grad_out: Any, input: Any, weight: Any, mean: Any, var: Any, save_mean: Any, save_invstd: Any,
-    train: bool, eps: float, output_mask: Sequence[bool],
-) -> Any:  # fmt: skip
+@kernel(
+    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
+    "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) "
+    f"-> {THREE}",
+    refuses="whole complex",
+    face=False,
+)
+def native_batch_norm_backward_op(grad_out, input, weight, mean, var, save_mean, save_invstd, train, eps, output_mask):
     if not input._dtype.is_floating_point:
         raise not_implemented("batch_norm_backward_cpu", input._dtype)
     if train:
@@ -319,25 +323,21 @@ def without_training(
 
 
 LEARNED = ("input", "weight", "bias")
-native_batch_norm_op.derivative((LEARNED, with_stats), nondifferentiable=(1, 2))
+native_batch_norm.op.derivative((LEARNED, with_stats), nondifferentiable=(1, 2))
 batch_norm_legit_op.derivative((LEARNED, with_stats), nondifferentiable=(1, 2))
 batch_norm_no_stats_op.derivative(
     (LEARNED, without_stats), nondifferentiable=(1, 2), node="NativeBatchNormLegitBackward1"
 )
 batch_norm_no_training_op.derivative((LEARNED, without_training), nondifferentiable=(1, 2))
-native_batch_norm = public(native_batch_norm_op, method=False)
 
-batch_norm_op = Operator(
+
+@composite(
     f"batch_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, "
     "bool cudnn_enabled) -> Tensor",
     refuses="whole complex",
+    method=False,
 )
-
-
-@batch_norm_op.implicit
-def batch_norm_composite(
-    input: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, cudnn: bool
-) -> Any:
+def batch_norm(input, weight, bias, mean, var, training, momentum, eps, cudnn):
     """Returns each channel less its mean, over its standard deviation, times `weight` plus `bias`."""
     channels = input._shape[1] if len(input._shape) > 1 else 0
     named = {"running_mean": mean, "running_var": var, "weight": weight, "bias": bias}
@@ -349,50 +349,30 @@ def batch_norm_composite(
             raise RuntimeError(f"{name} should contain {channels} elements not {x.numel()}")
     # what PyTorch keeps for cuDNN, which modes see
     ops.aten.empty.memory_format([0], dtype=dtypes.uint8, layout=input.layout, device=input.device)
-    return native_batch_norm_op.functional(input, weight, bias, mean, var, training, momentum, eps)[0]
+    return native_batch_norm.op.functional(input, weight, bias, mean, var, training, momentum, eps)[0]
 
 
-batch_norm = public(batch_norm_op, method=False)
-
-instance_norm_op = Operator(
+@composite(
     f"instance_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, "
     "float eps, bool cudnn_enabled) -> Tensor",
     refuses="whole complex",
+    method=False,
 )
-
-
-@instance_norm_op.implicit
-def instance_norm_composite(
-    input: Any, weight: Any, bias: Any, mean: Any, var: Any, own: bool, momentum: float, eps: float, cudnn: bool
-) -> Any:
+def instance_norm(input, weight, bias, mean, var, own, momentum, eps, cudnn):
     """Returns each channel of each image less its mean, over its standard deviation, times `weight` plus `bias`."""
     if not own and (mean is None or var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     batch, channels, *image = input._shape
     each: list[Any] = [None if x is None else x.repeat(batch) for x in (weight, bias, mean, var)]
     shown = input.contiguous().view([1, batch * channels, *image])
-    result = batch_norm_op.functional(shown, *each, own, momentum, eps, cudnn)
+    result = batch_norm.op.functional(shown, *each, own, momentum, eps, cudnn)
     for running, moved_ones in ((mean, each[2]), (var, each[3])):
         if running is not None and own:
             running.copy_(moved_ones.view([batch, channels]).mean(0))
     return result.view([batch, channels, *image])
 
 
-instance_norm = public(instance_norm_op, method=False)
-
 # --- group norm ------------------------------------------------------------------------------------------------------
-
-native_group_norm_op = Operator(
-    f"native_group_norm({AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> {THREE}",
-    refuses="whole complex",
-    core=True,
-)
-native_group_norm_backward_op = Operator(
-    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
-    f"SymInt C, SymInt HxW, int group, bool[3] output_mask) -> {THREE}",
-    refuses="whole complex",
-    core=True,
-)
 
 
 def in_groups(x: Operand, group: int) -> Operand:
@@ -426,12 +406,20 @@ def group_norm_results(
     return result, mean, rstd
 
 
-@native_group_norm_op.kernel("CPU", "Meta")
-def native_group_norm_kernel(
-    input: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
+@kernel(
+    f"native_group_norm({AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> {THREE}",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+    core=True,
+    method=False,
+    doc="Returns (result, mean, 1 / standard deviation) of each group of channels.",
+)
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """(result, mean, 1 / standard deviation); the last two are [N, group]."""
     result, mean, rstd = group_norm_results(input, weight, bias, N, C, group)
+    if input._device.type in ELSEWHERE and result._shape.numel():
+        ELSEWHERE[input._device.type].group(result, mean, rstd, input, weight, bias, N, C, HxW, group, eps)
     if result._array is None or not result._shape.numel():
         return result, mean, rstd
     ndim = len(input._shape)
@@ -479,10 +467,14 @@ def group_norm_gradients(
     )
 
 
-@native_group_norm_backward_op.explicit
-def native_group_norm_backward_kernel(
-    grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int, group: int, output_mask: Any
-) -> Any:
+@kernel(
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
+    f"SymInt C, SymInt HxW, int group, bool[3] output_mask) -> {THREE}",
+    refuses="whole complex",
+    core=True,
+    face=False,
+)
+def native_group_norm_backward_op(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
     if not input._dtype.is_floating_point:
         raise not_implemented("GroupNormBackwardKernelImpl", input._dtype)
     if input._dtype.itemsize > 2:
@@ -518,44 +510,38 @@ def group_norm_backward(
     return tuple(found)
 
 
-native_group_norm_op.derivative((LEARNED, group_norm_backward))
-native_group_norm = public(
-    native_group_norm_op, method=False, doc="Returns (result, mean, 1 / standard deviation) of each group of channels."
-)
+native_group_norm.op.derivative((LEARNED, group_norm_backward))
 
-group_norm_op = Operator(
+
+@composite(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
     "bool cudnn_enabled=True) -> Tensor",
     refuses="whole complex",
+    autocast=CUDA_FP32,
+    method=False,
 )
-
-
-@group_norm_op.implicit
-def group_norm_composite(input: Any, num_groups: int, weight: Any, bias: Any, eps: float, cudnn: bool) -> Any:
+def group_norm(input, num_groups, weight, bias, eps, cudnn):
     """Returns each group of channels less its mean, over its standard deviation, times `weight` plus `bias`."""
     wrap_dim(1, len(input._shape))
     batch, channels, *image = input._shape
     check_groups(input, weight, bias, channels, num_groups)
-    return native_group_norm_op.functional(
+    return native_group_norm.op.functional(
         input.contiguous(), weight, bias, batch, channels, math.prod(image), num_groups, eps
     )[0]
 
 
-group_norm_op.autocast(cuda="fp32")
-group_norm = public(group_norm_op, method=False)
-
 # --- rms norm --------------------------------------------------------------------------------------------------------
 
-rms_norm_op = Operator(
-    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-    refuses="whole",
-    autocast={"cuda": "fp32"},
-)
 EPSILON = {"float64": 2.0**-52, "complex128": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
-@rms_norm_op.implicit
-def rms_norm_composite(input: Any, normalized_shape: Sequence[int], weight: Any, eps: float | None) -> Any:
+@composite(
+    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    refuses="whole",
+    autocast=CUDA_FP32,
+    method=False,
+)
+def rms_norm(input, normalized_shape, weight, eps):
     """Returns x over the root of the mean of its squares over the last dimensions, times `weight`."""
     count = len(normalized_shape)
     if not count or list(input._shape[-count:]) != list(normalized_shape):
@@ -576,6 +562,3 @@ def rms_norm_composite(input: Any, normalized_shape: Sequence[int], weight: Any,
     if weight is not None:
         result = result * weight
     return result.to(own) if result._dtype is not own and weight is None else result
-
-
-rms_norm = public(rms_norm_op, method=False)

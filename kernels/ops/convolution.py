@@ -3,7 +3,8 @@
 Everything is `convolution`: the functions users call only fill in its arguments. Its gradient is one operator,
 `convolution_backward`, which in turn is made of convolutions, so it can be differentiated again.
 
-Read next: kernels/cpu/convolution.py.
+`_convolution` is told besides what a library of kernels wants to know; `conv_tbc` goes along the first dimension. Read
+next: kernels/cpu/convolution.py.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from redispatch.dispatch.specialiser.annotations import frozen, inline
 from redispatch.dispatch.tensor import CPU, Tensor, channels_last_strides, device, dtype, dtypes, empty
 from redispatch.kernels import Operand, is_contiguous
 
-from ..declare.declare import Operator, taking
+from ..declare.declare import taking
+from ..declare.operator import CPU_LOWER, CUDA_LOWER, LOWER, composite, kernel, structured
 from ..declare.public import public
-from ..declare.structured import Meta, Structured, not_implemented
+from ..declare.structured import Meta, not_implemented
 
 ARGUMENTS = (
     "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups"
@@ -27,18 +29,6 @@ ARGUMENTS = (
 
 HOW = ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 
-convolution_op = Structured(
-    f"convolution(Tensor input, Tensor weight, Tensor? bias, {ARGUMENTS}) -> Tensor",
-    out="out",
-    refuses="bool",
-    core=True,
-    autocast={"cuda": "lower_precision_fp"},
-)
-convolution_backward_op = Operator(
-    f"convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {ARGUMENTS}, "
-    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    core=True,
-)
 
 # --- arguments -------------------------------------------------------------------------------------------------------
 
@@ -132,7 +122,7 @@ class Setting:
             )
 
     def torch_kernel(self) -> str:
-        """What PyTorch's error calls the kernel for these parameters."""
+        """Returns the name that PyTorch's errors have for the kernel of these parameters."""
         if self.transposed:
             return f"slow_conv_transpose{max(self.dims, 2)}d_out_cpu"
         if any(step != 1 for step in self.dilation):
@@ -158,7 +148,7 @@ class Setting:
     def product(
         self, image: Sequence[int], counts: Sequence[int], weight: Tensor
     ) -> kernels.Product | kernels.Depthwise:
-        """What computes it, where windows move over an image of this size in so many places."""
+        """Returns the product that computes it, where windows move over an image of this size in so many places."""
         lists = (image, counts, weight._shape[2:], self.stride, self.padding, self.dilation)
         missing = 3 - self.dims
         fillers = (1, 1, 1, 1, 0, 1)
@@ -261,8 +251,16 @@ def is_channels_last(x: Tensor) -> bool:
 # --- forward ---------------------------------------------------------------------------------------------------------
 
 
-@convolution_op.meta
-def convolution_meta(input: Tensor, weight: Tensor, bias: Any, *how: Any) -> Meta:
+@structured(
+    f"convolution(Tensor input, Tensor weight, Tensor? bias, {ARGUMENTS}) -> Tensor",
+    out="out",
+    refuses="bool",
+    core=True,
+    autocast=CUDA_LOWER,
+    method=False,
+)
+def convolution(input, weight, bias, *how):
+    """Returns the convolution of images of any rank, transposed or not, in groups of channels."""
     check_dtypes(input, weight, bias)
     setting = Setting(input, weight, None if bias is None else bias._shape, *how)
     if input._dtype.name == "bool":
@@ -272,9 +270,8 @@ def convolution_meta(input: Tensor, weight: Tensor, bias: Any, *how: Any) -> Met
     return Meta(shape, input._dtype, input._device, channels_last_strides(shape) if lies else None)
 
 
-@convolution_op.body
-def convolution_body(out: Tensor, input: Tensor, weight: Tensor, bias: Any, *how: Any) -> None:
-    """Returns the convolution of images of any rank, transposed or not, in groups of channels."""
+@convolution.op.body
+def convolution_body(out, input, weight, bias, *how):
     compute = compute_dtype(input)
     setting = Setting(input, weight, None, *how)
     whole = out._dtype is compute and is_contiguous(out._shape, out._stride) and out._offset == 0
@@ -310,10 +307,15 @@ def check_gradient(grad_output: Tensor, setting: Setting, input: Tensor, weight:
     return made
 
 
-@convolution_backward_op.kernel("CPU", "Meta")
-def convolution_backward_kernel(
-    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, *how_and_mask: Any
-) -> tuple[Any, Any, Any]:
+@kernel(
+    f"convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {ARGUMENTS}, "
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    "CPU",
+    "Meta",
+    core=True,
+    face=False,
+)
+def convolution_backward_op(grad_output, input, weight, bias_sizes, *how_and_mask):
     """(gradient of the input, of the weight, of the bias), each None where the mask does not ask for it."""
     *how, output_mask = how_and_mask
     setting = Setting(input, weight, None, *how)
@@ -322,7 +324,7 @@ def convolution_backward_kernel(
     shapes = [input._shape, weight._shape, (made[1],)]
     if input._device.type == "meta":
         wanted = zip(shapes, output_mask, strict=True)
-        return tuple(empty(shape, input._dtype, input._device) if ask else None for shape, ask in wanted)  # type: ignore[return-value]  # as many as the tuple says
+        return tuple(empty(shape, input._dtype, input._device) if ask else None for shape, ask in wanted)
     into, out = input._shape[2:], made[2:]
     product = setting.product(out, into, weight) if transposed else setting.product(into, out, weight)
     full = grad_output._shape.numel() > 0 and input._shape.numel() > 0
@@ -344,7 +346,7 @@ def convolution_backward_kernel(
     if of_bias is not None and grad_output._shape.numel():
         kernels.SUM.run(of_bias._operand, grad_output._operand, [d for d in range(len(made)) if d != 1])
     laid = (input, weight), (weight, input), ()
-    return tuple(  # type: ignore[return-value]  # three
+    return tuple(
         None if one is None else like_images(as_dtype(one, input._dtype), *given)
         for one, given in zip(found, laid, strict=True)
     )
@@ -357,7 +359,7 @@ def convolution_gradients(grad: Any, input: Any, weight: Any, bias: Any, *how_an
     return convolution_backward_op.functional(grad, input, weight, sizes, *how, list(needs))
 
 
-convolution_op.derivative((("input", "weight", "bias"), convolution_gradients))
+convolution.op.derivative((("input", "weight", "bias"), convolution_gradients))
 
 
 @taking("grads", "grad_output", "input", "weight", *HOW, "output_mask", "needs")
@@ -366,7 +368,7 @@ def second_gradients(grads: Sequence[Any], grad_output: Any, input: Any, weight:
     *how, output_mask, needs = rest
     given = iter(grads)  # of the results that are there
     of_input, of_weight, of_bias = (next(given) if there else None for there in output_mask)
-    convolve, backward = convolution_op.functional, convolution_backward_op.functional
+    convolve, backward = convolution.op.functional, convolution_backward_op.functional
     to_grad = to_input = to_weight = None
     if needs[0]:
         parts = []
@@ -385,7 +387,6 @@ def second_gradients(grads: Sequence[Any], grad_output: Any, input: Any, weight:
 
 
 convolution_backward_op.derivative((("grad_output", "input", "weight"), second_gradients))
-convolution = public(convolution_op, method=False)
 
 # --- what users call -------------------------------------------------------------------------------------------------
 
@@ -399,8 +400,8 @@ def batched(name: str, dims: int, input: Any, weight: Any, bias: Any, *how: Any)
             f"{list(input._shape)}"
         )
     if ndim == dims + 2:
-        return convolution_op.functional(input, weight, bias, *how)
-    return convolution_op.functional(input.unsqueeze(0), weight, bias, *how).squeeze(0)
+        return convolution.op.functional(input, weight, bias, *how)
+    return convolution.op.functional(input.unsqueeze(0), weight, bias, *how).squeeze(0)
 
 
 def padded_same(name: str, dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: str, *more: Any) -> Any:
@@ -433,51 +434,137 @@ def declare(dims: int) -> tuple[Any, Any]:
     name, turned, rank = f"conv{dims}d", f"conv_transpose{dims}d", Rank(dims)
     n, overload = f"SymInt[{dims}]", "" if dims == 1 else ".input"
     head = "(Tensor input, Tensor weight, Tensor? bias=None"
-    plain_op = Operator(
-        f"{name}{head}, {n} stride=1, {n} padding=0, {n} dilation=1, SymInt groups=1) -> Tensor", refuses="bool"
-    )
-    word_op = Operator(
-        f'{name}.padding{head}, {n} stride=1, str padding="valid", {n} dilation=1, SymInt groups=1) -> Tensor'
-    )
-    turned_op = Operator(
-        f"{turned}{overload}{head}, {n} stride=1, {n} padding=0, {n} output_padding=0, SymInt groups=1, "
-        f"{n} dilation=1) -> Tensor",
+
+    @composite(
+        f'{name}.padding{head}, {n} stride=1, str padding="valid", {n} dilation=1, SymInt groups=1) -> Tensor',
+        autocast=CPU_LOWER,  # on CUDA the convolution below it is cast
         refuses="bool",
     )
+    def by_word(input, weight, bias, stride, padding, dilation, groups):
+        return padded_same(name, dims, input, weight, bias, stride, padding, dilation, groups)
 
-    @plain_op.implicit
+    @composite(
+        f"{name}{head}, {n} stride=1, {n} padding=0, {n} dilation=1, SymInt groups=1) -> Tensor",
+        refuses="bool",
+        autocast=LOWER,
+        face=False,
+    )
     @inline
-    def plain(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    def plain(input, weight, bias, stride, padding, dilation, groups):
         if len(input._shape) == rank.batched:
             return call(
-                convolution_op.functional, [input, weight, bias, stride, padding, dilation, False, rank.zeros, groups]
+                convolution.op.functional, [input, weight, bias, stride, padding, dilation, False, rank.zeros, groups]
             )
         return batched(name, dims, input, weight, bias, stride, padding, dilation, False, [0] * dims, groups)
 
-    @word_op.implicit
-    def by_word(input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Any:
-        return padded_same(name, dims, input, weight, bias, stride, padding, dilation, groups)
-
-    @turned_op.implicit
+    @composite(
+        f"{turned}{overload}{head}, {n} stride=1, {n} padding=0, {n} output_padding=0, SymInt groups=1, "
+        f"{n} dilation=1) -> Tensor",
+        refuses="bool",
+        autocast=LOWER,
+        method=False,
+        doc=f"Returns the transposed convolution over {dims} dimensions, the way back of a convolution's gradient.",
+    )
     @inline
-    def transposed(
-        input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
-    ) -> Any:
+    def transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
         if len(input._shape) == rank.batched:
             return call(
-                convolution_op.functional,
+                convolution.op.functional,
                 [input, weight, bias, stride, padding, dilation, True, output_padding, groups],
             )
         return batched(turned, dims, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
-    for op in (plain_op, turned_op):
-        op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-    word_op.autocast(cpu="lower_precision_fp")  # on CUDA the convolution below it is cast
-    plain_face = public(plain_op, word_op, method=False, doc=f"Returns the convolution over {dims} dimensions.")
-    doc = f"Returns the transposed convolution over {dims} dimensions, the way back of a convolution's gradient."
-    return plain_face, public(turned_op, method=False, doc=doc)
+    doc = f"Returns the convolution over {dims} dimensions."
+    return public(plain, by_word, method=False, doc=doc), transposed
 
 
 conv1d, conv_transpose1d = declare(1)
 conv2d, conv_transpose2d = declare(2)
 conv3d, conv_transpose3d = declare(3)
+
+# --- by other names: _convolution, told of a library; padding by a word; conv_tbc -------------------------------------
+
+HEAD = "Tensor input, Tensor weight, Tensor? bias"
+LIBRARY = "bool benchmark, bool deterministic, bool cudnn_enabled"
+
+
+@kernel(f"_convolution({HEAD}, {ARGUMENTS}, {LIBRARY}, bool allow_tf32) -> Tensor", refuses="bool", autocast=CUDA_LOWER)
+def told_op(input, weight, bias, *how_and_library):
+    """A convolution. What it says of cuDNN chooses among kernels that are not here."""
+    return convolution.op.functional(input, weight, bias, *how_and_library[:6])
+
+
+told_op.derivative((("input", "weight", "bias"), convolution_gradients), node="ConvolutionBackward1")
+
+
+@composite(
+    f"_convolution.deprecated({HEAD}, {ARGUMENTS.replace('SymInt[] output', 'int[] output')}, {LIBRARY}) -> Tensor",
+    autocast=LOWER,
+)
+def older_op(input, weight, bias, *how_and_library):
+    return told_op.functional(input, weight, bias, *how_and_library, True)
+
+
+@composite(
+    f"_convolution_mode({HEAD}, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor",
+    refuses="bool",
+)
+def mode_op(input, weight, bias, stride, padding, dilation, groups):
+    dims = len(weight.shape) - 2
+    return padded_same(f"conv{dims}d", dims, input, weight, bias, stride, padding, dilation, groups)
+
+
+# --- [time, batch, channels] -----------------------------------------------------------------------------------------
+
+ROWS, KERNELS = (1, 2, 0), (2, 1, 0)  # from [time, batch, in], [time, in, out] to what `convolution` takes
+ROWS_BACK = (2, 0, 1)
+
+
+def setting(pad: int) -> Sequence[Any]:
+    return [1], [pad], [1], False, [0], 1
+
+
+@kernel(
+    "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    refuses="bool",
+    autocast=LOWER,
+    method=False,
+)
+def conv_tbc(self, weight, bias, pad):
+    """Returns a convolution over time. Shapes: self [time, batch, in], weight [kernel, in, out], bias [out].
+
+    Errors: RuntimeError for other shapes, or dtypes that differ.
+    """
+    if self.dim() != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if weight.dim() != 3:
+        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
+    if bias.dim() != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if self.shape[2] != weight.shape[1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if weight.shape[2] != bias.shape[0]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    result = convolution.op.functional(self.permute(ROWS), weight.permute(KERNELS), bias, *setting(pad))
+    return result.permute(ROWS_BACK).contiguous()
+
+
+@composite(
+    "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)",
+    face=False,
+)
+def conv_tbc_backward_op(self, input, weight, bias, pad):
+    """The gradients of input, weight and bias, where `self` is that of the result."""
+    turned = self.permute(ROWS), input.permute(ROWS), weight.permute(KERNELS)
+    of_input, of_weight, of_bias = convolution_backward_op.functional(
+        *turned, list(bias.shape), *setting(pad), [True, True, True]
+    )
+    return of_input.permute(ROWS_BACK).contiguous(), of_weight.permute(KERNELS).contiguous(), of_bias
+
+
+conv_tbc.op.derivative(
+    (
+        ("self", "weight", "bias"),
+        lambda grad, self, weight, bias, pad: conv_tbc_backward_op.functional(grad, self, weight, bias, pad),
+    )
+)

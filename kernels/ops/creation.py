@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ARGUMENT_TYPES, STATE, impl, place_of, within
+from redispatch.dispatch import ARGUMENT_TYPES, STATE, impl, within
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW
 from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import (
@@ -395,7 +395,7 @@ def factory(rule: Callable[..., Rule], schema: str, options: str = FACTORY, **fa
     alike = of_tensor and "] size" not in schema
     options = f"{options}, MemoryFormat? memory_format=None" if alike else options
     star = "" if "*" in schema else "*, "
-    op = Operator(f"{schema[:-1]}, {star}{options}) -> Tensor", derivative=False, place=place_of(rule), **facts)
+    op = Operator(f"{schema[:-1]}, {star}{options}) -> Tensor", derivative=False, **facts)
     count = len(op.names) - (5 if alike else 4) - of_tensor
     on, pinned = count + 2, count + 3  # dtype, layout, device, pin_memory, memory_format
 

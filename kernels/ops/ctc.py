@@ -17,7 +17,8 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import numbers
 
-from ..declare.declare import Operator
+from ..declare.declare import Operator, through
+from ..declare.operator import CPU_FP32, composite
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .comparison import where_op
@@ -26,15 +27,8 @@ from .from_data import tensor
 from .pair_losses import MEAN, NONE, reduced
 
 GIVEN = "Tensor log_probs, Tensor targets, {lengths} input_lengths, {lengths} target_lengths"
-REST = "int blank=0, bool zero_infinity=False"
-LISTS, TENSORS = GIVEN.format(lengths="int[]"), GIVEN.format(lengths="Tensor")
-ctc_list_op = Operator(f"_ctc_loss({LISTS}, {REST}) -> (Tensor, Tensor)", refuses="whole halves complex")
-ctc_tensor_op = Operator(f"_ctc_loss.Tensor({TENSORS}, {REST}) -> (Tensor, Tensor)")
 SAVED = "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False"
-ctc_backward_list_op = Operator(f"_ctc_loss_backward(Tensor grad, {LISTS}, {SAVED}) -> Tensor")
-ctc_backward_tensor_op = Operator(
-    f"_ctc_loss_backward.Tensor(Tensor grad, {TENSORS}, {SAVED}) -> Tensor", late_out=False
-)
+REFUSED = "whole halves complex"
 
 
 def as_lengths(lengths: Any, name: str) -> list[int]:
@@ -103,11 +97,7 @@ def labels_of(targets: Tensor, times: list[int], counts: list[int], classes: int
     return labels.reshape(-1), table
 
 
-@ctc_list_op.kernel("CPU")
-@ctc_tensor_op.kernel("CPU")
-def ctc_kernel(
-    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int, zero_infinity: bool
-) -> tuple[Tensor, Tensor]:
+def ctc_kernel(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     """(losses [batch], alpha [batch, time, 2 * longest + 1])"""
     times, counts = as_lengths(input_lengths, "input_lengths"), as_lengths(target_lengths, "target_lengths")
     check_ctc(log_probs, targets, times, counts, blank)
@@ -140,19 +130,9 @@ def check_saved(log_probs: Tensor, grad: Tensor, losses: Tensor, alpha: Tensor, 
             )
 
 
-@ctc_backward_list_op.kernel("CPU")
-@ctc_backward_tensor_op.kernel("CPU")
 def ctc_backward_kernel(
-    grad: Tensor,
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
-    neg_log_likelihood: Tensor,
-    log_alpha: Tensor,
-    blank: int,
-    zero_infinity: bool,
-) -> Tensor:
+    grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
+):
     times, counts = as_lengths(input_lengths, "input_lengths"), as_lengths(target_lengths, "target_lengths")
     check_ctc(log_probs, targets, times, counts, blank)
     longest, batch, classes = log_probs._shape
@@ -168,42 +148,11 @@ def ctc_backward_kernel(
     return result
 
 
-@ctc_list_op.kernel("Meta")
-def ctc_meta(
-    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int, zero_infinity: bool
-) -> tuple[Tensor, Tensor]:
+def ctc_meta(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     check_ctc(log_probs, targets, list(input_lengths), list(target_lengths), blank)
     longest, batch, _ = log_probs._shape
     shape = (batch, longest, 2 * max(target_lengths) + 1)
-    return tuple(empty(size, log_probs._dtype, log_probs._device) for size in ((batch,), shape))  # type: ignore[return-value]  # as many as the tuple says
-
-
-ctc_list_op.derivative(
-    log_probs=lambda grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity: (
-        ctc_backward_list_op.functional(
-            grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
-        )
-    ),
-    nondifferentiable=(1,),
-    node="CtcLossBackward0",
-)
-ctc_tensor_op.derivative(
-    log_probs=lambda grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity: (
-        ctc_backward_tensor_op.functional(
-            grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
-        )
-    ),
-    nondifferentiable=(1,),
-    node="CtcLossBackward1",
-)
-
-ctc_loss_list_op = Operator(
-    f"ctc_loss.IntList({LISTS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
-    refuses="whole halves complex",
-)
-ctc_loss_tensor_op = Operator(
-    f"ctc_loss.Tensor({TENSORS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"
-)
+    return tuple(empty(size, log_probs._dtype, log_probs._device) for size in ((batch,), shape))
 
 
 def ctc_of(forward: Any, args: Any, lengths: Any, reduction: int, blank: int, zero_infinity: bool) -> Any:
@@ -219,27 +168,47 @@ def ctc_of(forward: Any, args: Any, lengths: Any, reduction: int, blank: int, ze
     return reduced(loss / lengths(loss).clamp_min(1) if reduction == MEAN else loss, reduction)
 
 
-@ctc_loss_list_op.implicit
-def ctc_list_composite(
-    log_probs: Any, targets: Any, times: Any, counts: Any, blank: int, reduction: int, zero_infinity: bool
-) -> Any:
-    """Returns the negative logarithm of the probability of target sequences, over all their alignments."""
-    args = log_probs, targets, times, counts
+def by_lengths(
+    kind: str, overload: str, public_overload: str, node: str, lengths: Any, **facts: Any
+) -> tuple[Operator, ...]:
+    """Declares `_ctc_loss`, the operator of its gradient and `ctc_loss` for lengths that are lists, or tensors."""
+    given = GIVEN.format(lengths=kind)
+    op = Operator(
+        f"_ctc_loss{overload}({given}, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", refuses=REFUSED
+    )
+    backward = Operator(f"_ctc_loss_backward{overload}(Tensor grad, {given}, {SAVED}) -> Tensor", **facts)
+    op.kernel("CPU")(ctc_kernel)
+    backward.kernel("CPU")(ctc_backward_kernel)
+    if kind == "int[]":
+        op.kernel("Meta")(ctc_meta)
+    saves = [{"neg_log_likelihood": "result0", "log_alpha": "result1"}.get(name, name) for name in backward.names]
+    op.derivative(log_probs=through(backward, *saves), nondifferentiable=(1,), node=node)
 
-    def lengths(loss: Any) -> Any:
-        return tensor(list(counts), dtype=loss.dtype, device=loss.device)
+    @composite(
+        f"ctc_loss.{public_overload}({given}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+        refuses=REFUSED,
+        autocast=CPU_FP32,
+    )
+    def public_op(log_probs, targets, times, counts, blank, reduction, zero_infinity):
+        args = log_probs, targets, times, counts
+        return ctc_of(op.functional, args, lambda loss: lengths(counts, loss), reduction, blank, zero_infinity)
 
-    return ctc_of(ctc_list_op.functional, args, lengths, reduction, blank, zero_infinity)
-
-
-@ctc_loss_tensor_op.implicit
-def ctc_tensor_composite(
-    log_probs: Any, targets: Any, times: Any, counts: Any, blank: int, reduction: int, zero_infinity: bool
-) -> Any:
-    args = log_probs, targets, times, counts
-    return ctc_of(ctc_tensor_op.functional, args, lambda loss: counts.to(loss.device), reduction, blank, zero_infinity)
+    return op, backward, public_op
 
 
-ctc_loss_list_op.autocast(cpu="fp32")
-ctc_loss_tensor_op.autocast(cpu="fp32")
-ctc_loss = public(ctc_loss_list_op, ctc_loss_tensor_op, method=False)
+ctc_list_op, ctc_backward_list_op, _lists = by_lengths(
+    "int[]",
+    "",
+    "IntList",
+    "CtcLossBackward0",
+    lambda counts, loss: tensor(list(counts), dtype=loss.dtype, device=loss.device),
+)
+ctc_tensor_op, ctc_backward_tensor_op, _tensors = by_lengths(
+    "Tensor", ".Tensor", "Tensor", "CtcLossBackward1", lambda counts, loss: counts.to(loss.device), late_out=False
+)
+ctc_loss = public(
+    _lists,
+    _tensors,
+    method=False,
+    doc="Returns the negative logarithm of the probability of target sequences, over all their alignments.",
+)

@@ -37,8 +37,8 @@ from ..declare.operator import CPU_FP32, EXPLICIT, composite, structured
 from ..declare.public import public
 from ..declare.structured import Meta
 from .complex_numbers import conj_physical_copy_op, conj_physical_op
-from .constant_pad import constant_pad_nd_op
 from .creation import empty_op
+from .padding import constant_pad_nd
 
 NONE, ROOT, ALL = 0, 1, 2  # `normalization`, which factor a transform has: 1, 1 / sqrt(n), 1 / n
 
@@ -202,7 +202,7 @@ def resized(x: Any, dims: Sequence[int], sizes: Sequence[int]) -> Any:
             missing[-2 * d - 1] = size - x.shape[d]
         elif x.shape[d] > size:
             x = x.narrow(d, 0, size)
-    return constant_pad_nd_op.functional(x, missing) if any(missing) else x
+    return constant_pad_nd.op.functional(x, missing) if any(missing) else x
 
 
 def check_points(n: int) -> None:
@@ -237,7 +237,7 @@ def sizes_and_dims(x: Any, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 
 
 def sizes_back(name: str, x: Any, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
-    """The same for a transform to reals; and how many reals it gives along the last of the dimensions."""
+    """Returns sizes and dimensions of a transform to reals, and how many reals it gives along the last of these."""
     sizes, dims = sizes_and_dims(x, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -289,15 +289,11 @@ def over_line(name: str, forward: bool, half: str, out: Any, x: Any, n: int | No
 # --- transforms over several dimensions -------------------------------------------------------------------------------
 
 
-def fft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any, forward: bool = True) -> Any:
+def all_complex(forward: bool, out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
     check_output("fftn" if forward else "ifftn", out, True)
     sizes, dims = sizes_and_dims(x, s, dim)
     x = resized(promoted(x, to_complex=True), dims, sizes)
     return ran(fft_c2c_op, out, x, dims, factor(norm, forward), forward)
-
-
-def ifft_nd(*args: Any) -> Any:
-    return fft_nd(*args, forward=False)
 
 
 def from_reals_nd(name: str, x: Any, s: Any, dim: Any) -> tuple[Any, list[int]]:
@@ -334,7 +330,7 @@ def hfft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
 
 
 def ihfft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
-    """The same back: the last dimension first."""
+    """Transforms back: the last dimension first."""
     check_output("ihfftn", out, True)
     x, dims = from_reals_nd("ihfftn", x, s, dim)
     way = factor(norm, False)
@@ -388,8 +384,12 @@ fft_rfft = line("rfft", True, RESULT, "the nonnegative frequencies of reals")
 fft_irfft = line("irfft", False, INPUT, "the reals of these nonnegative frequencies")
 fft_hfft = line("hfft", True, INPUT, "the real Fourier transform of a Hermitian signal")
 fft_ihfft = line("ihfft", False, RESULT, "half of the Hermitian signal whose transform is real")
-fft_fft2, fft_fftn = several("fft", fft_nd, "Returns the discrete Fourier transform along {}.", autocast=CPU_FP32)
-fft_ifft2, fft_ifftn = several("ifft", ifft_nd, "Returns the inverse Fourier transform along {}.", autocast=CPU_FP32)
+fft_fft2, fft_fftn = several(
+    "fft", partial(all_complex, True), "Returns the discrete Fourier transform along {}.", autocast=CPU_FP32
+)
+fft_ifft2, fft_ifftn = several(
+    "ifft", partial(all_complex, False), "Returns the inverse Fourier transform along {}.", autocast=CPU_FP32
+)
 fft_rfft2, fft_rfftn = several(
     "rfft", rfft_nd, "Returns the Fourier transform of reals along {}, half of the last.", autocast=CPU_FP32
 )

@@ -14,19 +14,11 @@ from redispatch.dispatch.tensor import Tensor, dtype, dtypes
 from redispatch.kernels import Operand, contiguous_strides
 from redispatch.kernels.cpu.convolution import Windows, fold, image, unfold
 
-from ..declare.public import public
-from ..declare.structured import Meta, Structured, not_implemented
+from ..declare.operator import structured
+from ..declare.structured import Meta, not_implemented
 from .convolution import as_dtype, compute_dtype, dense, images, zeros
 
 LISTS = "int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride"
-
-im2col_op = Structured(f"im2col(Tensor self, {LISTS}) -> Tensor", out="out", refuses="integers")
-col2im_op = Structured(
-    f"col2im(Tensor self, SymInt[2] output_size, {LISTS}) -> Tensor",
-    out="out",
-    refuses="integers",
-    core=True,
-)
 
 
 def pair(values: Sequence[int]) -> str:
@@ -118,16 +110,26 @@ def blocks_of_images(x: Tensor, kernel: Any, dilation: Any, padding: Any, stride
     return blocks
 
 
-@im2col_op.meta
-def im2col_meta(self: Tensor, *how: Any) -> Meta:
+@structured(
+    f"im2col(Tensor self, {LISTS}) -> Tensor",
+    out="out",
+    refuses="integers",
+    derivative=lambda grad, self_shape, kernel_size, dilation, padding, stride: col2im.op.functional(
+        grad, self_shape[-2:], kernel_size, dilation, padding, stride
+    ),
+    forward="linear",
+    module="nn",
+    doc="Returns the windows of images as columns.",
+)
+def im2col(self, *how):
     blocks = blocks_of_images(self, *how)
     check_dtype("im2col_out_cpu", self)
     shape = (*self._shape[:-3], self._shape[-3] * blocks.elements, blocks.counts[0] * blocks.counts[1])
     return Meta(shape, self._dtype, self._device)
 
 
-@im2col_op.body
-def im2col_body(out: Tensor, self: Tensor, *how: Any) -> None:
+@im2col.op.body
+def im2col_body(out, self, *how):
     blocks, dtype = blocks_of_images(self, *how), adding_dtype(self)
     x, found = batched_images(as_dtype(self, dtype)), zeros(out._shape, dtype, out._device)
     for n in range(batch_of(self, 3)):
@@ -173,38 +175,30 @@ def blocks_of_columns(x: Tensor, size: Any, kernel: Any, dilation: Any, padding:
     return blocks
 
 
-@col2im_op.meta
-def col2im_meta(self: Tensor, *how: Any) -> Meta:
+@structured(
+    f"col2im(Tensor self, SymInt[2] output_size, {LISTS}) -> Tensor",
+    out="out",
+    refuses="integers",
+    core=True,
+    derivative=lambda grad, kernel_size, dilation, padding, stride: im2col.op.functional(
+        grad, kernel_size, dilation, padding, stride
+    ),
+    forward="linear",
+    module="nn",
+    doc="Returns images in which columns are added where their windows lie.",
+)
+def col2im(self, *how):
     blocks = blocks_of_columns(self, *how)
     check_dtype("col2im_out_cpu", self)
     shape = (*self._shape[:-2], self._shape[-2] // blocks.elements, *blocks.size)
     return Meta(shape, self._dtype, self._device)
 
 
-@col2im_op.body
-def col2im_body(out: Tensor, self: Tensor, *how: Any) -> None:
+@col2im.op.body
+def col2im_body(out, self, *how):
     blocks, dtype = blocks_of_columns(self, *how), adding_dtype(self)
     columns, made = dense(self, dtype), zeros(out._shape, dtype, out._device)
     x = batched_images(made)
     for n in range(batch_of(self, 2)):
         fold(image(x, n), blocks.columns(columns, n, out._shape[-3]), blocks.windows)
     kernels.copy(out._operand, made._operand)
-
-
-im2col_op.derivative(
-    self=lambda grad, self_shape, kernel_size, dilation, padding, stride: col2im_op.functional(
-        grad, self_shape[-2:], kernel_size, dilation, padding, stride
-    )
-)
-im2col_op.forward("linear")
-col2im_op.derivative(
-    self=lambda grad, kernel_size, dilation, padding, stride: im2col_op.functional(
-        grad, kernel_size, dilation, padding, stride
-    )
-)
-col2im_op.forward("linear")
-
-im2col = public(im2col_op, method=False, module="nn", doc="Returns the windows of images as columns.")
-col2im = public(
-    col2im_op, method=False, module="nn", doc="Returns images in which columns are added where their windows lie."
-)

@@ -137,7 +137,7 @@ class Fold(Removable, Reduced):
 
 
 def recipe(function: Function, identity: float, each: Function | None, finish: Function | None) -> Any:
-    """What the loops are told of a dtype."""
+    """Returns what the loops are told of a dtype."""
     combine = compiled(function)
     load = as_is if each is None else compiled(each)
     last = keep if finish is None else compiled(finish)

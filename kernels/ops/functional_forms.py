@@ -22,8 +22,13 @@ from .batch_norm import batch_norm_legit_op
 from .copying import clone_op, resize_inplace_op, zero_inplace_op
 from .distributions import cauchy_op, geometric_op, log_normal_op
 from .embedding import embedding_renorm_op
-from .fused_updates import adam_op, adamw_op, foreach_add_op
-from .loss_scaling import unscale_op, update_scale_op
+from .fused_updates import (
+    _amp_foreach_non_finite_check_and_unscale_,
+    _amp_update_scale_,
+    adam_op,
+    adamw_op,
+    foreach_add_op,
+)
 from .random import (
     bernoulli_tensor_op,
     exponential_op,
@@ -91,8 +96,8 @@ embedding_renorm_functional_op = functional_form_of(embedding_renorm_op)
 foreach_add_functional_op = functional_form_of(foreach_add_op)
 fused_adam_op = functional_form_of(adam_op)
 fused_adamw_op = functional_form_of(adamw_op)
-amp_unscale_op = functional_form_of(unscale_op)
-amp_update_scale_op = functional_form_of(update_scale_op)
+amp_unscale_op = functional_form_of(_amp_foreach_non_finite_check_and_unscale_.op)
+amp_update_scale_op = functional_form_of(_amp_update_scale_.op)
 batch_norm_functional_op = functional_form_of(batch_norm_legit_op, "_native_batch_norm_legit_functional")
 rrelu_functional_op = functional_form_of(with_noise_op, "rrelu_with_noise_functional", derivative=False)
 rrelu_functional_op.derivative(

@@ -36,7 +36,7 @@ from redispatch.kernels import contiguous_strides, has_internal_overlap, infer_v
 
 from ..declare.declare import Operator
 from ..declare.structured import check_can_cast, warn_of_resizing
-from .batch_norm import batch_norm_legit_op, native_batch_norm_op
+from .batch_norm import batch_norm_legit_op, native_batch_norm
 from .complex_numbers import (
     conj_physical_op,
     conj_view_op,
@@ -465,7 +465,7 @@ def lift_rule(op: OpOverload, stack: list[Any]) -> Any:
     return functional(value, current_level()) if wraps_new_tensors() else value
 
 
-@rule(native_batch_norm_op)
+@rule(native_batch_norm.op)
 def batch_norm_rule(op: OpOverload, stack: list[Any]) -> Any:
     """It writes the running statistics, and its schema does not say so; that of another operator does."""
     input, weight, bias, mean, var, training, momentum, eps = stack

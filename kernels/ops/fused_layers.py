@@ -21,9 +21,9 @@ from ..declare.declare import Operator
 from ..declare.operator import CUDA_PROMOTE, composite, kernel
 from ..declare.structured import not_implemented
 from .activations import gelu, relu
-from .linalg import SCALES, addmm, linear_op
+from .linalg import SCALES, addmm, linear
+from .normalization import softmax
 from .recurrent import LSTM, Weights, lstm_step, over_times
-from .softmax import softmax
 from .written_in_parts import in_parts
 
 # --- act(beta self + alpha mat1 mat2) ---------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def multi_head_attention(
     projections = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
     batch, count, _ = query.shape
     heads = [batch, count, num_head, embed_dim // num_head]
-    q, k, v = (linear_op.functional(x, w, b).view(heads).transpose(1, 2) for x, w, b in projections)
+    q, k, v = (linear.op.functional(x, w, b).view(heads).transpose(1, 2) for x, w, b in projections)
     scores = (q * (1 / math.sqrt(heads[-1]))).matmul(k.transpose(2, 3))
     if mask is not None:
         hidden = shaped_mask(mask, mask_type, tuple(scores.shape))
@@ -79,7 +79,7 @@ def multi_head_attention(
     weights = softmax(scores, -1)
     result = weights.matmul(v).transpose(1, 2).reshape([batch, count, embed_dim])
     shown = None if not need_weights else weights.mean([1]) if average_attn_weights else weights
-    return linear_op.functional(result, proj_weight, proj_bias), shown
+    return linear.op.functional(result, proj_weight, proj_bias), shown
 
 
 def check_attention(query: Any, key: Any, value: Any, embed_dim: int, num_head: int, weight: Any, bias: Any) -> None:

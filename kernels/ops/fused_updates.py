@@ -1,13 +1,14 @@
-"""One step of an optimizer for many parameters at once: _fused_adam_, _fused_adamw_; and the counts, _foreach_add_.
+"""Many parameters at once: steps of an optimizer, _fused_adam_, _fused_adamw_; counts, _foreach_add_; loss scaling.
 
 A list has a tensor for each parameter. Modes see one operator, and each parameter costs one loop. Read next:
-frontend/optim/adam.py, which calls them and has the formula.
+frontend/optim/adam.py, which has the formula, and frontend/amp/grad_scaler.py.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, metadata_of, no
 from redispatch.kernels import is_dense
 
 from ..declare.declare import Operator
+from ..declare.operator import kernel
 from ..declare.structured import not_implemented
 from .arithmetic import add_op
 
@@ -29,7 +31,18 @@ OPTIONS = (
 )
 adam_op = Operator(f"_fused_adam_({LISTS}, *, {OPTIONS}) -> ()", refuses="whole complex")
 adamw_op = Operator(f"_fused_adamw_({LISTS}, *, {OPTIONS}) -> ()", refuses="whole complex")
-foreach_add_op = Operator("_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", refuses="bool")
+
+
+class Updates(NamedTuple):
+    """The parts of a step on a device of another type: the number in a tensor, a division in place, and the update of
+    (parameter, gradient, averages) by an element's numbers."""
+
+    number: Callable[[Tensor], Any]
+    divide: Callable[[Tensor, Tensor], object]
+    update: Callable[[tuple[Tensor, ...], bool, tuple[Any, ...]], None]
+
+
+ELSEWHERE: dict[str, Updates] = {}  # by type of device
 
 
 def adam_kernel(decoupled: bool) -> Any:
@@ -53,31 +66,40 @@ def adam_kernel(decoupled: bool) -> Any:
         found_inf: Tensor | None,
     ) -> None:
         """`grad_scale`: what gradients were multiplied by; `found_inf`: nothing is done where it is 1."""
-        if found_inf is not None and as_numpy(found_inf).item() == 1:
+        how = ELSEWHERE.get(self[0]._device.type) if self else None
+        read = number_of if how is None else how.number
+        if found_inf is not None and read(found_inf) == 1:
             return
         known: dict[float, tuple[Any, ...]] = {}  # what depends on the number of steps: most have had the same
         for k, (p, g, m, v, step) in enumerate(zip(self, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True)):
             if not p._dtype.is_floating_point:
                 raise not_implemented("fused_adam_kernel", p._dtype)
             if grad_scale is not None:
-                as_numpy(g)[...] = as_numpy(g) / as_numpy(grad_scale)
-            count = number_of(step)
+                (divide if how is None else how.divide)(g, grad_scale)
+            count = read(step)
             numbers = known.get(count)
             if numbers is None:
                 numbers = known[count] = numbers_of(
                     count, decoupled, lr, beta1, beta2, weight_decay, eps, -1.0 if maximize else 1.0
                 )
-            largest = (max_exp_avg_sqs[k],) if amsgrad else ()
-            own = int(decoupled), int(amsgrad), *numbers
-            run_together(kernels.ADAM_LOOP(x=p._dtype.name), own, (p, g, m, v, *largest))
+            tensors = (p, g, m, v, *((max_exp_avg_sqs[k],) if amsgrad else ()))
+            if how is None:
+                own = int(decoupled), int(amsgrad), *numbers
+                run_together(kernels.ADAM_LOOP(x=p._dtype.name), own, tensors)
+            else:
+                how.update(tensors, amsgrad, (int(decoupled), *numbers))
 
     return kernel
+
+
+def divide(g: Tensor, scale: Tensor) -> None:
+    as_numpy(g)[...] = as_numpy(g) / as_numpy(scale)
 
 
 def numbers_of(
     count: Any, decoupled: bool, lr: float, beta1: float, beta2: float, weight_decay: float, eps: float, sign: float
 ) -> tuple[float, ...]:
-    """What kernels/cpu/adam.py wants to know of step number `count`, from `sign` to `eps`."""
+    """Returns what kernels/cpu/adam.py wants to know of step number `count`, from `sign` to `eps`."""
     decay = 1 - lr * weight_decay if decoupled else weight_decay
     size, root = lr / (1 - beta1**count), math.sqrt(1 - beta2**count)
     return sign, decay, 1 - beta1, beta2, 1 - beta2, size, root, eps
@@ -123,15 +145,89 @@ adamw_op.kernel("CPU")(adam_kernel(decoupled=True))
 
 @adam_op.kernel("Meta")
 @adamw_op.kernel("Meta")
-def adam_meta(*args: Any) -> None:
+def adam_meta(*args):
     """Nothing is there to be updated."""
 
 
-@foreach_add_op.kernel("CPU", "Meta", dispatches=True)
-def foreach_add_kernel(self: list[Tensor], scalar: Any) -> None:
+@kernel("_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", "CPU", "Meta", refuses="bool", dispatches=True)
+def foreach_add_op(self, scalar):
     plain = type(scalar) is int
     for x in self:
         if plain and x._dtype is dtypes.float32 and not x._shape and x._array is not None:  # as counts of steps are
             x._array[x._offset] += scalar
         else:
             add_op.inplace(x, scalar)  # type: ignore[misc]  # it has an in-place form
+
+
+# --- loss scaling: gradients divided by the scale and looked at; the scale of the next step ---------------------------
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def check_number(tensor: Tensor, name: str, element: Any = dtypes.float32) -> None:
+    """RuntimeError for a tensor of several elements, or of another dtype."""
+    if tensor._shape.numel() != 1:
+        raise RuntimeError(f"{name} must be a 1-element tensor.")
+    if tensor._dtype is not element:
+        raise RuntimeError(f"{name} must be a{'n int' if element is dtypes.int32 else ' float'} tensor.")
+
+
+@kernel(
+    "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()",
+    "CPU",
+    refuses="whole complex",
+    derivative=False,
+    method=False,
+    doc="Multiplies each of `self` by `inv_scale`, and says whether all are finite.",
+)
+def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
+    """Multiplies each of `self` by `inv_scale`; sets `found_inf` to 1 where one of them holds an infinity or NaN."""
+    check_number(found_inf, "found_inf")
+    check_number(inv_scale, "inv_scale")
+    factor, found = as_numpy(inv_scale).item(), as_numpy(found_inf)
+    for tensor in self:
+        if not tensor._dtype.is_floating_point:
+            raise not_implemented("_amp_foreach_non_finite_check_and_unscale_cpu", tensor._dtype)
+        values = as_numpy(tensor)
+        if not np.isfinite(values).all():
+            found[...] = 1
+        if factor != 1:
+            values[...] = values * (factor if tensor._dtype is dtypes.float64 else np.float32(factor))
+
+
+@kernel(
+    "_amp_update_scale_(Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, float scale_growth_factor, "
+    "float scale_backoff_factor, int growth_interval) -> Tensor(a!)",
+    "CPU",
+    derivative=False,
+    method=False,
+    doc="Updates the scale in place: smaller after infinities, larger after enough steps.",
+)
+def _amp_update_scale_(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
+    """The scale, in place: smaller where `found_inf` is not 0; larger, unless that would be infinite, after
+    `growth_interval` calls where it was 0, which `growth_tracker` counts."""
+    check_number(growth_tracker, "growth_tracker", dtypes.int32)
+    check_number(self, "current_scale")
+    check_number(found_inf, "found_inf")
+    scale, counted = as_numpy(self), as_numpy(growth_tracker)
+    if as_numpy(found_inf).item() != 0:
+        scale[...] = scale * np.float32(scale_backoff_factor)
+        counted[...] = 0
+    elif counted.item() + 1 < growth_interval:
+        counted[...] = counted + 1
+    else:
+        grown = scale.item() * scale_growth_factor
+        if grown <= LARGEST:
+            scale[...] = grown
+        counted[...] = 0
+    return self
+
+
+@_amp_foreach_non_finite_check_and_unscale_.op.kernel("Meta")
+def unscale_meta(self, found_inf, inv_scale):
+    """Nothing is there to be multiplied."""
+
+
+@_amp_update_scale_.op.kernel("Meta")
+def update_scale_meta(self, *rest):
+    return self

@@ -110,7 +110,7 @@ class Parts:
 
 
 def window_of(base: Tensor, geometry: Geometry) -> Window:
-    """What views of such tensors have in common that look as this one of `base` does."""
+    """Returns what views of such tensors have in common that look as this one of `base` does."""
     return Window(metadata_of(geometry.of(base)), geometry.offset - base._offset)
 
 

@@ -2,26 +2,30 @@
 
 A grid has a point for each element of the result, with coordinates from -1 to 1: width first, then height (and depth).
 `grid_sampler` chooses by the images' dimensions. Read next: kernels/cpu/grid_sample.py.
+
+Note [Sampling by gathers]
+What second and further derivatives are taken of is written in operators that have derivatives. Each axis of a point has
+a few terms (two on a line, one at the nearest element, four on a cubic), each an element and its weight; the value of a
+point is the sum over all products of terms. The kernels say the same in loops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.tensor import Tensor, empty
-from redispatch.kernels.cpu.grid_sample import CUBIC, NEAREST, TERMS, Points, locate
+from redispatch.kernels.cpu.grid_sample import BORDER, CUBIC, NEAREST, REFLECTION, TERMS, Points, far, locate, near
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, taking
-from ..declare.operator import composite, kernel
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import as_dtype, compute_dtype, dense, zeros
 from .ranges import linspace
-from .sampled_by_gathers import sampled_by_gathers
 from .written_in_parts import in_parts
 
 HOW = "int interpolation_mode, int padding_mode, bool align_corners"
@@ -169,6 +173,9 @@ grid_sampler_2d_op, grid_sampler_2d = declare(
 grid_sampler_3d_op, grid_sampler_3d = declare(3, "grid_sampler3d_cpu", "grid_sampler_3d_backward_cpu")
 
 # the second way that PyTorch has for two dimensions on the CPU; here it is the first one
+fallback_op = Operator(
+    f"_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, {HOW}) -> Tensor", refuses="whole complex"
+)
 fallback_backward_op = Operator(
     f"_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input, Tensor grid, {HOW}) -> (Tensor, Tensor)",
     refuses="whole complex",
@@ -176,8 +183,8 @@ fallback_backward_op = Operator(
 )
 
 
-@kernel(f"_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, {HOW}) -> Tensor", refuses="whole complex")
-def fallback_op(input: Any, grid: Any, *how: Any) -> Any:
+@fallback_op.explicit
+def fallback(input: Any, grid: Any, *how: Any) -> Any:
     return grid_sampler_2d_op.functional(input, grid, *how)
 
 
@@ -194,24 +201,29 @@ def fallback_gradients(grad: Any, *arguments: Any) -> Any:
 fallback_op.derivative((("input", "grid"), fallback_gradients))
 fallback_op.autocast(cpu="fp32")
 
-
-@composite(
+grid_sampler_op = Operator(
     f"grid_sampler(Tensor input, Tensor grid, {HOW}) -> Tensor",
     refuses="whole complex",
     autocast={"cpu": "fp32", "cuda": "promote"},
-    method=False,
 )
-def grid_sampler(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
-    """Returns the values of images at the points of a grid."""
+
+
+@grid_sampler_op.implicit
+def grid_sampler_composite(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
     check_grid(input, grid, None, mode)
     op = grid_sampler_2d_op if len(input._shape) == 4 else grid_sampler_3d_op
     return op.functional(input, grid, mode, padding, align)
 
 
+grid_sampler = public(grid_sampler_op, method=False, doc="Returns the values of images at the points of a grid.")
+
 # --- grids -----------------------------------------------------------------------------------------------------------
 
 affine_grid_generator_op = Operator(
     "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", out="out", refuses="bool"
+)
+affine_grid_generator_backward_op = Operator(
+    "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor", refuses="bool"
 )
 
 
@@ -243,12 +255,8 @@ def affine_grid(theta: Any, size: Sequence[int], align: bool) -> Any:
     return points.view([size[0], *size[2:], len(size) - 2])
 
 
-@composite(
-    "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor",
-    refuses="bool",
-    face=False,
-)
-def affine_grid_generator_backward_op(grad: Any, size: Sequence[int], align: bool) -> Any:
+@affine_grid_generator_backward_op.implicit
+def affine_grid_backward(grad: Any, size: Sequence[int], align: bool) -> Any:
     grid = base_grid(grad, size, align)
     flat = grad.reshape([size[0], -1, len(size) - 2])
     return grid.transpose(1, 2).bmm(flat).transpose(1, 2)
@@ -260,3 +268,67 @@ affine_grid_generator_op.derivative(
 affine_grid_generator_op.forward("linear")
 copy_into_out(affine_grid_generator_op)
 affine_grid_generator = public(affine_grid_generator_op, method=False)
+
+# --- the same by gathers ----------------------------------------------------------------------------------------------
+
+Terms = list[tuple[Any, Any]]  # (element, weight) of each point along one axis
+
+
+def sampled_by_gathers(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
+    """The values of input[n, channels, *size] at grid[n, *points, axes]: [n, channels, *points]."""
+    sizes = list(input.shape[2:])
+    axes = [
+        terms_along(grid.select(-1, len(sizes) - 1 - axis).flatten(1), size, mode, padding, align)
+        for axis, size in enumerate(sizes)
+    ]
+    image, total = input.flatten(2), None
+    for terms in product(*axes):
+        cell, weight = 0, 1
+        for (place, share), size in zip(terms, sizes, strict=True):
+            is_inside = (place >= 0).logical_and(place < size)
+            cell = cell * size + place.clamp(0, size - 1).long()
+            weight = weight * (share * is_inside)
+        chosen = image.gather(2, cell.unsqueeze(1).expand(-1, image.shape[1], -1))  # type: ignore[attr-defined]  # an attribute that mypy does not see
+        part = chosen * weight.unsqueeze(1)  # type: ignore[attr-defined]  # both are tensors by now
+        total = part if total is None else total + part
+    return total.reshape([*input.shape[:2], *grid.shape[1:-1]])  # type: ignore[union-attr]  # there are terms
+
+
+def terms_along(coordinate: Any, size: int, mode: int, padding: int, align: bool) -> Terms:
+    """The terms of each point along one axis, from its coordinate in [-1, 1]."""
+    at = (coordinate + 1) / 2 * (size - 1) if align else ((coordinate + 1) * size - 1) / 2
+    if mode not in (0, NEAREST):
+        return cubic_terms(finite(at), size, padding, align)
+    at = inside(at, size, padding, align)
+    if mode == NEAREST:
+        place = at.detach().round()
+        return [(place, at.new_ones([]))]
+    low = at.detach().floor()
+    return [(low, 1 - (at - low)), (low + 1, at - low)]
+
+
+def cubic_terms(at: Any, size: int, padding: int, align: bool) -> Terms:
+    low = at.detach().floor()
+    t = at - low
+    weights = far(1 + t), near(t), near(1 - t), far(2 - t)
+    return [(inside(low + k - 1, size, padding, align).round(), weight) for k, weight in enumerate(weights)]
+
+
+def inside(at: Any, size: int, padding: int, align: bool) -> Any:
+    """The position after what `padding` makes of one outside of the image."""
+    if padding == REFLECTION:
+        low, span = (0.0, size - 1) if align else (-0.5, size)
+        if span == 0:
+            return at * 0
+        away = (at - low).abs()
+        turns = (away.detach() / span).floor()
+        rest = away - turns * span
+        at = rest.where(turns % 2 == 0, span - rest) + low
+    if padding in (BORDER, REFLECTION):
+        at = at.clamp(0, size - 1)
+    return finite(at)
+
+
+def finite(at: Any) -> Any:
+    """The position, or one far outside for what is no number that an index could be."""
+    return at.where(at.abs() < 1e9, -100.0)

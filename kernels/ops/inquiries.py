@@ -2,6 +2,10 @@
 
 A person asks the tensor; programs of operators that were captured somewhere ask by these. Nearly all are composite
 and compute nothing, so that modes do not see them, as they do not see `x.shape`.
+
+`x.shape` of a wrapper that wants it asks its handler: it calls `aten.sym_size` at the key Python;
+dispatch/tensor/routes.py says who wants that, and why. Called by anybody else these operators answer by the tensor's
+face.
 """
 
 from __future__ import annotations
@@ -9,11 +13,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch.tensor import can_cast, owner_of, promote_types, result_type, wrap_dim
-from redispatch.kernels import has_internal_overlap
+from redispatch.dispatch import keyset, run
+from redispatch.dispatch.tensor import (
+    ROUTES,
+    Route,
+    Size,
+    can_cast,
+    contiguous_format,
+    device,
+    item_of,
+    owner_of,
+    promote_types,
+    promotion,
+    result_type,
+    wrap_dim,
+)
+from redispatch.kernels import has_internal_overlap, is_dense
 
 from ..declare.declare import Operator
-from ..declare.operator import kernel
+from ..declare.operator import composite, kernel
+from ..declare.overridable import builtin_function
 from ..declare.public import public
 
 
@@ -70,19 +89,29 @@ requires_grad_op = inquiry(
 )
 
 
-set_data_op = Operator("set_data(Tensor(a!) self, Tensor new_data) -> ()")
-retain_grad_op = Operator("retain_grad(Tensor(a!) self) -> ()")
-set_data_op.understands("Conjugate", "Negative", "ZeroTensor")
-retain_grad_op.understands("Conjugate", "Negative", "ZeroTensor")
-
-
-@set_data_op.implicit
-def set_data(self, new_data):
+@composite(
+    "set_data(Tensor(a!) self, Tensor new_data) -> ()",
+    understands=(
+        "Conjugate",
+        "Negative",
+        "ZeroTensor",
+    ),
+    face=False,
+)
+def set_data_op(self, new_data):
     self.data = new_data
 
 
-@retain_grad_op.implicit
-def retain_grad(self):
+@composite(
+    "retain_grad(Tensor(a!) self) -> ()",
+    understands=(
+        "Conjugate",
+        "Negative",
+        "ZeroTensor",
+    ),
+    face=False,
+)
+def retain_grad_op(self):
     self.retain_grad()
 
 
@@ -132,3 +161,159 @@ to_dense_op.implicit(lambda self, dtype, masked_grad: self if dtype is None else
 to_dense = public(
     to_dense_op, function=False, doc="Returns the tensor itself, which is dense, in another dtype if asked for."
 )
+
+# --- which dtype a computation has: dispatch/tensor/promotion.py, asked by modes and subclasses, too ------------------
+
+result_type = builtin_function(promotion.result_type)
+promote_types = builtin_function(promotion.promote_types)
+can_cast = builtin_function(promotion.can_cast)
+
+# --- sizes as operators, by which captured programs ask for shapes ----------------------------------------------------
+
+
+@composite("sym_size.int(Tensor self, int dim) -> SymInt", core=True)
+def sym_size_op(self, dim):
+    return self._shape[wrap_dim(dim, len(self._shape))]
+
+
+@composite("sym_stride.int(Tensor self, int dim) -> SymInt", core=True)
+def sym_stride_op(self, dim):
+    return self._stride[wrap_dim(dim, len(self._shape))]
+
+
+@composite("sym_numel(Tensor self) -> SymInt", face=False, core=True)
+def sym_numel_op(self):
+    return self._shape.numel()
+
+
+@composite("sym_storage_offset(Tensor self) -> SymInt", face=False, core=True)
+def sym_storage_offset_op(self):
+    return self._offset
+
+
+@composite(
+    "sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool", face=False, core=True
+)
+def sym_is_contiguous_op(self, memory_format):
+    return self.is_contiguous(memory_format=memory_format)
+
+
+# --- what a wrapper is asked ------------------------------------------------------------------------------------------
+
+PYTHON = keyset("Python")
+
+sizes_op = inquiry("sym_size(Tensor self) -> SymInt[]", lambda self: list(self._shape))
+strides_op = inquiry("sym_stride(Tensor self) -> SymInt[]", lambda self: list(self._stride))
+device_op = inquiry("device(Tensor a) -> Device", lambda a: a._device, namespace="prim")
+dense_op = inquiry(
+    "is_non_overlapping_and_dense(Tensor self) -> bool", lambda self: is_dense(self._shape, self._stride)
+)
+layout_op = inquiry("layout(Tensor a) -> Layout", lambda a: a._layout, namespace="prim")
+
+
+def asked(op: Operator, x: Any, *args: Any) -> Any:
+    """Asks modes and the class of `x`, from the key Python on."""
+    return run(op.functional, PYTHON, [x, *args])
+
+
+def route(name: str, subject: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Has the decorated function answer the method or property `name` of tensors that ask about `subject`."""
+
+    def put(ask: Callable[..., Any]) -> Callable[..., Any]:
+        ROUTES[name] = Route(subject, ask)
+        return ask
+
+    return put
+
+
+@route("shape", "sizes")
+@route("size", "sizes")
+def size(x: Any, dim: int | None = None) -> Any:
+    if dim is None:
+        sizes = asked(sizes_op, x)
+        return None if sizes is None else Size(sizes)
+    asked(dim_op, x)  # as PyTorch does, to see whether there is that dimension
+    sizes = asked(sizes_op, x)
+    return None if sizes is None else item_of("size", tuple(sizes), dim)
+
+
+@route("stride", "strides")
+def stride(x: Any, dim: int | None = None) -> Any:
+    strides = asked(strides_op, x)
+    if strides is None:
+        return None
+    return tuple(strides) if dim is None else item_of("stride", tuple(strides), dim)
+
+
+@route("is_contiguous", "strides")
+def is_contiguous(x: Any, memory_format: Any = contiguous_format) -> Any:
+    if memory_format is contiguous_format:
+        return asked(is_contiguous_op, x)
+    return asked(is_contiguous_format_op, x, memory_format)
+
+
+@route("dim", "sizes")
+@route("ndim", "sizes")
+def dim(x: Any) -> Any:
+    return asked(dim_op, x)
+
+
+@route("__len__", "sizes")
+def length(x: Any) -> Any:
+    if asked(dim_op, x) == 0:
+        raise TypeError("len() of a 0-d tensor")
+    sizes = asked(sizes_op, x)
+    return None if sizes is None else sizes[0]
+
+
+@route("numel", "sizes")
+def numel(x: Any) -> Any:
+    return asked(sym_numel_op, x)
+
+
+@route("nbytes", "sizes")
+def nbytes(x: Any) -> Any:
+    count = asked(numel_op, x)
+    return None if count is None else count * x.element_size()
+
+
+@route("storage_offset", "sizes")
+def storage_offset(x: Any) -> Any:
+    return asked(sym_storage_offset_op, x)
+
+
+@route("device", "device")
+def device_of(x: Any) -> Any:
+    found = asked(device_op, x)
+    return None if found is None else device(found)
+
+
+@route("get_device", "device")
+def index_of_device(x: Any) -> Any:
+    found = device_of(x)
+    return None if found is None else -1 if found.type == "cpu" else found.index or 0
+
+
+@route("is_cpu", "device")
+def is_cpu(x: Any) -> Any:
+    return is_on(x, "cpu")
+
+
+@route("is_cuda", "device")
+def is_cuda(x: Any) -> Any:
+    return is_on(x, "cuda")
+
+
+@route("is_meta", "device")
+def is_meta(x: Any) -> Any:
+    return is_on(x, "meta")
+
+
+def is_on(x: Any, kind: str) -> Any:
+    found = device_of(x)
+    return None if found is None else found.type == kind
+
+
+@route("layout", "layout")
+def layout_of(x: Any) -> Any:
+    return asked(layout_op, x)

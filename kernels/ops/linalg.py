@@ -580,7 +580,7 @@ matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor", out="out", a
 
 @matmul_op.implicit
 @inline
-def matmul_composite(self: Any, other: Any) -> Any:
+def matmul_composite(self, other):
     """Returns the product of vectors, matrices or batches of matrices, by the numbers of dimensions."""
     if len(self._shape) == 2 and len(other._shape) == 2:
         return call(mm.op.functional, [self, other])
@@ -590,7 +590,7 @@ def matmul_composite(self: Any, other: Any) -> Any:
 
 
 def matmul_slow(self: Any, other: Any) -> Any:
-    """The same where not both are matrices."""
+    """Multiplies where not both are matrices."""
     a, b = len(self._shape), len(other._shape)
     if a == 0 or b == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
@@ -660,7 +660,7 @@ def batched(self: Any, other: Any) -> Any:
 
 
 @matmul_op.kernel_out("CompositeExplicitAutograd")
-def matmul_into_out(self: Tensor, other: Tensor, out: Tensor) -> Tensor:
+def matmul_into_out(self, other, out):
     """Two matrices are multiplied into `out`; other products are made and copied."""
     if len(self._shape) == 2 and len(other._shape) == 2:
         return ops.aten.mm.out(self, other, out=out)
@@ -671,14 +671,17 @@ matmul = public(matmul_op)
 
 # --- linear -----------------------------------------------------------------------------------------------------------
 
-linear_op = Operator(
-    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", out="out", autocast=LOWER, refuses="bool"
+
+@composite(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    out="out",
+    autocast=LOWER,
+    refuses="bool",
+    out_by=copy_into_out,
+    module="nn",
 )
-
-
-@linear_op.implicit
 @inline
-def linear_composite(input: Any, weight: Any, bias: Any) -> Any:
+def linear(input, weight, bias):
     """Returns input @ weight.T + bias."""
     if bias is None:
         return call(matmul_op.functional, [input, call(t_op.functional, [weight])])
@@ -699,7 +702,7 @@ def rows_lie_in_turn(x: Any) -> bool:
 
 
 def linear_slow(input: Any, weight: Any, bias: Any) -> Any:
-    """The same for an input of any other number of dimensions, and a bias.
+    """Multiplies an input of any other number of dimensions, and adds a bias.
 
     Under a transform one vector stands for many, which are one matrix: as a vector it needs no views of it.
     """
@@ -711,9 +714,6 @@ def linear_slow(input: Any, weight: Any, bias: Any) -> Any:
         return addmm.op.functional(bias, rows, weight.t()).view([*outer_shape, weight.shape[0]])
     return matmul_op.functional(input, weight.t()).add(bias)
 
-
-copy_into_out(linear_op)
-linear = public(linear_op, module="nn")
 
 # --- tensordot, inner, kron -------------------------------------------------------------------------------------------
 

@@ -14,42 +14,20 @@ from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import BadIndex, Operand
 
-from ..declare.declare import Operator
-from ..declare.plan import Run
-from ..declare.planned import Planned, PlannedSeveral, on_dense
-from ..declare.public import public
+from ..declare.declare import Operator, through
+from ..declare.operator import CPU_FP32, FP32, composite, planned
+from ..declare.planned import PlannedSeveral, on_dense
 from ..declare.structured import Meta, not_implemented
+from .normalization import log_softmax
 from .pair_losses import MEAN, NONE, SUM
 from .reductions import converted
-from .softmax import log_softmax_op
 
 # --- nll_loss: of classes [n, classes] or [classes], and of images [n, classes, height, width] -----------------------
 
 NLL = "Tensor self, Tensor target, Tensor? weight"
-nll_forward_op = PlannedSeveral(
-    f"nll_loss_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-    refuses="whole complex",
-    late_out=("output", "output", "total_weight"),
-)
-nll_backward_op = Planned(
-    f"nll_loss_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
-    refuses="whole complex",
-    late_out="grad_input",
-)
-nll2d_forward_op = PlannedSeveral(
-    f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-    refuses="whole complex",
-    late_out=("output", "output", "total_weight"),
-)
-nll2d_backward_op = Planned(
-    f"nll_loss2d_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> "
-    "Tensor",
-    refuses="whole complex",
-    late_out="grad_input",
-)
 
 
-def check_nll(self: Tensor, target: Tensor, weight: Any, kernel: str = "nll_loss_out_frame") -> None:
+def check_nll(self: Tensor, target: Tensor, weight: Any, kernel: str) -> None:
     """Raises where the shapes do not belong together."""
     if len(self._shape) not in (1, 2):
         raise RuntimeError("input tensor should be 1D or 2D")
@@ -62,7 +40,7 @@ def check_nll(self: Tensor, target: Tensor, weight: Any, kernel: str = "nll_loss
     check_nll_dtypes(self, target, weight, self._shape[-1], kernel)
 
 
-def check_nll2d(self: Tensor, target: Tensor, weight: Any, kernel: str = "nll_loss2d_forward_out_frame") -> None:
+def check_nll2d(self: Tensor, target: Tensor, weight: Any, kernel: str) -> None:
     if len(target._shape) != 3:
         raise RuntimeError(
             f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(target._shape)}"
@@ -133,23 +111,7 @@ def raise_bad(bad: BadIndex | None) -> None:
         raise IndexError(f"Target {bad.value} is out of bounds.")
 
 
-@nll_forward_op.metas
-def nll_forward_metas(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
-    check_nll(self, target, weight)
-    return nll_metadata(self, target, reduction)
-
-
-@nll2d_forward_op.metas
-def nll2d_forward_metas(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
-    check_nll2d(self, target, weight)
-    return nll_metadata(self, target, reduction)
-
-
-@nll_forward_op.loop
-@nll2d_forward_op.loop
-def nll_forward_loop(
-    outs: tuple[Tensor, ...], self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int
-) -> Run:
+def nll_forward_loop(outs, self, target, weight, reduction, ignore_index):
     each = reduction == NONE and len(self._shape) > 1
     walked = all(in_rows(x, lead) for x, lead in ((self, 2), (target, 1)))
     x, labels = (self, target) if walked else (empty(t._shape, t._dtype) for t in (self, target))
@@ -170,22 +132,6 @@ def nll_forward_loop(
     return run if walked else on_dense(run, 2, [(self, self._dtype), (target, target._dtype)])
 
 
-@nll_backward_op.meta
-def nll_backward_meta(
-    grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
-) -> Meta:
-    check_nll(self, target, weight, "nll_loss_backward_out_frame")
-    return Meta(self._shape, self._dtype, self._device)
-
-
-@nll2d_backward_op.meta
-def nll2d_backward_meta(
-    grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
-) -> Meta:
-    check_nll2d(self, target, weight, "nll_loss2d_backward_out_frame")
-    return Meta(self._shape, self._dtype, self._device)
-
-
 def check_nll_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, total: Tensor) -> bool:
     """Whether there is a gradient for each label. RuntimeError where it, or the total weight, has another shape."""
     each = reduction == NONE and len(self._shape) > 1
@@ -199,18 +145,7 @@ def check_nll_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduct
     return each
 
 
-@nll_backward_op.loop
-@nll2d_backward_op.loop
-def nll_backward_loop(
-    out: Tensor,
-    grad_output: Tensor,
-    self: Tensor,
-    target: Tensor,
-    weight: Any,
-    reduction: int,
-    ignore_index: int,
-    total: Tensor,
-) -> Run:
+def nll_backward_loop(out, grad_output, self, target, weight, reduction, ignore_index, total):
     each = check_nll_gradient(grad_output, self, target, reduction, total)
     kind = self._dtype
     grad, labels = empty(grad_output._shape, kind), empty(target._shape, target._dtype)
@@ -236,69 +171,74 @@ def nll_backward_loop(
     return run
 
 
-nll_forward_op.derivative(
-    self=lambda grad, self, target, weight, reduction, ignore_index, result1: nll_backward_op.functional(
-        grad, self, target, weight, reduction, ignore_index, result1
-    ),
-    nondifferentiable=(1,),
-    node="NllLossBackward0",
-)
-nll2d_forward_op.derivative(
-    self=lambda grad, self, target, weight, reduction, ignore_index, result1: nll2d_backward_op.functional(
-        grad, self, target, weight, reduction, ignore_index, result1
-    ),
-    nondifferentiable=(1,),
-    node="NllLoss2DBackward0",
-)
-# The loss is linear in the scores: its gradient knows them by their shape only.
-nll_backward_op.derivative(
-    grad_output=lambda grad, target, weight, reduction, ignore_index: nll_op.functional(
-        grad, target, weight, reduction, ignore_index
-    ),
-    self=lambda grad: None,
-    node="NllLossBackwardBackward0",
-)
-nll2d_backward_op.derivative(
-    grad_output=lambda grad, target, weight, reduction, ignore_index: nll2d_op.functional(
-        grad, target, weight, reduction, ignore_index
-    ),
-    self=lambda grad: None,
-    node="NllLoss2DBackwardBackward0",
+def nll(name: str, node: str, check: Any, refuser: str, whose: str) -> tuple[Any, Operator, Operator]:
+    """Declares a loss of these classes: its public function, the operator behind it, which gives the sum of the weights
+    used, too, and the operator of the gradient. `refuser` refuses dtypes in PyTorch's words."""
+    forward = PlannedSeveral(
+        f"{name}_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        refuses="whole complex",
+        late_out=("output", "output", "total_weight"),
+    )
+
+    @forward.metas
+    def metas(self, target, weight, reduction, ignore_index):
+        check(self, target, weight, refuser)
+        return nll_metadata(self, target, reduction)
+
+    @planned(
+        f"{name}_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> "
+        "Tensor",
+        refuses="whole complex",
+        late_out="grad_input",
+        derivative={  # the loss is linear in the scores: its gradient knows them by their shape only
+            "grad_output": lambda grad, target, weight, reduction, ignore_index: loss.op.functional(
+                grad, target, weight, reduction, ignore_index
+            ),
+            "self": lambda grad: None,
+        },
+        node=f"{node}BackwardBackward0",
+        face=False,
+    )
+    def backward(grad_output, self, target, weight, reduction, ignore_index, total):
+        check(self, target, weight, f"{name}_backward_out_frame")
+        return Meta(self._shape, self._dtype, self._device)
+
+    forward.loop(nll_forward_loop)
+    backward.loop(nll_backward_loop)
+    saved = ("grad", "self", "target", "weight", "reduction", "ignore_index", "result1")
+    forward.derivative(self=through(backward, *saved), nondifferentiable=(1,), node=f"{node}Backward0")
+
+    @composite(
+        f"{name}({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+        refuses="whole complex",
+        autocast=FP32,
+        late_out=True,
+        module="nn",
+        doc=f"Returns minus the score of each {whose}, weighted, or their mean or sum.",
+    )
+    @inline
+    def loss(self, target, weight, reduction, ignore_index):
+        return call(forward.functional, [self, target, weight, reduction, ignore_index])[0]
+
+    return loss, forward, backward
+
+
+nll_loss, nll_forward_op, nll_backward_op = nll("nll_loss", "NllLoss", check_nll, "nll_loss_out_frame", "target")
+nll_loss2d, nll2d_forward_op, nll2d_backward_op = nll(
+    "nll_loss2d", "NllLoss2D", check_nll2d, "nll_loss2d_forward_out_frame", "pixel's target"
 )
 
-nll_op: Operator = Operator(
-    f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor", refuses="whole complex", late_out=True
-)
-nll2d_op: Operator = Operator(
-    f"nll_loss2d({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+
+@composite(
+    f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
     refuses="whole complex",
-    late_out=True,
+    module="nn",
 )
-nll_nd_op = Operator(
-    f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor", refuses="whole complex"
-)
-
-
-@nll_op.implicit
 @inline
-def nll_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    """Returns minus the score of each target, weighted, or their mean or sum."""
-    return call(nll_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
-
-
-@nll2d_op.implicit
-@inline
-def nll2d_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    """Returns minus the score of each pixel's target, weighted, or their mean or sum."""
-    return call(nll2d_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
-
-
-@nll_nd_op.implicit
-@inline
-def nll_nd_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+def nll_loss_nd(self, target, weight, reduction, ignore_index):
     """Returns minus the score of each target, weighted, for any number of dimensions, or their mean or sum."""
     if len(self._shape) == 2 and len(target._shape) == 1 and self._shape[0] == target._shape[0]:  # as most
-        return call(nll_op.functional, [self, target, weight, reduction, ignore_index])
+        return call(nll_loss.op.functional, [self, target, weight, reduction, ignore_index])
     return nll_slow(self, target, weight, reduction, ignore_index)
 
 
@@ -311,48 +251,40 @@ def nll_slow(self: Any, target: Any, weight: Any, reduction: int, ignore_index: 
         size = target.shape[0] if target.dim() else 0
         raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({size}).")
     if self.dim() <= 2:
-        return nll_op.functional(self, target, weight, reduction, ignore_index)
+        return nll_loss.op.functional(self, target, weight, reduction, ignore_index)
     if self.dim() == 4:
-        return nll2d_op.functional(self, target, weight, reduction, ignore_index)
+        return nll_loss2d.op.functional(self, target, weight, reduction, ignore_index)
     n, classes, *rest = self.shape
     if list(target.shape[1:]) != rest:
         raise RuntimeError(f"Expected target size {[n, *rest]}, got {list(target.shape)}")
     image = [1, -1] if self.numel() else [0, 0]
     flat = self.contiguous().view([n, classes, *image])
-    loss = nll2d_op.functional(flat, target.contiguous().view([n, *image]), weight, reduction, ignore_index)
+    loss = nll_loss2d.op.functional(flat, target.contiguous().view([n, *image]), weight, reduction, ignore_index)
     return loss.view([n, *rest]) if reduction == NONE else loss
 
 
-nll_op.autocast(cpu="fp32", cuda="fp32")
-nll2d_op.autocast(cpu="fp32", cuda="fp32")
-nll_loss = public(nll_op, module="nn")
-nll_loss2d = public(nll2d_op, module="nn")
-nll_loss_nd = public(nll_nd_op, module="nn")
-
 # --- cross_entropy_loss ----------------------------------------------------------------------------------------------
 
-cross_entropy_op = Operator(
+
+@composite(
     f"cross_entropy_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
     refuses="whole complex",
+    autocast=CPU_FP32,
+    module="nn",
 )
-
-
-@cross_entropy_op.implicit
 @inline
-def cross_entropy_composite(
-    self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
-) -> Any:
+def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
     """Returns the cross entropy of scores and targets, which are classes or probabilities, or its mean or sum."""
     if label_smoothing == 0 and len(self._shape) != 1 and self._shape != target._shape:  # as most
-        scores = call(log_softmax_op.functional, [self, 1, None])
-        return call(nll_nd_op.functional, [scores, target, weight, reduction, ignore_index])
+        scores = call(log_softmax.op.functional, [self, 1, None])
+        return call(nll_loss_nd.op.functional, [scores, target, weight, reduction, ignore_index])
     return cross_entropy_slow(self, target, weight, reduction, ignore_index, label_smoothing)
 
 
 def cross_entropy_slow(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
 ) -> Any:
-    """The same with probabilities, or smoothed."""
+    """Returns the cross entropy with probabilities, or smoothed."""
     if self.shape == target.shape:
         if not target.dtype.is_floating_point:
             raise RuntimeError(
@@ -363,8 +295,8 @@ def cross_entropy_slow(
         return of_probabilities(self, target, weight, reduction, label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    scores = log_softmax_op.functional(self, class_dim(self))
-    loss = nll_nd_op.functional(scores, target, weight, reduction, ignore_index)
+    scores = log_softmax.op.functional(self, class_dim(self))
+    loss = nll_loss_nd.op.functional(scores, target, weight, reduction, ignore_index)
     if label_smoothing == 0:
         return loss
     smooth = smoothed(scores, target, weight, reduction, ignore_index)
@@ -386,7 +318,7 @@ def along_classes(self: Any, weight: Any) -> Any:
 def of_probabilities(self: Any, target: Any, weight: Any, reduction: int, label_smoothing: float) -> Any:
     """-sum of p * log softmax over the classes; the mean is taken over everything else."""
     classes = self.shape[class_dim(self)]
-    scores = log_softmax_op.functional(self, class_dim(self))
+    scores = log_softmax.op.functional(self, class_dim(self))
     if label_smoothing > 0:
         target = target * (1 - label_smoothing) + label_smoothing / classes
     if weight is not None:
@@ -421,7 +353,3 @@ def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index
     weights = weight.gather(0, target.masked_fill(ignored, 0).flatten())
     total = weights.masked_fill_(ignored.flatten(), 0).sum()
     return smooth.sum() / total
-
-
-cross_entropy_op.autocast(cpu="fp32")
-cross_entropy_loss = public(cross_entropy_op, module="nn")

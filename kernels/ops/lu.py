@@ -1,6 +1,6 @@
 """The LU factorisation: P L U of any matrix; systems of equations whose matrix comes as its factors; determinants.
 
-Pivots are LAPACK's: row i was exchanged with row pivots[i], counted from 1. Read next: cholesky.py.
+Pivots are LAPACK's: row i was exchanged with row pivots[i], counted from 1. Read next: solving.py.
 """
 
 from __future__ import annotations

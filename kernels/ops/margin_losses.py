@@ -19,9 +19,8 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, preserve_format
 from redispatch.kernels import numbers
 
-from ..declare.declare import Operator
-from ..declare.public import public
-from ..declare.structured import Meta, Structured, not_implemented
+from ..declare.operator import CPU_FP32, FP32, composite, kernel, structured
+from ..declare.structured import Meta, not_implemented
 from .arithmetic import add_scalar_op, minimum, sub_scalar_op
 from .comparison import where_op
 from .convolution import flat
@@ -60,14 +59,6 @@ def store_reduced(out: Tensor, losses: Tensor, reduction: int) -> None:
 # --- multi_margin_loss -----------------------------------------------------------------------------------------------
 
 CALL = "Tensor self, Tensor target, Scalar p{one}, Scalar margin{one}, Tensor? weight=None, int reduction=1"
-multi_margin_op = Structured(
-    f"multi_margin_loss({CALL.format(one='=1')}) -> Tensor", out="out", refuses="whole halves complex"
-)
-multi_margin_backward_op = Structured(
-    f"multi_margin_loss_backward(Tensor grad_output, {CALL.format(one='')}) -> Tensor",
-    refuses="whole halves complex",
-    late_out="grad_input",
-)
 
 
 def check_multi_margin(self: Tensor, target: Tensor, p: Any, weight: Tensor | None, kernel: str) -> None:
@@ -89,8 +80,20 @@ def check_multi_margin(self: Tensor, target: Tensor, p: Any, weight: Tensor | No
         check_is(weight, self._dtype)
 
 
-@multi_margin_op.meta
-def multi_margin_meta(self: Tensor, target: Tensor, p: Any, margin: Any, weight: Any, reduction: int) -> Meta:
+@structured(
+    f"multi_margin_loss({CALL.format(one='=1')}) -> Tensor",
+    out="out",
+    refuses="whole halves complex",
+    derivative={
+        "self": lambda grad, self, target, p, margin, weight, reduction: multi_margin_backward_op.functional(
+            grad, self, target, p, margin, weight, reduction
+        )
+    },
+    autocast=FP32,
+    module="nn",
+)
+def multi_margin_loss(self, target, p, margin, weight, reduction):
+    """Returns by how much other classes' scores come closer than `margin` to the target's, or the mean or sum."""
     check_multi_margin(self, target, p, weight, "multi_margin_loss_cpu_kernel")
     return Meta(tuple(target._shape) if reduction == NONE else (), self._dtype, self._device)
 
@@ -107,11 +110,8 @@ def weights(weight: Tensor | None, self: Tensor) -> tuple[Any, int]:
     return (kernels.memory(0, self._dtype.numpy), 0) if weight is None else (flat(weight), 1)
 
 
-@multi_margin_op.body
-def multi_margin_body(
-    out: Tensor, self: Tensor, target: Tensor, p: Any, margin: Any, weight: Tensor | None, reduction: int
-) -> None:
-    """Returns by how much other classes' scores come closer than `margin` to the target's, or the mean or sum."""
+@multi_margin_loss.op.body
+def multi_margin_body(out, self, target, p, margin, weight, reduction):
     rows, classes = rows_and_classes(self)
     losses = empty((rows,), self._dtype, self._device)
     arrays = flat(losses), flat(self), labels_among(target, classes), *weights(weight, self)
@@ -120,18 +120,19 @@ def multi_margin_body(
     store_reduced(out, losses, reduction)
 
 
-@multi_margin_backward_op.meta
-def multi_margin_backward_meta(
-    grad_output: Tensor, self: Tensor, target: Tensor, p: Any, margin: Any, weight: Any, reduction: int
-) -> Meta:
+@structured(
+    f"multi_margin_loss_backward(Tensor grad_output, {CALL.format(one='')}) -> Tensor",
+    refuses="whole halves complex",
+    late_out="grad_input",
+    face=False,
+)
+def multi_margin_backward_op(grad_output, self, target, p, margin, weight, reduction):
     check_multi_margin(self, target, p, weight, "multi_margin_loss_backward_cpu_kernel")
     return Meta(tuple(self._shape), self._dtype, self._device)
 
 
 @multi_margin_backward_op.body
-def multi_margin_backward_body(
-    out: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, p: Any, margin: Any, weight: Any, reduction: int
-) -> None:
+def multi_margin_backward_body(out, grad_output, self, target, p, margin, weight, reduction):
     rows, classes = rows_and_classes(self)
     result = empty(self._shape, self._dtype, self._device)
     given = labels_among(target, classes), *weights(weight, self)
@@ -151,33 +152,7 @@ def each_gradient(grad_output: Tensor, rows: int) -> tuple[Any, int]:
     return flat(grad_output), int(count == rows)
 
 
-multi_margin_op.derivative(
-    self=lambda grad, self, target, p, margin, weight, reduction: multi_margin_backward_op.functional(
-        grad, self, target, p, margin, weight, reduction
-    )
-)
-multi_margin_op.autocast(cpu="fp32", cuda="fp32")
-multi_margin_loss = public(multi_margin_op, module="nn")
-
 # --- multilabel_margin_loss ------------------------------------------------------------------------------------------
-
-multilabel_forward_op = Operator(
-    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
-    refuses="whole halves complex",
-    autocast={"cpu": "fp32"},
-    late_out=("output", "output", "is_target"),
-)
-multilabel_backward_op = Structured(
-    "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, "
-    "Tensor is_target) -> Tensor",
-    refuses="whole halves complex",
-    late_out="grad_input",
-)
-multilabel_op = Operator(
-    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-    refuses="whole halves complex",
-    late_out=True,
-)
 
 
 def check_multilabel(self: Tensor, target: Tensor, kernel: str) -> None:
@@ -189,8 +164,21 @@ def check_multilabel(self: Tensor, target: Tensor, kernel: str) -> None:
     check_is(target, dtypes.int64)
 
 
-@multilabel_forward_op.kernel("CPU", "Meta")
-def multilabel_kernel(self: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
+@kernel(
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+    "CPU",
+    "Meta",
+    refuses="whole halves complex",
+    autocast=CPU_FP32,
+    late_out=("output", "output", "is_target"),
+    derivative=lambda grad, self, target, reduction, result1: multilabel_backward_op.functional(
+        grad, self, target, reduction, result1
+    ),
+    nondifferentiable=(1,),
+    node="MultilabelMarginLossBackward0",
+    face=False,
+)
+def multilabel_forward_op(self, target, reduction):
     """(loss, 1 for each class that is a target and 0 for others)"""
     check_multilabel(self, target, "multilabel_margin_loss_forward_out_frame")
     rows, classes = rows_and_classes(self)
@@ -214,19 +202,21 @@ def bounded(target: Tensor, classes: int) -> Any:
     return flat(target)
 
 
-@multilabel_backward_op.meta
-def multilabel_backward_meta(
-    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, is_target: Tensor
-) -> Meta:
+@structured(
+    "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, "
+    "Tensor is_target) -> Tensor",
+    refuses="whole halves complex",
+    late_out="grad_input",
+    face=False,
+)
+def multilabel_backward_op(grad_output, self, target, reduction, is_target):
     check_multilabel(self, target, "multilabel_margin_loss_backward_out_frame")
     check_is(is_target, self._dtype)
     return Meta(tuple(self._shape), self._dtype, self._device)
 
 
 @multilabel_backward_op.body
-def multilabel_backward_body(
-    out: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, is_target: Tensor
-) -> None:
+def multilabel_backward_body(out, grad_output, self, target, reduction, is_target):
     rows, classes = rows_and_classes(self)
     result = empty(self._shape, self._dtype, self._device)
     grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
@@ -236,47 +226,28 @@ def multilabel_backward_body(
     kernels.copy(out._operand, result._operand)
 
 
-multilabel_forward_op.derivative(
-    self=lambda grad, self, target, reduction, result1: multilabel_backward_op.functional(
-        grad, self, target, reduction, result1
-    ),
-    nondifferentiable=(1,),
-    node="MultilabelMarginLossBackward0",
+@composite(
+    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    refuses="whole halves complex",
+    late_out=True,
+    autocast=FP32,
+    module="nn",
 )
-
-
-@multilabel_op.implicit
-def multilabel_composite(self: Any, target: Any, reduction: int) -> Any:
+def multilabel_margin_loss(self, target, reduction):
     """Returns by how much scores of classes that are not targets come close to those that are, or the mean or sum."""
     return multilabel_forward_op.functional(self, target, reduction)[0]
 
 
-multilabel_op.autocast(cpu="fp32", cuda="fp32")
-multilabel_margin_loss = public(multilabel_op, module="nn")
-
 # --- of pairs and triples --------------------------------------------------------------------------------------------
 
-ranking_op = Operator(
+
+@composite(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
     refuses="bool complex",
+    autocast=FP32,
+    method=False,
 )
-hinge_op = Operator(
-    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
-    refuses="bool complex",
-)
-cosine_op = Operator(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
-    refuses="complex",
-)
-triplet_op = Operator(
-    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
-    "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
-    refuses="bool",
-)
-
-
-@ranking_op.implicit
-def ranking_composite(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
+def margin_ranking_loss(input1, input2, target, margin, reduction):
     """Returns max(0, margin - y (x₁ - x₂)), or its mean or sum: y is 1 where the first shall rank higher, else -1."""
     lead = input1 - input2
     return reduced(add_scalar_op.functional(-target * lead, margin).clamp_min_(0), reduction)
@@ -291,8 +262,13 @@ def zeros_like(x: Any) -> Any:
     return ops.aten.zeros_like.default(x)
 
 
-@hinge_op.implicit
-def hinge_composite(self: Any, target: Any, margin: float, reduction: int) -> Any:
+@composite(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+    refuses="bool complex",
+    autocast=FP32,
+    method=False,
+)
+def hinge_embedding_loss(self, target, margin, reduction):
     """Returns x where y is 1, max(0, margin - x) where y is -1, or the mean or sum."""
     nothing = zeros_like(self)
     lack = full_like(self, margin).sub_(self).clamp_min_(0)
@@ -301,8 +277,13 @@ def hinge_composite(self: Any, target: Any, margin: float, reduction: int) -> An
     return reduced(far + near, reduction)
 
 
-@cosine_op.implicit
-def cosine_composite(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
+@composite(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+    refuses="complex",
+    autocast=FP32,
+    method=False,
+)
+def cosine_embedding_loss(input1, input2, target, margin, reduction):
     """Returns 1 - cos(x₁, x₂) where y is 1, max(0, cos(x₁, x₂) - margin) where y is -1, or the mean or sum."""
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -324,10 +305,14 @@ def cosine_composite(input1: Any, input2: Any, target: Any, margin: float, reduc
     return reduced(near + far, reduction)
 
 
-@triplet_op.implicit
-def triplet_composite(
-    anchor: Any, positive: Any, negative: Any, margin: float, p: float, eps: float, swap: bool, reduction: int
-) -> Any:
+@composite(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
+    "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+    refuses="bool",
+    autocast=FP32,
+    method=False,
+)
+def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
     """Returns max(0, margin + |a - p| - |a - n|), or its mean or sum; `swap` takes |p - n| where that is smaller."""
     dims = anchor.dim(), positive.dim(), negative.dim()
     if len(set(dims)) > 1:
@@ -340,11 +325,3 @@ def triplet_composite(
     if swap:
         far = minimum.op.functional(far, pairwise_distance.op.functional(positive, negative, p, eps))
     return reduced((add_scalar_op.functional(near, margin) - far).clamp_min(0), reduction)
-
-
-for _op in (ranking_op, hinge_op, cosine_op, triplet_op):
-    _op.autocast(cpu="fp32", cuda="fp32")
-margin_ranking_loss = public(ranking_op, method=False)
-hinge_embedding_loss = public(hinge_op, method=False)
-cosine_embedding_loss = public(cosine_op, method=False)
-triplet_margin_loss = public(triplet_op, method=False)

@@ -95,9 +95,14 @@ def masked_fill_kernel(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 def masked_fill_first(key: Any, self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The same the long way; how it was made is remembered."""
-    result = masked_fill_inplace(broadcast_copy(self, mask), mask, value)
+    result = empty(Size(broadcast_shapes(mask._shape, self._shape)), self._dtype, self._device)
+    number = storable(value, self._dtype)
+    check_mask(mask)
+    if result._device.type == "meta":
+        return result
+    inputs = (self._operand, mask._operand, number)
+    MASKED_LOOPS.run(result._operand, *inputs, dtype=self._dtype.name)
     if result._array is not None and result._device == self._device == mask._device:
-        inputs = (self._operand, mask._operand, storable(value, self._dtype))
         if len(MASKED) >= REMEMBERED:
             MASKED.clear()
         made = output_spec(result._shape, result._dtype, result._device, result._stride)
@@ -167,6 +172,18 @@ def masked_scatter_backward_op(grad_output: Any, mask: Any, sizes: Sequence[int]
 )
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Returns `self` with the elements of `source`, in their order, where `mask` is true; the mask broadcasts."""
+    check_masked_scatter(self, mask, source)
+    if self._device.type == "meta":
+        return self
+    chosen = np.broadcast_to(kernels.as_ndarray(mask._operand), tuple(self._shape))
+    count = int(np.count_nonzero(chosen))
+    check_enough(source, count)
+    values = kernels.as_ndarray(apart(source, self, elementwise=False)._operand)
+    kernels.as_ndarray(self._operand)[chosen] = values.ravel()[:count]
+    return self
+
+
+def check_masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> None:
     if self._dtype is not source._dtype:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got{self._dtype.tensor_name} and "
@@ -177,15 +194,11 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
             f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask._dtype.tensor_name}"
         )
     check_no_internal_overlap(self)
-    if self._device.type == "meta":
-        return self
-    chosen = np.broadcast_to(kernels.as_ndarray(mask._operand), tuple(self._shape))
-    count = np.count_nonzero(chosen)
+
+
+def check_enough(source: Tensor, count: int) -> None:
     if source._shape.numel() < count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
-    values = kernels.as_ndarray(apart(source, self, elementwise=False)._operand)
-    kernels.as_ndarray(self._operand)[chosen] = values.ravel()[:count]
-    return self
 
 
 def masked_select_backward(grad: Any, self_shape: Sequence[int], mask: Any) -> Tensor:
@@ -262,10 +275,10 @@ def argwhere(self: Tensor) -> Tensor:
     return nonzero_op.functional(self)
 
 
-def nonzero_static_rows(self: Tensor, size: int, fill_value: int) -> Tensor:
+def nonzero_static_shape(self: Tensor, size: int) -> Size:
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    return empty(Size((size, len(self._shape))), dtypes.int64, self._device)
+    return Size((size, len(self._shape)))
 
 
 @kernel(
@@ -277,7 +290,7 @@ def nonzero_static_rows(self: Tensor, size: int, fill_value: int) -> Tensor:
 )
 def nonzero_static(self: Tensor, size: int, fill_value: int) -> Tensor:
     """Returns the indices of `size` nonzero elements, filled up with `fill_value`."""
-    made = nonzero_static_rows(self, size, fill_value)
+    made = empty(nonzero_static_shape(self, size), dtypes.int64, self._device)
     found = np.argwhere(kernels.as_ndarray(self._operand))[:size]
     rows = as_numpy(made)
     rows[: len(found)] = found
@@ -285,5 +298,9 @@ def nonzero_static(self: Tensor, size: int, fill_value: int) -> Tensor:
     return made
 
 
-nonzero_static.op.kernel("Meta")(nonzero_static_rows)
+@nonzero_static.op.kernel("Meta")
+def nonzero_static_meta(self: Tensor, size: int, fill_value: int) -> Tensor:
+    return empty(nonzero_static_shape(self, size), dtypes.int64, self._device)
+
+
 masked_fill_tensor_op, masked_scatter_op = masked_fill.op, masked_scatter.op

@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 
 class LinAlgError(RuntimeError):
-    """What is wrong with a matrix's numbers, such as being singular."""
+    """Says what is wrong with a matrix's numbers, such as being singular."""
 
 
 LinAlgError.__name__ = "_LinAlgError"  # as PyTorch's is called in tracebacks
@@ -115,7 +115,7 @@ def column_strides(shape: Sequence[int]) -> Shape:
 
 
 def column_major(shape: Sequence[int], x: Tensor) -> Meta:
-    """What a matrix with the dtype of `x` looks like as LAPACK gives it."""
+    """Returns the metadata of a matrix with the dtype of `x` as LAPACK gives it."""
     return Meta(tuple(shape), x._dtype, x._device, column_strides(shape))
 
 

@@ -20,13 +20,14 @@ from redispatch.kernels.cpu import pooling
 from redispatch.kernels.cpu.pooling import Windows, Windows3d, WindowsOfEach
 
 from ..declare.declare import Operator, through
-from ..declare.operator import composite, kernel, structured
+from ..declare.operator import CPU_FP32, composite, kernel, structured
 from ..declare.public import public
 from ..declare.structured import Meta
 from .convolution import compute_dtype, dense, zeros
 from .pooling import (
     ELSEWHERE,
     INTEGERS,
+    OPERATORS,
     Pooling,
     added,
     as_row,
@@ -321,6 +322,8 @@ def declare_fractional(dims: int) -> Any:
         setting = Fractional(dims, self, kernel, counts)
         check_samples(self, samples, dims)
         check_dtype(f"{name}_out_frame", self)
+        if self._device.type in ELSEWHERE:
+            return ELSEWHERE[self._device.type].at_random(self, setting, samples)
         if self._device.type == "meta" or not self._shape.numel():
             return empty(setting.shape, self._dtype, self._device), empty(setting.shape, dtypes.int64, self._device)
         return largest(self, setting.shape, setting.windows(self, samples), dims)
@@ -345,13 +348,14 @@ def declare_fractional(dims: int) -> Any:
         module="nn",
         late_out=("output", "output", "indices"),
         refuses="whole complex",
-        autocast={"cpu": "fp32"},
+        autocast=CPU_FP32,
         doc=f"Returns the largest element of windows over {dims} dimensions that begin at random, and its place.",
     )(forward)
     schema = (
         f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} output_size, Tensor indices) -> Tensor"
     )
     backward_of(made.op, schema, backward, dims, "kernel_size", "output_size", elsewhere=False)
+    OPERATORS.append(made.op)
     return made
 
 
@@ -433,7 +437,7 @@ def declare_unpool(dims: int) -> Any:
         module="nn",
         body=body,
         refuses="whole complex",
-        autocast={"cpu": "fp32"},
+        autocast=CPU_FP32,
         doc=f"Returns zeros with each element back where pooling over {dims} dimensions found it.",
     )(meta)
 

@@ -1,4 +1,4 @@
-"""Layer normalisation: (x - mean) / sqrt(var + eps) over the last dimensions, times a weight, plus a bias."""
+"""Layer normalisation: (x - mean) / sqrt(var + eps) over the last dimensions, times a weight, plus a bias; softmax."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch import STATE, call
+from redispatch.dispatch import STATE, call, ops
 from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.specialiser.annotations import inline
-from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty
+from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty, strided, wrap_dim
+from redispatch.kernels.cpu.softmax import Softmax
 
-from ..declare.declare import Operator, no_formula
-from ..declare.plan import Run
-from ..declare.planned import PlannedSeveral, on_dense
+from ..declare.declare import no_formula
+from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, planned
+from ..declare.planned import Planned, PlannedSeveral, on_dense
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 
@@ -61,9 +62,7 @@ def native_layer_norm_metas(
 
 
 @native_layer_norm_op.loop
-def native_layer_norm_loop(
-    outs: tuple[Tensor, ...], input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
-) -> Run:
+def native_layer_norm_loop(outs, input, normalized_shape, weight, bias, eps):
     size = math.prod(normalized_shape)
     rows = input._shape.numel() // size if size else 0
     wide = dtypes.float64 if input._dtype is dtypes.float64 else dtypes.float32  # in which the kernel computes
@@ -113,17 +112,7 @@ def native_layer_norm_backward_metas(
 
 
 @native_layer_norm_backward_op.loop
-def native_layer_norm_backward_loop(
-    outs: tuple[Tensor | None, ...],
-    grad_out: Tensor,
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    mean: Tensor,
-    rstd: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    output_mask: Sequence[bool],
-) -> Run:
+def native_layer_norm_backward_loop(outs, grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     kind, size = input._dtype, math.prod(normalized_shape)
     wide = computes_in(kind)
     scale = None if weight is None else weight._dtype if computes_in(weight._dtype) is wide else wide
@@ -219,22 +208,127 @@ native_layer_norm = public(
     native_layer_norm_op, method=False, doc="Returns (result, mean, 1 / standard deviation) over the last dimensions."
 )
 
-layer_norm_op = Operator(
+
+@composite(
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
     "bool cudnn_enable=True) -> Tensor",
     refuses="whole complex",
+    autocast=CUDA_FP32,
+    method=False,
 )
-
-
-@layer_norm_op.implicit
 @inline
-def layer_norm_composite(
-    input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, cudnn_enable: bool
-) -> Any:
+def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     """Returns x less its mean over its standard deviation, both over the last dimensions, times `weight` plus
     `bias`."""
     return call(native_layer_norm_op.functional, [input, normalized_shape, weight, bias, eps])[0]
 
 
-layer_norm_op.autocast(cuda="fp32")
-layer_norm = public(layer_norm_op, method=False)
+# --- softmax, log_softmax: their derivatives are operators, so that second derivatives follow -------------------------
+
+FACTS: dict[str, Any] = {"refuses": "whole complex"}
+
+
+def converted(self: Tensor, dtype: Any) -> Tensor:
+    return ops.aten._to_copy.default(self, dtype=dtype, layout=strided, device=self._device)
+
+
+def nothing(*arrays: Any) -> None:
+    """Fills what has no elements."""
+
+
+def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> tuple[Any, Planned, Planned]:
+    """Declares the public operator, which may convert before, the one that computes and that of its gradient.
+
+    second: the derivative of the last one, by names of its tensors.
+    """
+    name = kernel.name
+
+    def refuse(kind: str, x: Tensor, dim: int) -> None:
+        """Raises NotImplementedError for a dtype that is not floating."""
+        last = wrap_dim(dim, len(x._shape)) == max(len(x._shape), 1) - 1
+        if not x._dtype.is_floating_point and x._shape.numel():
+            raise not_implemented(f"{name}_{kind}{'lastdim_' if last else ''}kernel_impl", x._dtype)
+
+    @planned(
+        f"_{name}(Tensor self, int dim, bool half_to_float) -> Tensor",
+        out="out",
+        core=True,
+        derivative=lambda grad, result, dim, self_dtype: backward_op.functional(grad, result, dim, self_dtype),
+        **FACTS,
+    )
+    def data_op(self, dim, half_to_float):
+        if half_to_float:
+            raise RuntimeError(f"{name} with half to float conversion is not supported on CPU")
+        refuse("", self, dim)
+        return Meta(self._shape, self._dtype, self._device)
+
+    @data_op.loop
+    def loop(out, self, dim, half_to_float):
+        if not out._shape.numel():  # of any dtype, for which there may be no loop
+            return nothing
+        return kernel.ready(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
+
+    @planned(
+        f"_{name}_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        derivative=second,
+        node=node,
+        **FACTS,
+        **facts,
+    )
+    def backward_op(grad_output, output, dim, input_dtype):
+        refuse("backward_", output, dim)
+        if grad_output._shape != output._shape or grad_output._dtype is not output._dtype:
+            raise RuntimeError(
+                f"the gradient of a softmax must look like its result, but got {grad_output._summary()} for "
+                f"{output._summary()}"
+            )
+        return Meta(output._shape, input_dtype, output._device)
+
+    @backward_op.loop
+    def backward_loop(out, grad_output, output, dim, input_dtype):
+        if not out._shape.numel():
+            return nothing
+        axis = wrap_dim(dim, len(output._shape))
+        return kernel.ready_backward(out._operand, grad_output._operand, output._operand, axis)
+
+    @composite(
+        f"{name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+        late_out=True,
+        autocast=CUDA_SET_DTYPE,
+        face=True,
+        doc=doc,
+        **FACTS,
+    )
+    @inline
+    def op(self, dim, dtype):
+        x = self if dtype is None or dtype is self._dtype else converted(self, dtype)
+        return call(data_op.functional, [x, dim, False])
+
+    return op, data_op, backward_op
+
+
+softmax_backward_op: Planned
+# The backward of softmax is y * (g - sum(g * y)), of log-softmax g - exp(y) * sum(g), for y the result.
+softmax, softmax_data_op, softmax_backward_op = family(
+    kernels.SOFTMAX,
+    "SoftmaxBackwardDataBackward0",
+    {
+        "grad_output": lambda grad, output, dim, input_dtype: softmax_backward_op.functional(
+            grad, output, dim, input_dtype
+        ),
+        "output": lambda grad, grad_output, output, dim: (
+            grad * (grad_output - (grad_output * output).sum(dim, True)) - grad_output * (grad * output).sum(dim, True)
+        ),
+    },
+    "Returns exp(x) divided by its sum along `dim`.",
+    late_out=("out", "grad_input"),
+)
+log_softmax, log_softmax_data_op, log_softmax_backward_op = family(
+    kernels.LOG_SOFTMAX,
+    "LogSoftmaxBackwardDataBackward0",
+    {
+        "grad_output": lambda grad, output, dim: grad - (grad * output.exp()).sum(dim, True),
+        "output": lambda grad, grad_output, output, dim: -(grad * output.exp()) * grad_output.sum(dim, True),
+    },
+    "Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.",
+)

@@ -15,30 +15,18 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.dispatch.layers.autocast import WITH_DTYPE
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python, wrap_dim
-from redispatch.kernels.declare.out_forms import copy_into_out, resize_and_copy_into_out
+from redispatch.kernels.declare.out_forms import copy_into_out
 
-from ..declare.declare import Operator
+from ..declare.declare import Operator, taking
+from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, kernel, structured
 from ..declare.overridable import overridable_function
-from ..declare.public import public
-from ..declare.structured import Meta, Structured
+from ..declare.structured import Meta
 from .matrices import check_floating, check_matrix, conj
 from .moments import linalg_vector_norm, vector_norm_backward
 from .reductions import reduced_shape
 from .spectra import linalg_svdvals
 
 # --- of matrices -----------------------------------------------------------------------------------------------------
-
-matrix_norm_op = Operator(
-    "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
-    "-> Tensor",
-    out="out",
-    refuses="whole",
-)
-matrix_norm_str_op = Operator(
-    'linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, '
-    "ScalarType? dtype=None) -> Tensor",
-    out="str_ord_out",
-)
 
 
 def matrix_dims(self: Tensor, dim: Sequence[int], dtype: Any, low_precision: bool) -> list[int]:
@@ -71,23 +59,6 @@ def check_wider(self: Tensor, dtype: Any, name: str) -> None:
         )
 
 
-@matrix_norm_op.implicit
-def matrix_norm_composite(self: Any, ord: Any, dim: Sequence[int], keepdim: bool, dtype: Any) -> Any:
-    """Returns the norm of matrices: the largest singular value for 2, sum of a column for 1, of a row for inf."""
-    size = abs(float(ord))
-    if size not in (1, 2, math.inf):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
-    row, column = matrix_dims(self, dim, dtype, low_precision=size != 2)
-    if size == 2:
-        return of_singular_values(self, [row, column], keepdim, dtype, lambda x: extreme(x, -1, ord > 0, keepdim))
-    summed, compared = (row, column) if size == 1 else (column, row)
-    if not keepdim and summed < compared:
-        compared -= 1
-    return extreme(
-        linalg_vector_norm.op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim
-    )
-
-
 def extreme(x: Any, dim: int, largest: bool, keepdim: bool) -> Any:
     """The largest or the least along `dim`. The largest of none is 0, as norms are not negative."""
     if not largest:
@@ -108,8 +79,13 @@ def of_singular_values(self: Any, dims: list[int], keepdim: bool, dtype: Any, fu
     return result.unsqueeze(-1).permute([order.index(d) for d in range(x.dim())])
 
 
-@matrix_norm_str_op.implicit
-def matrix_norm_str_composite(self: Any, ord: str, dim: Sequence[int], keepdim: bool, dtype: Any) -> Any:
+@composite(
+    'linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, '
+    "ScalarType? dtype=None) -> Tensor",
+    out="str_ord_out",
+    autocast=CUDA_SET_DTYPE,
+)
+def matrix_norm_str_op(self, ord, dim, keepdim, dtype):
     """The root of all squares for "fro", the sum of the singular values for "nuc"."""
     if ord not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -119,23 +95,31 @@ def matrix_norm_str_composite(self: Any, ord: str, dim: Sequence[int], keepdim: 
     return of_singular_values(self, dims, keepdim, dtype, lambda x: x.sum([-1], keepdim))
 
 
-matrix_norm_op.autocast(cuda="fp32_set_opt_dtype")
-matrix_norm_str_op.autocast(cuda="fp32_set_opt_dtype")
-linalg_matrix_norm = public(matrix_norm_op, matrix_norm_str_op)
-
-# --- linalg.norm -----------------------------------------------------------------------------------------------------
-
-linalg_norm_op = Operator(
-    "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+@composite(
+    "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
     refuses="whole",
+    autocast=CUDA_SET_DTYPE,
+    also=(matrix_norm_str_op,),
 )
-linalg_norm_str_op = Operator(
-    "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
-    "-> Tensor",
-    out="ord_str_out",
-)
+def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
+    """Returns the norm of matrices: the largest singular value for 2, sum of a column for 1, of a row for inf."""
+    size = abs(float(ord))
+    if size not in (1, 2, math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
+    row, column = matrix_dims(self, dim, dtype, low_precision=size != 2)
+    if size == 2:
+        return of_singular_values(self, [row, column], keepdim, dtype, lambda x: extreme(x, -1, ord > 0, keepdim))
+    summed, compared = (row, column) if size == 1 else (column, row)
+    if not keepdim and summed < compared:
+        compared -= 1
+    return extreme(
+        linalg_vector_norm.op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim
+    )
+
+
+# --- linalg.norm -----------------------------------------------------------------------------------------------------
 
 
 def check_dims(self: Tensor, ord: Any, dim: Any) -> None:
@@ -148,96 +132,83 @@ def check_dims(self: Tensor, ord: Any, dim: Any) -> None:
         )
 
 
-@linalg_norm_op.implicit
-def linalg_norm_composite(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """Returns the norm of a vector, or of a matrix where two dimensions and an order are given."""
-    check_dims(self, ord, dim)
-    if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
-        return matrix_norm_op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
-    return linalg_vector_norm.op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
-
-
-@linalg_norm_str_op.implicit
-def linalg_norm_str_composite(self: Any, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Any:
+@composite(
+    "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    out="ord_str_out",
+)
+def linalg_norm_str_op(self, ord, dim, keepdim, dtype):
     check_dims(self, ord, dim)
     return matrix_norm_str_op.functional(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
 
 
-for _op in (matrix_norm_op, matrix_norm_str_op, linalg_norm_op, linalg_norm_str_op):
-    resize_and_copy_into_out(_op)
-linalg_norm = public(linalg_norm_op, linalg_norm_str_op)
+@composite(
+    "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    out="out",
+    refuses="whole",
+    also=(linalg_norm_str_op,),
+)
+def linalg_norm(self, ord, dim, keepdim, dtype):
+    """Returns the norm of a vector, or of a matrix where two dimensions and an order are given."""
+    check_dims(self, ord, dim)
+    if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
+        return linalg_matrix_norm.op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
+    return linalg_vector_norm.op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
+
 
 # --- norm ------------------------------------------------------------------------------------------------------------
 
 DIMS = "int[1] dim, bool keepdim"
-norm_op = Operator(
-    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
-    out="Scalar_out",
-    refuses="whole",
-    autocast={"cuda": "fp32_append_dtype"},
+
+
+def norm_overload(overload: str, arguments: str, out: str, node: str) -> Operator:
+    """Declares an overload of `norm` by what it is told: `p`, and maybe the dimensions and a dtype."""
+    op = Operator(
+        f"norm.{overload}(Tensor self, {arguments}) -> Tensor",
+        out=out,
+        refuses="whole",
+        autocast={} if "dtype" in arguments else {"cuda": "fp32_append_dtype"},
+    )
+    _, *names = op.names
+
+    @op.explicit
+    def kernel(self, *given):
+        how = dict(zip(names, given, strict=True))
+        if "dtype" not in how and self._dtype.category < dtypes.FLOATING:
+            raise RuntimeError(
+                "norm(): input dtype should be either floating point or complex. "
+                f"Got {self._dtype.tensor_name} instead."
+            )
+        p, dim, keepdim = order(how), how.get("dim"), how.get("keepdim", False)
+        return linalg_vector_norm.op.functional(self, p, dim, keepdim, dtype=how.get("dtype"))
+
+    saved = [name for name in names if name != "dtype"]
+
+    @taking("grad", "self", "result", *saved)
+    def backward(grad, self, result, *given):
+        how = dict(zip(saved, given, strict=True))
+        return vector_norm_backward(grad, self, result, order(how), how.get("dim"), how.get("keepdim", False))
+
+    op.derivative(self=backward, node=node)
+    copy_into_out(op)
+    return op
+
+
+def order(how: dict[str, Any]) -> Any:
+    return 2 if how["p"] is None else how["p"]
+
+
+norm_op = norm_overload("Scalar", "Scalar p=2", "Scalar_out", "NormBackward0")
+norm_dim_op = norm_overload("ScalarOpt_dim", f"Scalar? p, {DIMS}=False", "out", "NormBackward1")
+norm_dtype_op = norm_overload(
+    "ScalarOpt_dtype", "Scalar? p, *, ScalarType dtype", "ScalarOpt_dtype_out", "NormBackward2"
 )
-norm_dim_op = Operator(
-    f"norm.ScalarOpt_dim(Tensor self, Scalar? p, {DIMS}=False) -> Tensor",
-    out="out",
-    autocast={"cuda": "fp32_append_dtype"},
-)
-norm_dtype_op = Operator(
-    "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", out="ScalarOpt_dtype_out"
-)
-norm_dim_dtype_op = Operator(
-    f"norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, {DIMS}, *, ScalarType dtype) -> Tensor", out="dtype_out"
+norm_dim_dtype_op = norm_overload(
+    "ScalarOpt_dim_dtype", f"Scalar? p, {DIMS}, *, ScalarType dtype", "dtype_out", "NormBackward3"
 )
 for plain, with_dtype in ((norm_op, norm_dtype_op), (norm_dim_op, norm_dim_dtype_op)):
     WITH_DTYPE.add(plain.functional, with_dtype.functional, with_dtype.place)
-
-
-def norm_of(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
-    return linalg_vector_norm.op.functional(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
-
-
-def check_norm(self: Tensor) -> None:
-    if self._dtype.category < dtypes.FLOATING:
-        raise RuntimeError(
-            f"norm(): input dtype should be either floating point or complex. Got {self._dtype.tensor_name} instead."
-        )
-
-
-@norm_op.explicit
-def norm_kernel(self: Tensor, p: Any) -> Tensor:
-    check_norm(self)
-    return norm_of(self, p, None, False, None)
-
-
-@norm_dtype_op.explicit
-def norm_dtype_kernel(self: Tensor, p: Any, dtype: Any) -> Tensor:
-    return norm_of(self, p, None, False, dtype)
-
-
-@norm_dim_op.explicit
-def norm_dim_kernel(self: Tensor, p: Any, dim: Any, keepdim: bool) -> Tensor:
-    check_norm(self)
-    return norm_of(self, p, dim, keepdim, None)
-
-
-@norm_dim_dtype_op.explicit
-def norm_dim_dtype_kernel(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
-    return norm_of(self, p, dim, keepdim, dtype)
-
-
-def norm_backward(grad: Any, self: Any, result: Any, p: Any) -> Any:
-    return vector_norm_backward(grad, self, result, 2 if p is None else p, None, False)
-
-
-def norm_dim_backward(grad: Any, self: Any, result: Any, p: Any, dim: Any, keepdim: bool) -> Any:
-    return vector_norm_backward(grad, self, result, 2 if p is None else p, dim, keepdim)
-
-
-norm_op.derivative(self=norm_backward)
-norm_dim_op.derivative(self=norm_dim_backward, node="NormBackward1")
-norm_dtype_op.derivative(self=norm_backward, node="NormBackward2")
-norm_dim_dtype_op.derivative(self=norm_dim_backward, node="NormBackward3")
-for _op in (norm_op, norm_dim_op, norm_dtype_op, norm_dim_dtype_op):
-    copy_into_out(_op)
 
 
 @overridable_function
@@ -265,12 +236,6 @@ def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = F
 norm_method.__name__ = "norm"
 Tensor.norm = overridable_in_python(norm_method)  # type: ignore[attr-defined]  # attached here
 
-frobenius_norm_op = Operator(
-    "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out", refuses="whole"
-)
-nuclear_norm_op = Operator("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", out="out", refuses="whole halves")
-nuclear_norm_dim_op = Operator("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", out="dim_out")
-
 
 def warn_of_age(name: str, instead: str) -> None:
     warnings.warn(
@@ -281,8 +246,14 @@ def warn_of_age(name: str, instead: str) -> None:
     )
 
 
-@frobenius_norm_op.implicit
-def frobenius_norm_composite(self: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
+@composite(
+    "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    out="out",
+    refuses="whole",
+    autocast=CUDA_FP32,
+    method=False,
+)
+def frobenius_norm(self, dim, keepdim):
     """Returns the root of the sum of the squares of all elements, or of those along `dim`."""
     warn_of_age("frobenius_norm", "linalg.vector_norm(A, 2., dim, keepdim)")
     if len(dim) > 2:
@@ -290,57 +261,65 @@ def frobenius_norm_composite(self: Tensor, dim: Sequence[int], keepdim: bool) ->
     return norm_dim_op.functional(self, 2, dim, keepdim)
 
 
-@nuclear_norm_op.implicit
-def nuclear_norm_composite(self: Tensor, keepdim: bool) -> Tensor:
-    return nuclear_norm_dim_op.functional(self, [-2, -1], keepdim)
+@composite(
+    "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
+    out="out",
+    refuses="whole halves",
+    autocast=CUDA_FP32,
+    face=False,
+)
+def nuclear_norm_op(self, keepdim):
+    return nuclear_norm.op.functional(self, [-2, -1], keepdim)
 
 
-@nuclear_norm_dim_op.implicit
-def nuclear_norm_dim_composite(self: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
+@composite(
+    "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
+    out="dim_out",
+    autocast=CUDA_FP32,
+    also=(nuclear_norm_op,),
+    method=False,
+)
+def nuclear_norm(self, dim, keepdim):
     """Returns the sum of the singular values of matrices."""
     warn_of_age("nuclear_norm", "linalg.matrix_norm(A, 'nuc', dim, keepdim)")
     return matrix_norm_str_op.functional(self, "nuc", dim, keepdim)
 
 
-for _op in (frobenius_norm_op, nuclear_norm_op, nuclear_norm_dim_op):
-    resize_and_copy_into_out(_op)
-frobenius_norm_op.autocast(cuda="fp32")
-frobenius_norm = public(frobenius_norm_op, method=False)
-nuclear_norm_op.autocast(cuda="fp32")
-nuclear_norm_dim_op.autocast(cuda="fp32")
-nuclear_norm = public(nuclear_norm_dim_op, nuclear_norm_op, method=False)
-
 # --- dist, renorm ----------------------------------------------------------------------------------------------------
 
-dist_op = Operator("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out="out", refuses="whole")
+
+def dist_backward(grad: Any, difference: Any, result: Any, p: Any) -> Any:
+    return vector_norm_backward(grad, difference, result, p, None, False)
 
 
-@dist_op.explicit
-def dist_kernel(self: Any, other: Any, p: Any) -> Tensor:
+@kernel(
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    out="out",
+    refuses="whole",
+    derivative={
+        "self": lambda grad, self, other, result, p: dist_backward(grad, self - other, result, p),
+        "other": lambda grad, self, other, result, p: -dist_backward(grad, self - other, result, p),
+    },
+    autocast=CUDA_FP32,
+)
+def dist(self, other, p):
     """Returns the p-norm of the difference of two tensors."""
     return norm_op.functional(self - other, p)
 
 
-dist_op.derivative(
-    self=lambda grad, self, other, result, p: norm_backward(grad, self - other, result, p),
-    other=lambda grad, self, other, result, p: -norm_backward(grad, self - other, result, p),
-)
-copy_into_out(dist_op)
-dist_op.autocast(cuda="fp32")
-dist = public(dist_op)
+SMALL = 1e-7  # added to norms that are divided by
 
-renorm_op = Structured(
+
+@structured(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     inplace=True,
     out="out",
     refuses="whole",
     batching="parts",
+    autocast=CUDA_FP32,
+    doc="Returns the tensor with each slice along `dim` scaled down to a p-norm of at most `maxnorm`.",
 )
-SMALL = 1e-7  # added to norms that are divided by
-
-
-@renorm_op.meta
-def renorm_meta(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Meta:
+def renorm(self, p, dim, maxnorm):
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:
@@ -356,8 +335,8 @@ def renorm_meta(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Meta:
     return Meta(self._shape, self._dtype, self._device)
 
 
-@renorm_op.body
-def renorm_body(out: Tensor, self: Tensor, p: Any, dim: int, maxnorm: Any) -> None:
+@renorm.op.body
+def renorm_body(out, self, p, dim, maxnorm):
     """Each part along `dim`, scaled down to `maxnorm` where its p-norm is larger."""
     axes = other_dims(dim, len(self._shape))
     x = as_numpy(self)
@@ -373,7 +352,8 @@ def other_dims(dim: int, ndim: int) -> tuple[int, ...]:
     return tuple(d for d in range(ndim) if d != wrap_dim(dim, ndim))
 
 
-def renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+@renorm.op.gradient("self", for_complex=True)
+def renorm_backward(grad, self, p, dim, maxnorm):
     """y = x c / (|x| + e), so the gradient is c / (|x| + e) (grad - (x . grad) / (|x| + e) d|x|/dx)."""
     dims = list(other_dims(dim, self.dim()))
     norm = linalg_vector_norm.op.functional(self, p, dims, True)
@@ -383,10 +363,3 @@ def renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any
     of_norm = vector_norm_backward(along, self, norm, p, dims, True)
     scaled = (grad - of_norm * inverse) * inverse * maxnorm
     return ops.aten.where.self(norm > maxnorm, scaled, grad)
-
-
-renorm_op.derivative(self=renorm_backward, for_complex=True)
-renorm_op.autocast(cuda="fp32")
-renorm = public(
-    renorm_op, doc="Returns the tensor with each slice along `dim` scaled down to a p-norm of at most `maxnorm`."
-)

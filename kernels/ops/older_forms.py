@@ -9,34 +9,15 @@ New programs write `norm`, `cat` and `conv2d`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, contiguous_format, wrap_dim
-from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
+from redispatch.dispatch.tensor import contiguous_format, wrap_dim
 
 from ..declare.declare import Operator
 from ..declare.operator import composite
-from ..declare.public import public
-
-norm_except_dim_op = Operator("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", refuses="whole")
-conv2d_op = Operator(
-    "thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], "
-    "SymInt[2] padding=[0, 0]) -> Tensor",
-    out="out",
-    refuses="bool",
-)
-conv3d_op = Operator(
-    "slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
-    "SymInt[3] padding=[0, 0, 0]) -> Tensor",
-    out="out",
-    refuses="bool",
-)
 
 
-@norm_except_dim_op.implicit
-def norm_except_dim_composite(v: Any, pow: int, dim: int) -> Tensor:
+@composite("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", refuses="whole", method=False)
+def norm_except_dim(v, pow, dim):
     """Returns the norm over all dimensions but `dim`, which are left with size 1; over all of them for -1.
 
     Errors: IndexError for a dimension that there is not.
@@ -51,23 +32,23 @@ def norm_except_dim_composite(v: Any, pow: int, dim: int) -> Tensor:
     if dim == v.dim() - 1:
         ones[-1] = v.size(-1)
         return ops.aten.norm.ScalarOpt_dim(v.contiguous().view(-1, v.size(-1)), pow, [0]).view(ones)
-    return norm_except_dim_composite(v.transpose(0, dim), pow, 0).transpose(0, dim)
+    return norm_except_dim.op.functional(v.transpose(0, dim), pow, 0).transpose(0, dim)
 
 
 @composite("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", refuses="whole")
-def weight_norm_op(v: Any, g: Any, dim: int) -> Tensor:
+def weight_norm_op(v, g, dim):
     """`v` with the lengths `g` along `dim`: v g / |v|. (Salimans and Kingma, "Weight normalization", 2016.)"""
-    return v * (g / norm_except_dim_op.functional(v, 2, dim))
+    return v * (g / norm_except_dim.op.functional(v, 2, dim))
 
 
 @composite("flatten_dense_tensors(Tensor[] tensors) -> Tensor", face=False)
-def flatten_op(tensors: Sequence[Any]) -> Tensor:
+def flatten_op(tensors):
     """The elements of all, one tensor after the other."""
     return ops.aten.cat([tensor.contiguous(memory_format=contiguous_format).view(-1) for tensor in tensors])
 
 
 @composite("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]", face=False)
-def unflatten_op(flat: Any, tensors: Sequence[Any]) -> list[Tensor]:
+def unflatten_op(flat, tensors):
     """Views of parts of `flat` with the shapes of `tensors`. One without elements is new: there is nothing to view."""
     parts, offset = [], 0
     for tensor in tensors:
@@ -77,11 +58,17 @@ def unflatten_op(flat: Any, tensors: Sequence[Any]) -> list[Tensor]:
     return parts
 
 
-def convolution(op: Operator, ndim: int) -> None:
+def told_its_size(name: str, ndim: int) -> Operator:
     """A convolution of `ndim` dimensions whose kernel is given as rows, or whole, and in any case its size."""
 
-    @op.implicit
-    def composite(self: Any, weight: Any, kernel_size: Any, bias: Any, stride: Any, padding: Any) -> Tensor:
+    @composite(
+        f"{name}(Tensor self, Tensor weight, SymInt[{ndim}] kernel_size, Tensor? bias=None, "
+        f"SymInt[{ndim}] stride={[1] * ndim}, SymInt[{ndim}] padding={[0] * ndim}) -> Tensor",
+        out="out",
+        refuses="bool",
+        face=False,
+    )
+    def op(self, weight, kernel_size, bias, stride, padding):
         if self.dim() != ndim + 2:
             raise RuntimeError(f"Expected {ndim + 2}D input tensor, but got: {list(self.shape)}")
         shape = [weight.size(0), self.size(1), *kernel_size]
@@ -93,9 +80,7 @@ def convolution(op: Operator, ndim: int) -> None:
         weight = weight.view(shape) if rows else weight
         return ops.aten.convolution(self, weight, bias, stride, padding, [1] * ndim, False, [0] * ndim, 1)
 
-    resize_and_copy_into_out(op)
+    return op
 
 
-convolution(conv2d_op, 2)
-convolution(conv3d_op, 3)
-norm_except_dim = public(norm_except_dim_op, method=False)
+conv2d_op, conv3d_op = told_its_size("thnn_conv2d", 2), told_its_size("slow_conv3d", 3)

@@ -32,11 +32,8 @@ flash_attention_op = Operator(
     tags=("nondeterministic_seeded",),
 )
 
-for _op in (
-    cudnn_convolution_op,
-    cudnn_convolution_transpose_op,
-    fused_gru_cell_op,
-    fused_lstm_cell_op,
-    flash_attention_op,
-):
-    _op.autocast(cuda="lower_precision_fp")
+cudnn_convolution_op.autocast(cuda="lower_precision_fp")
+cudnn_convolution_transpose_op.autocast(cuda="lower_precision_fp")
+fused_gru_cell_op.autocast(cuda="lower_precision_fp")
+fused_lstm_cell_op.autocast(cuda="lower_precision_fp")
+flash_attention_op.autocast(cuda="lower_precision_fp")

@@ -7,7 +7,6 @@ frontend/nn/utils/rnn.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,9 @@ from ..declare.operator import composite, kernel
 @composite(
     'pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side="right") '
     "-> Tensor",
-    module="nn",  # torch.nn.utils.rnn.pad_sequence calls it
+    module="nn",
 )
-def pad_sequence(sequences: Sequence[Any], batch_first: bool, padding_value: float, padding_side: str) -> Any:
+def pad_sequence(sequences, batch_first, padding_value, padding_side):
     """Returns the sequences side by side, [longest, count, ...] or [count, longest, ...], filled up on one side."""
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
@@ -43,6 +42,9 @@ def pad_sequence(sequences: Sequence[Any], batch_first: bool, padding_value: flo
             place = padded.narrow(0, start, x.shape[0]).select(1, number)
         place.copy_(x)
     return padded
+
+
+# torch.nn.utils.rnn.pad_sequence calls it
 
 
 def whole_numbers(values: Any) -> Tensor:
@@ -66,7 +68,7 @@ def places(batch_sizes: np.ndarray, batch: int) -> Tensor:
     nondifferentiable=(1,),
     forward="linear",
 )
-def pack_op(input: Any, lengths: Any, batch_first: bool) -> tuple[Tensor, Tensor]:
+def pack_op(input, lengths, batch_first):
     """(the packed rows, how many sequences have each step)"""
     if len(lengths._shape) != 1 or lengths._dtype is not dtypes.int64 or lengths._device.type != "cpu":
         raise RuntimeError(
@@ -111,7 +113,7 @@ def padded_again(data: Any, batch_sizes: Any, shape: list[int], padding: Any) ->
 @composite(
     "_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes, bool batch_first) -> Tensor"
 )
-def pack_backward_op(grad: Any, input_size: Sequence[int], batch_sizes: Any, batch_first: bool) -> Any:
+def pack_backward_op(grad, input_size, batch_sizes, batch_first):
     """The gradient of each packed row where the row stood, zeros elsewhere."""
     shape = list(input_size)
     if batch_first:
@@ -124,7 +126,7 @@ def pack_backward_op(grad: Any, input_size: Sequence[int], batch_sizes: Any, bat
     "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) "
     "-> (Tensor, Tensor)"
 )
-def unpack_op(data: Any, batch_sizes: Any, batch_first: bool, padding_value: Any, total_length: int) -> Any:
+def unpack_op(data, batch_sizes, batch_first, padding_value, total_length):
     """(the padded sequences, their lengths)"""
     numbers = as_numpy(batch_sizes)
     longest, batch = len(numbers), int(numbers[0])

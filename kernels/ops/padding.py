@@ -1,7 +1,7 @@
 """Padding with an image's own elements, mirrored or repeated at its edges, and `pad`, which pads in every mode.
 
-Along each axis that is a sparse matrix, and the gradient its transpose (axis_maps.py). Padding with a number is
-constant_pad.py.
+Along each axis that is a sparse matrix, and the gradient its transpose (resampling.py). Padding with a number copies
+the tensor into a larger one.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor, dtypes
+from redispatch import kernels
+from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty
 from redispatch.kernels.cpu.resample import AxisMap
 
-from ..declare.operator import composite
-from ..declare.structured import Meta, Structured, not_implemented
-from .axis_maps import reflected, replicated
-from .constant_pad import constant_pad_nd_op
-from .resampling import resampled, shaped_like
+from ..declare.declare import through
+from ..declare.operator import CPU_FP32, composite, kernel, structured
+from ..declare.structured import Structured, not_implemented
+from .copying import move, suggested_format
+from .creation import strides_for
+from .geometry import sliced
+from .resampling import reflected, replicated, resampled, shaped_like
 from .views import slice_op
 
 SIDES = ("W", "H", "D")
@@ -80,45 +83,49 @@ class Padding:
 def declare(kind: str, dims: int) -> Structured:
     """`reflection_pad2d`, for two dimensions."""
     name, widths = f"{kind}_pad{dims}d", f"SymInt[{2 * dims}]"
-    policy = {} if name == "reflection_pad3d" else {"cpu": "fp32"}
-    facts: dict[str, Any] = {"core": name != "replication_pad1d", "autocast": policy, "refuses": "bool"}
-    op = Structured(f"{name}(Tensor self, {widths} padding) -> Tensor", out="out", **facts)
-    backward_op = Structured(
+
+    @structured(
         f"{name}_backward(Tensor grad_output, Tensor self, {widths} padding) -> Tensor",
         out="grad_input",
         refuses="whole",
+        derivative={
+            "grad_output": lambda grad, padding: op.functional(grad, padding),
+            "self": lambda grad, self_shape: grad.new_zeros(self_shape),
+        },
+        forward="linear",
+        face=False,
     )
-
-    @op.meta
-    def meta(self: Tensor, padding: Sequence[int]) -> Meta:
-        setting = Padding(name, dims, self, padding)
-        if self._dtype is dtypes.bool:
-            raise not_implemented(name, self._dtype)
-        return shaped_like(setting.shape, self)
-
-    @op.body
-    def body(out: Tensor, self: Tensor, padding: Sequence[int]) -> None:
-        resampled(out, self, Padding(name, dims, self, padding).axes)
-
-    @backward_op.meta
-    def backward_meta(grad_output: Tensor, self: Tensor, padding: Sequence[int]) -> Meta:
+    def backward(grad_output, self, padding):
         setting = Padding(name, dims, self, padding)
         setting.check_gradient(grad_output)
         if not (grad_output._dtype.is_floating_point or grad_output._dtype.is_complex):
             raise not_implemented(f"{name}_backward", grad_output._dtype)
         return shaped_like(self._shape, self)._replace(dtype=grad_output._dtype)
 
-    @backward_op.body
-    def backward(out: Tensor, grad_output: Tensor, self: Tensor, padding: Sequence[int]) -> None:
+    @backward.body
+    def backward_body(out, grad_output, self, padding):
         resampled(out, grad_output, [axis.transposed for axis in Padding(name, dims, self, padding).axes])
 
-    op.derivative(self=lambda grad, self, padding: backward_op.functional(grad, self, padding))
-    op.forward("linear")
-    backward_op.derivative(
-        grad_output=lambda grad, padding: op.functional(grad, padding),
-        self=lambda grad, self_shape: grad.new_zeros(self_shape),
+    @structured(
+        f"{name}(Tensor self, {widths} padding) -> Tensor",
+        out="out",
+        core=name != "replication_pad1d",
+        autocast={} if name == "reflection_pad3d" else CPU_FP32,
+        refuses="bool",
+        derivative=through(backward, "grad", "self", "padding"),
+        forward="linear",
+        face=False,
     )
-    backward_op.forward("linear")
+    def op(self, padding):
+        setting = Padding(name, dims, self, padding)
+        if self._dtype is dtypes.bool:
+            raise not_implemented(name, self._dtype)
+        return shaped_like(setting.shape, self)
+
+    @op.body
+    def body(out, self, padding):
+        resampled(out, self, Padding(name, dims, self, padding).axes)
+
     return op
 
 
@@ -136,7 +143,7 @@ OPERATORS: dict[str, list[Structured]] = {
 
 
 @composite("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
-def pad_circular_op(self: Any, pad: Sequence[int]) -> Any:
+def pad_circular_op(self, pad):
     """The image as if it went on from its other side: its copy in the result, and copies of that one's parts."""
     dims = len(pad) // 2
     if len(self._shape) - dims not in (1, 2):
@@ -174,7 +181,7 @@ def part(x: Any, dim: int, start: int, end: int) -> Any:
 
 
 @composite("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", refuses="bool")
-def pad_enum_op(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
+def pad_enum_op(self, pad, mode, value):
     """`pad` with the mode as its number."""
     ndim = len(self._shape)
     if len(pad) % 2:
@@ -186,7 +193,7 @@ def pad_enum_op(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
         )
     name = MODES[mode] if 0 <= mode < len(MODES) else None
     if name == "constant":
-        return constant_pad_nd_op.functional(self, pad, 0.0 if value is None else value)
+        return constant_pad_nd.op.functional(self, pad, 0.0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{name}" doesn\'t take in value argument')
     dims = len(pad) // 2
@@ -199,11 +206,53 @@ def pad_enum_op(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
 
 
 @composite('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', module="nn")
-def pad(self: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
+def pad(self, pad, mode, value):
     """Returns the tensor with more around it: `pad` has two widths for each dimension, the last dimension first."""
     if mode not in MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     return pad_enum_op.functional(self, pad, MODES.index(mode), value)
 
 
-pad_op = pad.op
+# --- constant_pad_nd: negative widths cut off instead -----------------------------------------------------------------
+
+
+@kernel(
+    "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+    core=True,
+    batching="leading",
+    derivative=lambda grad, pad: constant_pad_nd.op.functional(grad, [-width for width in pad], 0),
+    forward=lambda arguments, tangents, result: constant_pad_nd.op.functional(tangents[0], arguments[1], 0),
+    method=False,
+)
+def constant_pad_nd(self, pad, value):
+    """Returns the tensor with `value` around it: `pad` has two widths for each dimension, the last dimension first."""
+    ndim = len(self._shape)
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * ndim:
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+            f"{len(pad)}while the input has {ndim}dimensions."
+        )
+    widths = [(0, 0)] * (ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    shape = [before + size + behind for size, (before, behind) in zip(self._shape, widths, strict=True)]
+    for d, size in enumerate(shape):
+        if size < 0:
+            before, behind = widths[d]
+            raise RuntimeError(
+                f"The input size {self._shape[d]}, plus negative padding {before} and {behind} resulted in a negative "
+                "output size, which is invalid. Check dimension "
+                f"{d} of your input."
+            )
+    made = empty(Size(shape), self._dtype, self._device, strides_for(Size(shape), suggested_format(self)))
+    if made._device.type == "cpu":
+        kernels.fill(made._operand, value)
+    elif made._device.type != "meta":
+        made.fill_(value)
+    source, target = self, made
+    for d, (before, behind) in enumerate(widths):
+        size = self._shape[d]
+        source = sliced(source, d, max(-before, 0), size - max(-behind, 0), 1).of(source)
+        target = sliced(target, d, max(before, 0), shape[d] - max(behind, 0), 1).of(target)
+    move(target, source)
+    return made

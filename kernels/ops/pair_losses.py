@@ -28,6 +28,7 @@ from redispatch.kernels import log as log_
 from redispatch.kernels import log1p as log1p_
 
 from ..declare.declare import Function, Operator, taking, through
+from ..declare.operator import FP32, composite, kernel
 from ..declare.plan import Run
 from ..declare.planned import Planned
 from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE
@@ -45,14 +46,14 @@ def reduced(loss: Any, reduction: int) -> Any:
 
 
 def share(self_shape: Any, target_shape: Any, reduction: int) -> float:
-    """What the gradient of the loss is of that of one element: its share of the mean, or all of it."""
+    """Returns the share of one element in the gradient of the loss: its share of the mean, or all of it."""
     count = math.prod(broadcast_shapes(tuple(self_shape), tuple(target_shape)))
     return 1.0 if reduction != MEAN else 1.0 / count if count else math.nan
 
 
 @frozen
 class OfPairs(Planned):
-    """What a scalar function makes of the elements of several tensors, which broadcast, and of numbers behind them.
+    """Applies a scalar function to the elements of several tensors, which broadcast, and to numbers behind them.
 
     The function takes them in the order of the schema, without the reduction; a tensor that is not given counts as 1.
     """
@@ -153,7 +154,6 @@ class PairSlope(OfPairs):
         return self.values(out, args, [*(args[i] for i in self.number_places), factor])
 
 
-BOTH = {"cpu": "fp32", "cuda": "fp32"}
 NO_KERNEL = ("bool", *COMPLEX)
 
 
@@ -175,6 +175,23 @@ def differentiate(loss: Operator, slope: Operator, bend: Function, *, by_target:
     slope.differentiate_by([incoming, *(((name,), formula) for name, formula in bends.items())])
 
 
+def pair_loss(
+    schema: str, each: Function, slope: Function, bend: Function, *, check: Function | None = None, **facts: Any
+) -> Any:
+    """Declares a symmetric loss by the functions of one pair (see PairSlope and `differentiate`), and the operator
+    `<name>_backward` that is its slope. `check` raises for arguments that the loss refuses.
+
+    Facts with `slope_` in front are those of the slope.
+    """
+    of_slope = {name.removeprefix("slope_"): facts.pop(name) for name in [*facts] if name.startswith("slope_")}
+    loss = PairLoss(schema, each, out="out", autocast=FP32, **facts)
+    loss.check_function = check
+    given = ", ".join(argument.partition("=")[0] for argument in loss.text.arguments)
+    backward = f"{loss.base_name}_backward(Tensor grad_output, {given}) -> Tensor"
+    differentiate(loss, PairSlope(backward, slope, **({"late_out": "grad_input"} | of_slope)), bend)
+    return public(loss, module="nn")
+
+
 # --- mse_loss, l1_loss -----------------------------------------------------------------------------------------------
 
 
@@ -186,47 +203,28 @@ def scaled_difference(grad, x, y, factor):
     return 2 * factor * (x - y) * grad
 
 
-mse_op = PairLoss(
+def mse_bend(grad, grad_output, self, target, reduction):
+    return grad * grad_output * (2 * share(self.shape, target.shape, reduction))
+
+
+mse_loss = pair_loss(
     "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     squared_difference,
-    out="out",
-    autocast=BOTH,
-    refuses={NOT_FLOATING: "mse_cpu"},
-)
-mse_backward_op = PairSlope(
-    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
     scaled_difference,
-    late_out="grad_input",
-    refuses={NO_KERNEL: "mse_backward_cpu_out"},
+    mse_bend,
+    refuses={NOT_FLOATING: "mse_cpu"},
+    slope_refuses={NO_KERNEL: "mse_backward_cpu_out"},
+    doc="Returns the squares of the differences, or their mean or sum.",
 )
 
 
-def mse_bend(grad: Any, grad_output: Any, self_shape: Any, target_shape: Any, reduction: int) -> Any:
-    return grad * grad_output * (2 * share(self_shape, target_shape, reduction))
-
-
-MSE_BACKWARD = ("grad", "self", "target", "reduction")
-mse_op.derivative(
-    self=through(mse_backward_op, *MSE_BACKWARD), target=through(mse_backward_op, "grad", "target", "self", "reduction")
+@composite(
+    "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", autocast=FP32, refuses={"bool": ""}, module="nn"
 )
-mse_backward_op.derivative(
-    grad_output=through(mse_backward_op, *MSE_BACKWARD),
-    self=mse_bend,
-    target=lambda grad, grad_output, self_shape, target_shape, reduction: mse_bend(
-        -grad, grad_output, self_shape, target_shape, reduction
-    ),
-)
-mse_loss = public(mse_op, module="nn", doc="Returns the squares of the differences, or their mean or sum.")
-l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", autocast=BOTH, refuses={"bool": ""})
-
-
-@l1_op.implicit
-def l1_composite(self: Any, target: Any, reduction: int) -> Any:
+def l1_loss(self, target, reduction):
     """Returns the absolute values of the differences, or their mean or sum."""
     return reduced((self - target).abs(), reduction)
 
-
-l1_loss = public(l1_op, module="nn")
 
 # --- huber_loss, smooth_l1_loss: a parabola near 0 that goes on in straight lines ------------------------------------
 
@@ -253,43 +251,12 @@ def smooth_l1_slope(grad, x, y, beta, factor):
     return factor * bounded * grad
 
 
-huber_op = PairLoss(
-    "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
-    huber,
-    as_self=True,
-    out="out",
-    autocast=BOTH,
-    refuses={NOT_FLOATING: "huber_cpu"},
-)
-huber_backward_op = PairSlope(
-    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
-    huber_slope,
-    late_out=("out", "grad_input"),
-    refuses={NOT_FLOATING: "huber_backward_cpu_out"},
-)
-smooth_l1_op = PairLoss(
-    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
-    smooth_l1,
-    out="out",
-    autocast=BOTH,
-    refuses={NOT_FLOATING: "smooth_l1_cpu"},
-)
-smooth_l1_backward_op = PairSlope(
-    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
-    smooth_l1_slope,
-    late_out="grad_input",
-    refuses={NO_KERNEL: "smooth_l1_backward_cpu_out"},
-)
-
-
-@huber_op.check
-def check_huber(self: Tensor, target: Tensor, reduction: int, delta: float) -> None:
+def check_huber(self, target, reduction, delta):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
 
 
-@smooth_l1_op.check
-def check_smooth_l1(self: Tensor, target: Tensor, reduction: int, beta: float) -> None:
+def check_smooth_l1(self, target, reduction, beta):
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
 
@@ -300,49 +267,54 @@ def bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, bo
     return grad * grad_output * near * (curvature * share(self.shape, target.shape, reduction))
 
 
-def huber_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
-    return bend(grad, grad_output, self, target, reduction, delta, 1.0)
-
-
-def smooth_l1_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
-    return bend(grad, grad_output, self, target, reduction, beta, 1 / beta if beta else 0.0)
-
-
-differentiate(huber_op, huber_backward_op, huber_bend)
-differentiate(smooth_l1_op, smooth_l1_backward_op, smooth_l1_bend)
-huber_loss = public(
-    huber_op, module="nn", doc="Returns d² / 2, or delta (|d| - delta / 2) beyond delta; or mean or sum."
+huber_loss = pair_loss(
+    "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
+    huber,
+    huber_slope,
+    lambda g, grad, x, y, how, delta: bend(g, grad, x, y, how, delta, 1.0),
+    check=check_huber,
+    as_self=True,
+    refuses={NOT_FLOATING: "huber_cpu"},
+    slope_refuses={NOT_FLOATING: "huber_backward_cpu_out"},
+    slope_late_out=("out", "grad_input"),
+    doc="Returns d² / 2, or delta (|d| - delta / 2) beyond delta; or mean or sum.",
 )
-smooth_l1_loss = public(
-    smooth_l1_op, module="nn", doc="Returns d² / (2 beta), or |d| - beta / 2 beyond beta; or mean or sum."
+smooth_l1_loss = pair_loss(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
+    smooth_l1,
+    smooth_l1_slope,
+    lambda g, grad, x, y, how, beta: bend(g, grad, x, y, how, beta, 1 / beta if beta else 0.0),
+    check=check_smooth_l1,
+    refuses={NOT_FLOATING: "smooth_l1_cpu"},
+    slope_refuses={NO_KERNEL: "smooth_l1_backward_cpu_out"},
+    doc="Returns d² / (2 beta), or |d| - beta / 2 beyond beta; or mean or sum.",
 )
 
 # --- soft_margin_loss: the targets are 1 and -1 ----------------------------------------------------------------------
 
-soft_margin_op = Operator(
+
+@kernel(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-    autocast=BOTH,
+    autocast=FP32,
     batching="losses",
     refuses={WHOLE: ""},
+    module="nn",
 )
-soft_margin_backward_op = Operator(
-    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-    batching="losses",
-    late_out="grad_input",
-    refuses={WHOLE: ""},
-)
-
-
-@soft_margin_op.explicit
-def soft_margin_kernel(self: Any, target: Any, reduction: int) -> Any:
+def soft_margin_loss(self, target, reduction):
     """Returns log(1 + exp(-x y)) in the dtype of `self`, or its mean or sum."""
     loss = (-target * self).exp().log1p()
     check_can_cast(loss.dtype, self.dtype)
     return reduced(loss.to(self.dtype), reduction)
 
 
-@soft_margin_backward_op.explicit
-def soft_margin_backward_kernel(grad_output: Any, self: Any, target: Any, reduction: int) -> Any:
+@kernel(
+    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    batching="losses",
+    late_out="grad_input",
+    refuses={WHOLE: ""},
+    face=False,
+)
+def soft_margin_backward_op(grad_output, self, target, reduction):
     """-y exp(-x y) / (1 + exp(-x y)) of each pair."""
     z = (-target * self).exp()
     check_can_cast(z.dtype, self.dtype)
@@ -354,8 +326,7 @@ def soft_margin_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduct
     return grad * grad_output * (target * target * z * (1 - z)) * share(self.shape, target.shape, reduction)
 
 
-differentiate(soft_margin_op, soft_margin_backward_op, soft_margin_bend, by_target=False)
-soft_margin_loss = public(soft_margin_op, module="nn")
+differentiate(soft_margin_loss.op, soft_margin_backward_op, soft_margin_bend, by_target=False)
 
 # --- binary_cross_entropy: self is a probability ---------------------------------------------------------------------
 
@@ -389,7 +360,7 @@ OUTSIDE = Reduction("outside_of_unit", lambda dtype: Recipe(outside_of_unit, np.
 
 @frozen
 class ProbabilityLoss(PairLoss):
-    """The same, behind a look at all elements: none may be outside [0, 1]."""
+    """Computes a loss behind a look at all elements: none may be outside [0, 1]."""
 
     def pair_loop(self, out: Tensor, *args: Any) -> Run:
         run = super().pair_loop(out, *args)
@@ -426,7 +397,7 @@ probability_backward_op = PairSlope(
 
 
 @probability_op.check
-def check_probabilities(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> None:
+def check_probabilities(self, target, weight, reduction):
     for x in (target, weight):
         if x is not None and x._dtype is not self._dtype:
             raise RuntimeError(f"Found dtype {x._dtype.tensor_name} but expected {self._dtype.tensor_name}")
@@ -475,7 +446,7 @@ bce_op = PairLoss(
     "int reduction=1) -> Tensor",
     logit_loss,
     cost=16,
-    autocast=BOTH,
+    autocast=FP32,
     refuses={NOT_FLOATING: "log_sigmoid_cpu"},
 )
 
@@ -505,20 +476,14 @@ binary_cross_entropy_with_logits = public(
 
 # --- kl_div, poisson_nll_loss ----------------------------------------------------------------------------------------
 
-kl_div_op = Operator(
+
+@composite(
     "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
-    autocast=BOTH,
+    autocast=FP32,
     refuses={NOT_FLOATING: ""},
+    method=False,
 )
-poisson_op = Operator(
-    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
-    autocast=BOTH,
-    refuses={"bool": ""},
-)
-
-
-@kl_div_op.implicit
-def kl_div_composite(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
+def kl_div(self, target, reduction, log_target):
     """Returns q (log q - self), of log probabilities and a target q, or its logarithm; or its mean or sum."""
     for x in (self, target):
         if x.dtype.is_complex:
@@ -532,8 +497,13 @@ def kl_div_composite(self: Any, target: Any, reduction: int, log_target: bool) -
     return reduced(xlogy_op.functional(target, target) - product, reduction)
 
 
-@poisson_op.implicit
-def poisson_composite(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
+@composite(
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+    autocast=FP32,
+    refuses={"bool": ""},
+    method=False,
+)
+def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     """Returns λ - k log λ, of counts k and rates λ or their logarithms; `full` adds log k! by Stirling's formula."""
     if log_input:
         product = target * input
@@ -545,7 +515,3 @@ def poisson_composite(input: Any, target: Any, log_input: bool, full: bool, eps:
         stirling = target * target.log() - target + root
         loss = loss.add_(stirling.masked_fill(target <= 1, 0))
     return reduced(loss, reduction)
-
-
-kl_div = public(kl_div_op, method=False)
-poisson_nll_loss = public(poisson_op, method=False)

@@ -27,7 +27,7 @@ from .matrices import (
     for_each_matrix,
     is_low_precision,
 )
-from .norms import matrix_norm_op, matrix_norm_str_op
+from .norms import linalg_matrix_norm, matrix_norm_str_op
 from .solving import is_vector, linalg_inv_ex
 from .spectra import eigh_v_op, linalg_eigvalsh, linalg_svdvals, records, svd_uv_op
 
@@ -231,7 +231,7 @@ def condition(self: Any, p: Any) -> Any:
         inverse = inverse.masked_fill(singular, math.inf)
     else:
         inverse.masked_fill_(singular, math.inf)
-    norm = matrix_norm_str_op if isinstance(p, str) else matrix_norm_op
+    norm = matrix_norm_str_op if isinstance(p, str) else linalg_matrix_norm.op
     size = norm.functional(self, p)
     found = size * norm.functional(inverse, p)
     return found.nan_to_num_(math.inf, math.inf, -math.inf)

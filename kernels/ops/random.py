@@ -440,6 +440,7 @@ bernoulli_float_op = kernel(
     "CPU",
     "Meta",
     node="BernoulliBackward2",
+    face=False,
     **FILLS,
 )(bernoulli_number)
 bernoulli_ = kernel(
@@ -484,6 +485,7 @@ random_to_op = kernel(
     "Meta",
     node="RandomBackward1",
     refuses="bool complex",
+    face=False,
     **FILLS,
 )(lambda self, to, generator: integers(self, 0, to, generator))
 random_op = kernel(

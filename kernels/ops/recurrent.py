@@ -22,7 +22,7 @@ from redispatch.dispatch.tensor import as_numpy, dtypes
 
 from ..declare.operator import composite
 from .dropout import dropout_op
-from .linalg import linear_op
+from .linalg import linear
 from .rearrange import unsafe_chunk_op
 from .shape import cat_op, stack_op
 
@@ -44,7 +44,7 @@ class Weights:
 
 
 def gates_of(hidden: Any, weights: Weights) -> Any:
-    return linear_op.functional(hidden, weights.of_hidden, weights.hidden_bias)
+    return linear.op.functional(hidden, weights.of_hidden, weights.hidden_bias)
 
 
 # --- one step: from the input's share of the gates and the state to the next state -----------------------------------
@@ -98,7 +98,7 @@ def like(state: State, made: Sequence[Any]) -> State:
 
 def over_times(step: Step, input: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
     """The results at all times, [time, batch, features], and the last state."""
-    gates = linear_op.functional(input, weights.of_input, weights.input_bias).unbind(0)
+    gates = linear.op.functional(input, weights.of_input, weights.input_bias).unbind(0)
     results = []
     for one in reversed(gates) if backwards else gates:
         state = step(one, state, weights)
@@ -115,7 +115,7 @@ class Packed:
         self.sizes = [int(size) for size in as_numpy(batch_sizes)]
 
     def __call__(self, step: Step, data: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
-        gates = linear_op.functional(data, weights.of_input, weights.input_bias)
+        gates = linear.op.functional(data, weights.of_input, weights.input_bias)
         return (self.backwards if backwards else self.forwards)(step, gates, state, weights)
 
     def forwards(self, step: Step, gates: Any, state: State, weights: Weights) -> tuple[Any, State]:
@@ -282,7 +282,7 @@ def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:
             raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{k} batch size {state.shape[0]}")
         if state.shape[1] != width:
             raise RuntimeError(f"hidden{k} has inconsistent hidden_size: got {state.shape[1]}, expected {width}")
-    return linear_op.functional(input, weights.of_input, weights.input_bias)
+    return linear.op.functional(input, weights.of_input, weights.input_bias)
 
 
 @composite(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)", autocast=HALF, refuses="whole")

@@ -41,7 +41,7 @@ def leak(out: Tensor, self: Tensor, noise: Tensor, lower: float, upper: float, t
 
 
 def check(self: Tensor, noise: Tensor, lower: float, upper: float, training: bool) -> Meta:
-    """What the result looks like. RuntimeError for what cannot be computed."""
+    """Returns the metadata of the result. RuntimeError for what cannot be computed."""
     if self._shape != noise._shape:
         raise RuntimeError(
             f"noise tensor shape must match self tensor shape. Got self.shape = {list(self._shape)} noise.shape = "

@@ -10,7 +10,7 @@ from redispatch.dispatch import LATE, ops
 from redispatch.dispatch.tensor import Tensor, overridable
 
 from ..declare.declare import no_formula
-from ..declare.operator import binary, kernel, operator, unary
+from ..declare.operator import CUDA_FP32, binary, kernel, operator, unary
 from ..declare.pointwise import COMPLEX, NOT_FLOATING
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -39,7 +39,7 @@ erfinv = unary(
     kernels.erfinv,
     "float",
     cost=16,
-    autocast={"cuda": "fp32"},
+    autocast=CUDA_FP32,
     refuses={COMPLEX: "erfinv_vml_cpu"},
     derivative=lambda grad, self: grad * self.erfinv().square().exp() / TWO_OVER_ROOT_PI,
     doc="Returns the inverse error function of each element.",

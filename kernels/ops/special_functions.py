@@ -15,13 +15,14 @@ from redispatch.kernels.declare.out_forms import filled
 from redispatch.kernels.maths import special as functions
 
 from ..declare.declare import Function, Operator, alias, no_formula
-from ..declare.operator import operator
+from ..declare.operator import composite, operator
 from ..declare.pointwise import COMPLEX, HALVES
 from ..declare.public import public
 from . import activations, elementary, float_parts, special
 from .binary import log_where_it_counts, xlogy_op, xlogy_other_op, xlogy_self_op
 from .moments import logsumexp as logsumexp_face
-from .softmax import log_softmax_op, softmax_op
+from .normalization import log_softmax as _log_softmax
+from .normalization import softmax as _softmax
 from .special import modified_bessel_ratio_at_zero
 
 
@@ -289,7 +290,7 @@ multigammaln = second_name("multigammaln", special.mvlgamma)
 gammainc = second_name("gammainc", special.igamma)
 gammaincc = second_name("gammaincc", special.igammac)
 logsumexp = second_name("logsumexp", logsumexp_face.op)
-softmax = second_name("softmax", softmax_op)
+softmax = second_name("softmax", _softmax.op)
 xlogy = public(
     alias("special_xlogy", xlogy_op, overload="", inplace=False, out="out"),
     alias("special_xlogy", xlogy_self_op, overload="self_scalar", out="self_scalar_out"),
@@ -299,13 +300,6 @@ xlogy = public(
 
 # --- written in others -----------------------------------------------------------------------------------------------
 
-special_log_softmax_op = Operator(
-    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-    doc="Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.",
-)
-special_round_op = Operator(
-    "special_round(Tensor self, *, int decimals=0) -> Tensor", out="out", refuses=float_parts.round_decimals_op.refuses
-)
 special_ndtr_op = Operator(
     "special_ndtr(Tensor self) -> Tensor",
     out="out",
@@ -314,17 +308,27 @@ special_ndtr_op = Operator(
 )
 
 
-@special_log_softmax_op.implicit
-def special_log_softmax(self, dim, dtype):
-    return log_softmax_op.functional(self, dim, dtype)
+@composite(
+    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    refuses="whole complex",
+    doc="Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.",
+)
+def log_softmax(self, dim, dtype):
+    return _log_softmax.op.functional(self, dim, dtype)
 
 
-@special_round_op.implicit
-def special_round(self, decimals):
+@composite(
+    "special_round(Tensor self, *, int decimals=0) -> Tensor",
+    out="out",
+    refuses=float_parts.round_decimals_op.refuses,
+    out_by=None,
+    doc="Returns each element rounded to `decimals` places, halves to even.",
+)
+def round(self, decimals):
     return float_parts.round_decimals_op.functional(self, decimals=decimals)
 
 
-@special_round_op.composite(special_round_op.out)
+@round.op.composite(round.op.out)
 def special_round_out(self, decimals, out):
     return float_parts.round_decimals_op.out(self, decimals=decimals, out=out)
 
@@ -341,6 +345,4 @@ def special_ndtr_out(self, out):
     return filled(out, special_ndtr(self))
 
 
-log_softmax = public(special_log_softmax_op, method=False)
-round = public(special_round_op, method=False, doc="Returns each element rounded to `decimals` places, halves to even.")
 ndtr = public(special_ndtr_op, method=False)

@@ -185,8 +185,8 @@ def table(
             failing.setdefault(of, []).append(failures(rows, "functional" if name == of else "inplace"))
     for name, groups in failing.items():
         found[name] = found[name].but(name, errors=calls(*groups))
-    for reason, rows in (skips or {}).items():
-        for tests, _, names in (row.partition(":") for row in rows.split(";")):
+    for reason, left_out_in in (skips or {}).items():
+        for tests, _, names in (row.partition(":") for row in left_out_in.split(";")):
             for name in among(found, names):
                 left_out = {**found[name].skips, **dict.fromkeys(tests.split(), reason)}
                 found[name] = found[name].but(name, skips=left_out)

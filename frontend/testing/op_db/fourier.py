@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from redispatch.dispatch.tensor import dtypes
@@ -11,7 +13,7 @@ from .common import Later, by_numpy, call, calls, entries, table, x
 
 COMPLEX = (dtypes.complex64, dtypes.complex128)
 EITHER = (*NUMBERS, *COMPLEX)
-NORMS = ("backward", "ortho", "forward")
+NORMS: Any = ("backward", "ortho", "forward")
 BACK = NORMS[::-1]  # of an inverse
 
 
@@ -66,7 +68,7 @@ def several(transform, dims=None, to_reals=False):
     return reference
 
 
-SWAPPED = dict(zip(NORMS, BACK, strict=True))
+SWAPPED: Any = dict(zip(NORMS, BACK, strict=True))
 
 
 def hfftn(x, s, axes, norm):

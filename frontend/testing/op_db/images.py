@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import ceil, floor, prod
+from typing import Any
 
 import numpy as np
 
@@ -145,7 +146,7 @@ def unpooled(x, places, output_size, *lists):
     return out.reshape(*x.shape[:-dims], *output_size)
 
 
-SIZES = {1: [(2, 2, 5), (2, 4)], 2: [(2, 2, 5, 4), (2, 4, 4)], 3: [(1, 2, 3, 4, 3)]}
+SIZES: Any = {1: [(2, 2, 5), (2, 4)], 2: [(2, 2, 5, 4), (2, 4, 4)], 3: [(1, 2, 3, 4, 3)]}
 
 
 def of_windows(dims, dilated, more=()):
@@ -265,7 +266,7 @@ POOLING = table(
 
 # --- padding ----------------------------------------------------------------------------------------------------------
 
-MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap", "constant": "constant"}
+MODES: Any = {"reflect": "reflect", "replicate": "edge", "circular": "wrap", "constant": "constant"}
 
 
 def padded(x, widths, mode="constant", value=None):
@@ -275,7 +276,7 @@ def padded(x, widths, mode="constant", value=None):
         x = padded(x, [min(width, 0) for width in widths])
         return padded(x, [max(width, 0) for width in widths], mode)
     pairs = [(0, 0)] * (x.ndim - dims) + list(zip(widths[::2], widths[1::2], strict=True))[::-1]
-    filled = {"constant_values": value or 0} if mode == "constant" else {}
+    filled: Any = {"constant_values": value or 0} if mode == "constant" else {}
     wider = np.pad(x, [(max(a, 0), max(b, 0)) for a, b in pairs], MODES[mode], **filled)
     return wider[tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, wider.shape, strict=True))]
 
@@ -284,7 +285,7 @@ def in_mode(mode):
     return lambda x, widths: padded(x, widths, mode)
 
 
-PADDED = {1: [(2, 2, 4), (2, 4)], 2: [(2, 2, 3, 4), (2, 3, 4)], 3: [(1, 2, 2, 3, 4)]}
+PADDED: Any = {1: [(2, 2, 4), (2, 4)], 2: [(2, 2, 3, 4), (2, 3, 4)], 3: [(1, 2, 2, 3, 4)]}
 WIDTHS, FEWER = [1, 2, 2, 0, 1, 1], [-1, 1, 0, -1, 0, 0]
 
 
@@ -384,7 +385,7 @@ def keys(x, a):
 
 def cubic(i, size, step, align):
     at = i * step if align else (i + 0.5) * step - 0.5
-    found = {}
+    found: Any = {}
     for place in range(floor(at) - 1, floor(at) + 3):
         inside = min(max(place, 0), size - 1)
         found[inside] = found.get(inside, 0) + keys(at - place, -0.75)
@@ -518,7 +519,7 @@ def places(at, size, mode, padding, align):
     """The elements along an axis that count for a point at the coordinate `at`, and their weights."""
     at = (at + 1) / 2 * (size - 1) if align else ((at + 1) * size - 1) / 2
     if mode == 2:
-        found = {}
+        found: Any = {}
         for whole in range(floor(at) - 1, floor(at) + 3):
             place = int(inside(whole, size, padding, align))
             found[place] = found.get(place, 0) + keys(at - whole, -0.75)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..op_info import FLOATS, INTEGERS, NUMBERS, SampleInput
@@ -104,7 +106,7 @@ def reducing(samples, *words):
 
 def reduced_by(names, index, source):
     """Each reduction, with and without what was there."""
-    options = ({}, {"include_self": False})
+    options: Any = ({}, {"include_self": False})
     return calls(*(call(d(3, 2), 0, whole(index), source, name, **how) for name in names.split() for how in options))
 
 
@@ -172,7 +174,7 @@ ALONG = table(
     references={
         "gather": lambda self, dim, index: self[at(dim, index)],
         "scatter scatter_reduce": scattered,
-        "scatter_add": lambda *args: scattered(*args, "add"),
+        "scatter_add": lambda self, dim, index, src: scattered(self, dim, index, src, "add"),
         "index_select": lambda self, dim, index: np.take(self, np.atleast_1d(index), axis=dim) if self.ndim else self,
         "index_add": index_added,
         "index_reduce": index_reduced,

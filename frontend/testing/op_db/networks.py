@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -25,17 +26,19 @@ def each(value, dims):
 def convolved(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *cudnn):
     """Windows times weights; transposed, of an image with zeros between its elements, by the weights turned around."""
     x, weight, dims = np.asarray(x, np.float64), np.asarray(weight, np.float64), weight.ndim - 2
+    axes = tuple(range(2, 2 + dims))
     s, p, d, extra = (each(value, dims) for value in (stride, padding, dilation, output_padding))
     spans = [d[i] * (k - 1) + 1 for i, k in enumerate(weight.shape[2:])]
     pads = [(n, n) for n in p]
     if transposed:
         wide = np.zeros((*x.shape[:2], *((n - 1) * step + 1 for n, step in zip(x.shape[2:], s, strict=True))))
-        wide[(..., *(slice(None, None, step) for step in s))] = x
+        every: Any = (..., *(slice(None, None, step) for step in s))
+        wide[every] = x
         pads = [(span - 1 - n, span - 1 - n + more) for span, n, more in zip(spans, p, extra, strict=True)]
         turned = [part.swapaxes(0, 1) for part in np.split(weight, groups)]
-        x, s, weight = wide, [1] * dims, np.flip(np.concatenate(turned), range(2, 2 + dims))
+        x, s, weight = wide, [1] * dims, np.flip(np.concatenate(turned), axes)
     x = np.pad(x, [(0, 0), (0, 0), *pads])
-    windows = np.lib.stride_tricks.sliding_window_view(x, spans, range(2, 2 + dims))
+    windows = np.lib.stride_tricks.sliding_window_view(x, spans, axes)
     windows = windows[(slice(None), slice(None), *(slice(None, None, step) for step in (*s, *d)))]
     split = windows.reshape(len(x), groups, x.shape[1] // groups, *windows.shape[2:])
     out, window = "xyz"[:dims], "ijk"[:dims]
@@ -482,7 +485,7 @@ def sequences(gates, parts, pack):
     return samples
 
 
-def steps(gates, parts, shape=(2, FEATURES), hidden=(2, HIDDEN), biases=True):
+def steps(gates: Any, parts: Any, shape=(2, FEATURES), hidden=(2, HIDDEN), biases=True):
     """A step of a cell; its state is made first, its parameters last."""
 
     def samples(make):
@@ -492,11 +495,11 @@ def steps(gates, parts, shape=(2, FEATURES), hidden=(2, HIDDEN), biases=True):
     return samples
 
 
-def inconsistent(*cell):
+def inconsistent(gates, parts):
     return {
-        "input has inconsistent input_size: got 4 expected 1": steps(*cell, (2, 4)),
-        "Input batch size 2 doesn't match hidden0 batch size 3": steps(*cell, hidden=(3, HIDDEN)),
-        "hidden0 has inconsistent hidden_size: got 5, expected 2": steps(*cell, hidden=(2, 5)),
+        "input has inconsistent input_size: got 4 expected 1": steps(gates, parts, shape=(2, 4)),
+        "Input batch size 2 doesn't match hidden0 batch size 3": steps(gates, parts, hidden=(3, HIDDEN)),
+        "hidden0 has inconsistent hidden_size: got 5, expected 2": steps(gates, parts, hidden=(2, 5)),
     }
 
 
@@ -655,7 +658,8 @@ def group_normed(input, weight, bias, n, channels, size, group, eps):
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=EPS):
-    return group_normed(input, weight, bias, *input.shape[:2], 0, num_groups, eps)[0]
+    n, channels = input.shape[:2]
+    return group_normed(input, weight, bias, n, channels, 0, num_groups, eps)[0]
 
 
 def layer_normed(x, shape, weight, bias, eps):

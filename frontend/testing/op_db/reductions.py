@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from redispatch.dispatch.tensor import dtypes
@@ -318,7 +320,7 @@ def gradient(self, spacing=1, dim=None, edge_order=1):
 
 
 # The overloads of gradient, and by which keywords they are called
-SLOPES = {
+SLOPES: dict[str, Any] = {
     "scalarint": [{}, {"spacing": 2.0, "dim": 1}],
     "scalararray": [{"spacing": 0.5, "dim": [1, 0], "edge_order": 2}],
     "array": [{"dim": [0]}, {"dim": [0, 1], "edge_order": 2}],
@@ -327,7 +329,7 @@ SLOPES = {
     "tensorarrayint": [{"spacing": PLACES, "edge_order": order} for order in (1, 2)],
     "tensorarray": [{"spacing": PLACES[::-1], "edge_order": order, "dim": [1, 0]} for order in (1, 2)],
 }
-UFUNCS = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": np.min}
+UFUNCS: Any = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": np.min}
 
 
 def segment_reduce(data, reduce, lengths=None, offsets=None, axis=0, initial=None):
