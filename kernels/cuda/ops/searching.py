@@ -284,7 +284,7 @@ def counts(self: Any, rows: tuple[int, int], edges: Sequence[Any], weight: Any, 
 statistics.ELSEWHERE["cuda"] = statistics.Binning(apart_from_target(edges_of), apart_from_target(counts), copied)
 for _op in (
     statistics.histogram_op,
-    statistics.histogram_bins_op,
+    statistics.histogram.op,
     statistics.edges_op,
     statistics.counts_op,
     statistics.counts_by_edges_op,
