@@ -74,6 +74,16 @@ JOINED = {
     "redispatch.fx.experimental": {
         "proxy_tensor": "higher_order",
     },
+    "redispatch.kernels.ops": {
+        "distributions": "gamma_draws",
+        "embedding": "embedding_bag",
+        "fused_layers": "bilinear",
+        "index_functions": "replacing",
+        "max_pooling": "unpooling",
+        "pooling": "mean_pooling",
+        "rearrange": "arrangements diagonals shuffles",
+        "scatter_gather": "scatter_reduce",
+    },
     "redispatch.nn": {
         "activation": "piecewise rectifiers",
         "attention": "attention_functions attention_kernels",

@@ -33,6 +33,11 @@ def cast_into_out(op: Operator) -> None:
     copy_into_out(op, casts=True)
 
 
+def by(kernel: Callable[..., Tensor]) -> Callable[[Operator], Any]:
+    """The same by a kernel for all backends, written by hand."""
+    return lambda op: op.kernel_out("CompositeExplicitAutograd")(kernel)
+
+
 def register_copying(form: OpOverload, functional: OpOverload, names: Sequence[str], casts: bool = False) -> None:
     """Makes `form` call `functional`, whose arguments have these names, and copy what it gives."""
     kernel = copying(functional, names, casts)
