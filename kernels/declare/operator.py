@@ -38,13 +38,14 @@ pointwise.py, from_scalar.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from redispatch.dispatch import OpOverload, impl
+from redispatch.dispatch.autograd import pulled_back
 
-from .declare import Derivative, Function, Operator, handing_on, through
+from .declare import Derivative, Function, Operator, handing_on, taking, through
 from .from_scalar import derived
 from .out_forms import copy_into_out, resize_and_copy_into_out
 from .planned import Planned
@@ -267,3 +268,38 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
 def _kernel(op: Operator, form: OpOverload, key: str, function: Function) -> None:
     """Registers a kernel that was made here under the operator's name, at the line that declares it."""
     impl(form, key, function, convention="positional", place=op.place, name=op.base_name)
+
+
+def in_parts(op: Operator, *inputs: str, nondifferentiable: tuple[int, ...] = ()) -> Callable[[Function], Function]:
+    """Makes the decorated function, which calls other operators, the kernel of `op` for every backend: a mode and
+    autograd see one operator, whose derivative is that of its parts (dispatch/autograd/pullback.py).
+
+    A composite operator is seen by nobody but as its parts. This is for those that PyTorch gives kernels, because to
+    fuse them is what they are there for.
+
+    inputs: the arguments that have gradients; these come by running the function again, with autograd.
+    nondifferentiable: the results through which none flows.
+    """
+    names = op.names
+    places = [names.index(name) for name in inputs]
+    several = len(op.schema.returns) > 1
+
+    def register(function: Function) -> Function:
+        @taking("grads" if several else "grad", *names, "needs")
+        def gradients(given: Any, *arguments_and_needs: Any) -> Sequence[Any]:
+            *arguments, needs = arguments_and_needs
+
+            def again(*differentiated: Any) -> list[Any]:
+                called = list(arguments)
+                for place, value in zip(places, differentiated, strict=True):
+                    called[place] = value
+                results = function(*called)
+                return list(results) if several else [results]
+
+            return pulled_back(again, [arguments[place] for place in places], given if several else [given], needs)
+
+        op.explicit(function)
+        op.derivative((inputs, gradients), nondifferentiable=nondifferentiable)
+        return function
+
+    return register
