@@ -16,7 +16,8 @@
     composite                 by a function in other operators
     kernel                    by a kernel for some backends, or for all
     structured, planned       by its meta function, which a body or loop below fills (structured.py, planned.py); and
-    several, per_element      the first for several results, and for one that is computed element by element
+    several, planned_several  the same for several results
+    per_element               the first for a result that is computed element by element
 
 All else is a fact beside it:
 
@@ -48,13 +49,14 @@ from redispatch.dispatch.autograd import pulled_back
 from .declare import Derivative, Function, Operator, handing_on, taking, through
 from .from_scalar import derived
 from .out_forms import copy_into_out, resize_and_copy_into_out
-from .planned import Planned
+from .planned import Planned, PlannedSeveral
 from .pointwise import NOT_FLOATING, Pointwise
 from .public import public
 from .structured import PerElement, Several, Structured
 
 Body = Function | Mapping[str, Function]
 FACE = ("function", "method", "module", "name", "function_like", "method_like", "also")
+LAZY = ("Conjugate", "Negative", "ZeroTensor")  # for `understands`
 IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 
 
@@ -128,6 +130,7 @@ def structured(schema: str, kind: Any = Structured, **facts: Any) -> Any:
 
 planned = partial(structured, kind=Planned)
 several = partial(structured, kind=Several)
+planned_several = partial(structured, kind=PlannedSeveral)
 per_element = partial(structured, kind=PerElement)
 
 

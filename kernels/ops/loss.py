@@ -22,8 +22,8 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import BadIndex, Operand, numbers
 
 from ..declare.declare import Operator, through
-from ..declare.operator import CPU_FP32, FP32, composite, planned
-from ..declare.planned import PlannedSeveral, on_dense
+from ..declare.operator import CPU_FP32, FP32, composite, planned, planned_several
+from ..declare.planned import on_dense
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 from .comparison import where_op
@@ -185,16 +185,6 @@ def nll_backward_loop(out, grad_output, self, target, weight, reduction, ignore_
 def nll(name: str, node: str, check: Any, refuser: str, whose: str) -> tuple[Any, Operator, Operator]:
     """Declares a loss of these classes: its public function, the operator behind it, which gives the sum of the weights
     used, too, and the operator of the gradient. `refuser` refuses dtypes in PyTorch's words."""
-    forward = PlannedSeveral(
-        f"{name}_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-        refuses="whole complex",
-        late_out=("output", "output", "total_weight"),
-    )
-
-    @forward.metas
-    def metas(self, target, weight, reduction, ignore_index):
-        check(self, target, weight, refuser)
-        return nll_metadata(self, target, reduction)
 
     @planned(
         f"{name}_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> "
@@ -214,10 +204,21 @@ def nll(name: str, node: str, check: Any, refuser: str, whose: str) -> tuple[Any
         check(self, target, weight, f"{name}_backward_out_frame")
         return Meta(self._shape, self._dtype, self._device)
 
+    @planned_several(
+        f"{name}_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        refuses="whole complex",
+        late_out=("output", "output", "total_weight"),
+        derivative=through(backward, "grad", "self", "target", "weight", "reduction", "ignore_index", "result1"),
+        nondifferentiable=(1,),
+        node=f"{node}Backward0",
+        face=False,
+    )
+    def forward(self, target, weight, reduction, ignore_index):
+        check(self, target, weight, refuser)
+        return nll_metadata(self, target, reduction)
+
     forward.loop(nll_forward_loop)
     backward.loop(nll_backward_loop)
-    saved = ("grad", "self", "target", "weight", "reduction", "ignore_index", "result1")
-    forward.derivative(self=through(backward, *saved), nondifferentiable=(1,), node=f"{node}Backward0")
 
     @composite(
         f"{name}({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",

@@ -8,8 +8,8 @@ from redispatch.dispatch import DispatchKey, ops
 from redispatch.kernels import Operand, contiguous_strides, cuda
 from redispatch.kernels.cuda import compiler
 from redispatch.kernels.cuda.ops import attention
+from redispatch.kernels.cuda.ops.attention import AT_ONCE, Attention
 from redispatch.kernels.cuda.sass import machine_code
-from redispatch.kernels.ops.attention import AT_ONCE, Attention
 from redispatch.nn import functional as F
 from redispatch.nn.attention import SDPBackend, sdpa_kernel
 from redispatch.testing import assert_close

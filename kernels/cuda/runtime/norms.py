@@ -81,7 +81,7 @@ def layer_norm_backward_work(
 
 
 OPERATORS = (
-    ByWork(normalization.native_layer_norm_op, layer_norm_work, dense=("input", "weight", "bias")),
+    ByWork(normalization.native_layer_norm.op, layer_norm_work, dense=("input", "weight", "bias")),
     ByWork(
         normalization.native_layer_norm_backward_op,
         layer_norm_backward_work,
