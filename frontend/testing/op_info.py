@@ -228,11 +228,7 @@ class OpInfo:
     @cached_property
     def out(self) -> OpOverload | None:
         """The overload that takes the same arguments and, behind them, the tensors to write to."""
-        for op in overloads(self.name.partition(".")[0]):
-            count = len(op.schema.out_positions)
-            if count and names(op)[:-count] == names(self.op) and types(op)[:-count] == types(self.op):
-                return op
-        return None
+        return out_form(self.op) or (out_form(self.made_functional) if self.made_functional else None)
 
     @property
     def covers(self) -> list[OpOverload]:
@@ -320,6 +316,15 @@ FACTORY_OPTIONS = ("dtype", "layout", "device", "pin_memory")
 def overloads(stem: str) -> list[OpOverload]:
     """The operators called "aten::add", whatever their overload."""
     return [op for name, op in OPERATORS.items() if name.partition(".")[0] == stem]
+
+
+def out_form(functional: OpOverload) -> OpOverload | None:
+    """The overload that takes the arguments of `functional` and, behind them, the tensors to write to."""
+    for op in overloads(functional.qualified_name.partition(".")[0]):
+        count = len(op.schema.out_positions)
+        if count and names(op)[:-count] == names(functional) and types(op)[:-count] == types(functional):
+            return op
+    return None
 
 
 def is_factory(op: OpOverload) -> bool:

@@ -27,7 +27,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 from redispatch.dispatch import (
@@ -45,6 +45,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.autograd import FORWARD, differentiable
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
+from redispatch.dispatch.places import is_own
 from redispatch.dispatch.schema.text import SchemaText, head
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 
@@ -83,7 +84,7 @@ class Operator:
         the out= form, too. The designation is that of PyTorch 2.13 (`torch.Tag.core`).
     autocast: the policy by device type, {"cuda": "fp32"}.
     batching: its class for vmap (kernels/batching), where tags and schema do not tell: "pointwise", "losses".
-    by_host: why the CPU computes it for a device, where it does (kernels/cuda/runtime/cpu_fallback.py).
+    by_host: why the CPU computes it for a device, where it does (kernels/cuda/runtime/cpu_kernels.py).
     doc: what it does, in a sentence that begins with a verb (describe.py); by default the docstring of its kernel.
     late_out: whether it has an out= form that no Python function ends in, declared when it is looked for. Most have,
         unless they are written in others; where not, it says so: True or False; or gives the form's overload name where
@@ -385,10 +386,18 @@ def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Cal
 
 
 def declared_at() -> str:
-    """ "file:line" of the family's line that led here, past the files that only help to declare."""
+    """Returns "file:line" of the statement that led here, past the files that only help to declare.
+
+    Where that is in a function of the library, which makes a family, it is the statement that calls that.
+    """
     frame = sys._getframe(1)
     while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in MACHINERY:
         frame = frame.f_back
+    outer: FrameType | None = frame
+    while outer is not None and is_own(outer.f_code.co_filename) and outer.f_code.co_name != "<module>":
+        outer = outer.f_back
+    if outer is not None and is_own(outer.f_code.co_filename):
+        frame = outer
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 

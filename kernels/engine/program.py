@@ -50,6 +50,28 @@ def polynomial(x, coefficients):
     return total
 
 
+def steps(start, end, step):
+    """The numbers from `start` up to `end`: in a program `for j in steps(...)` is a `while`. To count how often the
+    loop of a `range` runs, numba would divide by its step."""
+    return range(start, end, step)
+
+
+class AsWhile(ast.NodeTransformer):
+    """Writes each loop over `steps` as a `while`."""
+
+    def visit_For(self, node: ast.For) -> Any:
+        self.generic_visit(node)
+        if not (isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "steps"):
+            return node
+        at: Any = node.target
+        start, end, step = node.iter.args
+        last = ast.AugAssign(at, ast.Add(), step)
+        return [
+            ast.Assign([at], start, lineno=0),
+            ast.While(ast.Compare(at, [ast.Lt()], [end]), [*node.body, last], []),
+        ]
+
+
 class _TypedLiterals(ast.NodeTransformer):
     """Rewrites numbers that meet floats into numbers of the real type; indices, counts and exponents stay ints."""
 
@@ -331,7 +353,7 @@ def _parse(func: Callable) -> ast.FunctionDef:
     tree.decorator_list, tree.returns = [], None  # not part of the program, and neither are the names they use
     for argument in tree.args.args:
         argument.annotation = None
-    return tree
+    return AsWhile().visit(tree)
 
 
 def _check_unchanged(func: Callable) -> None:

@@ -7,8 +7,8 @@ Read next: normalization.py, for layer_norm.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from redispatch import kernels
 from redispatch.dispatch import STATE, ops
@@ -82,6 +82,15 @@ def per_channel(x: Tensor | Operand | None, ndim: int) -> Operand | None:
     return one._replace(shape=tuple(shape), strides=tuple(strides))
 
 
+class Fills(NamedTuple):
+    """The functions that fill the results of batch norm and of group norm on a device of another type."""
+
+    batch: Callable[..., None]
+    group: Callable[..., None]
+
+
+ELSEWHERE: dict[str, Fills] = {}  # by type of device
+
 # --- batch norm ------------------------------------------------------------------------------------------------------
 
 AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
@@ -115,6 +124,9 @@ def run_batch_norm(
     """
     result, saved = batch_norm_results(input, weight, mean, var, training)
     channels, ndim = input._shape[1], len(input._shape)
+    if input._device.type in ELSEWHERE and result._shape.numel():
+        fill = ELSEWHERE[input._device.type].batch
+        fill(result, *saved, input, weight, bias, mean, var, training, momentum, eps)
     if result._array is None or not result._shape.numel():
         return result, saved[0], saved[1]
     factors = per_channel(weight, ndim), per_channel(bias, ndim)
@@ -366,6 +378,8 @@ def group_norm_results(
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """(result, mean, 1 / standard deviation); the last two are [N, group]."""
     result, mean, rstd = group_norm_results(input, weight, bias, N, C, group)
+    if input._device.type in ELSEWHERE and result._shape.numel():
+        ELSEWHERE[input._device.type].group(result, mean, rstd, input, weight, bias, N, C, HxW, group, eps)
     if result._array is None or not result._shape.numel():
         return result, mean, rstd
     ndim = len(input._shape)

@@ -3,7 +3,7 @@
     _scaled_dot_product_efficient_attention     with a bias, dropout, heads that share keys
     _scaled_dot_product_flash_attention         without a bias; what it remembers looks otherwise
 
-Their kernels for CUDA are kernels/cuda/runtime/attention.py. Anywhere else they are what they are by definition, with
+Their kernels for CUDA are kernels/cuda/ops/attention.py. Anywhere else they are what they are by definition, with
 all scores in memory: what tests compare with, and what `vmap` and graphs take apart. Both draw the same choices of
 dropout from the same seed and offset, which are results, so that backward makes them again.
 

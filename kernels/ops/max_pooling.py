@@ -316,6 +316,8 @@ def declare_fractional(dims: int) -> Any:
         setting = Fractional(dims, self, kernel, counts)
         check_samples(self, samples, dims)
         check_dtype(f"{name}_out_frame", self)
+        if self._device.type in ELSEWHERE:
+            return ELSEWHERE[self._device.type].at_random(self, setting, samples)
         if self._device.type == "meta" or not self._shape.numel():
             return empty(setting.shape, self._dtype, self._device), empty(setting.shape, dtypes.int64, self._device)
         return largest(self, setting.shape, setting.windows(self, samples), dims)
@@ -332,6 +334,7 @@ def declare_fractional(dims: int) -> Any:
         made = put_back(grad_output, self, indices, dims)
         return dense(made, made._dtype) if made._device.type == "cpu" else made
 
+    OPERATORS.append(op)
     declare_gradients(op, backward_op, dims, "kernel_size", "output_size")
     doc = f"Returns the largest element of windows over {dims} dimensions that begin at random, and its place."
     return public(op, method=False, module="nn", doc=doc)

@@ -20,15 +20,17 @@ INTEGERS = (dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
 
 
 class Loops(NamedTuple):
-    """What does the work for tensors that are not on the CPU. Results lie row by row.
+    """The functions that do the work for tensors that are not on the CPU. Results lie row by row.
 
-    largest:  of (images, shape, windows, dims) the largest elements and their places
-    put_back: of (gradient, images, places, windows) the gradient for the images
-    means:    of (images, windows, shape, dims)
-    spread:   of (gradient, images, windows, dims) the gradient for the images
+    largest:   of (images, shape, windows, dims) the largest elements and their places
+    at_random: of (images, setting, random numbers) the same
+    put_back:  of (gradient, images, places, windows) the gradient for the images
+    means:     of (images, windows, shape, dims)
+    spread:    of (gradient, images, windows, dims) the gradient for the images
     """
 
     largest: Callable[..., tuple[Tensor, Tensor]]
+    at_random: Callable[..., tuple[Tensor, Tensor]]
     put_back: Callable[..., Tensor]
     means: Callable[..., Tensor]
     spread: Callable[..., Tensor]

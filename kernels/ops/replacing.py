@@ -39,9 +39,7 @@ masked_scatter_backward_op = Operator(
 )
 
 
-@masked_scatter_op.kernel_inplace("CPU", "Meta")
-def masked_scatter_inplace(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Puts the first elements of `source`, in order, where the mask is true. The mask broadcasts."""
+def check_masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> None:
     if self._dtype is not source._dtype:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got{self._dtype.tensor_name} and "
@@ -51,13 +49,23 @@ def masked_scatter_inplace(self: Tensor, mask: Tensor, source: Tensor) -> Tensor
         raise RuntimeError(
             f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask._dtype.tensor_name}"
         )
+
+
+def check_enough(source: Tensor, count: int) -> None:
+    if source._shape.numel() < count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+
+
+@masked_scatter_op.kernel_inplace("CPU", "Meta")
+def masked_scatter_inplace(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Puts the first elements of `source`, in order, where the mask is true. The mask broadcasts."""
+    check_masked_scatter(self, mask, source)
     check_no_internal_overlap(self)
     if self._device.type == "meta":
         return self
     chosen = np.broadcast_to(kernels.as_ndarray(mask._operand), tuple(self._shape))
-    count = np.count_nonzero(chosen)
-    if source._shape.numel() < count:
-        raise RuntimeError("Number of elements of source < number of ones in mask")
+    count = int(np.count_nonzero(chosen))
+    check_enough(source, count)
     values = kernels.as_ndarray(apart(source, self, elementwise=False)._operand)
     kernels.as_ndarray(self._operand)[chosen] = values.ravel()[:count]
     return self

@@ -499,9 +499,14 @@ def masked_fill_kernel(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 def masked_fill_first(key: Any, self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The same the long way; how it was made is remembered."""
-    result = masked_fill_inplace(broadcast_copy(self, mask), mask, value)
+    result = empty(Size(broadcast_shapes(mask._shape, self._shape)), self._dtype, self._device)
+    number = storable(value, self._dtype)
+    check_mask(mask)
+    if result._device.type == "meta":
+        return result
+    inputs = (self._operand, mask._operand, number)
+    MASKED_LOOPS.run(result._operand, *inputs, dtype=self._dtype.name)
     if result._array is not None and result._device == self._device == mask._device:
-        inputs = (self._operand, mask._operand, storable(value, self._dtype))
         if len(MASKED) >= REMEMBERED:
             MASKED.clear()
         made = output_spec(result._shape, result._dtype, result._device, result._stride)

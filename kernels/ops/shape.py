@@ -325,19 +325,28 @@ def repeated_each(self: Tensor, repeats: int, dim: int | None, output_size: int 
     return view_op.functional(dense, [*x._shape[:axis], x._shape[axis] * repeats, *x._shape[axis + 1 :]])
 
 
-@repeat_interleave_op.kernel("CPU")
-def repeat_interleave_kernel(repeats: Tensor, output_size: int | None) -> Tensor:
-    """0 repeats[0] times, 1 repeats[1] times, ...: the indices that repeat by."""
+def check_repeats(repeats: Tensor) -> None:
     if repeats._dtype.name not in ("int32", "int64"):
         raise not_implemented("repeat_interleave_cpu", repeats._dtype)
     if len(repeats._shape) != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    counts = kernels.as_ndarray(repeats._operand)
-    if (counts < 0).any():
+
+
+def check_total(least: int, total: int, output_size: int | None) -> None:
+    """RuntimeError unless no repeat is negative, and the indices are as many as was said."""
+    if least < 0:
         raise RuntimeError("repeats can not be negative")
-    total = sum(counts.tolist())  # in Python's integers: a sum that wraps around would have numpy write anywhere
     if output_size is not None and output_size != total:
         raise RuntimeError("allocated size does not match required size")
+
+
+@repeat_interleave_op.kernel("CPU")
+def repeat_interleave_kernel(repeats: Tensor, output_size: int | None) -> Tensor:
+    """0 repeats[0] times, 1 repeats[1] times, ...: the indices that repeat by."""
+    check_repeats(repeats)
+    counts = kernels.as_ndarray(repeats._operand)
+    total = sum(counts.tolist())  # in Python's integers: a sum that wraps around would have numpy write anywhere
+    check_total(counts.min(initial=0), total, output_size)
     result = empty((total,), repeats._dtype, repeats._device)
     kernels.as_ndarray(result._operand)[:] = np.repeat(np.arange(len(counts)), counts)
     return result

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -269,11 +269,11 @@ histogramdd_op = Operator(f"histogramdd(Tensor self, int[] bins, {_SEVERAL}", re
 # --- samples, edges, counts, as numpy arrays --------------------------------------------------------------------------
 
 
-def rows_of(self: Tensor) -> np.ndarray:
-    """The samples as rows, a number for each dimension of the histogram."""
+def rows_of(self: Tensor) -> tuple[int, int]:
+    """The shape of the samples as rows, a number for each dimension of the histogram."""
     if len(self._shape) < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    return as_numpy(self).reshape(math.prod(self._shape[:-1]), self._shape[-1])
+    return math.prod(self._shape[:-1]), self._shape[-1]
 
 
 def check_weight(self: Tensor, shape: Sequence[int], weight: Tensor | None) -> None:
@@ -389,6 +389,33 @@ def as_tensor(values: np.ndarray, like: Tensor) -> Tensor:
     return made
 
 
+class Binning(NamedTuple):
+    """How a device makes even edges of samples, seen as rows of a shape; counts samples between edges; copies edges."""
+
+    edges: Callable[[Tensor, tuple[int, int], Sequence[int], Any], list[Tensor]]
+    counts: Callable[[Tensor, tuple[int, int], Sequence[Tensor], Tensor | None, bool], Tensor]
+    copy: Callable[[Tensor], Tensor]
+
+
+def edges_on_cpu(self: Tensor, rows: tuple[int, int], bins: Sequence[int], range_: Any) -> list[Tensor]:
+    return [as_tensor(one, self) for one in even_edges(as_numpy(self).reshape(rows), bins, range_)]
+
+
+def counts_on_cpu(
+    self: Tensor, rows: tuple[int, int], edges: Sequence[Tensor], weight: Tensor | None, density: bool
+) -> Tensor:
+    with np.errstate(all="ignore"):
+        return as_tensor(counted(as_numpy(self).reshape(rows), [*map(as_numpy, edges)], weight, density), self)
+
+
+HERE = Binning(edges_on_cpu, counts_on_cpu, lambda edges: as_tensor(as_numpy(edges), edges))
+ELSEWHERE: dict[str, Binning] = {}  # by type of device
+
+
+def binning(self: Tensor) -> Binning:
+    return ELSEWHERE.get(self._device.type, HERE)
+
+
 # --- of one number ----------------------------------------------------------------------------------------------------
 
 
@@ -400,11 +427,10 @@ def as_tensor(values: np.ndarray, like: Tensor) -> Tensor:
 )
 def histogram_op(self, bins, range_, weight, density):
     check_dtype(self._dtype)
-    column = as_numpy(self).reshape(-1, 1)
-    edges = even_edges(column, [bins], range_)
+    how, column = binning(self), (self._shape.numel(), 1)
+    edges = how.edges(self, column, [bins], range_)
     check_flat_weight(self, weight)
-    with np.errstate(all="ignore"):
-        return as_tensor(counted(column, edges, weight, density), self), as_tensor(edges[0], self)
+    return how.counts(self, column, edges, weight, density), edges[0]
 
 
 def check_flat_weight(self: Tensor, weight: Tensor | None) -> None:
@@ -427,9 +453,8 @@ def histogram(self, bins, weight, density):
     check_edges(self, [bins], 1)
     check_dtype(self._dtype)
     check_flat_weight(self, weight)
-    column, edges = as_numpy(self).reshape(-1, 1), as_numpy(bins)
-    with np.errstate(all="ignore"):
-        return as_tensor(counted(column, [edges], weight, density), self), as_tensor(edges, self)
+    how = binning(self)
+    return how.counts(self, (self._shape.numel(), 1), [bins], weight, density), how.copy(bins)
 
 
 # --- of several -------------------------------------------------------------------------------------------------------
@@ -444,7 +469,7 @@ def histogram(self, bins, weight, density):
 def edges_op(self, bins, range_, weight, density):
     rows = rows_of(self)
     check_dtype(self._dtype)
-    return [as_tensor(one, self) for one in even_edges(rows, bins, range_)]
+    return binning(self).edges(self, rows, bins, range_)
 
 
 @kernel(
@@ -457,8 +482,8 @@ def counts_op(self, bins, range_, weight, density):
     rows = rows_of(self)
     check_weight(self, self._shape, weight)
     check_dtype(self._dtype)
-    with np.errstate(all="ignore"):
-        return as_tensor(counted(rows, even_edges(rows, bins, range_), weight, density), self)
+    how = binning(self)
+    return how.counts(self, rows, how.edges(self, rows, bins, range_), weight, density)
 
 
 @kernel(
@@ -469,11 +494,10 @@ def counts_op(self, bins, range_, weight, density):
 )
 def counts_by_edges_op(self, bins, weight, density):
     rows = rows_of(self)
-    check_edges(self, bins, rows.shape[1])
+    check_edges(self, bins, rows[1])
     check_weight(self, self._shape, weight)
     check_dtype(self._dtype)
-    with np.errstate(all="ignore"):
-        return as_tensor(counted(rows, [as_numpy(one) for one in bins], weight, density), self)
+    return binning(self).counts(self, rows, bins, weight, density)
 
 
 def innermost(self: Any) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from redispatch.dispatch.tensor import channels_last, dtypes
 
 from ..op_info import ALL, FLOATS, INTEGERS, NUMBERS, OpInfo, SampleInput
-from .common import by_numpy, call, calls, entries, fixed, per_shape, table, unary, x
+from .common import by_numpy, call, calls, entries, fixed, per_shape, table, unary, whole, x
 
 TAKES_NO_TENSOR = "it takes no tensor"  # no gradient flows, no layout matters, a subclass is not met
 UNKNOWN = "its result holds whatever the memory held"
@@ -53,19 +53,19 @@ SCALARS = calls(with_dtype([1], [0]), *([value] for value in (True, 2, 0.5)))
 UNFILLED = "empty.memory_format empty_strided empty_permuted empty_like new_empty new_empty_strided"
 FRESH = "empty.memory_format empty_strided empty_permuted zeros ones full scalar_tensor eye eye.m"
 FILLED = table(
-    *entries("empty.memory_format", sizes(), gradients=False),
-    *entries("empty_strided", with_dtype([[2, 3], [1, 2]], [[], []], [[0, 3], [3, 1]]), gradients=False),
-    *entries("empty_permuted", with_dtype([[2, 3, 4], [0, 2, 1]], [[], []], [[0, 3], [1, 0]]), gradients=False),
-    *by_numpy("zeros ones", sizes(), gradients=False),
-    *by_numpy("full", sizes(1), gradients=False),
-    *by_numpy("scalar_tensor:asarray", SCALARS, gradients=False),
-    *by_numpy("eye", with_dtype([3], [0]), gradients=False),
-    *by_numpy("eye.m", with_dtype([2, 3], [3, 2], [0, 2]), gradients=False),
-    *entries("empty_like zeros_like ones_like", like_and_options(), gradients=False),
-    *entries("full_like", like_and_options(1), gradients=False),
-    *entries("new_empty new_zeros new_ones", new(), gradients=False),
-    *entries("new_full", new(1), gradients=False),
-    *entries("new_empty_strided", calls([(2,), [2, 3], [1, 2]]), gradients=False),
+    *entries("empty.memory_format", sizes()),
+    *entries("empty_strided", with_dtype([[2, 3], [1, 2]], [[], []], [[0, 3], [3, 1]])),
+    *entries("empty_permuted", with_dtype([[2, 3, 4], [0, 2, 1]], [[], []], [[0, 3], [1, 0]])),
+    *by_numpy("zeros ones", sizes()),
+    *by_numpy("full", sizes(1)),
+    *by_numpy("scalar_tensor:asarray", SCALARS),
+    *by_numpy("eye", with_dtype([3], [0])),
+    *by_numpy("eye.m", with_dtype([2, 3], [3, 2], [0, 2])),
+    *entries("empty_like zeros_like ones_like", like_and_options()),
+    *entries("full_like", like_and_options(1)),
+    *entries("new_empty new_zeros new_ones", new()),
+    *entries("new_full", new(1)),
+    *entries("new_empty_strided", calls([(2,), [2, 3], [1, 2]])),
     references={
         "zeros_like": lambda self, **options: filled(self, 0, **options),
         "ones_like": lambda self, **options: filled(self, 1, **options),
@@ -84,6 +84,7 @@ FILLED = table(
         },
     },
     skips={UNKNOWN: f"{EVERY_VALUE}: {UNFILLED}", TAKES_NO_TENSOR: f"layouts subclass: {FRESH}"},
+    flat="*",
 )
 
 # --- ranges -----------------------------------------------------------------------------------------------------------
@@ -116,20 +117,20 @@ TRIANGLES = calls([3, 3], [2, 3, 1], [3, 2, -1], [0, 3], [2, 2, 5])
 BY_NUMBERS = "arange arange.start arange.start_step range range.step linspace logspace tril_indices triu_indices"
 INCONSISTENT = "upper bound and lower bound inconsistent with step sign"
 RANGES = table(
-    *by_numpy("arange", calls([5], [2.5], [0], with_dtype([4])), NUMBERS, gradients=False),
-    *by_numpy("arange.start", calls([1, 5], with_dtype([-1, 3]), [2, 2]), NUMBERS, gradients=False),
-    *by_numpy("arange.start_step", calls(with_dtype([1, 8, 3]), [0, 1, 0.25], [5, 0, -2]), NUMBERS, gradients=False),
-    *entries("range", with_dtype([0, 4], [-1.5, 2]), NUMBERS, gradients=False, reference=ranged),
-    *entries("range.step", with_dtype([0, 4, 2], [3, -3, -3]), NUMBERS, gradients=False, reference=ranged),
-    *entries("linspace", spaces(-1, 3, 5, 1, 0), NUMBERS, gradients=False),
-    *entries("logspace", spaces(0, 3, 4, 3, 1, 0), NUMBERS, gradients=False),
+    *by_numpy("arange", calls([5], [2.5], [0], with_dtype([4])), NUMBERS),
+    *by_numpy("arange.start", calls([1, 5], with_dtype([-1, 3]), [2, 2]), NUMBERS),
+    *by_numpy("arange.start_step", calls(with_dtype([1, 8, 3]), [0, 1, 0.25], [5, 0, -2]), NUMBERS),
+    *entries("range", with_dtype([0, 4], [-1.5, 2]), NUMBERS, reference=ranged),
+    *entries("range.step", with_dtype([0, 4, 2], [3, -3, -3]), NUMBERS, reference=ranged),
+    *entries("linspace", spaces(-1, 3, 5, 1, 0), NUMBERS),
+    *entries("logspace", spaces(0, 3, 4, 3, 1, 0), NUMBERS),
     *(
         info
         for overload, ends in OF_TENSORS.items()
         for name, base in (("linspace", ()), ("logspace", (2.0,) if all(ends) else ()))
-        for info in entries(f"{name}.{overload}", between(*ends, *base), NUMBERS, gradients=False)
+        for info in entries(f"{name}.{overload}", between(*ends, *base), NUMBERS)
     ),
-    *entries("tril_indices triu_indices", TRIANGLES, INTEGERS, gradients=False),
+    *entries("tril_indices triu_indices", TRIANGLES, INTEGERS),
     references={
         "linspace": lambda start, end, steps, dtype=None: np.linspace(start, end, steps, dtype=dtype),
         "logspace": lambda start, end, steps, base=10.0, dtype=None: np.logspace(start, end, steps, base=base),
@@ -152,6 +153,7 @@ RANGES = table(
         "the ends are read from their tensors": "meta: "
         + " ".join(f"{name}.{overload}" for name in ("linspace", "logspace") for overload in OF_TENSORS),
     },
+    flat="*",
 )
 
 # --- windows ----------------------------------------------------------------------------------------------------------
@@ -199,10 +201,11 @@ OVERLOADS = {
 # The first bits of a 0 that is not one are nobody's to predict: atol.
 OF_ZERO = {"float32": (1e-5, 1e-6), "float64": (1e-12, 1e-15)}
 WINDOWS = table(
-    *(OpInfo(name, lengths(*how), None, FLOATS, gradients=False, tolerance=OF_ZERO) for name, how in OVERLOADS.items()),
+    *(OpInfo(name, lengths(*how), None, FLOATS, tolerance=OF_ZERO) for name, how in OVERLOADS.items()),
     references=OF_WINDOWS,
     errors={name: no_length(name) for name in OF_WINDOWS},
     skips={TAKES_NO_TENSOR: f"layouts subclass: {' '.join(OVERLOADS)}"},
+    flat="*",
 )
 
 # --- drawn at random --------------------------------------------------------------------------------------------------
@@ -226,17 +229,24 @@ def means(kinds):
     return per_shape(lambda s: [x(*s, low=0.5, high=2) if kind == "t" else 1.5 for kind in kinds])
 
 
+DRAWN = {
+    "reference": "what it draws is not given by its arguments",
+    "bfloat16": "what it draws is not given by its arguments",
+    "layouts": "which number goes where depends on the layout",
+    "subclass": "the two halves of a TwoTensor draw different numbers",
+    "parity": "PyTorch draws other numbers from the same seed",
+}
+
+
 def drawn(names, samples, dtypes=FLOATS, **options):
-    return entries(names, samples, dtypes, random=True, **options)
+    return entries(names, samples, dtypes, random=True, skips=DRAWN, **options)
 
 
 def fresh(name, samples, dtypes=FLOATS):
     """A factory and its overload that takes a generator."""
     stem, dot, overload = name.partition(".")
-    yield from drawn(name, samples, dtypes, gradients=False)
-    yield from drawn(
-        f"{stem}.{overload}{'_' * bool(dot)}generator", without_generator(samples), dtypes, gradients=False
-    )
+    generator = f"{stem}.{overload}{'_' * bool(dot)}generator"
+    return (*drawn(name, samples, dtypes), *drawn(generator, without_generator(samples), dtypes))
 
 
 def slope_of_gamma(a, x):
@@ -258,7 +268,7 @@ WEIGHTS = calls(
 # Without training, nothing is written into the noise, which is what memory held.
 TRAINING = [(training, s) for training in (True, False) for s in ((2, 3), (), (0, 3))]
 NOISY = calls(*([x(*s, exclude_zero=True), fixed(*s), 0.25, 0.5, training] for training, s in TRAINING))
-FACTORS = {"low": 0.5, "high": 6}
+GAMMAS = per_shape(lambda s: [fixed(*s, low=0.5, high=3), fixed(*s, low=0.5, high=6)])
 
 
 def rrelu_gradients(make):
@@ -272,38 +282,32 @@ def rrelu_slope(grad, self, noise, lower, upper, training, of_result):
     return grad * (noise if training else np.where(self > 0, 1, (lower + upper) / 2))
 
 
-MOVED = "poisson bernoulli bernoulli.p normal.Tensor_float normal.float_Tensor normal.Tensor_Tensor"
 NO_CHANNELS = {
     "Feature dropout requires at least 2 dimensions in the input": [(3,), 0.5, True],
     "dropout probability has to be between 0 and 1, but got 1.5": [(2, 3), 1.5, True],
 }
 NOISE = "noise tensor shape must match self tensor shape. Got self.shape = [2, 3] noise.shape = [2]"
-DRAWN = [
-    *drawn("uniform_", written(-1, 2), gradients=False),
-    *drawn("normal_ cauchy_", written(1, 2), gradients=False),
-    *drawn("exponential_", written(2), gradients=False),
-    *drawn("log_normal_", written(1, 0.5), gradients=False),
-    *drawn("geometric_", written(0.25), NUMBERS, gradients=False),
-    *drawn("random_", written(), NUMBERS, gradients=False),
-    *drawn("random_.from", written(-3, 3), NUMBERS, gradients=False),
-    *drawn("random_.to", written(5), NUMBERS, gradients=False),
-    *drawn(
-        "bernoulli_.Tensor",
-        calls([fixed(2, 3), fixed(2, 3, low=0, high=1, dtype=dtypes.float32)]),
-        ALL,
-        gradients=False,
-    ),
-    *drawn("binomial", per_shape(lambda s: [fixed(*s, low=0, high=30), fixed(*s, low=0, high=1)]), gradients=False),
-    *drawn("multinomial", WEIGHTS, gradients=False),
+RANDOM = table(
+    *drawn("uniform_", written(-1, 2)),
+    *drawn("normal_ cauchy_", written(1, 2)),
+    *drawn("exponential_", written(2)),
+    *drawn("log_normal_", written(1, 0.5)),
+    *drawn("geometric_", written(0.25), NUMBERS),
+    *drawn("random_", written(), NUMBERS),
+    *drawn("random_.from", written(-3, 3), NUMBERS),
+    *drawn("random_.to", written(5), NUMBERS),
+    *drawn("bernoulli_.Tensor", calls([fixed(2, 3), fixed(2, 3, low=0, high=1, dtype=dtypes.float32)]), ALL),
+    *drawn("binomial", per_shape(lambda s: [fixed(*s, low=0, high=30), fixed(*s, low=0, high=1)])),
+    *drawn("multinomial", WEIGHTS),
     *fresh("rand", random_sizes()),
     *fresh("randn", random_sizes()),
     *fresh("randint", random_sizes(5), NUMBERS),
     *fresh("randint.low", random_sizes(-2, 5), NUMBERS),
     *fresh("randperm", with_dtype([5], [1], [0]), INTEGERS),
-    *drawn("normal.float_float", random_sizes(0.5, 2.0), gradients=False),
-    *drawn("rand_like randn_like", like(), gradients=False),
-    *drawn("randint_like", like(5), NUMBERS, gradients=False),
-    *drawn("randint_like.low_dtype", like(-2, 5), NUMBERS, gradients=False),
+    *drawn("normal.float_float", random_sizes(0.5, 2.0)),
+    *drawn("rand_like randn_like", like()),
+    *drawn("randint_like", like(5), NUMBERS),
+    *drawn("randint_like.low_dtype", like(-2, 5), NUMBERS),
     *drawn("poisson", unary(low=0, high=30)),
     *drawn("_standard_gamma", unary(low=0.25, high=5)),
     *drawn("bernoulli", unary(low=0, high=1)),
@@ -315,32 +319,15 @@ DRAWN = [
     *drawn("feature_dropout feature_alpha_dropout", CHANNELS),
     *drawn("rrelu", calls(*([x(*s, exclude_zero=True), 0.25, 0.5, training] for training, s in TRAINING))),
     *drawn("rrelu_with_noise", NOISY),
-]
-NAMES = " ".join(map(str, DRAWN))
-OF_SIZES = "rand randn randint randint.low randperm"
-RANDOM = table(
-    *DRAWN,
-    OpInfo(
-        "_standard_gamma_grad",
-        per_shape(lambda s: [fixed(*s, low=0.5, high=3), fixed(*s, low=0.5, high=6)]),
-        slope_of_gamma,
-        FLOATS,
-        gradients=False,
-        tolerance={"float64": (1e-6, 1e-6)},  # of the differences that it is compared with
-    ),
+    # the tolerance is of the differences that it is compared with
+    OpInfo("_standard_gamma_grad", GAMMAS, slope_of_gamma, FLOATS, tolerance={"float64": (1e-6, 1e-6)}),
     OpInfo("rrelu_with_noise_backward", rrelu_gradients, rrelu_slope, FLOATS),
-    OpInfo(
-        "native_dropout_backward",
-        per_shape(lambda s: [s, x.mask(*s), 2.0]),
-        lambda grad_output, mask, scale: grad_output * mask * scale,
-        FLOATS,
-    ),
+    *entries("native_dropout_backward", per_shape(lambda s: [s, x.mask(*s), 2.0]), FLOATS),
+    references={"native_dropout_backward": lambda grad_output, mask, scale: grad_output * mask * scale},
     errors={
         "poisson": {"invalid Poisson rate, expected rate to be non-negative": [x.values([-1.0])]},
         "binomial": {
-            "ValueError: binomial only supports floating-point dtypes for count, got: Long": [
-                *(x.index(2, below=5), x(2, low=0, high=1))
-            ],
+            "ValueError: binomial only supports floating-point dtypes for count, got: Long": [whole([2, 4]), (2,)],
             "Found dtype Float but expected Double": [(2,), x(2, dtype=dtypes.float32)],
         },
         "multinomial": {
@@ -359,20 +346,14 @@ RANDOM = table(
         "rrelu_with_noise": {NOISE: [(2, 3), (2,), 0.25, 0.5, True]},
     },
     skips={
-        "what it draws is not given by its arguments": f"reference bfloat16: {NAMES}",
-        "which number goes where depends on the layout": f"layouts: {NAMES}",
-        "the two halves of a TwoTensor draw different numbers": f"subclass: {NAMES}",
-        "PyTorch draws other numbers from the same seed": f"parity: {NAMES}",
-        TAKES_NO_TENSOR: "layouts subclass: normal.float_float "
-        + " ".join(
-            str(info)
-            for info in DRAWN
-            if str(info).startswith(("rand.", "randn.", "randint.", "randperm.")) or str(info) in OF_SIZES.split()
+        TAKES_NO_TENSOR: "layouts subclass: normal.float_float rand rand.* randn randn.* randint randint.* randperm*",
+        "the gradient is declared to be zero": (
+            "gradients second_gradients: poisson bernoulli bernoulli.p normal.*_Tensor normal.Tensor_float"
         ),
-        "the gradient is declared to be zero": f"gradients second_gradients: {MOVED}",
         "numbers that are drawn again jump: tests/ops/test_distributions.py": "gradients: _standard_gamma",
         "its gradient has none; it has none in PyTorch, either": "second_gradients: _standard_gamma",
     },
+    flat="*[!n]_ multinomial binomial rand* normal.float_float *_gamma_grad normal_ random_.* bernoulli_.Tensor",
 )
 
 CREATION = [*FILLED, *RANGES, *RANDOM]

@@ -157,26 +157,26 @@ def in_bool(kernel):
 
 
 COMPARISON = table(
-    *by_numpy("eq.Tensor:equal ne.Tensor:not_equal lt.Tensor:less le.Tensor:less_equal", NEAR, gradients=False),
-    *by_numpy("gt.Tensor:greater ge.Tensor:greater_equal", NEAR, gradients=False),
-    *by_numpy("eq.Scalar:equal ne.Scalar:not_equal lt.Scalar:less le.Scalar:less_equal", BY_NUMBER, gradients=False),
-    *by_numpy("gt.Scalar:greater ge.Scalar:greater_equal", BY_NUMBER, gradients=False),
-    *by_numpy("logical_and logical_or logical_xor", NEAR, gradients=False),
-    *by_numpy("logical_not isreal", unary(), gradients=False),
-    *by_numpy("bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor", NEAR, WHOLE, gradients=False),
-    *by_numpy("bitwise_and.Scalar bitwise_or.Scalar bitwise_xor.Scalar", BY_NUMBER, WHOLE, gradients=False),
-    *by_numpy("bitwise_not", unary(), WHOLE, gradients=False),
-    *by_numpy("bitwise_left_shift.Tensor bitwise_right_shift.Tensor", SHIFTED, INTEGERS, gradients=False),
-    *by_numpy("__lshift__.Tensor:left_shift __rshift__.Tensor:right_shift", SHIFTED, INTEGERS, gradients=False),
-    *by_numpy("bitwise_left_shift.Tensor_Scalar __lshift__.Scalar:left_shift", BY_NUMBER, INTEGERS, gradients=False),
-    *by_numpy("bitwise_right_shift.Tensor_Scalar __rshift__.Scalar:right_shift", BY_NUMBER, INTEGERS, gradients=False),
-    *by_numpy("gcd lcm", WITH_ZEROS, INTEGERS, gradients=False),
-    *by_numpy("isnan isinf isfinite", SPECIAL, gradients=False),
+    *by_numpy("eq.Tensor:equal ne.Tensor:not_equal lt.Tensor:less le.Tensor:less_equal", NEAR),
+    *by_numpy("gt.Tensor:greater ge.Tensor:greater_equal", NEAR),
+    *by_numpy("eq.Scalar:equal ne.Scalar:not_equal lt.Scalar:less le.Scalar:less_equal", BY_NUMBER),
+    *by_numpy("gt.Scalar:greater ge.Scalar:greater_equal", BY_NUMBER),
+    *by_numpy("logical_and logical_or logical_xor", NEAR),
+    *by_numpy("logical_not isreal", unary()),
+    *by_numpy("bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor", NEAR, WHOLE),
+    *by_numpy("bitwise_and.Scalar bitwise_or.Scalar bitwise_xor.Scalar", BY_NUMBER, WHOLE),
+    *by_numpy("bitwise_not", unary(), WHOLE),
+    *by_numpy("bitwise_left_shift.Tensor bitwise_right_shift.Tensor", SHIFTED, INTEGERS),
+    *by_numpy("__lshift__.Tensor:left_shift __rshift__.Tensor:right_shift", SHIFTED, INTEGERS),
+    *by_numpy("bitwise_left_shift.Tensor_Scalar __lshift__.Scalar:left_shift", BY_NUMBER, INTEGERS),
+    *by_numpy("bitwise_right_shift.Tensor_Scalar __rshift__.Scalar:right_shift", BY_NUMBER, INTEGERS),
+    *by_numpy("gcd lcm", WITH_ZEROS, INTEGERS),
+    *by_numpy("isnan isinf isfinite", SPECIAL),
     *by_numpy("where.self", calls(*CONDITIONS)),
     *by_numpy("where.ScalarSelf", per_shape(lambda s: [x.mask(*s), NUMBER, s])),
     *by_numpy("where.ScalarOther", per_shape(lambda s: [x.mask(*s), s, NUMBER])),
-    *by_numpy("where.Scalar", per_shape(lambda s: [x.mask(*s), NUMBER, NUMBER]), gradients=False),
-    *by_numpy("where:nonzero", calls([x.values([[0, 1, 0], [2, 0, 3]])], [(0, 3)]), gradients=False),
+    *by_numpy("where.Scalar", per_shape(lambda s: [x.mask(*s), NUMBER, NUMBER])),
+    *by_numpy("where:nonzero", calls([x.values([[0, 1, 0], [2, 0, 3]])], [(0, 3)])),
     errors={
         "eq.Tensor ne.Tensor lt.Tensor le.Tensor gt.Tensor ge.Tensor": NOT_BROADCASTABLE,
         "where.self": {
@@ -191,6 +191,7 @@ COMPARISON = table(
     },
     skips={"its shape depends on the data": "meta: where"},
     representative="lt.Tensor where.self",
+    flat="[!w]* where.Scalar where",
 )
 
 # --- functions of one number ------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ class CUDAGraph:
         return any(one.generator._state is generator._state for one in self._seeds)
 
     def seed_of(self, generator: Generator) -> CapturedSeed:
-        """What stands for a generator's seed in what is recorded. RuntimeError for one that is not registered."""
+        """Returns the stand-in of a generator's seed in the recording. RuntimeError for one that is not registered."""
         for one in self._seeds:
             if one.generator._state is generator._state:
                 return one
@@ -168,7 +168,7 @@ class CUDAGraph:
         )
 
     def pool(self) -> Handle:
-        """What other graphs are given as `pool` to share its memory."""
+        """Returns the `pool` by which other graphs share its memory."""
         if self._handle is None:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
         return self._handle

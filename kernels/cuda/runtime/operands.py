@@ -1,4 +1,4 @@
-"""What the kernels at the key CUDA see: operands whose array is a storage's block. Read next: copies.py."""
+"""Operands for the kernels at the key CUDA: their array is a storage's block. Read next: copies.py."""
 
 from __future__ import annotations
 
