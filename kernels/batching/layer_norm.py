@@ -11,7 +11,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, call
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.batch_norm import native_group_norm, native_group_norm_backward_op
-from redispatch.kernels.ops.normalization import native_layer_norm_backward_op, native_layer_norm_op
+from redispatch.kernels.ops.normalization import native_layer_norm, native_layer_norm_backward_op
 
 from ...dispatch.transforms.batched import whole
 
@@ -89,7 +89,7 @@ def group_norm_backward_rule(op: OpOverload, values: list[Any], dims: list[Any],
 
 
 for form, rule in [
-    (native_layer_norm_op.functional, layer_norm_rule),
+    (native_layer_norm.op.functional, layer_norm_rule),
     (native_layer_norm_backward_op.functional, layer_norm_backward_rule),
     (native_group_norm.op.functional, group_norm_rule),
     (native_group_norm_backward_op.functional, group_norm_backward_rule),

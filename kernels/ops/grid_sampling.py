@@ -22,11 +22,11 @@ from redispatch.kernels.cpu.grid_sample import BORDER, CUBIC, NEAREST, REFLECTIO
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, taking
+from ..declare.operator import in_parts
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import as_dtype, compute_dtype, dense, zeros
 from .ranges import linspace
-from .written_in_parts import in_parts
 
 HOW = "int interpolation_mode, int padding_mode, bool align_corners"
 WAYS = ("interpolation_mode", "padding_mode", "align_corners")

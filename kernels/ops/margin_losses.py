@@ -4,7 +4,7 @@
     multilabel_margin_loss  of which several are
     margin_ranking_loss, hinge_embedding_loss, cosine_embedding_loss, triplet_margin_loss
 
-The last four are written in other operators. Read next: ctc.py.
+The last four are written in other operators. Read next: loss.py.
 """
 
 from __future__ import annotations
