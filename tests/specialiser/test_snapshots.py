@@ -200,6 +200,7 @@ calling("ones_mode", lambda: aten.ones.default, lambda: ([2, 3],), Mode)
 calling("implicit", lambda: aten.square.default, lambda: (x(),))
 calling("implicit_mode", lambda: aten.square.default, lambda: (x(),), Mode)
 calling("implicit_inference", lambda: aten.square.default, lambda: (x(),), rd.inference_mode)
+calling("implicit_of_others", lambda: aten.layer_norm.default, lambda: (x(), [3]))
 
 # Operators of users ---------------------------------------------------------------------------------------------------
 

@@ -652,3 +652,13 @@ def square(self):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
     # CPU: square (math kernel), kernels/ops/arithmetic.py
     return function(self)
+
+# === implicit_of_others
+def layer_norm(input_2, normalized_shape):
+    # aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: layer_norm (math kernel), kernels/ops/normalization.py
+    state = get_state()
+    code = code_for(native_layer_norm_code, state, input_2._keyset, input_2._keyset)
+    call = code(input_2, normalized_shape, 1e-05)
+    return call[0]
