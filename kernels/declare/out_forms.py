@@ -1,7 +1,7 @@
 """out= forms of operators that compute their results in memory of their own: they are computed, and copied into `out`.
 
 PyTorch generates such forms for operators whose kernel has no better way. `out` must have the result's dtype, and is
-given its shape. Read next: late_out_forms.py, for those that few programs need.
+given its shape. Read next: kernels/ops/late_out_forms.py, for those that few programs need.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 One rule makes them all of the views: the schema without its alias annotations, a dense copy of what the view shows, the
 view's derivative. Functionalization puts them in the place of views, where nothing may share memory.
 
-Read next: views.py, for the views; out_forms.py.
+Read next: views.py, for the views; kernels/declare/out_forms.py.
 """
 
 from __future__ import annotations
