@@ -210,7 +210,7 @@ def new_copy(key: Any, x: Tensor) -> NearPlan:
 
 
 def copier(on: device) -> Any:
-    """Returns `f(target, source)`, which copies between tensors on a user's device, broadcast and converted; or None."""
+    """Returns `f(target, source)`, which copies on a user's device, broadcast and converted; None if there is none."""
     kind = KINDS.get(on.type)
     return None if kind is None else kind.copy
 
@@ -596,7 +596,7 @@ fill_inplace_tensor_op = Operator("fill_.Tensor(Tensor(a!) self, Tensor value) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FillPlan:
-    """A plan of how tensors that look alike are filled, and which numbers need no conversion: those of `kind` in a range."""
+    """A plan that fills tensors which look alike; numbers of `kind` in a range need no conversion."""
 
     run: Run
     kind: type
