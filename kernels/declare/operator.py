@@ -281,16 +281,18 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
     of, face = getattr(of, "op", of), _face(facts, has_face(schema))
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
     op.leaves_views_to_others()
-    hand = handing_on(of.functional, of.text)
-    _kernel(op, op.functional, IMPLICIT, (lambda *args: hand(*(args[i] for i in order))) if order else hand)
+    count = of.text.arguments.index("*") if "*" in of.text.arguments else len(of.names)
+
+    def handed(form: Any, args: Sequence[Any], **out: Any) -> Any:
+        given = [args[i] for i in order] if order else args
+        return form(*given[:count], **dict(zip(of.names[count:], given[count:], strict=False)), **out)
+
+    if order or count < len(of.names):
+        _kernel(op, op.functional, IMPLICIT, lambda *args: handed(of.functional, args))
+    else:  # as of most: the specialiser reads it
+        _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*args))
     if op.out is not None:
-        count = of.text.arguments.index("*") if "*" in of.text.arguments else len(of.names)
-
-        def into_out(*args: Any) -> Any:
-            given = [args[i] for i in order or range(len(args) - 1)]
-            return of.out(*given[:count], **dict(zip(of.names[count:], given[count:], strict=False)), out=args[-1])
-
-        _kernel(op, op.out, IMPLICIT, into_out)
+        _kernel(op, op.out, IMPLICIT, lambda *args: handed(of.out, args[:-1], out=args[-1]))
     return face(op)
 
 

@@ -282,7 +282,7 @@ def put_strided(base: Any, value: Any, shape: Any, stride: Any, start: int) -> A
 
 
 def extent(value: Any) -> int:
-    """How many elements lie between the first and the last one of a tensor, gaps included."""
+    """Returns the number of elements between the first and the last one of a tensor, gaps included."""
     return output_spec(value._shape, value._dtype, value._device, value._stride).elements
 
 

@@ -148,7 +148,7 @@ def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any
         output_mask: Sequence[bool],
         needs: Sequence[bool],
     ) -> Any:
-        """Those of what sends a gradient back through the sampling."""
+        """Returns the gradients of what sends a gradient back through the sampling."""
         how = (interpolation_mode, padding_mode, align_corners)
         moves = output_mask[1] and interpolation_mode != NEAREST  # the nearest element stays the same one
 
