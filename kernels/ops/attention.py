@@ -161,6 +161,7 @@ def flash_loop(outs, query, key, value, dropout_p, is_causal, attn_mask, scale):
     "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
     "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
     "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    refuses="bool complex",
     late_out=False,
 )
 def flash_backward_op(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):

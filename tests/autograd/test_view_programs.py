@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import redispatch as rd
-from redispatch.testing.view_programs import KINDS, WithoutViews, WithViews
 
 from .. import drawing
+from ..view_programs import KINDS, WithoutViews, WithViews
 
 NUMBERS = st.integers(0, 11)
 STEPS = st.tuples(st.sampled_from(KINDS), NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.sampled_from([0.5, 0.9, -1.1, 1.3]))

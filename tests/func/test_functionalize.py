@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 import redispatch as rd
 from redispatch.func import functionalize
-from redispatch.testing.view_programs import START
-from redispatch.testing.written_programs import WRITTEN_KINDS, Program, layout
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
 from .. import drawing
+from ..view_programs import START, WRITTEN_KINDS, Program, layout
 
 NUMBERS = st.integers(0, 11)
 FACTORS = st.sampled_from([0.5, 0.9, -1.1, 1.3])
