@@ -74,6 +74,9 @@ JOINED = {
     "redispatch.fx.experimental": {
         "proxy_tensor": "higher_order",
     },
+    "redispatch.kernels.ops": {
+        "resampling": "axis_maps",
+    },
     "redispatch.nn": {
         "activation": "piecewise rectifiers",
         "attention": "attention_functions attention_kernels",
