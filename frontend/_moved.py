@@ -75,7 +75,15 @@ JOINED = {
         "proxy_tensor": "higher_order",
     },
     "redispatch.kernels.ops": {
+        "distributions": "gamma_draws",
+        "embedding": "embedding_bag",
+        "fused_layers": "bilinear",
+        "index_functions": "replacing",
+        "max_pooling": "unpooling",
+        "pooling": "mean_pooling",
+        "rearrange": "arrangements diagonals shuffles",
         "resampling": "axis_maps",
+        "scatter_gather": "scatter_reduce",
     },
     "redispatch.nn": {
         "activation": "piecewise rectifiers",

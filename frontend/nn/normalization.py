@@ -17,7 +17,7 @@ from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import arithmetic, creation, normalization
 from redispatch.kernels.ops import batch_norm as batch_normalization
 from redispatch.kernels.ops.from_data import tensor
-from redispatch.kernels.ops.mean_pooling import avg_pool2d, avg_pool3d
+from redispatch.kernels.ops.pooling import avg_pool2d, avg_pool3d
 
 from . import init
 from .derived import by_dims, functional, module_of, shows

@@ -8,14 +8,15 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.overridable import overridable_function
-from redispatch.kernels.ops import creation, scatter_gather
+from redispatch.kernels.ops import creation, ranges
+from redispatch.kernels.ops import embedding as embeddings
 
 from . import init
 from .derived import functional, unusual
 from .module import Module
 from .parameter import Parameter
 
-embedding = scatter_gather.functional_embedding
+embedding = embeddings.functional_embedding
 
 
 class _Table(Module):
@@ -153,7 +154,7 @@ def embedding_bag(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
                 f"sequences. However, found offsets of type {type(offsets)}"
             )
-        offsets = creation.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        offsets = ranges.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
         input = input.reshape(-1)
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     elif input.dim() == 1:

@@ -8,8 +8,9 @@ from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.dispatch.tensor import contiguous_format
 from redispatch.kernels.ops.creation import new_empty_strided_op
+from redispatch.kernels.ops.rearrange import roll_op
 from redispatch.kernels.ops.scattering import as_strided_scatter_op
-from redispatch.kernels.ops.shape import cat_op, repeat_op, roll_op
+from redispatch.kernels.ops.shape import cat_op, repeat_op
 from redispatch.kernels.ops.view_copies import as_strided_copy_op
 from redispatch.kernels.ops.views import as_strided_op, expand_op, permute_op, squeeze_op, t_op
 

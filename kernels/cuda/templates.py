@@ -9,7 +9,7 @@ matrices, a softmax, a convolution) is a function here, and reads as it runs. It
 
 Arrays come first among the parameters, int64 numbers follow. What several kernels do alike is a `part`, which names
 the same. `block_total`, `strip_most` and the like combine what the threads of a block have; they are here because most
-such kernels need one. Read next: matmul.py, softmax.py, windows.py.
+such kernels need one. Read next: kernels/cuda/ops/matmul.py, kernels/cuda/ops/softmax.py, kernels/cuda/ops/windows.py.
 """
 
 from __future__ import annotations

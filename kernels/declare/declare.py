@@ -94,8 +94,9 @@ class Operator:
         `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
         others it is known, and their kernels raise it; and it is the same as that of the first overload of their name,
         where they do not say otherwise.
-    derivative: the formula of the first tensor's gradient, or a dict of formulas by names of tensors, one or several
-        at once; False where no gradient flows. node, nondifferentiable, for_complex: as in `derivative()` below.
+    derivative: the formula of the gradient of the first tensor, or list of them, or a dict of formulas by names of
+        tensors, one or several at once; False where no gradient flows. node, nondifferentiable, for_complex: as in
+        `derivative()` below.
     forward: how the tangent follows; see `forward()`.
     understands: lazy bits that its kernels know what to do with, {"Conjugate"}.
 
@@ -155,9 +156,8 @@ class Operator:
         if derivative is False:
             self.not_differentiable()
         elif derivative is not None:
-            by_name = (
-                derivative if isinstance(derivative, Mapping) else {text.names[text.tensor_positions[0]]: derivative}
-            )
+            first = text.names[next(iter(text.tensor_positions), 0)]  # or a list of tensors, as of `cat`
+            by_name = derivative if isinstance(derivative, Mapping) else {first: derivative}
             rules = [((names,) if isinstance(names, str) else names, formula) for names, formula in by_name.items()]
             self.differentiate_by(rules, node, nondifferentiable, for_complex)
         if forward is not None:
@@ -220,7 +220,13 @@ class Operator:
 
     def implicit(self, function: Function) -> Function:
         """Registers a function written in other operators, from which everything, the derivative too, follows."""
+        self.leaves_views_to_others()
         return self.kernel("CompositeImplicitAutograd")(function)
+
+    def leaves_views_to_others(self) -> None:
+        """Has the operators that it is written in make the result a view, where it is one."""
+        if self.text.shares_memory and (self.text.kind == "functional" or Tag("inplace_view") in self.functional.tags):
+            impl(self.functional, "ADInplaceOrView", fallthrough_kernel, convention="positional", place=self.place)
 
     def composite(self, form: OpOverload | None) -> Callable[[Function], Function]:
         """Registers such a function for one of the forms."""

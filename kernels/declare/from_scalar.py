@@ -8,7 +8,7 @@ It is a `Pointwise` operator like the library's own. Its backward is one, too, `
 Tensor x) -> Tensor`: the gradient times the slope, in one compiled loop. The slope is given as a scalar function, or
 follows from the function itself (scalar_functions.py); and so do the slope's own slopes, so that backward can be
 differentiated as often as one likes. Each such operator is made when it is first needed. Read next:
-scalar_functions.py, from_fold.py.
+scalar_functions.py, kernels/ops/from_fold.py.
 """
 
 from __future__ import annotations

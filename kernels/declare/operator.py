@@ -14,7 +14,7 @@
                               kernels/maths, whose parameters stand for the schema's arguments in their order, or a dict
                               of functions by the kind of dtype
     composite                 by a function in other operators
-    kernel                    by a kernel for some backends, or for all
+    kernel, over_a_copy       by a kernel for some backends, or for all; by one that writes into its argument
     structured, planned       by its meta function, which a body or loop below fills (structured.py, planned.py); and
     several, per_element      the first for several results, and for one that is computed element by element
 
@@ -38,11 +38,12 @@ pointwise.py, from_scalar.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from redispatch.dispatch import OpOverload, impl
+from redispatch.dispatch.tensor import Tensor
 
 from .declare import Derivative, Function, Operator, handing_on, through
 from .from_scalar import derived
@@ -54,6 +55,8 @@ from .structured import PerElement, Several, Structured
 
 Body = Function | Mapping[str, Function]
 FACE = ("function", "method", "module", "name", "function_like", "method_like", "also")
+SEEDED = ("nondeterministic_seeded",)  # the tags of an operator that draws random numbers
+LAZY = ("Conjugate", "Negative", "ZeroTensor")  # for `understands`
 IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 
 
@@ -104,7 +107,10 @@ def kernel(
     op = Operator(schema, **facts)
 
     def declare(function: Function) -> Any:
-        op.kernel(*(keys or (EXPLICIT,)), dispatches=dispatches)(function)
+        if keys == (IMPLICIT,):
+            op.implicit(function)
+        else:
+            op.kernel(*(keys or (EXPLICIT,)), dispatches=dispatches)(function)
         if op.out is not None and out_by is not None:
             out_by(op)
         return face(op)
@@ -112,14 +118,34 @@ def kernel(
     return declare
 
 
-def structured(schema: str, kind: Any = Structured, **facts: Any) -> Any:
-    """A decorator that declares a structured operator by its meta function; what fills the result follows below."""
+def over_a_copy(schema: str, copy: Callable[..., Tensor], *, dispatches: bool = False, **facts: Any) -> Any:
+    """A decorator that declares an operator by its in-place form's kernel; the other writes into `copy(self, ...)`."""
+    face = _face(facts, has_face(schema))
+    op = Operator(schema, inplace=True, **facts)
+
+    def declare(inplace: Function) -> Any:
+        def functional(self: Tensor, *args: Any) -> Tensor:
+            return inplace(copy(self, *args), *args)
+
+        functional.__name__, functional.__doc__ = inplace.__name__, inplace.__doc__
+        op.kernel_inplace("CPU", "Meta", dispatches=dispatches)(inplace)
+        op.kernel("CPU", "Meta", dispatches=dispatches)(functional)
+        return face(op)
+
+    return declare
+
+
+def structured(schema: str, kind: Any = Structured, *, body: Function | None = None, **facts: Any) -> Any:
+    """A decorator that declares a structured operator by its meta function; what fills the result follows below, or
+    is this `body`."""
     face = _face(facts, has_face(schema))
     op = kind(schema, **facts)
 
     def declare(meta: Function) -> Any:
         op.meta(meta)
         op.doc = op.doc or meta.__doc__ or ""
+        if body is not None:
+            op.body(body)
         return face(op)
 
     return declare
@@ -251,16 +277,17 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
     arguments, in this order, and returns its public function."""
     of, face = getattr(of, "op", of), _face(facts, has_face(schema))
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
-    places = order or range(len(op.names))
-    count = of.text.arguments.index("*") if "*" in of.text.arguments else len(of.names)
-
-    def handed(form: Any, args: Sequence[Any], **out: Any) -> Any:
-        given = [args[i] for i in places]
-        return form(*given[:count], **dict(zip(of.names[count:], given[count:], strict=False)), **out)
-
-    _kernel(op, op.functional, IMPLICIT, lambda *args: handed(of.functional, args))
+    op.leaves_views_to_others()
+    hand = handing_on(of.functional, of.text)
+    _kernel(op, op.functional, IMPLICIT, (lambda *args: hand(*(args[i] for i in order))) if order else hand)
     if op.out is not None:
-        _kernel(op, op.out, IMPLICIT, lambda *args: handed(of.out, args, out=args[-1]))
+        count = of.text.arguments.index("*") if "*" in of.text.arguments else len(of.names)
+
+        def into_out(*args: Any) -> Any:
+            given = [args[i] for i in order or range(len(args) - 1)]
+            return of.out(*given[:count], **dict(zip(of.names[count:], given[count:], strict=False)), out=args[-1])
+
+        _kernel(op, op.out, IMPLICIT, into_out)
     return face(op)
 
 

@@ -1,7 +1,7 @@
 """out= forms of operators that compute their results in memory of their own: they are computed, and copied into `out`.
 
 PyTorch generates such forms for operators whose kernel has no better way. `out` must have the result's dtype, and is
-given its shape. Read next: late_out_forms.py, for those that few programs need.
+given its shape. Read next: kernels/ops/late_out_forms.py, for those that few programs need.
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ def copy_into_out(*operators: Operator, casts: bool = False) -> None:
 def cast_into_out(op: Operator) -> None:
     """Copies into `out` where that may have another dtype, to which the result can be cast."""
     copy_into_out(op, casts=True)
+
+
+def by(kernel: Callable[..., Tensor]) -> Callable[[Operator], Any]:
+    """The same by a kernel for all backends, written by hand."""
+    return lambda op: op.kernel_out("CompositeExplicitAutograd")(kernel)
 
 
 def register_copying(form: OpOverload, functional: OpOverload, names: Sequence[str], casts: bool = False) -> None:

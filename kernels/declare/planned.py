@@ -5,7 +5,7 @@ reads only the metadata of tensors, and returns the function that does the work 
 plan (plan.py). So a call is one look-up, one fresh tensor, one loop; pointwise operators do the same with more to
 decide (pointwise.py).
 
-Read next: reductions.py, softmax.py, linalg.py.
+Read next: kernels/ops/reductions.py, kernels/ops/normalization.py, kernels/ops/linalg.py.
 """
 
 from __future__ import annotations

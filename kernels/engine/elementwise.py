@@ -11,7 +11,7 @@ dtypes that is met, four kinds of loop:
 
 A layout says how each input is read: `a` array, `0` one element for the whole inner loop, `n` a Python number,
 `=` through the output itself (in-place operators; LLVM only vectorises when it sees that they are one array).
-Read next: `reduce.py`.
+Read next: `kernels/cpu/reduce.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

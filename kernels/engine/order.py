@@ -1,7 +1,7 @@
 """Which of two elements is larger, for every dtype: NaN beats all, as PyTorch has it.
 
 A comparison with a NaN test in each step would keep a loop over floats scalar; theirs is a primitive that LLVM knows.
-Read next: `reduce.py`.
+Read next: `kernels/cpu/reduce.py`.
 """
 
 from collections.abc import Callable

@@ -13,7 +13,7 @@
 
 It is a `Planned` operator like the library's own, over the same loops (kernels/cpu/reduce.py), whose blocks and threads
 take it that the decorated function is associative. Its backward is one pointwise operator: the gradient times the slope
-of the result by one element. Read next: from_scalar.py.
+of the result by one element. Read next: kernels/declare/from_scalar.py.
 """
 
 from __future__ import annotations

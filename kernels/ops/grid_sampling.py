@@ -25,7 +25,7 @@ from ..declare.declare import Operator, taking
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import as_dtype, compute_dtype, dense, zeros
-from .creation import linspace_op
+from .ranges import linspace
 from .written_in_parts import in_parts
 
 HOW = "int interpolation_mode, int padding_mode, bool align_corners"
@@ -242,7 +242,7 @@ def line_of(like: Any, count: int, align: bool) -> Any:
     """From -1 to 1, at the corner elements or, a little less, at the middles of elements between these."""
     if count <= 1:
         return like.new_zeros([count])
-    steps = linspace_op.functional(-1, 1, count, dtype=like.dtype, device=like.device)
+    steps = linspace.ops[-1].functional(-1, 1, count, dtype=like.dtype, device=like.device)
     return steps if align else steps * (count - 1) / count
 
 

@@ -50,7 +50,7 @@ from .copying import alias_op, copy_inplace_op, copy_strides, fill_inplace_scala
 from .creation import empty_op, new
 from .from_data import tensor
 from .geometry import selected
-from .scatter_gather import masked_fill_inplace, nonzero_kernel, nonzero_op, warn_if_expanded
+from .masking import masked_fill_inplace, nonzero_kernel, nonzero_op, warn_if_expanded
 from .views import expand_op, select_op, slice_op, unsqueeze_op, view_op
 
 # --- several index tensors at once ------------------------------------------------------------------------------------

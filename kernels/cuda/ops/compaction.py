@@ -21,7 +21,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels.engine.program import integral, steps
-from redispatch.kernels.ops.arrangements import nonzero_static_shape
+from redispatch.kernels.ops.masking import nonzero_static_shape
 
 from ..compiler import CUDA as cuda
 from ..runtime.structured import Task, composite_of, dense, launched

@@ -18,7 +18,7 @@ from redispatch.kernels.declare.structured import (
     is_among,
     overlapping,
 )
-from redispatch.kernels.ops.scatter_gather import check_value
+from redispatch.kernels.ops.copying import check_value
 from redispatch.kernels.ops.shape import cat_op, is_skipped, stack_op
 
 from ..compiler import CUDA as cuda
@@ -63,13 +63,13 @@ for _op in (cat_op, stack_op):
 @kernel_of("masked_fill.Tensor")
 def masked_fill(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     """Reads the number where it lies: on the CPU it waits for no device."""
-    check_value(value)
+    check_value("masked_fill_", value)
     return aten.masked_fill.Scalar(self, mask, number_of(value))
 
 
 @kernel_of("masked_fill_.Tensor")
 def masked_fill_inplace(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
-    check_value(value)
+    check_value("masked_fill_", value)
     return aten.masked_fill_.Scalar(self, mask, number_of(value))
 
 

@@ -16,11 +16,11 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, view_over, wrap_dim
 from redispatch.kernels.declare.structured import not_implemented
-from redispatch.kernels.ops import norms, shape
-from redispatch.kernels.ops.distributions import check_multinomial
-from redispatch.kernels.ops.embedding_bag import MAX, MEAN, SUM, check_bags, needs_no_bags, places
+from redispatch.kernels.ops import norms, rearrange
+from redispatch.kernels.ops.distributions import check_multinomial, check_precise
+from redispatch.kernels.ops.embedding import MAX, MEAN, SUM, check_bags, needs_no_bags, places
 from redispatch.kernels.ops.fused_updates import LARGEST, check_number
-from redispatch.kernels.ops.gamma_draws import check_precise
+from redispatch.kernels.ops.masking import check_enough, check_masked_scatter
 from redispatch.kernels.ops.matrix_functions import linalg_cross
 from redispatch.kernels.ops.pair_losses import (
     NONE,
@@ -33,7 +33,6 @@ from redispatch.kernels.ops.pair_losses import (
     reduced,
     smooth_l1_loss,
 )
-from redispatch.kernels.ops.replacing import check_enough, check_masked_scatter
 from redispatch.kernels.ops.shape import check_repeats, check_total
 
 from ..runtime.copies import copy_on_device
@@ -50,7 +49,7 @@ aten = ops.aten
 @composite_of("flip")
 def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
     """Each of the dimensions backwards."""
-    result = shape.flip_op.meta_function(self, dims).allocate()
+    result = rearrange.flip.op.meta_function(self, dims).allocate()
     if result._shape.numel():
         turned, steps, offset = {wrap_dim(dim, len(self._shape)) for dim in dims}, list(self._stride), self._offset
         for dim in turned if self._shape else ():

@@ -12,7 +12,7 @@ what is made while recording lies in memory that belongs to the graph (memory.py
 and is read, must be kept by whoever replays. Graphs that are given one `pool` share their memory: they are to be
 replayed in the order of their recording, and what one leaves in a tensor that nobody holds any longer may be
 overwritten by the next. A `MemPool` is such memory of a program's own, out of which a block makes its tensors.
-Read next: graphed.py, graph_trees.py.
+Read next: frontend/cuda/graphed.py, graph_trees.py.
 """
 
 from __future__ import annotations

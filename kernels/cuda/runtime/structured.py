@@ -8,7 +8,7 @@ An operator's `work` gets results and arguments, as its CPU `loop` does, reads o
 launches; its meta function says the metadata of results. They are launched anew at each call here; launch_plan.py
 records them once per metadata.
 
-Read next: ../ops/matmul.py, softmax.py.
+Read next: ../ops/matmul.py, kernels/cuda/ops/softmax.py.
 """
 
 from __future__ import annotations
