@@ -82,6 +82,7 @@ JOINED = {
         "max_pooling": "unpooling",
         "pooling": "mean_pooling",
         "rearrange": "arrangements diagonals shuffles",
+        "resampling": "axis_maps",
         "scatter_gather": "scatter_reduce",
     },
     "redispatch.nn": {
