@@ -84,6 +84,7 @@ def of_singular_values(self: Any, dims: list[int], keepdim: bool, dtype: Any, fu
     "ScalarType? dtype=None) -> Tensor",
     out="str_ord_out",
     autocast=CUDA_SET_DTYPE,
+    refuses="whole",
 )
 def matrix_norm_str_op(self, ord, dim, keepdim, dtype):
     """The root of all squares for "fro", the sum of the singular values for "nuc"."""
@@ -136,6 +137,7 @@ def check_dims(self: Tensor, ord: Any, dim: Any) -> None:
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="ord_str_out",
+    refuses="whole",
 )
 def linalg_norm_str_op(self, ord, dim, keepdim, dtype):
     check_dims(self, ord, dim)
