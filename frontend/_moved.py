@@ -135,6 +135,9 @@ JOINED = {
         "names": "rebuild",
         "writer": "api archive",
     },
+    "redispatch.testing": {
+        "subclass_check": "mode_check",
+    },
     "redispatch.utils": {
         "checkpoint": "_selective_checkpoint",
         "flop_counter": "flop_formulas",
@@ -161,6 +164,7 @@ ALIASES = {
     "redispatch.autograd.grad_mode": "redispatch.dispatch.autograd.grad_mode",
     "redispatch.autograd.graph": "redispatch.dispatch.autograd.graph",
     "redispatch.autograd.variable": "redispatch.dispatch.autograd.variable",
+    "redispatch.testing._internal.two_tensor": "redispatch.subclasses.two_tensor",
     "redispatch.utils._pytree": "redispatch.dispatch.pytree",
 }
 PRESENT = ALIASES | {

@@ -4,7 +4,7 @@ A `Subject` says how a plain call becomes one that goes through the layer. Each 
 the same values, and compares. A check returns whether there was something to check, raises `Broken` where something
 else comes out, and lets pass what the layer raises.
 
-Read next: subclass_check.py and mode_check.py, the two kinds of subject; report.py.
+Read next: subclass_check.py, for the two kinds of subject; report.py.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -22,13 +23,13 @@ import numpy as np
 
 from redispatch.dispatch import OPERATORS, OpOverload, operator_named
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes
+from redispatch.kernels.declare.declare import DECLARED
 from redispatch.kernels.ops.from_data import tensor
 from redispatch.kernels.ops.functional_forms import MADE
 from redispatch.kernels.ops.random import manual_seed
 from redispatch.utils import _pytree as pytree
 
 from .make_tensor import make_tensor
-from .refusals import not_sampled, refused_by
 
 EVERY_DTYPE = (
     dtypes.bool, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16,
@@ -299,12 +300,13 @@ class OpInfo:
     @property
     def refused(self) -> frozenset[str]:
         """The names of the dtypes that it has no kernel for. `dtypes` are those that are compared with numpy."""
-        return refused_by(self.op)
+        declared = DECLARED.get(self.op)
+        return frozenset() if declared is None else frozenset(declared.refuses)
 
     @property
     def not_sampled(self) -> tuple[str, ...]:
         """The names of the dtypes that its samples cannot be made of."""
-        return not_sampled(str(self))
+        return next((kinds for pattern, kinds in NOT_SAMPLED.items() if fnmatch(str(self), pattern)), ())
 
     @property
     def main_dtype(self) -> dtype:
@@ -356,6 +358,24 @@ class OpInfo:
         """Returns the entry for another operator: an alias, or the form that takes a number."""
         return replace(self, name=name, **changes)
 
+
+WHOLE_NAMES = ("uint8", "int8", "int16", "int32", "int64")
+COMPLEX_NAMES = ("complex64", "complex128")
+
+# Their samples need numbers that these dtypes do not hold.
+NOT_SAMPLED: dict[str, tuple[str, ...]] = {
+    "_neg_view*": ("bool",),
+    "retain_grad": ("bool", *WHOLE_NAMES),
+    "cov": ("bool",),
+    "corrcoef": ("bool", *COMPLEX_NAMES),
+    "binomial": ("bool", *WHOLE_NAMES, *COMPLEX_NAMES),  # a ValueError
+    "searchsorted.*": COMPLEX_NAMES,
+    "bucketize.*": COMPLEX_NAMES,
+    "_pdist_forward": ("bool",),
+    "_scaled_dot_product_flash_attention_for_cpu*": WHOLE_NAMES,
+    "_scaled_dot_product_efficient_attention*": WHOLE_NAMES,
+    "_safe_softmax": WHOLE_NAMES,
+}
 
 # What says how a new tensor is made; out= forms do not take it, since they are given the tensor.
 FACTORY_OPTIONS = ("dtype", "layout", "device", "pin_memory")
