@@ -1,6 +1,6 @@
 """The exceptions of the dispatcher: each says what was passed, what was expected, and keeps the facts as fields.
 
-Read next: `schema_parser.py`, `registry.py` and `mode_stack.py`, which raise them.
+Read next: dispatch/schema/parser.py, dispatch/core/registry.py and dispatch/protocols/mode_stack.py, which raise them.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ _names.take(
             _to_functional_tensor
         """,
         "redispatch.kernels": "get_num_threads set_num_threads",
-        "redispatch.kernels.ops.arrangements": "block_diag broadcast_shapes cartesian_prod unravel_index",
+        "redispatch.kernels.ops.rearrange": "block_diag broadcast_shapes cartesian_prod unravel_index",
         "redispatch.kernels.ops.complex_numbers": "conj_physical",
         "redispatch.kernels.ops.distances": "cdist",
         "redispatch.kernels.ops.inquiries": "can_cast promote_types result_type",
@@ -68,7 +68,7 @@ _names.take(
             Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state
         """,
         "redispatch.kernels.ops.ranges": "range",
-        "redispatch.kernels.ops.scatter_gather": "nonzero",
+        "redispatch.kernels.ops.masking": "nonzero",
         "redispatch.kernels.ops.sorting": "unique unique_consecutive",
         "redispatch.kernels.ops.shape": "atleast_1d atleast_2d atleast_3d broadcast_tensors meshgrid",
         "redispatch.kernels.ops.spectra": "pca_lowrank svd_lowrank",

@@ -14,7 +14,7 @@ from redispatch.dispatch.tensor import Size as Size, UntypedStorage as UntypedSt
 from redispatch.dispatch.tensor.dtypes import bfloat16 as bfloat16, bool as bool, cdouble as cdouble, cfloat as cfloat, complex64 as complex64, complex128 as complex128, double as double, float as float, float16 as float16, float32 as float32, float64 as float64, half as half, int as int, int8 as int8, int16 as int16, int32 as int32, int64 as int64, long as long, short as short, uint8 as uint8
 from redispatch.dispatch.transforms.regions import _disable_functionalization as _disable_functionalization, _enable_functionalization as _enable_functionalization, _from_functional_tensor as _from_functional_tensor, _functionalize_commit_update as _functionalize_commit_update, _functionalize_has_data_mutation as _functionalize_has_data_mutation, _functionalize_has_metadata_mutation as _functionalize_has_metadata_mutation, _functionalize_mutation_counter as _functionalize_mutation_counter, _functionalize_replace as _functionalize_replace, _functionalize_sync as _functionalize_sync, _is_functional_tensor as _is_functional_tensor, _is_functional_tensor_base as _is_functional_tensor_base, _sync as _sync, _to_functional_tensor as _to_functional_tensor
 from redispatch.kernels import get_num_threads as get_num_threads, set_num_threads as set_num_threads
-from redispatch.kernels.ops.arrangements import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index
+from redispatch.kernels.ops.rearrange import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index
 from redispatch.kernels.ops.distances import cdist as cdist
 from redispatch.kernels.ops.inquiries import can_cast as can_cast, promote_types as promote_types, result_type as result_type
 from redispatch.kernels.ops.from_data import is_complex as is_complex, is_floating_point as is_floating_point, is_tensor as is_tensor, numel as numel
@@ -23,7 +23,7 @@ from redispatch.kernels.ops.lu import lu as lu
 from redispatch.kernels.ops.matrix_functions import chain_matmul as chain_matmul
 from redispatch.kernels.ops.random import Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from redispatch.kernels.ops.ranges import range as range
-from redispatch.kernels.ops.scatter_gather import nonzero as nonzero
+from redispatch.kernels.ops.masking import nonzero as nonzero
 from redispatch.kernels.ops.sorting import unique as unique, unique_consecutive as unique_consecutive
 from redispatch.kernels.ops.shape import atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d
 from redispatch.kernels.ops.spectra import pca_lowrank as pca_lowrank, svd_lowrank as svd_lowrank

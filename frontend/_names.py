@@ -8,7 +8,9 @@ Type checkers run no tables. They read the stub beside the file, which `python -
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
 from typing import Any
 
@@ -42,6 +44,18 @@ def late(
         return sorted({*scope, *places})
 
     return places, __getattr__, __dir__
+
+
+def former(function: Callable[..., Any], name: str, text: str, category: type[Warning] = FutureWarning) -> Any:
+    """Returns a function under its former name, by which a call warns."""
+
+    @wraps(function, updated=())  # not its attributes: it asks no handler, which `function` does
+    def deprecated(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(text, category, stacklevel=2)
+        return function(*args, **kwargs)
+
+    deprecated.__name__ = deprecated.__qualname__ = name
+    return deprecated
 
 
 def noted(scope: dict[str, Any], rows: Mapping[str, str]) -> dict[str, str]:

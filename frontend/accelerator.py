@@ -8,11 +8,11 @@ available. Where there is none, what needs one raises a RuntimeError.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from redispatch import _names
 from redispatch.dispatch import BACKEND_OF_DEVICE
 from redispatch.dispatch.tensor import device
 
@@ -79,16 +79,8 @@ def set_device_index(device: Any) -> None:
     _module().set_device(device)
 
 
-def current_device_idx() -> int:
-    """The former name of `current_device_index`."""
-    warnings.warn("Use `current_device_index` instead.", FutureWarning, stacklevel=2)
-    return current_device_index()
-
-
-def set_device_idx(device: Any) -> None:
-    """The former name of `set_device_index`."""
-    warnings.warn("Use `set_device_index` instead.", FutureWarning, stacklevel=2)
-    set_device_index(device)
+current_device_idx = _names.former(current_device_index, "current_device_idx", "Use `current_device_index` instead.")
+set_device_idx = _names.former(set_device_index, "set_device_idx", "Use `set_device_index` instead.")
 
 
 @contextmanager

@@ -9,76 +9,26 @@ from typing import Any, NamedTuple, overload
 from redispatch.dispatch.tensor import Tensor as _Tensor, device, dtype, layout, memory_format
 from redispatch._C._VariableFunctions import Tensor
 import redispatch.kernels.ops.matrices
+from redispatch._C._VariableFunctions import matmul as matmul, matrix_exp as matrix_exp, matrix_power as matrix_power
 
 LinAlgError = redispatch.kernels.ops.matrices.LinAlgError
-class _return_linalg_cholesky_ex_L_info(NamedTuple):
-    L: Tensor
-    info: Tensor
-
-class _return_linalg_eig_eigenvalues_eigenvectors(NamedTuple):
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-class _return_linalg_eigh_eigenvalues_eigenvectors(NamedTuple):
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-class _return_linalg_inv_ex_inverse_info(NamedTuple):
-    inverse: Tensor
-    info: Tensor
-
-class _return_linalg_ldl_factor_LD_pivots(NamedTuple):
-    LD: Tensor
-    pivots: Tensor
-
-class _return_linalg_ldl_factor_ex_LD_pivots_info(NamedTuple):
-    LD: Tensor
-    pivots: Tensor
-    info: Tensor
-
-class _return_linalg_lstsq_solution_residuals_rank_singular_values(NamedTuple):
-    solution: Tensor
-    residuals: Tensor
-    rank: Tensor
-    singular_values: Tensor
-
-class _return_linalg_lu_P_L_U(NamedTuple):
-    P: Tensor
-    L: Tensor
-    U: Tensor
-
-class _return_linalg_lu_factor_LU_pivots(NamedTuple):
-    LU: Tensor
-    pivots: Tensor
-
-class _return_linalg_lu_factor_ex_LU_pivots_info(NamedTuple):
-    LU: Tensor
-    pivots: Tensor
-    info: Tensor
-
-class _return_linalg_qr_Q_R(NamedTuple):
-    Q: Tensor
-    R: Tensor
-
-class _return_linalg_slogdet_sign_logabsdet(NamedTuple):
-    sign: Tensor
-    logabsdet: Tensor
-
-class _return_linalg_solve_ex_result_info(NamedTuple):
-    result: Tensor
-    info: Tensor
-
-class _return_linalg_svd_U_S_Vh(NamedTuple):
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
+class _return_linalg_cholesky_ex_L_info(NamedTuple): L: Tensor; info: Tensor
+class _return_linalg_eig_eigenvalues_eigenvectors(NamedTuple): eigenvalues: Tensor; eigenvectors: Tensor
+class _return_linalg_eigh_eigenvalues_eigenvectors(NamedTuple): eigenvalues: Tensor; eigenvectors: Tensor
+class _return_linalg_inv_ex_inverse_info(NamedTuple): inverse: Tensor; info: Tensor
+class _return_linalg_ldl_factor_LD_pivots(NamedTuple): LD: Tensor; pivots: Tensor
+class _return_linalg_ldl_factor_ex_LD_pivots_info(NamedTuple): LD: Tensor; pivots: Tensor; info: Tensor
+class _return_linalg_lstsq_solution_residuals_rank_singular_values(NamedTuple): solution: Tensor; residuals: Tensor; rank: Tensor; singular_values: Tensor
+class _return_linalg_lu_P_L_U(NamedTuple): P: Tensor; L: Tensor; U: Tensor
+class _return_linalg_lu_factor_LU_pivots(NamedTuple): LU: Tensor; pivots: Tensor
+class _return_linalg_lu_factor_ex_LU_pivots_info(NamedTuple): LU: Tensor; pivots: Tensor; info: Tensor
+class _return_linalg_qr_Q_R(NamedTuple): Q: Tensor; R: Tensor
+class _return_linalg_slogdet_sign_logabsdet(NamedTuple): sign: Tensor; logabsdet: Tensor
+class _return_linalg_solve_ex_result_info(NamedTuple): result: Tensor; info: Tensor
+class _return_linalg_svd_U_S_Vh(NamedTuple): U: Tensor; S: Tensor; Vh: Tensor
 def cholesky(input: _Tensor, *, upper: _bool = ..., out: _Tensor | None = ...) -> Tensor: ...
 def cholesky_ex(input: _Tensor, *, upper: _bool = ..., check_errors: _bool = ..., out: Sequence[_Tensor] | None = ...) -> _return_linalg_cholesky_ex_L_info: ...
-@overload
-def cond(input: _Tensor, p: _complex | None = ..., *, out: _Tensor | None = ...) -> Tensor: ...
-@overload
-def cond(input: _Tensor, p: str, *, out: _Tensor | None = ...) -> Tensor: ...
+def cond(input: _Tensor, p: _complex | None | str = ..., *, out: _Tensor | None = ...) -> Tensor: ...
 def cross(input: _Tensor, other: _Tensor, *, dim: _int = ..., out: _Tensor | None = ...) -> Tensor: ...
 def det(A: _Tensor, *, out: _Tensor | None = ...) -> Tensor: ...
 def diagonal(A: _Tensor, *, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor: ...
@@ -97,13 +47,7 @@ def lu(A: _Tensor, *, pivot: _bool = ..., out: Sequence[_Tensor] | None = ...) -
 def lu_factor(A: _Tensor, *, pivot: _bool = ..., out: Sequence[_Tensor] | None = ...) -> _return_linalg_lu_factor_LU_pivots: ...
 def lu_factor_ex(A: _Tensor, *, pivot: _bool = ..., check_errors: _bool = ..., out: Sequence[_Tensor] | None = ...) -> _return_linalg_lu_factor_ex_LU_pivots_info: ...
 def lu_solve(LU: _Tensor, pivots: _Tensor, B: _Tensor, *, left: _bool = ..., adjoint: _bool = ..., out: _Tensor | None = ...) -> Tensor: ...
-def matmul(input: _Tensor, other: _Tensor, *, out: _Tensor | None = ...) -> Tensor: ...
-def matrix_exp(input: _Tensor) -> Tensor: ...
-@overload
-def matrix_norm(input: _Tensor, ord: _complex, dim: Sequence[_int] = ..., keepdim: _bool = ..., *, dtype: dtype | None = ..., out: _Tensor | None = ...) -> Tensor: ...
-@overload
-def matrix_norm(input: _Tensor, ord: str = ..., dim: Sequence[_int] = ..., keepdim: _bool = ..., *, dtype: dtype | None = ..., out: _Tensor | None = ...) -> Tensor: ...
-def matrix_power(input: _Tensor, n: _int, *, out: _Tensor | None = ...) -> Tensor: ...
+def matrix_norm(input: _Tensor, ord: _complex | str = ..., dim: Sequence[_int] = ..., keepdim: _bool = ..., *, dtype: dtype | None = ..., out: _Tensor | None = ...) -> Tensor: ...
 @overload
 def matrix_rank(input: _Tensor, *, atol: _Tensor | None = ..., rtol: _Tensor | None = ..., hermitian: _bool = ..., out: _Tensor | None = ...) -> Tensor: ...
 @overload
@@ -111,10 +55,7 @@ def matrix_rank(input: _Tensor, *, atol: _float | None = ..., rtol: _float | Non
 @overload
 def matrix_rank(input: _Tensor, tol: _Tensor | _float, hermitian: _bool = ..., *, out: _Tensor | None = ...) -> Tensor: ...
 def multi_dot(tensors: Sequence[_Tensor], *, out: _Tensor | None = ...) -> Tensor: ...
-@overload
-def norm(input: _Tensor, ord: _complex | None = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: dtype | None = ..., out: _Tensor | None = ...) -> Tensor: ...
-@overload
-def norm(input: _Tensor, ord: str, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: dtype | None = ..., out: _Tensor | None = ...) -> Tensor: ...
+def norm(input: _Tensor, ord: _complex | None | str = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: dtype | None = ..., out: _Tensor | None = ...) -> Tensor: ...
 @overload
 def pinv(input: _Tensor, *, atol: _Tensor | None = ..., rtol: _Tensor | None = ..., hermitian: _bool = ..., out: _Tensor | None = ...) -> Tensor: ...
 @overload

@@ -79,10 +79,25 @@ def rows_stub(module: ModuleType) -> str:
     taken = {name: getattr(module, name) for name, place in TAKEN[module.__name__].items() if place != "redispatch"}
     all_tensors = module.__name__ == "redispatch.nn.functional"
     written = {name: text for name, value in taken.items() if (text := written_out(name, value, all_tensors))}
+    lines = import_lines(imports(module), written)
+    lines += without_shared(written)
     used = " ".join(written.values())
     head = [line for name, line in USED.items() if re.search(rf"\b{name}\b", used) and name not in taken]
-    lines = import_lines(imports(module), written)
-    return "\n".join([MADE, "", *head, *lines, *constants(module), "", *sorted(written.values()), ""])
+    return "\n".join([MADE, "", *head, *lines, *constants(module), "", *with_bases(written), ""])
+
+
+def with_bases(written: dict[str, str]) -> list[str]:
+    """Returns the definitions in order; classes of one signature get a base that has it."""
+    alike: dict[str, list[str]] = {}
+    for name, text in sorted(written.items()):
+        alike.setdefault(text.removeprefix(f"class {name}(") if text.startswith("class ") else text, []).append(name)
+    made = []
+    for text, names in alike.items():
+        if len(names) == 1:
+            made.append(written[names[0]])
+        else:
+            made += [f"class _{names[0]}({text}", *(f"class {name}(_{names[0]}): ..." for name in names)]
+    return made
 
 
 def constants(module: ModuleType) -> list[str]:
@@ -154,23 +169,26 @@ def is_private(name: str, value: Any, module: str) -> bool:
 def module_stub(module: ModuleType) -> str:
     """The functions of a module that is made of operators, and its other names."""
     functions = {name: getattr(module, name) for name in module.__all__}
-    tuples = {line for face in functions.values() if is_face(face) for line in named_tuple_of(face)}
     others = [
         f"{name} = redispatch.kernels.ops.matrices.{name}" for name, face in functions.items() if not is_face(face)
     ]
-    written = [definition(name, face) for name, face in functions.items() if is_face(face)]
+    written = {name: definition(name, face) for name, face in functions.items() if is_face(face)}
+    shared = without_shared(written)
+    tuples = {line for name in written for line in named_tuple_of(functions[name])}
     head = HEAD.replace("UntypedStorage, ", "") + "from redispatch._C._VariableFunctions import Tensor"
-    return "\n".join(
-        [
-            head,
-            *(["import redispatch.kernels.ops.matrices"] if others else []),
-            "",
-            *others,
-            *sorted(tuples),
-            *written,
-            "",
-        ]
-    )
+    brings = [*(["import redispatch.kernels.ops.matrices"] if others else []), *shared]
+    return "\n".join([head, *brings, "", *others, *sorted(tuples), *written.values(), ""])
+
+
+def without_shared(written: dict[str, str]) -> list[str]:
+    """Takes out the definitions that are those of the root, and returns the lines that import these."""
+    operators = {*operator_names()}
+    alike = [
+        name for name in written if name in operators and written[name] == definition(name, getattr(redispatch, name))
+    ]
+    for name in alike:
+        del written[name]
+    return import_lines({"redispatch._C._VariableFunctions": {name: name for name in alike}})
 
 
 def functions_stub() -> str:
@@ -205,8 +223,8 @@ def named_tuple(signature: Signature) -> list[str]:
     returns = signature.op.schema.returns
     if len(returns) < 2 or not returns[0].name:
         return []
-    fields = "".join(f"    {item.name}: {result(item.type)}\n" for item in returns)
-    return [f"class {tuple_name(signature)}(NamedTuple):\n{fields}"]
+    fields = "; ".join(f"{item.name}: {result(item.type)}" for item in returns)
+    return [f"class {tuple_name(signature)}(NamedTuple): {fields}"]
 
 
 def tuple_name(signature: Signature) -> str:
@@ -287,11 +305,11 @@ def definition(name: str, function: Any, indent: str = "") -> str:
         lead = ["self"] if signature.method else []
         for parameters in ways(signature):
             overload = [returned(signature), *lead, *parameters]
-            both = [(place, made) for place, other in enumerate(found) if (made := united(other, overload))]
-            if both:
-                found[both[0][0]] = both[0][1]
-            else:
-                found.append(overload)
+            place = len(found)
+            while both := [(place, made) for place, other in enumerate(found) if (made := united(other, overload))]:
+                place, overload = both[0]
+                del found[place]
+            found.insert(place, overload)
     mark = f"{indent}@overload\n" if len(found) > 1 else ""
     return "\n".join(f"{mark}{indent}def {name}({', '.join(taken)}) -> {made}: ..." for made, *taken in found)
 
@@ -300,16 +318,19 @@ PARAMETER = re.compile(r"(\w+): (.*?)((?: = \.\.\.)?)")
 
 
 def united(one: list[str], other: list[str]) -> list[str] | None:
-    """Returns the overload that takes what either takes; None where more than the type of a parameter differs."""
+    """Returns the overload that takes what either takes; None where they differ by more than the type of a parameter,
+    or by more at the end that may be left out."""
+    short, long = sorted((one, other), key=len)
     places = [place for place, (first, second) in enumerate(zip(one, other, strict=False)) if first != second]
+    if not places:
+        return long if all(part == "*" or part.endswith(" = ...") for part in long[len(short) :]) else None
     if len(one) != len(other) or len(places) > 1 or 0 in places:  # the first is the result
         return None
-    if not places:
-        return one
     first, second = (PARAMETER.fullmatch(overload[places[0]]) for overload in (one, other))
-    if first is None or second is None or first.group(1, 3) != second.group(1, 3):
+    if first is None or second is None or first[1] != second[1]:
         return None
-    return [*one[: places[0]], f"{first[1]}: {first[2]} | {second[2]}{first[3]}", *one[places[0] + 1 :]]
+    kinds = first[2] if second[2] in first[2].split(" | ") else f"{first[2]} | {second[2]}"
+    return [*one[: places[0]], f"{first[1]}: {kinds}{first[3] or second[3]}", *one[places[0] + 1 :]]
 
 
 def ways(signature: Signature) -> Iterable[list[str]]:

@@ -340,9 +340,10 @@ def view_as_real(x: Any) -> rd.Tensor:
 NOT_SUPPORTED = {
     "@cholesky @lu @matri* @pseudo_inverse @solving @spectra": "use x.to_complex()",
     "@fft @stft @ranges": "makes complex tensors of PyTorch's own kind: use x.to_complex()",
-    "@convolution* @*padding @folding @grid_sampling @shuffles @bilinear @recurrent": "a layer of real numbers",
+    "@convolution* @*padding @folding @grid_sampling @recurrent": "a layer of real numbers",
+    "*shuffle bilinear _trilinear": "a layer of real numbers",
     "@random @dropout": "draws numbers: draw both parts",
-    "@scatter_reduce scatter.*reduce scatter.value index_fill embedding_renorm_ renorm": "no line of the textbook",
+    "*_reduce scatter.*reduce scatter.value index_fill embedding_renorm_ renorm": "no line of the textbook",
     "log*exp sinc ldexp cumprod addbmm addr soft_margin_loss* *norm*dtype dist": "no line of the textbook",
     "var_mean std_mean block_diag allclose _foreach* nonzero_static": "no line of the textbook",
     "#inplace_view resize* set_* as_strided*": "goes by memory, and a pair has two",

@@ -351,14 +351,14 @@ ABOVE: dict[Any, Any] = {
 
 PADDED = "elements of all rows, or of neighbours, make one result: run it on x.to_padded(fill)"
 NOT_SUPPORTED = {
-    "@views @view_copies @shape @arrangements @scattering _unsafe_view": "it moves rows, or the ragged dimension",
+    "@views @view_copies @shape @rearrange @scattering _unsafe_view": "it moves rows, or the ragged dimension",
     "@sorting @searching @histograms @statistics @segments where aminmax allclose @integrals": PADDED,
-    "@convolution* @*pool* @upsampling @grid_sampling @*padding @folding @shuffles @fft @stft": PADDED,
+    "@convolution* @*pool* @upsampling @grid_sampling @*padding @folding @fft @stft": PADDED,
     "@linalg @matri* @cholesky @lu @solving @spectra": PADDED,
     "@*norm* @distances @*loss* @ctc @moments mean": PADDED,
-    "@attention @recurrent @fused* @bilinear glu* @diagonals constant_pad_nd @pseudo_inverse": PADDED,
-    "@random @dropout @rrelu @gamma_draws @creation": "how many there are to make: make x.to_values()",
-    "@indexing @replacing @scatter_gather @scatter_reduce @embedding_bag": "an index says nothing of rows",
+    "@attention @recurrent @fused* glu* constant_pad_nd @pseudo_inverse": PADDED,
+    "@random @dropout @rrelu @distributions @creation": "how many there are to make: make x.to_values()",
+    "@index* @masking @scatter_gather @embedding": "an index says nothing of rows",
     "@fake_quantize _prelu_kernel* log_sigmoid* polygamma_ clamp.Tensor": "the other tensors have no rows",
     "resize* set_*": "goes by memory",
     "@complex_numbers *.dtype": "another meaning of the same memory",

@@ -51,6 +51,25 @@ def test_retired_words_do_not_come_back():
     assert found == []
 
 
+def test_what_to_read_next_and_the_files_that_pages_name_are_there():
+    """A name is that of a file beside the one that mentions it, or a path from the root."""
+    gone = [
+        f"{file.relative_to(ROOT)}: {named}"
+        for file in SOURCES
+        for passage in re.findall(r'Read next:(.*?)(?:"""|\n\n)', file.read_text(), re.DOTALL)
+        for named in re.findall(r"[\w./]+\.(?:py|md)\b", passage)
+        if not (file.parent / named).exists() and not (ROOT / named).exists()
+    ]
+    gone += [
+        f"{page.relative_to(ROOT)}: {named}"
+        for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/howto/*.md"))
+        if page.name != "CHANGELOG.md"
+        for named in re.findall(rf"\b(?:{'|'.join(ROOMS)}|docs|tests)/[\w./]+\.(?:py|md)\b", page.read_text())
+        if not (ROOT / named).exists()
+    ]
+    assert gone == []
+
+
 def test_the_glossary_has_each_term_once():
     terms = re.findall(r"^\| (?!term|-)([^|]+) \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
     assert len(terms) >= 40 and len(set(terms)) == len(terms)

@@ -20,7 +20,7 @@ tables of theirs have it as a key. When it is called again and again, it is give
 
 around which a `try` takes the dispatcher's frames out of errors (frames.py).
 
-`inspect.getsource` and the debugger show it. Read fast paths.py first. Read next: operator.py.
+`inspect.getsource` and the debugger show it. Read fast paths.py first. Read next: dispatch/core/operator.py.
 """
 
 from __future__ import annotations

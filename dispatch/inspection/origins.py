@@ -5,7 +5,8 @@ mistake is where it was made. With `config.debug_origins` on, each operator that
 and the line of the program that called it, and such errors say so. Calls then run boxed, as while a trace records.
 While it is off, nothing is noted and nothing is asked: the code that runs is the same as ever.
 
-Read next: config.py (the switch), specialiser/specialise.py (`Table`, which puts `noting` around what runs).
+Read next: dispatch/config.py (the switch), dispatch/specialiser/specialise.py (`Table`, which puts `noting` around what
+runs).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ argument's class has a `__torch_function__` of its own; then `handle_torch_funct
 that mode popped), or else the arguments' classes, subclass before superclass and otherwise from left to right,
 until one does not answer NotImplemented. A class opts out by `__torch_function__ = _disabled_torch_function_impl`.
 
-Read next: fast_paths.py (calls that need not ask), operator.py.
+Read next: dispatch/entry/fast_paths.py (calls that need not ask), dispatch/core/operator.py.
 """
 
 from __future__ import annotations

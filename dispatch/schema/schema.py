@@ -7,7 +7,7 @@ arguments are written (`!`), and which results share memory with which arguments
 the dispatcher knows an operator through this record alone. The language is PyTorch's, and so are the attribute names;
 `str(schema)` gives back the text that `parse_schema` accepts.
 
-The records come in reading order: types, alias annotations, arguments, the schema. Read next: `schema_parser.py`.
+The records come in reading order: types, alias annotations, arguments, the schema. Read next: parser.py.
 """
 
 from __future__ import annotations

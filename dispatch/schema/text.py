@@ -8,7 +8,7 @@ out its facts takes 60 us, so that is left until somebody asks; a declaration ne
     text.inplace().text       # "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"
 
 Such text is ours, well-formed, and held to what the parser makes of it by a test of all operators. What users pass is
-parsed at once. Read next: schema_parser.py.
+parsed at once. Read next: dispatch/schema/parser.py.
 """
 
 from __future__ import annotations

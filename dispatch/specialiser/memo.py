@@ -8,7 +8,8 @@ is the key. So the code above becomes, in the residual,
 
     plan = plans_get(metadata if metadata is other else (metadata, other))
 
-which takes half the time, since a tuple need not be made and hashed. Read next: specialiser/calls.py, `memo_get`.
+which takes half the time, since a tuple need not be made and hashed.
+Read next: calls.py, `memo_get`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ that are not known. Where it has none yet, one is made: the evaluator works out 
     table = op.table(("T", "T", "D"))
     table[(a._keyset | b._keyset | state.keys.added) & state.keys.kept](a, b)
 
-Most calls know the answer already: site.py. Read next: entries.py (the functions that users call).
+Most calls know the answer already: site.py. Read next: dispatch/entry/entries.py (the functions that users call).
 """
 
 from __future__ import annotations

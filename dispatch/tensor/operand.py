@@ -4,7 +4,7 @@ A view never becomes a numpy view: every view of a storage shares the storage's 
 `shape`, `strides` and `offset` only. This keeps a small operator call free of numpy's own view objects.
 16-bit floats are stored as `uint16` and computed in `float32`, because numba's CPU target knows neither of them.
 
-Read next: `geometry.py` (shapes and strides), then `elementwise.py` (the first kernels).
+Read next: `geometry.py` (shapes and strides), then `kernels/engine/elementwise.py` (the first kernels).
 """
 
 from typing import NamedTuple

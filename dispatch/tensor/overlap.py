@@ -4,7 +4,7 @@ Why it exists: writing through a view whose elements share cells, or into memory
 silently wrong numbers. Callers raise for the first and copy the input for the second.
 
 Both questions are one: does `sum(coefficient * unknown) == target` have a solution with `0 <= unknown <= bound`?
-Read next: `elementwise.py`.
+Read next: `kernels/engine/elementwise.py`.
 """
 
 from functools import lru_cache

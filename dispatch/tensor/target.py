@@ -4,7 +4,7 @@ A loop that takes a range, `loop(lo, hi, ...)`, says nothing about who runs it. 
 gives what runs the loop on that device, a thread for each step of the range, and operands hold the device's memory in
 the place of arrays. So what decides a call (shapes, walks, tables) is written once, and serves both.
 
-Nothing here knows a device; `cuda/loops.py` is the one there is. Read next: `compile.py`.
+Nothing here knows a device; `cuda/loops.py` is the one there is. Read next: `kernels/engine/compile.py`.
 """
 
 from __future__ import annotations

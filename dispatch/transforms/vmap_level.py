@@ -4,7 +4,7 @@ A wrapper looks like one example; its value holds all of them, along one dimensi
 example. A batching rule says how to do that for all at once, by calls outside on the values (batching/). Operators that
 are written in others are taken apart first, and what has no rule is called once for each example.
 
-Source: PyTorch's functorch (VmapInterpreterPtr). Read next: batching/__init__.py, vmap.py.
+Source: PyTorch's functorch (VmapInterpreterPtr). Read next: kernels/batching/__init__.py, vmap.py.
 """
 
 from __future__ import annotations

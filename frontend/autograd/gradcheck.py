@@ -226,15 +226,21 @@ def write(tensor: Any, values: np.ndarray) -> None:
         tensor.data.copy_(here)
 
 
-def units(tensor: Any) -> Iterator[Any]:
-    """One unit gradient for each real number of a tensor."""
+def steps(tensor: Any) -> Iterator[np.ndarray]:
+    """A unit step for each real number of a tensor."""
     for index in np.ndindex(*tensor._shape):
         for one in (1, 1j) if tensor._dtype.is_complex else (1,):
             values = np.zeros(tuple(tensor._shape), type(one))
             values[index] = one
-            unit = tensor.detach().new_zeros(tensor._shape)
-            write(unit, values)
-            yield unit
+            yield values
+
+
+def units(tensor: Any) -> Iterator[Any]:
+    """One unit gradient for each real number of a tensor."""
+    for values in steps(tensor):
+        unit = tensor.detach().new_zeros(tensor._shape)
+        write(unit, values)
+        yield unit
 
 
 def random_like(output: Any, random: np.random.Generator, strided: bool) -> Any:
@@ -256,27 +262,8 @@ def numerical_jacobian(
     func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, eps: float
 ) -> list[np.ndarray]:
     """For each output, the matrix by which its numbers follow those of the input `value`, by central differences."""
-
-    def outputs() -> list[np.ndarray]:
-        return [numbers(output) for output in all_outputs(func(*arguments))]
-
-    place, before = value.detach(), np.array(shown(value.detach()))
-    rows: list[list[np.ndarray]] = []
-    for index in np.ndindex(*value._shape):
-        for step in (eps, 1j * eps) if value._dtype.is_complex else (eps,):
-            moved = before.copy()
-            try:
-                moved[index] = before[index] + step
-                write(place, moved)
-                above = outputs()
-                moved[index] = before[index] - step
-                write(place, moved)
-                below = outputs()
-            finally:
-                write(place, before)
-            rows.append([(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)])
-    count = len(rows[0]) if rows else 0
-    return [np.array([row[output] for row in rows]) for output in range(count)]
+    rows = [difference_along(func, arguments, value, step, eps) for step in steps(value)]
+    return [np.array(of_output) for of_output in zip(*rows, strict=True)]
 
 
 def analytical_jacobian(output: Any, value: Any) -> np.ndarray:
@@ -310,8 +297,9 @@ def agrees_along_random_directions(
         if not value.numel():
             continue
         v = random_unit(value, random)
-        differences = difference_along(func, arguments, value, v, near.eps)
-        moved = tangents(func, arguments, value, tensor_of(v, value)) if check_forward else []
+        along = tensor_of(v, value)
+        differences = difference_along(func, arguments, value, shown(along), near.eps)
+        moved = tangents(func, arguments, value, along) if check_forward else []
         for output, place in zip(outputs, differentiable, strict=True):
             u = random_unit(output, random)
             found = []
@@ -340,15 +328,14 @@ def tensor_of(values: np.ndarray, like: Any) -> Any:
 
 
 def difference_along(
-    func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, direction: np.ndarray, eps: float
+    func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, step: np.ndarray, eps: float
 ) -> list[np.ndarray]:
     """Returns how the numbers of each output follow, by central differences, where the input `value` moves."""
     place, before = value.detach(), np.array(shown(value.detach()))
-    step = shown(tensor_of(direction, value))
     sides = []
     for sign in (1, -1):
         try:
-            write(place, before + sign * eps * step)
+            write(place, before + (sign * eps * step).astype(before.dtype))
             sides.append([numbers(output) for output in all_outputs(func(*arguments))])
         finally:
             write(place, before)

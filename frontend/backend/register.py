@@ -13,7 +13,7 @@ side by side. What it needs to bring is an allocator, or kernels that know their
 - gradients come from the operators' derivatives, which are written in operators;
 - what has no kernel runs on the CPU, if that is wanted (cpu_fallback.py), or is an error that names it.
 
-Read next: device_memory.py.
+Read next: kernels/ops/device_memory.py.
 """
 
 from __future__ import annotations

@@ -6,38 +6,16 @@ if rd.cuda.is_available():
 
 from __future__ import annotations
 
-import warnings
 from types import SimpleNamespace
 from typing import Any
 
+from redispatch import _names
 from redispatch.backend.register import Guard
 from redispatch.dispatch.tensor import KINDS, Tensor, current_index, dtypes, set_current_index
 from redispatch.kernels.cuda import driver
-from redispatch.kernels.cuda.runtime.devices import NoCUDAError, start, started
-from redispatch.kernels.cuda.runtime.graph_trees import GraphTree
-from redispatch.kernels.cuda.runtime.graphs import (
-    CUDAGraph,
-    MemPool,
-    graph,
-    graph_pool_handle,
-    is_current_stream_capturing,
-    use_mem_pool,
-)
-from redispatch.kernels.cuda.runtime.memory import CachingAllocator, OutOfMemoryError
-from redispatch.kernels.cuda.runtime.streams import (
-    Event,
-    ExternalStream,
-    Stream,
-    StreamContext,
-    current_stream,
-    default_stream,
-    index_of,
-    set_stream,
-    stream,
-    synchronize,
-)
-
-from .graphed import make_graphed_callables
+from redispatch.kernels.cuda.runtime.devices import start, started
+from redispatch.kernels.cuda.runtime.memory import CachingAllocator
+from redispatch.kernels.cuda.runtime.streams import ExternalStream, index_of
 
 # Devices --------------------------------------------------------------------------------------------------------------
 
@@ -219,26 +197,11 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
     _allocator().of(index_of(device)).reset_totals()
 
 
-def reset_max_memory_allocated(device: Any = None) -> None:
-    """The former name of `reset_peak_memory_stats`."""
-    warnings.warn(
-        "torch.cuda.reset_max_memory_allocated now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak "
-        "memory stats.",
-        FutureWarning,
-        stacklevel=2,
-    )
-    reset_peak_memory_stats(device)
-
-
-def reset_max_memory_cached(device: Any = None) -> None:
-    """The former name of `reset_peak_memory_stats`."""
-    warnings.warn(
-        "torch.cuda.reset_max_memory_cached now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak "
-        "memory stats.",
-        FutureWarning,
-        stacklevel=2,
-    )
-    reset_peak_memory_stats(device)
+PEAKS = "now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak memory stats."
+reset_max_memory_allocated, reset_max_memory_cached = (
+    _names.former(reset_peak_memory_stats, name, f"torch.cuda.{name} {PEAKS}")
+    for name in ("reset_max_memory_allocated", "reset_max_memory_cached")
+)
 
 
 def empty_cache() -> None:
@@ -276,16 +239,12 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     return _allocator().of(index).summary(index)
 
 
-def memory_cached(device: Any = None) -> int:
-    """The former name of `memory_reserved`."""
-    warnings.warn("torch.cuda.memory_cached has been renamed to memory_reserved", FutureWarning, stacklevel=2)
-    return memory_reserved(device)
-
-
-def max_memory_cached(device: Any = None) -> int:
-    """The former name of `max_memory_reserved`."""
-    warnings.warn("torch.cuda.max_memory_cached has been renamed to max_memory_reserved", FutureWarning, stacklevel=2)
-    return max_memory_reserved(device)
+memory_cached = _names.former(
+    memory_reserved, "memory_cached", "torch.cuda.memory_cached has been renamed to memory_reserved"
+)
+max_memory_cached = _names.former(
+    max_memory_reserved, "max_memory_cached", "torch.cuda.max_memory_cached has been renamed to max_memory_reserved"
+)
 
 
 def get_allocator_backend() -> str:
@@ -362,26 +321,3 @@ def __getattr__(name: str) -> Any:
     if name == "default_generators":  # those of all devices, by their numbers
         return tuple(KINDS["cuda"].generators.values()) if is_available() and start() else ()
     raise AttributeError(f"module 'redispatch.cuda' has no attribute {name!r}")
-
-
-__all__ = [
-    "CUDAGraph",
-    "Event",
-    "ExternalStream",
-    "GraphTree",
-    "MemPool",
-    "NoCUDAError",
-    "OutOfMemoryError",
-    "Stream",
-    "StreamContext",
-    "current_stream",
-    "default_stream",
-    "graph",
-    "graph_pool_handle",
-    "is_current_stream_capturing",
-    "make_graphed_callables",
-    "set_stream",
-    "stream",
-    "synchronize",
-    "use_mem_pool",
-]

@@ -18,7 +18,7 @@ class Gamma(ExponentialFamily):
     """The gamma distribution with shape `concentration` and inverse scale `rate`.
 
     Density proportional to x^(concentration - 1) exp(-rate x) for x ≥ 0; `concentration` > 0 and `rate` > 0 broadcast.
-    Samples are differentiated implicitly: `_standard_gamma` in kernels/ops/gamma_draws.py.
+    Samples are differentiated implicitly: `_standard_gamma` in kernels/ops/distributions.py.
     """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}

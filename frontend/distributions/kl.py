@@ -103,11 +103,6 @@ def kl_of_exponential_families(p: Any, q: Any) -> Any:
     return result
 
 
-@register_kl(Bernoulli, Bernoulli)
-def kl_of_bernoullis(p: Any, q: Any) -> Any:
-    return x_log_x_over_y(p.probs, q.probs) + x_log_x_over_y(1 - p.probs, 1 - q.probs)
-
-
 @register_kl(Binomial, Binomial)
 def kl_of_binomials(p: Any, q: Any) -> Any:
     """inf where p has more trials. NotImplementedError where it has fewer."""
@@ -117,16 +112,6 @@ def kl_of_binomials(p: Any, q: Any) -> Any:
     return rd.where(p.total_count > q.total_count, math.inf, p.total_count * each)
 
 
-@register_kl(Geometric, Geometric)
-def kl_of_geometrics(p: Any, q: Any) -> Any:
-    return -p.entropy() - rd.log1p(-q.probs) / p.probs - q.logits
-
-
-@register_kl(Poisson, Poisson)
-def kl_of_poissons(p: Any, q: Any) -> Any:
-    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
-
-
 @register_kl(Categorical, Categorical)
 def kl_of_categoricals(p: Any, q: Any) -> Any:
     terms = p.probs * (p.logits - q.logits)
@@ -134,21 +119,11 @@ def kl_of_categoricals(p: Any, q: Any) -> Any:
     return rd.where((p.probs == 0).expand_as(terms), 0.0, terms).sum(-1)
 
 
-@register_kl(OneHotCategorical, OneHotCategorical)
-def kl_of_one_hot_categoricals(p: Any, q: Any) -> Any:
-    return kl_of_categoricals(p._categorical, q._categorical)
-
-
 @register_kl(Normal, Normal)
 def kl_of_normals(p: Any, q: Any) -> Any:
     ratio = (p.scale / q.scale).pow(2)
     apart = ((p.loc - q.loc) / q.scale).pow(2)
     return 0.5 * (ratio + apart - 1 - ratio.log())
-
-
-@register_kl(HalfNormal, HalfNormal)
-def kl_of_half_normals(p: Any, q: Any) -> Any:
-    return kl_of_normals(p.base_dist, q.base_dist)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
@@ -207,11 +182,6 @@ def kl_of_dirichlets(p: Any, q: Any) -> Any:
     return total.lgamma() - b.sum(-1).lgamma() - (a.lgamma() - b.lgamma()).sum(-1) + spread
 
 
-@register_kl(Beta, Beta)
-def kl_of_betas(p: Any, q: Any) -> Any:
-    return kl_of_dirichlets(p._dirichlet, q._dirichlet)
-
-
 @register_kl(Pareto, Pareto)
 def kl_of_paretos(p: Any, q: Any) -> Any:
     """inf where p begins below q."""
@@ -226,6 +196,19 @@ def kl_of_uniforms(p: Any, q: Any) -> Any:
     """inf where p reaches beyond q."""
     result = ((q.high - q.low) / (p.high - p.low)).log()
     return rd.where((q.low > p.low) | (q.high < p.high), math.inf, result)
+
+
+# A family -> the divergence of two of it, where one expression says it
+ONE: dict[type, Rule] = {
+    Bernoulli: lambda p, q: x_log_x_over_y(p.probs, q.probs) + x_log_x_over_y(1 - p.probs, 1 - q.probs),
+    Geometric: lambda p, q: -p.entropy() - rd.log1p(-q.probs) / p.probs - q.logits,
+    Poisson: lambda p, q: p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate),
+    OneHotCategorical: lambda p, q: kl_of_categoricals(p._categorical, q._categorical),
+    HalfNormal: lambda p, q: kl_of_normals(p.base_dist, q.base_dist),
+    Beta: lambda p, q: kl_of_dirichlets(p._dirichlet, q._dirichlet),
+}
+for _family, _rule in ONE.items():
+    register_kl(_family, _family)(_rule)
 
 
 # --- of distributions that are made of others -------------------------------------------------------------------------

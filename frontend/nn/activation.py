@@ -17,7 +17,7 @@ from redispatch.kernels.ops import rrelu as randomly_leaking
 from redispatch.kernels.ops.normalization import log_softmax as _log_softmax
 from redispatch.kernels.ops.normalization import softmax as _softmax
 
-from .derived import functional, module_of, shows
+from .derived import functional, module_of, shows, with_inplace
 from .module import Module
 from .parameter import empty_parameters
 
@@ -26,11 +26,6 @@ celu_, elu_, selu_ = activations.celu.inplace, activations.elu.inplace, activati
 hardtanh_, leaky_relu_ = activations.hardtanh.inplace, activations.leaky_relu.inplace
 threshold_, rrelu_ = activations.threshold.inplace, randomly_leaking.rrelu_
 prelu, hardshrink, softshrink = activations.prelu, activations.hardshrink, activations.softshrink
-
-
-def _in_place_or_not(operator: Any, input: Tensor, inplace: bool, *args: Any) -> Tensor:
-    return operator.inplace(input, *args) if inplace else operator(input, *args)
-
 
 # --- smooth ones -----------------------------------------------------------------------------------------------------
 
@@ -42,18 +37,6 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     approximate: "none", or "tanh" for x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³))) / 2. Shapes: any -> the same.
     """
     return activations.gelu(input, approximate=approximate)
-
-
-@overridable_function
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Computes x sigmoid(x). Shapes: any -> the same."""
-    return _in_place_or_not(activations.silu, input, inplace)
-
-
-@overridable_function
-def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Computes x tanh(softplus(x)). Shapes: any -> the same."""
-    return _in_place_or_not(activations.mish, input, inplace)
 
 
 @builtin_function
@@ -103,6 +86,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return activations.glu(input, dim)
 
 
+silu = with_inplace(activations.silu, "Computes x sigmoid(x).")
+mish = with_inplace(activations.mish, "Computes x tanh(softplus(x)).")
+
 GELU = module_of("GELU", gelu, by_keyword=True)
 SiLU = module_of("SiLU", silu)
 Mish = module_of("Mish", mish)
@@ -137,30 +123,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @overridable_function
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Computes x above 0, alpha (exp(x) - 1) below. Shapes: any -> the same."""
-    return _in_place_or_not(activations.elu, input, inplace, alpha)
-
-
-@overridable_function
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Computes x above 0, alpha (exp(x / alpha) - 1) below: its slope has no jump at 0. Shapes: any -> the same."""
-    return _in_place_or_not(activations.celu, input, inplace, alpha)
-
-
-@overridable_function
-def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Computes elu scaled so that mean 0 and variance 1 stay. Shapes: any -> the same."""
-    return _in_place_or_not(activations.selu, input, inplace)
-
-
-@overridable_function
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """Computes x above 0, negative_slope x below. Shapes: any -> the same."""
-    return _in_place_or_not(activations.leaky_relu, input, inplace, negative_slope)
-
-
-@overridable_function
 def rrelu(
     input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -173,12 +135,6 @@ def rrelu(
 
 
 @overridable_function
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Computes x above the threshold, `value` up to it. Shapes: any -> the same."""
-    return _in_place_or_not(activations.threshold, input, inplace, threshold, value)
-
-
-@overridable_function
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Computes min(max(x, min_val), max_val). Shapes: any -> the same.
 
@@ -186,26 +142,22 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _in_place_or_not(activations.hardtanh, input, inplace, min_val, max_val)
+    operator = hardtanh_ if inplace else activations.hardtanh
+    return operator(input, min_val, max_val)
 
 
-@overridable_function
-def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """Computes min(max(x, 0), 6). Shapes: any -> the same."""
-    return _in_place_or_not(activations.relu6, input, inplace)
-
-
-@overridable_function
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """Computes min(max(x + 3, 0), 6) / 6. Shapes: any -> the same."""
-    return _in_place_or_not(activations.hardsigmoid, input, inplace)
-
-
-@overridable_function
-def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Computes x hardsigmoid(x). Shapes: any -> the same."""
-    return _in_place_or_not(activations.hardswish, input, inplace)
-
+elu = with_inplace(activations.elu, "Computes x above 0, alpha (exp(x) - 1) below.", alpha=1.0)
+celu = with_inplace(
+    activations.celu, "Computes x above 0, alpha (exp(x / alpha) - 1) below: its slope has no jump at 0.", alpha=1.0
+)
+selu = with_inplace(activations.selu, "Computes elu scaled so that mean 0 and variance 1 stay.")
+leaky_relu = with_inplace(activations.leaky_relu, "Computes x above 0, negative_slope x below.", negative_slope=0.01)
+threshold = with_inplace(
+    activations.threshold, "Computes x above the threshold, `value` up to it.", threshold=float, value=float
+)
+relu6 = with_inplace(activations.relu6, "Computes min(max(x, 0), 6).")
+hardsigmoid = with_inplace(activations.hardsigmoid, "Computes min(max(x + 3, 0), 6) / 6.")
+hardswish = with_inplace(activations.hardswish, "Computes x hardsigmoid(x).")
 
 ReLU = module_of("ReLU", relu, by_keyword=True)
 ELU = module_of("ELU", elu)

@@ -201,47 +201,58 @@ class ModuleList(_Numbered):
         return block(self._get_name(), "", children)
 
 
-class ModuleDict(Module):
+class _Dictionary(Module):
+    """A dictionary of what the module that holds it knows as its own. A subclass says where its `_entries` are."""
+
+    _entries: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def __getitem__(self, key: str) -> Any:
+        return self._entries[key]
+
+    def __delitem__(self, key: str) -> None:
+        del self._entries[key]
+
+    def keys(self) -> Iterable[str]:
+        return self._entries.keys()
+
+    def clear(self) -> None:
+        for key in list(self):
+            del self[key]
+
+    def pop(self, key: str) -> Any:
+        """Takes a value out and returns it."""
+        value = self[key]
+        del self[key]
+        return value
+
+
+class ModuleDict(_Dictionary):
     """A dictionary of modules, which the module that holds it knows as its children."""
+
+    _entries = property(lambda self: self._modules)
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key: str) -> Any:
-        return self._modules[key]
-
     def __setitem__(self, key: str, module: Any) -> None:
         self.add_module(key, module)
-
-    def __delitem__(self, key: str) -> None:
-        del self._modules[key]
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._modules
-
-    def keys(self) -> Iterable[str]:
-        return self._modules.keys()
 
     def values(self) -> Iterable[Any]:
         return self._modules.values()
 
     def items(self) -> Iterable[tuple[str, Any]]:
         return self._modules.items()
-
-    def clear(self) -> None:
-        self._modules.clear()
-
-    def pop(self, key: str) -> Any:
-        """Takes a module out and returns it."""
-        return self._modules.pop(key)
 
     def update(self, modules: Any) -> None:
         """Adds the modules of a mapping, or of pairs (key, module); a key that is there gets the new module."""
@@ -324,8 +335,10 @@ class ParameterList(Module):
         raise RuntimeError("ParameterList should not be called.")
 
 
-class ParameterDict(Module):
+class ParameterDict(_Dictionary):
     """A dictionary of parameters, which the module that holds it knows as its own."""
+
+    _entries = property(lambda self: self._keys)
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
@@ -341,23 +354,11 @@ class ParameterDict(Module):
         self._keys[key] = None
 
     def __delitem__(self, key: str) -> None:
-        del self._keys[key]
+        super().__delitem__(key)
         delattr(self, key)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
 
     def __reversed__(self) -> Iterator[str]:
         return reversed(list(self._keys))
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._keys
-
-    def keys(self) -> Iterable[str]:
-        return self._keys.keys()
 
     def values(self) -> Iterable[Any]:
         return [self[key] for key in self._keys]
@@ -374,20 +375,10 @@ class ParameterDict(Module):
             self[key] = default
         return self[key]
 
-    def pop(self, key: str) -> Any:
-        """Takes a value out and returns it."""
-        value = self[key]
-        del self[key]
-        return value
-
     def popitem(self) -> tuple[str, Any]:
         """Takes the last pair out and returns it."""
         key = next(reversed(self._keys))
         return key, self.pop(key)
-
-    def clear(self) -> None:
-        for key in list(self._keys):
-            del self[key]
 
     def copy(self) -> ParameterDict:
         """Another dictionary of the same parameters."""

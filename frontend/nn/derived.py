@@ -1,5 +1,6 @@
-"""Modules that follow from functions, and modules of one to three dimensions that follow from one class.
+"""Modules that follow from functions, functions that follow from operators, and modules of one to three dimensions.
 
+    elu = with_inplace(activations.elu, "Computes ...", alpha=1.0)      with `inplace=False` behind
     ELU = module_of("ELU", elu)                                 with the options of `elu`: alpha=1.0, inplace=False
     MaxPool1d, MaxPool2d, MaxPool3d = by_dims(_MaxPool, ...)    subclasses that differ in `dims`
 
@@ -19,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.declare.overridable import overridable_function
 
 from .module import Module
 
@@ -76,6 +78,22 @@ def module_of(
     made = emitted(name, text, sys._getframe(1).f_globals["__name__"], scope)
     made.__doc__ = doc or function.__doc__
     return made
+
+
+def with_inplace(operator: Any, doc: str, **options: Any) -> Any:
+    """Returns the function of an operator that has an in-place form: `elu(input, alpha=1.0, inplace=False)`.
+
+    options: the parameters between these two and their defaults, a type for one that must be given.
+    """
+    name, given = operator.__name__, ", ".join(["input", *options])
+    parameters = [option(*each) for each in {"input": Tensor, **options, "inplace": False}.items()]
+    text = (
+        f"def {name}({signature([], parameters)}) -> Tensor:\n"
+        f"    return operator.inplace({given}) if inplace else operator({given})\n"
+    )
+    made = emitted(name, text, sys._getframe(1).f_globals["__name__"], {"operator": operator})
+    made.__doc__ = f"{doc} Shapes: any -> the same."
+    return overridable_function(made)
 
 
 def by_dims(base: Any, doc: str, name: str | None = None, **attributes: Sequence[Any]) -> Any:

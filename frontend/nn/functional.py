@@ -10,13 +10,13 @@ __all__ = _names.take(
     globals(),
     {
         "redispatch.kernels.ops.attention": "scaled_dot_product_attention",
-        "redispatch.kernels.ops.bilinear": "bilinear",
+        "redispatch.kernels.ops.fused_layers": "bilinear",
         "redispatch.kernels.ops.convolution": (
             "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d"
         ),
         "redispatch.kernels.ops.distances": "cosine_similarity pairwise_distance pdist",
         "redispatch.kernels.ops.linalg": "linear",
-        "redispatch.kernels.ops.scatter_gather": "one_hot",
+        "redispatch.kernels.ops.embedding": "one_hot",
         ".activation": """
             celu celu_ elu elu_ gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh hardtanh_ leaky_relu
             leaky_relu_ log_softmax logsigmoid mish prelu relu relu6 relu_ rrelu rrelu_ selu selu_ sigmoid silu softmax

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.overridable import overridable_function
-from redispatch.kernels.ops import folding, grid_sampling, mean_pooling, padding, shuffles, upsampling
+from redispatch.kernels.ops import folding, grid_sampling, padding, pooling, rearrange, upsampling
 
 from .derived import by_dims, functional, module_of, shows
 from .module import Module
 
-pixel_shuffle, pixel_unshuffle = shuffles.pixel_shuffle, shuffles.pixel_unshuffle
-channel_shuffle, native_channel_shuffle = shuffles.channel_shuffle, shuffles.native_channel_shuffle
+pixel_shuffle, pixel_unshuffle = rearrange.pixel_shuffle, rearrange.pixel_unshuffle
+channel_shuffle, native_channel_shuffle = rearrange.channel_shuffle, rearrange.native_channel_shuffle
 
 
 def each(value: Any, dims: int) -> tuple[Any, ...]:
@@ -114,9 +114,9 @@ RESIZE: dict[tuple[str, int], Any] = {
     ("nearest-exact", 1): upsampling.upsample_nearest_exact1d,
     ("nearest-exact", 2): upsampling.upsample_nearest_exact2d,
     ("nearest-exact", 3): upsampling.upsample_nearest_exact3d,
-    ("area", 1): mean_pooling.adaptive_avg_pool1d,
-    ("area", 2): mean_pooling.adaptive_avg_pool2d,
-    ("area", 3): mean_pooling.adaptive_avg_pool3d,
+    ("area", 1): pooling.adaptive_avg_pool1d,
+    ("area", 2): pooling.adaptive_avg_pool2d,
+    ("area", 3): pooling.adaptive_avg_pool3d,
     ("linear", 1): upsampling.upsample_linear1d,
     ("bilinear", 2): upsampling.upsample_bilinear2d,
     ("trilinear", 3): upsampling.upsample_trilinear3d,

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from functools import wraps
 from typing import Any
 
+from redispatch import _names
 from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.declare.overridable import overridable_initializer
@@ -249,17 +249,9 @@ def _he_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None
 
 def _former(function: Any) -> Any:
     """`xavier_uniform`, as `xavier_uniform_` was called: it works, and says so."""
-    name, former = function.__name__, function.__name__[:-1]
-
-    @wraps(function, updated=())  # not its attributes: it asks no handler, which `function` does
-    def deprecated(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(
-            f"`nn.init.{former}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning, stacklevel=2
-        )
-        return function(*args, **kwargs)
-
-    deprecated.__name__ = deprecated.__qualname__ = former
-    return deprecated
+    name = function.__name__
+    text = f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`."
+    return _names.former(function, name[:-1], text)
 
 
 uniform = _former(uniform_)

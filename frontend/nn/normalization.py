@@ -17,7 +17,7 @@ from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import arithmetic, creation, normalization
 from redispatch.kernels.ops import batch_norm as batch_normalization
 from redispatch.kernels.ops.from_data import tensor
-from redispatch.kernels.ops.mean_pooling import avg_pool2d, avg_pool3d
+from redispatch.kernels.ops.pooling import avg_pool2d, avg_pool3d
 
 from . import init
 from .derived import by_dims, functional, module_of, shows
@@ -148,11 +148,21 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
 # --- what modules share ----------------------------------------------------------------------------------------------
 
 
-def _set_affine(module: Any) -> None:
-    if module.weight is not None:
-        init.ones_(module.weight)
-    if getattr(module, "bias", None) is not None:
-        init.zeros_(module.bias)
+class _Affine(Module):
+    """A weight, which starts as ones, and a bias, which starts as zeros; neither, or no bias, where not wanted."""
+
+    weight: Any
+    bias: Any
+
+    def _make(self, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any) -> None:
+        empty_parameters(self, device, dtype, weight=shape if affine else None, bias=shape if affine and bias else None)
+
+    def reset_parameters(self) -> None:
+        """Sets weights to ones and biases to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if getattr(self, "bias", None) is not None:
+            init.zeros_(self.bias)
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
@@ -162,7 +172,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 # --- of one sample ---------------------------------------------------------------------------------------------------
 
 
-class LayerNorm(Module):
+class LayerNorm(_Affine):
     """Computes (x - mean) / sqrt(variance + eps) * weight + bias, where the mean is over the last dimensions.
 
     Shapes: (..., *normalized_shape) -> the same; `weight` and `bias` have the shape `normalized_shape` and start as
@@ -181,13 +191,8 @@ class LayerNorm(Module):
         super().__init__()
         self.normalized_shape = as_shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        weight = self.normalized_shape if elementwise_affine else None
-        empty_parameters(self, device, dtype, weight=weight, bias=weight if bias else None)
+        self._make(self.normalized_shape, elementwise_affine, bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Sets weight to ones and bias to zeros."""
-        _set_affine(self)
 
     def forward(self, input: Any) -> Any:
         return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -195,13 +200,11 @@ class LayerNorm(Module):
     extra_repr = shows("eps elementwise_affine bias", unnamed="normalized_shape")
 
 
-class RMSNorm(Module):
+class RMSNorm(_Affine):
     """Computes x over the root of the mean of its squares over the last dimensions, times a weight that starts as ones.
 
     eps: added to the mean; by default the dtype's smallest distance from 1. Shapes: as LayerNorm.
     """
-
-    weight: Any
 
     def __init__(
         self,
@@ -217,24 +220,17 @@ class RMSNorm(Module):
         empty_parameters(self, device, dtype, weight=self.normalized_shape if elementwise_affine else None)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Sets the weight to ones."""
-        _set_affine(self)
-
     def forward(self, input: Any) -> Any:
         return functional.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     extra_repr = shows("eps elementwise_affine", unnamed="normalized_shape")
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """Gives each of `num_groups` groups of channels mean 0 and variance 1; then a weight and a bias for each channel.
 
     Shapes: (batch, num_channels, ...) -> the same. Errors: ValueError where the groups do not divide the channels.
     """
-
-    weight: Any
-    bias: Any
 
     def __init__(
         self,
@@ -251,13 +247,8 @@ class GroupNorm(Module):
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        weight = num_channels if affine else None
-        empty_parameters(self, device, dtype, weight=weight, bias=weight if bias else None)
+        self._make(num_channels, affine, bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Sets weights to ones and biases to zeros."""
-        _set_affine(self)
 
     def forward(self, input: Any) -> Any:
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -268,12 +259,10 @@ class GroupNorm(Module):
 # --- with running statistics -----------------------------------------------------------------------------------------
 
 
-class _NormBase(Module):
+class _NormBase(_Affine):
     """Weight and bias of each channel, which start as ones and zeros, and the running statistics."""
 
     _version = 2
-    weight: Any
-    bias: Any
     running_mean: Any
     running_var: Any
     num_batches_tracked: Any
@@ -294,8 +283,7 @@ class _NormBase(Module):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        weight = num_features if affine else None
-        empty_parameters(self, device, dtype, weight=weight, bias=weight if bias else None)
+        self._make(num_features, affine, bias, device, dtype)
         statistics = {
             "running_mean": creation.zeros(num_features, device=device, dtype=dtype),
             "running_var": creation.ones(num_features, device=device, dtype=dtype),
@@ -315,7 +303,7 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Sets weights to ones, biases to zeros, and forgets the statistics."""
         self.reset_running_stats()
-        _set_affine(self)
+        super().reset_parameters()
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() not in self.allowed:

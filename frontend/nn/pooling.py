@@ -13,15 +13,15 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.overridable import overridable_function
-from redispatch.kernels.ops import max_pooling, mean_pooling, unpooling
+from redispatch.kernels.ops import max_pooling, pooling
 from redispatch.kernels.ops.random import rand
 
 from .derived import by_dims, functional, module_of, shows
 from .images import each
 from .module import Module
 
-avg_pool1d, avg_pool2d, avg_pool3d = mean_pooling.avg_pool1d, mean_pooling.avg_pool2d, mean_pooling.avg_pool3d
-adaptive_avg_pool1d = mean_pooling.adaptive_avg_pool1d
+avg_pool1d, avg_pool2d, avg_pool3d = pooling.avg_pool1d, pooling.avg_pool2d, pooling.avg_pool3d
+adaptive_avg_pool1d = pooling.adaptive_avg_pool1d
 
 
 def named(name: str, doc: str, function: Any) -> Any:
@@ -254,10 +254,10 @@ def _unpool(dims: int) -> Any:
         steps = kernel if stride is None else each(stride, dims)
         sizes = unpooled_sizes(input, kernel, steps, pads, output_size)
         if dims == 1:
-            return unpooling.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*sizes, 1]).squeeze(-1)
+            return max_pooling.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*sizes, 1]).squeeze(-1)
         if dims == 2:
-            return unpooling.max_unpool2d(input, indices, sizes)
-        return unpooling.max_unpool3d(input, indices, sizes, steps, pads)
+            return max_pooling.max_unpool2d(input, indices, sizes)
+        return max_pooling.max_unpool3d(input, indices, sizes, steps, pads)
 
     return named(f"max_unpool{dims}d", "Puts elements where `max_pool` found them, and zeros in other places.", unpool)
 
@@ -366,8 +366,8 @@ def _adaptive_mean(dims: int, pool: Any) -> Any:
     return named(f"adaptive_avg_pool{dims}d", doc, adaptive)
 
 
-adaptive_avg_pool2d = _adaptive_mean(2, mean_pooling.adaptive_avg_pool2d)
-adaptive_avg_pool3d = _adaptive_mean(3, mean_pooling.adaptive_avg_pool3d)
+adaptive_avg_pool2d = _adaptive_mean(2, pooling.adaptive_avg_pool2d)
+adaptive_avg_pool3d = _adaptive_mean(3, pooling.adaptive_avg_pool3d)
 
 
 AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d = by_dims(

@@ -8,17 +8,51 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.overridable import overridable_function
-from redispatch.kernels.ops import creation, scatter_gather
+from redispatch.kernels.ops import creation, ranges
+from redispatch.kernels.ops import embedding as embeddings
 
 from . import init
 from .derived import functional, unusual
 from .module import Module
 from .parameter import Parameter
 
-embedding = scatter_gather.functional_embedding
+embedding = embeddings.functional_embedding
 
 
-class Embedding(Module):
+class _Table(Module):
+    """Rows of `embedding_dim` numbers, drawn from the standard normal distribution; zeros in that of the padding."""
+
+    weight: Any
+    padding_idx: int | None
+    _called = "padding_idx"  # in errors
+
+    def _make(
+        self, rows: int, columns: int, padding_idx: int | None, max_norm: Any, norm_type: Any, by_freq: Any
+    ) -> None:
+        if padding_idx is not None:
+            if not -rows <= padding_idx < rows:
+                raise AssertionError(f"{self._called} must be within num_embeddings")
+            padding_idx %= rows
+        self.num_embeddings, self.embedding_dim, self.padding_idx = rows, columns, padding_idx
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, by_freq
+
+    def _fill(self, given: Any, device: Any, dtype: Any, requires_grad: bool = True) -> None:
+        """Takes the given table, or draws one."""
+        size = (self.num_embeddings, self.embedding_dim)
+        table = creation.empty(size, device=device, dtype=dtype) if given is None else given
+        self.weight = Parameter(table, requires_grad)
+        if given is None:
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the table anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+
+class Embedding(_Table):
     """The rows of `weight` with the numbers in the input. The row `padding_idx` starts as zeros and is not trained.
 
     Shapes: any shape of integers -> that shape and embedding_dim; `weight` (num_embeddings, embedding_dim), drawn from
@@ -26,6 +60,8 @@ class Embedding(Module):
     Errors: AssertionError, as in PyTorch, for a `padding_idx` outside the table; IndexError, when called, for a number
     outside it.
     """
+
+    _called = "Padding_idx"
 
     def __init__(
         self,
@@ -42,23 +78,9 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
+        self._make(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq)
         self.sparse = sparse
-        if _weight is None:
-            table = creation.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(table, not _freeze)
-            self.reset_parameters()
-        else:
-            self.weight = Parameter(_weight, not _freeze)
+        self._fill(_weight, device, dtype, not _freeze)
 
     @classmethod
     def from_pretrained(
@@ -78,10 +100,6 @@ class Embedding(Module):
         options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
         return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
 
-    def reset_parameters(self) -> None:
-        """Draws the table anew."""
-        draw_table(self)
-
     def forward(self, input: Any) -> Any:
         return functional.embedding(
             input,
@@ -96,14 +114,6 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         usual = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False}
         return f"{self.num_embeddings}, {self.embedding_dim}{unusual(self, **usual)}"
-
-
-def draw_table(layer: Any) -> None:
-    """Normal numbers in all rows but that of the padding, which is zeros."""
-    init.normal_(layer.weight)
-    if layer.padding_idx is not None:
-        with no_grad():
-            layer.weight[layer.padding_idx].fill_(0)
 
 
 MODES = ("sum", "mean", "max")
@@ -144,7 +154,7 @@ def embedding_bag(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
                 f"sequences. However, found offsets of type {type(offsets)}"
             )
-        offsets = creation.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        offsets = ranges.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
         input = input.reshape(-1)
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     elif input.dim() == 1:
@@ -171,7 +181,7 @@ def embedding_bag(
     return ops.aten.embedding_bag.padding_idx(weight, input, offsets, *options)[0]
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """For each bag of row numbers, the sum, mean or maximum of the rows of `weight`. The row `padding_idx` starts as
     zeros, counts nowhere and is not trained.
 
@@ -196,26 +206,11 @@ class EmbeddingBag(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
-        self.mode = mode
-        self.sparse = sparse
-        self.include_last_offset = include_last_offset
-        if _weight is None:
-            self.weight = Parameter(creation.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight)
+        self._make(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+        self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
+        if _weight is not None and list(_weight.shape) != [num_embeddings, embedding_dim]:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        self._fill(_weight, device, dtype)
 
     @classmethod
     def from_pretrained(
@@ -238,10 +233,6 @@ class EmbeddingBag(Module):
         layer = cls(rows, columns, *options)
         layer.weight.requires_grad = not freeze
         return layer
-
-    def reset_parameters(self) -> None:
-        """Draws the table anew."""
-        draw_table(self)
 
     def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
         return functional.embedding_bag(

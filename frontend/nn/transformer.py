@@ -13,7 +13,7 @@ from copy import deepcopy
 from typing import Any, ClassVar
 
 from redispatch.kernels.ops.creation import full
-from redispatch.kernels.ops.shape import triu
+from redispatch.kernels.ops.rearrange import triu
 
 from . import functional, init
 from .attention import MultiheadAttention

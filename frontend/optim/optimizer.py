@@ -4,7 +4,7 @@ An optimizer holds *groups* of parameters, dictionaries with a list of parameter
 rate, weight decay, ...), and for each parameter a dictionary of state (a momentum, a count of steps). One step walks
 over all parameters that have a gradient. Everything else here is about the groups, and about saving and loading.
 
-Read next: sgd.py, adam.py, lr_scheduler.py.
+Read next: sgd.py, adam.py, lr_scheduler/scheduler.py.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from redispatch.autograd import GradientEdge, Node
 from redispatch.dispatch.autograd.history import gradient_edge
 from redispatch.dispatch.autograd.saving import SavedThing, saved_things
 from redispatch.dispatch.tensor import Tensor
+from redispatch.utils.text import spoken_bytes
 
 # --- What a picture of the graph shows: boxes and arrows, found by a walk along the edges of nodes --------------------
 #
@@ -41,7 +42,7 @@ class Graph:
     @property
     def caption(self) -> str:
         nodes = sum(box.kind == "node" for box in self.boxes)
-        return f"{nodes} node{'' if nodes == 1 else 's'}, {size_text(self.saved_bytes)} saved for backward"
+        return f"{nodes} node{'' if nodes == 1 else 's'}, {spoken_bytes(self.saved_bytes)} saved for backward"
 
 
 def draw(results: Sequence[Any], names: Mapping[int, str], limit: int) -> Graph:
@@ -107,20 +108,11 @@ def saved_text(thing: SavedThing) -> str:
         return f"saved {thing.name}: packed by a hook"
     metadata = thing.metadata
     size = metadata.shape.numel() * metadata.dtype.itemsize
-    return f"saved {thing.name}: {short_dtype(metadata.dtype)}{list(metadata.shape)}, {size_text(size)}"
+    return f"saved {thing.name}: {short_dtype(metadata.dtype)}{list(metadata.shape)}, {spoken_bytes(size)}"
 
 
 def short_dtype(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
-
-
-def size_text(count: float) -> str:
-    """`12 B`, `8.0 KiB`, `3.5 MiB`."""
-    units = ["B", "KiB", "MiB", "GiB"]
-    place = 0
-    while count >= 1024 and place < len(units) - 1:
-        count, place = count / 1024, place + 1
-    return f"{count:.1f} {units[place]}" if place else f"{count:.0f} B"
 
 
 # --- The picture as text, for programs that draw: graphviz's DOT, and Mermaid as Markdown pages show it ---------------

@@ -1,4 +1,4 @@
-"""What an operator is for one example, in operators that have rules: so each example is seen to at once.
+"""Decompositions for vmap: an operator for one example, written in operators that have rules.
 
 Operators with one kernel for every backend are taken apart by that kernel; nothing has to be said of them. For the
 others there is a formula here. An in-place form does what the functional form does, and is written over.
@@ -16,10 +16,11 @@ from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops import linalg
 from redispatch.kernels.ops.batch_norm import batch_norm_no_stats_op, batch_norm_no_training_op
 from redispatch.kernels.ops.distances import pdist_backward_op, pdist_forward_op
+from redispatch.kernels.ops.embedding import embedding_dense_backward_op
 from redispatch.kernels.ops.functional_forms import MADE
+from redispatch.kernels.ops.index_functions import put_op
+from redispatch.kernels.ops.masking import masked_scatter_op
 from redispatch.kernels.ops.norms import renorm as renorm_face
-from redispatch.kernels.ops.replacing import masked_scatter_op, put_op
-from redispatch.kernels.ops.scatter_gather import embedding_dense_backward_op
 from redispatch.kernels.ops.solving import solve_lu_op
 from redispatch.kernels.ops.sorting import isin_op, scalar_isin_op
 

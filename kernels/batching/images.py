@@ -11,7 +11,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.declare.describe import image_rank
-from redispatch.kernels.ops.shuffles import channel_shuffle_op, native_channel_shuffle_op
+from redispatch.kernels.ops.rearrange import channel_shuffle_op, native_channel_shuffle_op
 
 from ...dispatch.transforms.batched import each, is_tensor, position_of, rank, ranks, whole
 from .fallback import one_by_one

@@ -6,9 +6,9 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
+from redispatch.kernels.ops.embedding import embedding_op
+from redispatch.kernels.ops.index_functions import index_select_op, take_op
 from redispatch.kernels.ops.indexing import index_op, index_put_op
-from redispatch.kernels.ops.replacing import take_op
-from redispatch.kernels.ops.scatter_gather import embedding_op, index_select_op
 
 from ...dispatch.transforms.batched import front, is_tensor, padded, rank, shifted, whole
 from .fallback import one_by_one
@@ -165,7 +165,7 @@ def along_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) ->
 
 
 def along_own(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
-    """The same where each example has indices of its own, or a number: as a write at the front, by `index_put`."""
+    """Writes where each example has indices of its own, or a number: at the front, by `index_put`."""
     self, dim, index, source, *rest = values
     _, _, di, ds, *_ = dims
     adds, fills = op._opname.startswith("index_add"), op.schema.arguments[3].name == "value"

@@ -8,8 +8,9 @@ from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.dispatch.tensor import contiguous_format
 from redispatch.kernels.ops.creation import new_empty_strided_op
+from redispatch.kernels.ops.rearrange import roll_op
 from redispatch.kernels.ops.scattering import as_strided_scatter_op
-from redispatch.kernels.ops.shape import cat_op, repeat_op, roll_op
+from redispatch.kernels.ops.shape import cat_op, repeat_op
 from redispatch.kernels.ops.view_copies import as_strided_copy_op
 from redispatch.kernels.ops.views import as_strided_op, expand_op, permute_op, squeeze_op, t_op
 
@@ -55,7 +56,7 @@ def squeeze_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) 
 
 
 def as_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
-    """The same part of each example's memory: examples lie one batch stride apart."""
+    """Returns the same part of each example's memory: examples lie one batch stride apart."""
     self, sizes, strides, offset = values
     x = front(self, dims[0])
     start = x.storage_offset() if offset is None else offset

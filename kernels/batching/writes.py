@@ -7,7 +7,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, Tag, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.copying import copy_op, fill_inplace_tensor_op, fill_tensor_op
-from redispatch.kernels.ops.scatter_gather import masked_fill_tensor_op
+from redispatch.kernels.ops.masking import masked_fill_tensor_op
 
 from ...dispatch.transforms.batched import front, is_tensor, padded, rank, whole
 

@@ -1,7 +1,8 @@
 """Copying and converting between any two operands, putting several together, and filling one.
 
 A copy is the elementwise loop whose scalar function is the identity, so that it broadcasts, converts and walks any
-strides. On the way it may conjugate or negate what it copies. Read next: `convert.py` for what a conversion means.
+strides. On the way it may conjugate or negate what it copies. Read next: kernels/engine/convert.py
+for the meaning of a conversion.
 """
 
 import math

@@ -6,7 +6,7 @@ broadcast walk of `geometry.plan` serves here, too. Several index arrays are fir
 
 Compiled loops check no bounds of arrays, so these check every index before they use it. Those that fill a
 result do so as they go, and its content is of no use when there was a bad one; those that change what was there scan
-all indices first. The functions return None, or a `BadIndex` for the caller to raise. Read next: `loss.py`.
+all indices first. The functions return None, or a `BadIndex` for the caller to raise. Read next: `kernels/ops/loss.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,7 +2,7 @@
 in the cache.
 
 Sums run in float64, over the differences from the mean: one pass with sums of squares would cancel.
-Read next: `loss.py`.
+Read next: `kernels/ops/loss.py`.
 """
 
 import math

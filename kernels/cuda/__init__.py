@@ -2,8 +2,8 @@
 
 No tensors here: kernels take `Operand`s whose array is a `Memory` of a device. numba-cuda is imported when a kernel
 must be compiled, and never before. Read compiler.py, intrinsics.py, launch.py; elementwise.py and reduce.py, the
-templates; driver.py with recording.py, null_driver.py, simulated_driver.py and cuda_driver.py; and `simulator/`, which
-is a book of its own.
+templates; driver.py with null_driver.py, simulated_driver.py and cuda_driver.py; and `simulator/`, which is a book of
+its own.
 """
 
 from .choose import driver, restore, use, why_not

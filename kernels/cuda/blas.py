@@ -19,7 +19,7 @@ import numpy as np
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
 
 from ..engine.elementwise import Number
-from .driver import TAPES, Driver, Start, written_down
+from .driver import Driver, Start, calling, where_bound
 
 OF_16_BITS = {"float16": 2, "bfloat16": 14}  # cudaDataType_t
 DATA = {**OF_16_BITS, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}
@@ -58,14 +58,12 @@ class Library:
         return found
 
 
-def library(driver: Any) -> Library | None:
-    """cuBLAS for a driver of cards; None where the bindings, or what they bind, are not installed."""
-    try:
-        from nvmath.bindings import cublas  # here, because few have it
+@where_bound
+def library(driver: Any) -> Library:
+    """cuBLAS for a driver of cards."""
+    from nvmath.bindings import cublas  # here, because few have it
 
-        cublas.get_property(0)  # finds the library itself
-    except Exception:  # the bindings raise their own errors for a library that is missing
-        return None
+    cublas.get_property(0)  # finds the library itself
     return Library(cublas, driver)
 
 
@@ -96,29 +94,23 @@ class Product:
         self.compute = IN_64 if scale in ("float64", "complex128") else IN_32
 
     def on(self, driver: Driver) -> Start:
-        """What computes it: `start(arguments, stream)`."""
+        """Returns the function that computes it: `start(arguments, stream)`."""
         cublas: Any = driver.blas
         run, handle, kind = cublas.api.gemm_strided_batched_ex, cublas.handle, DATA[self.dtype]
         turn_b, turn_a, columns, rows, inner, step_b, step_a, step_out, count = self.numbers
         next_b, next_a, next_out = self.steps
-        alpha, beta = self.alpha.ctypes.data, self.beta.ctypes.data  # `self` keeps them: `start` holds it
+        alpha, beta = self.alpha.ctypes.data, self.beta.ctypes.data  # `self` keeps them: `multiply` holds it
         may_round = self.dtype in ("float32", "complex64")
 
-        def start(arguments: tuple[int | float, ...], stream: int) -> None:
-            if TAPES and written_down(start, arguments, stream):
-                return
-            out, a, b = arguments
-            compute = IN_TF32 if may_round and self.reduced() else self.compute
-            try:
-                run(
-                    handle(stream), turn_b, turn_a, columns, rows, inner,
-                    alpha, b, kind, step_b, next_b, a, kind, step_a, next_a,
-                    beta, out, kind, step_out, next_out, count, compute, DEFAULT,
-                )  # fmt: skip
-            except Exception as problem:
-                raise RuntimeError(f"CUDA error: {problem}") from problem
+        def multiply(stream: int, out: int, a: int, b: int) -> None:
+            run(
+                handle(stream), turn_b, turn_a, columns, rows, inner,
+                alpha, b, kind, step_b, next_b, a, kind, step_a, next_a,
+                beta, out, kind, step_out, next_out, count, IN_TF32 if may_round and self.reduced() else self.compute,
+                DEFAULT,
+            )  # fmt: skip
 
-        return start
+        return calling(multiply)
 
 
 class Triangles:
@@ -138,25 +130,19 @@ class Triangles:
         self.one = np.ones(1, dtype)
 
     def on(self, driver: Driver) -> Start:
-        """What solves it: `start(arguments, stream)`."""
+        """Returns the function that solves it: `start(arguments, stream)`."""
         cublas: Any = driver.blas
         run, handle = getattr(cublas.api, f"{self.LETTERS[self.dtype]}trsm"), cublas.handle
         one, (next_b, column_b, next_a, column_a) = self.one.ctypes.data, self.steps  # `self` keeps it
         how = (LEFT if self.left else RIGHT, LOWER if self.lower else UPPER, self.turned, int(self.unit))
         size = np.dtype(self.dtype).itemsize
 
-        def start(arguments: tuple[int | float, ...], stream: int) -> None:
-            if TAPES and written_down(start, arguments, stream):
-                return
-            b, a = arguments
-            try:
-                for k in range(self.count):
-                    at = a + k * next_a * size, column_a, b + k * next_b * size, column_b
-                    run(handle(stream), *how, *self.shape, one, *at)
-            except Exception as problem:
-                raise RuntimeError(f"CUDA error: {problem}") from problem
+        def solve(stream: int, b: int, a: int) -> None:
+            for k in range(self.count):
+                at = a + k * next_a * size, column_a, b + k * next_b * size, column_b
+                run(handle(stream), *how, *self.shape, one, *at)
 
-        return start
+        return calling(solve)
 
 
 def product(

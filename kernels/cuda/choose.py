@@ -40,7 +40,7 @@ def restore(former: tuple[Driver | None, str | None]) -> None:
 
 
 def wanted() -> str:
-    """What REDISPATCH_CUDA says. ValueError where it is none of the words that it may be."""
+    """Reads REDISPATCH_CUDA. ValueError where it is none of the words that it may be."""
     word = os.environ.get("REDISPATCH_CUDA", "")
     if word not in ("", "sim", "late", "null"):
         raise ValueError(f"REDISPATCH_CUDA is {word!r}; it may be sim, late, null, or unset for the machine's own GPUs")
@@ -78,7 +78,7 @@ def wait_for_launches(driver: Driver) -> None:
 
 
 def driver_for(word: str) -> Driver | None:
-    """What REDISPATCH_CUDA names."""
+    """Makes the driver that REDISPATCH_CUDA names."""
     if word == "null":
         from .null_driver import NullDriver  # here, as the next one: both are drivers themselves
 
@@ -99,7 +99,7 @@ def driver_for(word: str) -> Driver | None:
 
 
 def why_not() -> str:
-    """What to say where there is no device."""
+    """Says why there is no device."""
     return (
         f"there is no CUDA device. On a machine with an NVIDIA GPU, {INSTALL}; REDISPATCH_CUDA=sim in the environment "
         "gives a simulated one anywhere"

@@ -113,7 +113,7 @@ def link(text: str, target: str) -> bytes:
 
 
 def emit_ptx(program: Program, source: Source, target: str) -> str:
-    """What numba-cuda makes of a program."""
+    """Has numba-cuda compile a program."""
     if not available():
         raise ImportError(f"compiling {source.name} for CUDA needs a compiler that is not there; {INSTALL}")
     capability = capability_of(target)

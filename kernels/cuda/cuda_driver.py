@@ -98,7 +98,7 @@ class CardDriver(Driver):
         self.blas, self.solver, self.fft = blas.library(self), solver_library(self), cufft.library(self)
 
     def checked(self, answer: tuple[Any, ...]) -> Any:
-        """What a call of the driver's interface gave. RuntimeError, or OutOfDeviceMemory, for an error."""
+        """Unpacks the answer of the driver's interface. RuntimeError, or OutOfDeviceMemory, for an error."""
         status, *values = answer
         if int(status) == OUT_OF_MEMORY:
             raise OutOfDeviceMemory(status.name)
@@ -107,7 +107,7 @@ class CardDriver(Driver):
         return values[0] if len(values) == 1 else tuple(values)
 
     def asked(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """What a call of `cuda.core` gave, whose errors are not RuntimeErrors."""
+        """Calls `cuda.core`, whose errors are not RuntimeErrors."""
         try:
             return call(*arguments)
         except Exception as problem:

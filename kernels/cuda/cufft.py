@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from redispatch.dispatch.tensor.geometry import plan
 
-from .driver import TAPES, Driver, Start, written_down
+from .driver import Driver, Start, calling, where_bound
 
 # cufftType_t and the functions, by the dtypes read and written
 KINDS = {
@@ -35,7 +35,7 @@ ALIGNED = 256  # bytes, where working memory begins
 
 
 class Layout(NamedTuple):
-    """What a plan is made for, in the words of cufftMakePlanMany64."""
+    """The layout of a plan, in the words of cufftMakePlanMany64."""
 
     n: tuple[int, ...]
     inembed: tuple[int, ...]
@@ -95,14 +95,12 @@ class Library:
         return found
 
 
-def library(driver: Any) -> Library | None:
-    """cuFFT for a driver of cards; None where the bindings, or what they bind, are not installed."""
-    try:
-        from nvmath.bindings import cufft  # here, because few have it
+@where_bound
+def library(driver: Any) -> Library:
+    """cuFFT for a driver of cards."""
+    from nvmath.bindings import cufft  # here, because few have it
 
-        cufft.get_version()  # finds the library itself
-    except Exception:  # the bindings raise their own errors for a library that is missing
-        return None
+    cufft.get_version()  # finds the library itself
     return Library(cufft, driver)
 
 
@@ -118,28 +116,22 @@ class Transformation:
         self.nbytes = self.work + span
 
     def on(self, driver: Driver) -> Start:
-        """What computes it: `start(arguments, stream)`."""
+        """Returns the function that computes it: `start(arguments, stream)`."""
         fft: Any = driver.fft
         plan, api, direction = self.plan, fft.api, (self.direction,) if self.plan.directed else ()
 
-        def start(arguments: tuple[int | float, ...], stream: int) -> None:
-            if TAPES and written_down(start, arguments, stream):
-                return
-            out, x, memory, free = (int(one) for one in arguments)
+        def transform(stream: int, out: int, x: int, memory: int, free: int) -> None:
             scratch = memory + free
             if self.span and x % self.aligned:
                 driver.copy(scratch + self.work, x, self.span, stream)
                 x = scratch + self.work
             with plan.lock:
                 raw = int(fft.driver.raw(stream))
-                try:
-                    api.set_stream(plan.handle, raw)
-                    api.set_work_area(plan.handle, scratch)
-                    plan.execute(plan.handle, x, out, *direction)
-                except Exception as problem:
-                    raise RuntimeError(f"CUDA error: {problem}") from problem
+                api.set_stream(plan.handle, raw)
+                api.set_work_area(plan.handle, scratch)
+                plan.execute(plan.handle, x, out, *direction)
 
-        return start
+        return calling(transform)
 
 
 def embedded(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:

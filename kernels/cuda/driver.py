@@ -1,4 +1,4 @@
-"""What the library asks of a GPU, and which GPU it asks: a card, the simulator, or nobody.
+"""The interface to a GPU, and the choice of the GPU: a card, the simulator, or none.
 
     REDISPATCH_CUDA=sim     the simulator (simulated_driver.py), on any machine
     REDISPATCH_CUDA=late    the simulator, whose streams do their work as late as those of a card may (`LateDriver`)
@@ -6,8 +6,7 @@
     unset                   the machine's cards (cuda_driver.py), where there are any
 
 A `Driver` has memory by address, streams and events by number, and kernels that it makes of a `Source`. Everything
-above (templates, allocator, tensors) is the same for all three. Read next: `recording.py`, `null_driver.py`,
-`launch.py`.
+above (templates, allocator, tensors) is the same for all three. Read next: `null_driver.py`, `launch.py`.
 """
 
 from __future__ import annotations
@@ -37,6 +36,34 @@ def written_down(start: Start, arguments: tuple[int | float, ...], stream: int) 
         return False
     tape.append((start, arguments))
     return True
+
+
+def calling(library: Callable[..., object]) -> Start:
+    """`start(arguments, stream)` for what is no kernel: `library(stream, *arguments)`, whose errors become ours."""
+
+    def start(arguments: tuple[int | float, ...], stream: int) -> None:
+        if TAPES and written_down(start, arguments, stream):
+            return
+        try:
+            library(stream, *arguments)
+        except RuntimeError:
+            raise
+        except Exception as problem:
+            raise RuntimeError(f"CUDA error: {problem}") from problem
+
+    return start
+
+
+def where_bound(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`find(driver)`, which imports bindings of NVIDIA's; None where these, or what they bind, are not installed."""
+
+    def library(driver: Any) -> Any:
+        try:
+            return find(driver)
+        except Exception:  # the bindings raise their own errors for a library that is missing
+            return None
+
+    return library
 
 
 class OutOfDeviceMemory(MemoryError):
@@ -123,7 +150,7 @@ class Driver:
         raise NotImplementedError
 
     def version(self) -> str:
-        """Of the machine's own driver; "" where nothing but ours is between."""
+        """Returns the version of the machine's own driver; "" where nothing but ours is between."""
         return ""
 
     def memory_info(self, device: int) -> tuple[int, int]:
@@ -131,7 +158,7 @@ class Driver:
         raise NotImplementedError
 
     def properties(self, device: int) -> dict[str, int]:
-        """What a device has, under PyTorch's names: here what kernels are written for, and one processor."""
+        """Returns a device's properties, by PyTorch's names: here those that kernels are written for."""
         return {
             "multi_processor_count": 1,
             "warp_size": 32,
@@ -177,7 +204,7 @@ class Driver:
         """Milliseconds between two events that were recorded."""
         raise NotImplementedError
 
-    # Graphs: recording.py -------------------------------------------------------------------------------------------
+    # Graphs: null_driver.py -----------------------------------------------------------------------------------------
 
     def begin_capture(self, stream: int, mode: str = "global") -> None:
         """From here on, what a stream is asked to do is noted, and not done. `mode` is CUDA's, of what other threads
@@ -185,7 +212,7 @@ class Driver:
         raise NotImplementedError
 
     def end_capture(self, stream: int) -> Any:
-        """What was noted, as a graph. RuntimeError where something happened that may not happen meanwhile."""
+        """Ends the capture, and returns its graph. RuntimeError where something forbidden happened meanwhile."""
         raise NotImplementedError
 
     def captured(self, stream: int) -> bool:

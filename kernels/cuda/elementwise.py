@@ -38,7 +38,7 @@ from ..engine.primitives import double_of_bits, float_of_bits
 from .compiler import Source
 from .driver import Driver, Start
 from .intrinsics import LOADS, STORES, load_1, store_1
-from .launch import Address, Kernel, Launch, Memory
+from .launch import Address, Kernels, Launch, Memory
 
 THREADS = 256
 VECTOR = 16  # bytes of the widest access
@@ -122,7 +122,7 @@ def magic(divisor: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What an elementwise kernel is compiled for, beside its scalar function.
+    """The version of an elementwise kernel, beside its scalar function.
 
     layout: per input, `a` array, `r` array that is the same along a row, `t` one that is turned, `0` one element for
     all, `n` a Python number. dims: 0 for the contiguous form. With a width of more than 1 they are those of rows, whose
@@ -182,7 +182,7 @@ class _Writer:
         return tuple(found)
 
     def once(self) -> list[str]:
-        """What is the same for all elements: numbers, and operands of one element."""
+        """Writes what is the same for all elements: numbers, and operands of one element."""
         lines = []
         for k, how in enumerate(self.form.layout):
             if how == "n":
@@ -335,7 +335,7 @@ class Prepared:
         self.where.start(memory, [self.numel, *values, *self.tables])
 
     def ready(self, driver: Driver, fit: Callable[[Any], Any]) -> Ready:
-        """The same for one driver, and for callers with one output who pass numbers as they are."""
+        """Prepares the kernel for one driver, and for callers with one output who pass numbers as they are."""
         mask = VECTOR - 1 if self.width > 1 else 0
         packs: list[Any] = [None] * (1 + max((place for place, _ in self.numbers), default=0))
         for place, compute in self.numbers:
@@ -365,7 +365,7 @@ class Ready:
 
 
 def packing(compute: str, fit: Callable[[Any], Any]) -> Callable[[Any], int]:
-    """What makes an argument of a Python number for kernels that compute in this type."""
+    """Makes the function from a Python number to an argument of kernels that compute in this type."""
     if compute != "float32":
         return lambda number: as_argument(fit(number), compute)
 
@@ -390,7 +390,7 @@ class OnCUDA:
     def __init__(self, op: Elementwise) -> None:
         self.op = op
         self.plans: dict[Any, Prepared] = {}
-        self.kernels: dict[Form, Kernel] = {}
+        self.kernels = Kernels(lambda form: source(op, form))
 
     def launch(self, outs: Sequence[Operand], inputs: Sequence[Operand | Number], dtype: str | None) -> None:
         """Computes into `outs`, operands whose arrays are `Memory` of a device. Inputs broadcast to their shape.
@@ -450,10 +450,7 @@ class OnCUDA:
         count = walk.numel if flat else walk.numel // width
         tables = [] if flat else dimension_tables(*in_vectors(sizes, alike, width))
         threads = walk.numel // width + (walk.numel % width if flat else 0)
-        kernel = self.kernels.get(form)
-        if kernel is None:
-            kernel = self.kernels[form] = Kernel(lambda: source(self.op, form))
-        where = Launch(kernel, (-(-threads // THREADS), 1, 1), (min(THREADS, -(-threads // 32) * 32), 1, 1))
+        where = Launch(self.kernels[form], (-(-threads // THREADS), 1, 1), (min(THREADS, -(-threads // 32) * 32), 1, 1))
 
         return Prepared(where, count, tables, self._numbers(len(outs), layout, dtype), width)
 
@@ -485,15 +482,12 @@ class OnCUDA:
         tables = [*dimension_tables(squares, origins), *sizes[-2:], *(step for steps in strides for step in steps[-2:])]
         dtypes = tuple(x.dtype if isinstance(x, Operand) else None for x in inputs)
         form = Form(1, dims, "".join(ways), tuple(o.dtype for o in outs), dtypes, dtype)
-        kernel = self.kernels.get(form)
-        if kernel is None:
-            kernel = self.kernels[form] = Kernel(lambda: source(self.op, form))
-        where = Launch(kernel, (math.prod(squares), 1, 1), (THREADS, 1, 1))
+        where = Launch(self.kernels[form], (math.prod(squares), 1, 1), (THREADS, 1, 1))
         return Prepared(where, math.prod(sizes), tables, self._numbers(len(outs), layout, dtype), 1)
 
 
 def memory_of(x: Operand) -> Memory:
-    """What stands for the array in a device's operand."""
+    """Returns the memory that stands for the array in a device's operand."""
     memory: Any = x.array
     return memory
 

@@ -27,14 +27,14 @@ from ..engine.program import integral
 from .compiler import Source
 from .elementwise import MOST, THREADS, dimension_tables, places, storage_type
 from .intrinsics import swap_if_equal
-from .launch import Kernel, Launch
+from .launch import Kernels, Launch
 
 int32, int64, uint64 = np.int32, np.int64, np.uint64
 WORDS = 4  # of an error: the operator's number, 0 for none; the index; the size of its dimension; which one that is
 
 
 class Form(NamedTuple):
-    """What a kernel is compiled for. how: None reads."""
+    """The version of a kernel. how: None reads."""
 
     dtype: str
     indices: tuple[tuple[str, bool], ...]  # dtype, and whether negative ones count from the end
@@ -134,7 +134,7 @@ class Indexing:
     """Both kernels: `prepared(x, other, places, how, skip)` is a launch, and what it is told behind the error words."""
 
     def __init__(self) -> None:
-        self.kernels: dict[Form, Kernel] = {}
+        self.kernels = Kernels(source)
 
     def prepared(
         self, x: Operand, other: Operand, given: Sequence[Place], how: str | None, skip: int | None
@@ -151,16 +151,13 @@ class Indexing:
             raise NotImplementedError(f"{walk.numel} indices are more than one CUDA launch counts yet")
         steps = walk.strides.reshape(2 + len(given), -1).tolist()
         form = Form(x.dtype, tuple((p.positions.dtype, p.wrap) for p in given), len(walk.sizes), how, skip is not None)
-        kernel = self.kernels.get(form)
-        if kernel is None:
-            kernel = self.kernels[form] = Kernel(lambda: source(form))
         item = DTYPES[x.dtype].storage.itemsize
         arguments: list[Any] = [0 if skip is None else skip, address(other), address(x) - x.offset * item, x.offset]
         for place in given:
             arguments += [address(place.positions), place.scale, place.size, place.dim]
         arguments += dimension_tables(walk.sizes.tolist(), steps)
         blocks = -(-walk.numel // THREADS)
-        where = Launch(kernel, (blocks, 1, 1), (min(THREADS, -(-walk.numel // 32) * 32), 1, 1))
+        where = Launch(self.kernels[form], (blocks, 1, 1), (min(THREADS, -(-walk.numel // 32) * 32), 1, 1))
         return where, walk.numel, arguments
 
 

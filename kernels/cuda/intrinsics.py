@@ -1,4 +1,4 @@
-"""What only a GPU's kernels do, and what the CPU's primitives become there.
+"""The primitives of a GPU's kernels alone, and what the CPU's become there.
 
 Vectors of 16 bytes (`load_4`, `store_4`, ...) are how a kernel reaches the memory's full speed: numba has no word for
 them. `shuffle_down`, `shuffle_up` and `shuffle_across` take a number from another lane of the warp. `register()` gives

@@ -49,6 +49,18 @@ class Kernel:
         return found
 
 
+class Kernels(dict[Any, Kernel]):
+    """The kernels of forms, each of which `make(form)` is the source of."""
+
+    def __init__(self, make: Callable[[Any], Source]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, form: Any) -> Kernel:
+        found = self[form] = Kernel(lambda: self.make(form))
+        return found
+
+
 @dataclass(slots=True)
 class Launch:
     """A kernel with its grid of blocks."""
@@ -58,7 +70,7 @@ class Launch:
     block: Dim
 
     def on(self, driver: Driver) -> Start:
-        """What launches it, for callers that keep it: `start(arguments, stream)`."""
+        """Returns its launcher on a driver, for callers that keep it: `start(arguments, stream)`."""
         return driver.prepared(self.kernel.on(driver), self.grid, self.block)
 
     def start(self, memory: Memory, arguments: Sequence[int | float]) -> None:

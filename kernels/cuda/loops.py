@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from ..engine.program import Program
 from .compiler import CUDA, Source
 from .elementwise import storage_type
 from .intrinsics import advanced
-from .launch import Kernel, Launch
+from .launch import Kernels, Launch
 
 BLOCK = 128  # threads
 WORDS = {"uint64", "uint32", "int32", "int64", "float32", "bool_"}
@@ -45,7 +45,7 @@ class LoopSource(Source):
 
 
 class Form(NamedTuple):
-    """What one argument of a loop is on a device: "tuple" of so many numbers, "table", "array", "scratch", "number"."""
+    """The form of a loop's argument on a device: "tuple" of so many numbers, "table", "array", "scratch", "number"."""
 
     kind: str
     type: str
@@ -62,8 +62,10 @@ class DeviceLoop:
     loop: Loop
     signature: tuple[str, ...]
     room: Callable[[], Any]
-    kernels: dict[tuple[Form, ...], Kernel] = field(default_factory=dict)
     facts: tuple[frozenset[int], frozenset[int]] | None = None
+
+    def __post_init__(self) -> None:
+        self.kernels = Kernels(self.source)
 
     def __call__(self, lo: int, hi: int, *args: Any) -> None:
         steps = hi - lo
@@ -76,15 +78,11 @@ class DeviceLoop:
             forms.append(form)
             values += numbers
             held.append(keep)
-        key = tuple(forms)
-        kernel = self.kernels.get(key)
-        if kernel is None:
-            kernel = self.kernels[key] = Kernel(lambda: self.source(key))
-        where = Launch(kernel, (-(-steps // BLOCK), 1, 1), (min(BLOCK, -(-steps // 32) * 32), 1, 1))
+        where = Launch(self.kernels[tuple(forms)], (-(-steps // BLOCK), 1, 1), (min(BLOCK, -(-steps // 32) * 32), 1, 1))
         room.launch(where, [steps, lo, *values])
 
     def argument(self, room: Any, k: int, given: Any, kind: str, steps: int) -> tuple[Form, list[Any], Any]:
-        """What an argument is, the numbers by which it is passed, and what must live until the launch."""
+        """Returns the form of an argument, the numbers by which it is passed, and what must live until the launch."""
         if isinstance(given, Scratch):
             piece = room.memory(given.each * steps, given.dtype)
             return Form("scratch", given.dtype), [piece.address, given.each], piece

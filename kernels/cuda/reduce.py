@@ -50,7 +50,7 @@ int64, uint64 = np.int64, np.uint64
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a reduction's kernel is compiled for."""
+    """The version of a reduction's kernel."""
 
     kind: str  # "rows", "columns"; "row_pieces", "row_total" and the like where results are cut
     width: int  # elements that a thread reads at once
@@ -119,7 +119,7 @@ class _Writer:
         return self.named([CONVERT[self.kind]], elements)
 
     def finished(self, value: str) -> str:
-        """What is stored: a finished result, or the accumulator of a piece."""
+        """Writes what is stored: a finished result, or the accumulator of a piece."""
         if self.cut:
             return value
         self.given["finish_one"] = self.recipe.finish

@@ -1,4 +1,4 @@
-"""What machine code says of itself: registers, memory of a lane's own, calls. No GPU is needed to read it.
+"""Reads machine code: its registers, memory of a lane's own, calls. No GPU is needed for that.
 
 A cubin is an ELF file. Its section `.nv.info` holds, for each function, how many registers a lane takes and how many
 bytes its stack frame has, to which registers are spilled; the table of symbols names functions that are called, and
@@ -21,8 +21,8 @@ HEADER, SECTION, SYMBOL = "<Q10xHHH", "<IIQQQQIIQQ", "<IBBHQQ"
 
 
 class MachineCode(NamedTuple):
-    """Of a kernel. registers: of a lane. frame, stack: bytes of a lane's own memory, its own and with what it calls.
-    shared: bytes of a block. called: functions beside the kernel. unresolved: names that nobody has."""
+    """Machine code of a kernel. registers: of a lane. frame, stack: bytes of a lane's own memory, its own and with what
+    it     calls. shared: bytes of a block. called: functions beside the kernel. unresolved: names that nobody has."""
 
     registers: int
     frame: int
@@ -39,7 +39,7 @@ class Section(NamedTuple):
 
 
 def machine_code(cubin: bytes, kernel: str) -> MachineCode:
-    """What a cubin says of a kernel. ValueError for what is no cubin, KeyError for a kernel that is not there."""
+    """Reads what a cubin says of a kernel. ValueError for what is no cubin, KeyError for a kernel that is not there."""
     if cubin[:4] != b"\x7fELF":
         raise ValueError("no cubin: an ELF file was expected")
     sections = {one.name: one for one in sections_of(cubin)}

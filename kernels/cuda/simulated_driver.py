@@ -4,7 +4,7 @@ A `SimulatedDriver` does what a stream is asked to do at once. A card works whil
 its streams' work is not said, but for the events that they wait for; a program that forgot to wait is right nearly
 always. On a `LateDriver` (`REDISPATCH_CUDA=late`) it is wrong whenever it could be: each stream rests until its
 work is needed, so that what it should have written is not there yet, which the simulator tells as a read of what was
-never written. Read recording.py before.
+never written. Read null_driver.py before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from .compiler import Source, ptx
 from .driver import CAPACITY, TAPES, Dim, OutOfDeviceMemory, Start, written_down
-from .recording import Mark, Recorded, Recording
+from .null_driver import Mark, Recorded, Recording
 from .simulator import Device, Loaded
 
 
@@ -55,31 +55,14 @@ class SimulatedDriver(Recording):
         name = f"a tensor's memory of {nbytes} bytes" if nbytes else "memory that its tensor has given back"
         arena.allocations[address].name = name
 
-    def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
-        self.check_free("read memory of the device", stream)
+    def bytes_at(self, address: int, nbytes: int) -> np.ndarray:
         return self.device.read(address, nbytes)
 
-    def write(self, address: int, data: np.ndarray, stream: int = 0) -> None:
-        self.check_free("send memory that is not pinned", stream)
+    def put_bytes(self, address: int, data: np.ndarray) -> None:
         self.device.write(address, data)
 
-    def allocate_pinned(self, nbytes: int) -> np.ndarray:
-        return np.empty(nbytes, np.uint8)
-
-    def free_pinned(self, array: np.ndarray) -> None:
-        """It goes by itself."""
-
-    def send(self, address: int, data: np.ndarray, stream: int) -> None:
-        self.do(stream, lambda: self.device.write(address, data))
-
-    def fetch(self, data: np.ndarray, address: int, stream: int) -> None:
-        def fill() -> None:
-            data[:] = self.device.read(address, len(data))
-
-        self.do(stream, fill)
-
-    def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
-        self.do(stream, lambda: self.device.arena.move(to, source, nbytes))
+    def move_bytes(self, to: int, source: int, nbytes: int) -> None:
+        self.device.arena.move(to, source, nbytes)
 
     def load(self, source: Source) -> tuple[Loaded, str]:
         return self.device.load(ptx(source, self.target)), source.name
@@ -185,23 +168,13 @@ class LateDriver(SimulatedDriver):
 
     # What waits -------------------------------------------------------------------------------------------------------
 
-    def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
-        self.check_free("read memory of the device", stream)
+    def wait_free(self, what: str, stream: int | None = None) -> None:
+        super().wait_free(what, stream)
         self.finish(stream)
-        return super().read(address, nbytes, stream)
-
-    def write(self, address: int, data: np.ndarray, stream: int = 0) -> None:
-        self.check_free("send memory that is not pinned", stream)
-        self.finish(stream)
-        super().write(address, data, stream)
 
     def free(self, device: int, address: int) -> None:
         self.finish()  # as CUDA does
         super().free(device, address)
-
-    def synchronize(self, device: int, stream: int | None = None) -> None:
-        super().synchronize(device, stream)
-        self.finish(stream)
 
     def create_event(self, device: int, timing: bool) -> LateMark:
         return LateMark()

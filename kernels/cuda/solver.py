@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .blas import DATA, LOWER, UPPER, Library
-from .driver import TAPES, Driver, Start, written_down
+from .driver import Driver, Start, calling, where_bound
 
 ALL, SOME, NONE = (ord(letter) for letter in "ASN")  # which singular vectors are wanted
 REAL = {"complex64": "float32", "complex128": "float64"}
@@ -49,14 +49,12 @@ class Solver(Library):
             return Handle(self.api, lambda nbytes: self.driver.allocate(device, nbytes), raw)
 
 
-def solver_library(driver: Any) -> Solver | None:
-    """cuSOLVER for a driver of cards; None where the bindings, or what they bind, are not installed."""
-    try:
-        from nvmath.bindings import cusolver, cusolverDn  # here, because few have it
+@where_bound
+def solver_library(driver: Any) -> Solver:
+    """cuSOLVER for a driver of cards."""
+    from nvmath.bindings import cusolver, cusolverDn  # here, because few have it
 
-        cusolver.get_property(0)  # finds the library itself
-    except Exception:  # the bindings raise their own errors for a library that is missing
-        return None
+    cusolver.get_property(0)  # finds the library itself
     return Solver(cusolverDn, driver)
 
 
@@ -80,40 +78,33 @@ class Factor:
         self.arguments, self.asked = arguments, asked or arguments
 
     def on(self, driver: Driver) -> Start:
-        """What calls it: `start(addresses, stream)`."""
+        """Returns its caller: `start(addresses, stream)`."""
         solver: Any = driver.solver
         run, size_of = getattr(solver.api, self.name), getattr(solver.api, f"{self.name}_buffer_size")
 
-        def start(addresses: tuple[int | float, ...], stream: int) -> None:
-            if TAPES and written_down(start, addresses, stream):
-                return
-            try:
-                handle = solver.handle(stream)
-                for k in range(self.count):
-                    *at, info = (int(a) + k * step for a, step in zip(addresses, self.strides, strict=True))
-                    first = handle.number, handle.params
-                    needed = size_of(*first, *self.asked(*at))
-                    run(*first, *self.arguments(*at), *handle.work(*needed), info)
-            except RuntimeError:
-                raise
-            except Exception as problem:
-                raise RuntimeError(f"CUDA error: {problem}") from problem
+        def factor(stream: int, *addresses: int) -> None:
+            handle = solver.handle(stream)
+            for k in range(self.count):
+                *at, info = (a + k * step for a, step in zip(addresses, self.strides, strict=True))
+                first = handle.number, handle.params
+                needed = size_of(*first, *self.asked(*at))
+                run(*first, *self.arguments(*at), *handle.work(*needed), info)
 
-        return start
+        return calling(factor)
 
 
 INFO = 4  # bytes
 
 
 def cholesky(dtype: str, count: int, n: int, upper: bool) -> Factor:
-    """Of a, info."""
+    """Runs on a, info."""
     kind, item = DATA[dtype], np.dtype(dtype).itemsize
     side = UPPER if upper else LOWER
     return Factor("xpotrf", count, (n * n * item, INFO), lambda a: (side, n, kind, a, n, kind))
 
 
 def lu(dtype: str, count: int, m: int, n: int) -> Factor:
-    """Of a, pivots, info. Pivots are int64."""
+    """Runs on a, pivots, info. Pivots are int64."""
     kind, item = DATA[dtype], np.dtype(dtype).itemsize
     return Factor(
         "xgetrf", count, (m * n * item, min(m, n) * 8, INFO),
@@ -122,14 +113,14 @@ def lu(dtype: str, count: int, m: int, n: int) -> Factor:
 
 
 def reflections(dtype: str, count: int, m: int, n: int) -> Factor:
-    """Of a, tau, info."""
+    """Runs on a, tau, info."""
     kind, item = DATA[dtype], np.dtype(dtype).itemsize
     strides = (m * n * item, min(m, n) * item, INFO)
     return Factor("xgeqrf", count, strides, lambda a, tau: (m, n, kind, a, m, kind, tau, kind))
 
 
 def eigenvalues(dtype: str, count: int, n: int, upper: bool, vectors: bool) -> Factor:
-    """Of a, which becomes the vectors, values, info."""
+    """Runs on a, which becomes the vectors, values, info."""
     kind, real, item = DATA[dtype], REAL.get(dtype, dtype), np.dtype(dtype).itemsize
     side, values, small = UPPER if upper else LOWER, DATA[real], np.dtype(real).itemsize
     strides = (n * n * item, n * small, INFO)
@@ -137,7 +128,7 @@ def eigenvalues(dtype: str, count: int, n: int, upper: bool, vectors: bool) -> F
 
 
 def singular_values(dtype: str, count: int, m: int, n: int, wanted: int) -> Factor:
-    """Of a, which is lost, values, u, vt, info, for m >= n."""
+    """Runs on a, which is lost, values, u, vt, info, for m >= n."""
     kind, real, item = DATA[dtype], REAL.get(dtype, dtype), np.dtype(dtype).itemsize
     values, columns = DATA[real], m if wanted == ALL else n
     strides = (m * n * item, n * np.dtype(real).itemsize, m * columns * item, n * n * item, INFO)

@@ -7,8 +7,9 @@ matrices, a softmax, a convolution) is a function here, and reads as it runs. It
     compute              that type; zero and one of it
     number               what makes a number of an int64 argument (`as_argument`)
 
-Arrays come first among the parameters, int64 numbers follow. `block_total` and `block_most` combine what the threads
-of a block have; they are here because most such kernels need one. Read next: matmul.py, rows.py, windows.py.
+Arrays come first among the parameters, int64 numbers follow. What several kernels do alike is a `part`, which names
+the same. `block_total`, `strip_most` and the like combine what the threads of a block have; they are here because most
+such kernels need one. Read next: kernels/cuda/ops/matmul.py, kernels/cuda/ops/softmax.py, kernels/cuda/ops/windows.py.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import cache as once
 from functools import cached_property
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -26,11 +29,11 @@ from redispatch.dispatch.tensor.operand import DTYPES
 
 from ..engine.convert import CONVERT, conversion, real_type
 from ..engine.primitives import maximum
-from ..engine.program import integral
+from ..engine.program import AsWhile, integral
 from .compiler import CUDA as cuda
 from .compiler import Source
 from .elementwise import loading, number_from, storage_type, storing
-from .intrinsics import shuffle_down
+from .intrinsics import shuffle_across
 from .launch import Kernel, Launch
 
 WARP, THREADS = 32, 256
@@ -55,73 +58,74 @@ def conjugate(x):
 # --- what the threads of a block combine ------------------------------------------------------------------------------
 
 
-@integral
-def block_total(value, parts):
-    """The sum of what all threads of the block have, for each of them. `parts` has room for a number per warp.
+def add(a, b):
+    return a + b
+
+
+def multiply(a, b):
+    return a * b
+
+
+@once
+def over_lanes(combine: Callable, lanes: int) -> Callable:
+    """`combined(x)`: what so many neighbouring lanes of a warp have, combined, for each of them."""
+    half = lanes // 2
+
+    @integral
+    def combined(x):
+        distance = half
+        while distance > 0:
+            x = combine(x, shuffle_across(x, distance))
+            distance >>= 1
+        return x
+
+    return combined
+
+
+def over_block(combine: Callable) -> Callable:
+    """`combined(value, parts)`: what all threads of the block have, combined, for each of them. `parts` has room for a
+    number per warp.
 
     The barrier in front is for the threads that still read what a call before left in `parts`.
     """
-    thread = int64(cuda.threadIdx.x)
-    value += shuffle_down(value, 16)
-    value += shuffle_down(value, 8)
-    value += shuffle_down(value, 4)
-    value += shuffle_down(value, 2)
-    value += shuffle_down(value, 1)
-    cuda.syncthreads()
-    if thread & 31 == 0:
-        parts[thread >> 5] = value
-    cuda.syncthreads()
-    total = parts[0]
-    for warp in range(1, int64(cuda.blockDim.x) >> 5):
-        total += parts[warp]
-    return total
+    of_warp = over_lanes(combine, WARP)
+
+    @integral
+    def combined(value, parts):
+        thread = int64(cuda.threadIdx.x)
+        value = of_warp(value)
+        cuda.syncthreads()
+        if thread & 31 == 0:
+            parts[thread >> 5] = value
+        cuda.syncthreads()
+        value = parts[0]
+        for warp in range(1, int64(cuda.blockDim.x) >> 5):
+            value = combine(value, parts[warp])
+        return value
+
+    return combined
 
 
-@integral
-def block_most(value, parts):
-    """The largest of what all threads of the block have, NaN if one is, for each of them."""
-    thread = int64(cuda.threadIdx.x)
-    value = maximum(value, shuffle_down(value, 16))
-    value = maximum(value, shuffle_down(value, 8))
-    value = maximum(value, shuffle_down(value, 4))
-    value = maximum(value, shuffle_down(value, 2))
-    value = maximum(value, shuffle_down(value, 1))
-    cuda.syncthreads()
-    if thread & 31 == 0:
-        parts[thread >> 5] = value
-    cuda.syncthreads()
-    most = parts[0]
-    for warp in range(1, int64(cuda.blockDim.x) >> 5):
-        most = maximum(most, parts[warp])
-    return most
-
-
-@integral
-def strip_total(value, parts):
-    """The sum over the threads of the block that have the same place in their warp. `parts` has room for a number per
+def over_strip(combine: Callable) -> Callable:
+    """Combines over the threads of the block that have one place in their warp. `parts` has room for a number per
     thread."""
-    thread = int64(cuda.threadIdx.x)
-    cuda.syncthreads()
-    parts[thread] = value
-    cuda.syncthreads()
-    total = parts[thread & 31]
-    for warp in range(1, int64(cuda.blockDim.x) >> 5):
-        total += parts[(thread & 31) + warp * 32]
-    return total
+
+    @integral
+    def combined(value, parts):
+        thread = int64(cuda.threadIdx.x)
+        cuda.syncthreads()
+        parts[thread] = value
+        cuda.syncthreads()
+        value = parts[thread & 31]
+        for warp in range(1, int64(cuda.blockDim.x) >> 5):
+            value = combine(value, parts[(thread & 31) + warp * 32])
+        return value
+
+    return combined
 
 
-@integral
-def strip_most(value, parts):
-    """The largest of those."""
-    thread = int64(cuda.threadIdx.x)
-    cuda.syncthreads()
-    parts[thread] = value
-    cuda.syncthreads()
-    most = parts[thread & 31]
-    for warp in range(1, int64(cuda.blockDim.x) >> 5):
-        most = maximum(most, parts[(thread & 31) + warp * 32])
-    return most
-
+block_total, strip_total = over_block(add), over_strip(add)
+block_most, strip_most = over_block(maximum), over_strip(maximum)  # NaN if one is
 
 # --- from a function to a kernel --------------------------------------------------------------------------------------
 
@@ -176,6 +180,7 @@ class Written:
             known[f"store_{name}"] = in_turn(storing(dtype))
         scope = self.function.__globals__
         named = {word: known.get(word, scope.get(word)) for word in self.words if word in known or word in scope}
+        named = {word: bound(value, known) for word, value in named.items()}
         count = len(self.parameters) - len(self.arrays)
         signature = (*(f"{storage_type(dtype)}*" for dtype in dtypes), *["int64"] * count)
         threads = known.get("THREADS", THREADS)
@@ -189,7 +194,7 @@ class Written:
         assert isinstance(tree, ast.FunctionDef)
         if ast.get_docstring(tree) is not None:
             tree.body = tree.body[1:]
-        return tree
+        return AsWhile().visit(tree)
 
     @cached_property
     def text(self) -> str:
@@ -205,6 +210,24 @@ class Written:
         nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name)]
         local = {node.id for node in nodes if isinstance(node.ctx, ast.Store)} | set(self.parameters) | {"cuda"}
         return list(dict.fromkeys(node.id for node in nodes if node.id not in local))
+
+
+def part(function: Callable) -> Callable:
+    """Marks a function that written kernels call, and that names what differs by dtype as they do."""
+    function.is_part = True  # type: ignore[attr-defined]  # a mark on a function object
+    return integral(function)
+
+
+def bound(value: Any, known: dict[str, object]) -> Any:
+    """A part with the names of one version of a kernel; other values as they are."""
+    if not getattr(value, "is_part", False):
+        return value
+    scope = {
+        word: bound(one, known)
+        for word, one in {**value.__globals__, **known}.items()
+        if word in value.__code__.co_names
+    }
+    return integral(FunctionType(value.__code__, scope, value.__name__))
 
 
 def in_turn(functions: Sequence[Callable]) -> Callable:

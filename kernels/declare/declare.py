@@ -27,7 +27,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 from redispatch.dispatch import (
@@ -45,6 +45,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.autograd import FORWARD, differentiable
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
+from redispatch.dispatch.places import is_own
 from redispatch.dispatch.schema.text import SchemaText, head
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 
@@ -83,7 +84,7 @@ class Operator:
         the out= form, too. The designation is that of PyTorch 2.13 (`torch.Tag.core`).
     autocast: the policy by device type, {"cuda": "fp32"}.
     batching: its class for vmap (kernels/batching), where tags and schema do not tell: "pointwise", "losses".
-    by_host: why the CPU computes it for a device, where it does (kernels/cuda/runtime/cpu_fallback.py).
+    by_host: why the CPU computes it for a device, where it does (kernels/cuda/runtime/cpu_kernels.py).
     doc: what it does, in a sentence that begins with a verb (describe.py); by default the docstring of its kernel.
     late_out: whether it has an out= form that no Python function ends in, declared when it is looked for. Most have,
         unless they are written in others; where not, it says so: True or False; or gives the form's overload name where
@@ -93,8 +94,9 @@ class Operator:
         `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
         others it is known, and their kernels raise it; and it is the same as that of the first overload of their name,
         where they do not say otherwise.
-    derivative: the formula of the first tensor's gradient, or a dict of formulas by names of tensors, one or several
-        at once; False where no gradient flows. node, nondifferentiable, for_complex: as in `derivative()` below.
+    derivative: the formula of the gradient of the first tensor, or list of them, or a dict of formulas by names of
+        tensors, one or several at once; False where no gradient flows. node, nondifferentiable, for_complex: as in
+        `derivative()` below.
     forward: how the tangent follows; see `forward()`.
     understands: lazy bits that its kernels know what to do with, {"Conjugate"}.
 
@@ -154,9 +156,8 @@ class Operator:
         if derivative is False:
             self.not_differentiable()
         elif derivative is not None:
-            by_name = (
-                derivative if isinstance(derivative, Mapping) else {text.names[text.tensor_positions[0]]: derivative}
-            )
+            first = text.names[next(iter(text.tensor_positions), 0)]  # or a list of tensors, as of `cat`
+            by_name = derivative if isinstance(derivative, Mapping) else {first: derivative}
             rules = [((names,) if isinstance(names, str) else names, formula) for names, formula in by_name.items()]
             self.differentiate_by(rules, node, nondifferentiable, for_complex)
         if forward is not None:
@@ -219,10 +220,16 @@ class Operator:
 
     def implicit(self, function: Function) -> Function:
         """Registers a function written in other operators, from which everything, the derivative too, follows."""
+        self.leaves_views_to_others()
         return self.kernel("CompositeImplicitAutograd")(function)
 
+    def leaves_views_to_others(self) -> None:
+        """Has the operators that it is written in make the result a view, where it is one."""
+        if self.text.shares_memory and (self.text.kind == "functional" or Tag("inplace_view") in self.functional.tags):
+            impl(self.functional, "ADInplaceOrView", fallthrough_kernel, convention="positional", place=self.place)
+
     def composite(self, form: OpOverload | None) -> Callable[[Function], Function]:
-        """The same for one of the forms."""
+        """Registers such a function for one of the forms."""
         assert form is not None, f"{self.schema} is declared without that form"
         return _registering(form, ("CompositeImplicitAutograd",), False)
 
@@ -385,10 +392,18 @@ def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Cal
 
 
 def declared_at() -> str:
-    """ "file:line" of the family's line that led here, past the files that only help to declare."""
+    """Returns "file:line" of the statement that led here, past the files that only help to declare.
+
+    Where that is in a function of the library, which makes a family, it is the statement that calls that.
+    """
     frame = sys._getframe(1)
     while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in MACHINERY:
         frame = frame.f_back
+    outer: FrameType | None = frame
+    while outer is not None and is_own(outer.f_code.co_filename) and outer.f_code.co_name != "<module>":
+        outer = outer.f_back
+    if outer is not None and is_own(outer.f_code.co_filename):
+        frame = outer
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 

@@ -36,7 +36,7 @@ def image_rank(name: str) -> int:
 
 
 def sentence(operators: Sequence[Operator], given: str) -> str:
-    """What the function does: as it is given, as the operator is declared, or as what it is a second name of."""
+    """Returns what the function does: as given, as the operator is declared, or as what it is a second name of."""
     first = operators[0]
     said = given or first.doc or (first.alias_of.doc if first.alias_of else "")
     first.doc = cleandoc(said) if "\n" in said else said

@@ -8,7 +8,7 @@ It is a `Pointwise` operator like the library's own. Its backward is one, too, `
 Tensor x) -> Tensor`: the gradient times the slope, in one compiled loop. The slope is given as a scalar function, or
 follows from the function itself (scalar_functions.py); and so do the slope's own slopes, so that backward can be
 differentiated as often as one likes. Each such operator is made when it is first needed. Read next:
-scalar_functions.py, from_fold.py.
+scalar_functions.py, kernels/ops/from_fold.py.
 """
 
 from __future__ import annotations
@@ -382,7 +382,7 @@ def check_parameters(function: ScalarFunction, schema: FunctionSchema) -> None:
 
 
 def slopes_of(function: Function, schema: FunctionSchema, derivative: Derivative) -> dict[str, Function | None] | None:
-    """What gives the derivative by each tensor, checked. None where there is none."""
+    """Returns what gives the derivative by each tensor, checked; None where there is none."""
     if derivative is False:
         return None
     tensors = tensors_of(schema)
@@ -405,7 +405,7 @@ def slopes_of(function: Function, schema: FunctionSchema, derivative: Derivative
 
 
 def derivative_by_name(given: Any, tensors: Sequence[str], schema: FunctionSchema) -> Mapping[str, Function | None]:
-    """What was passed as a derivative, by tensor. TypeError where it is nothing of the kind."""
+    """Returns what was passed as a derivative, by tensor. TypeError where it is nothing of the kind."""
     if isinstance(given, Mapping):
         return given
     if not isinstance(given, list | tuple):

@@ -171,7 +171,7 @@ def tree_parameters(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def tuple_advice(annotation: Any) -> str:
-    """What to do about a tuple, whose length a schema cannot say."""
+    """Returns advice about a tuple, whose length a schema cannot say."""
     if typing.get_origin(annotation) is not tuple:
         return ""
     elements = {element for element in typing.get_args(annotation) if element is not ...}

@@ -1,7 +1,7 @@
 """Python numbers as elements: which ones fit into a dtype, and what they become there.
 
 A number that is written into a tensor, or that meets one in an operator, must have a place in the tensor's dtype: 300
-has none in uint8, nor has 1.5j in a float. Read next: copying.py and creation.py, which fill tensors.
+has none in uint8, nor has 1.5j in a float. Read next: kernels/ops/copying.py, kernels/ops/creation.py.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@
                               kernels/maths, whose parameters stand for the schema's arguments in their order, or a dict
                               of functions by the kind of dtype
     composite                 by a function in other operators
-    kernel                    by a kernel for some backends, or for all
+    kernel, over_a_copy       by a kernel for some backends, or for all; by one that writes into its argument
     structured, planned       by its meta function, which a body or loop below fills (structured.py, planned.py); and
-    several, per_element      the first for several results, and for one that is computed element by element
+    several, planned_several  the same for several results
+    per_element               the first for a result that is computed element by element
 
 All else is a fact beside it:
 
@@ -26,6 +27,7 @@ All else is a fact beside it:
     derivative, node, for_complex, forward       the gradient of each tensor                    declare.py
     doc                                          what it does; of a decorated function its docstring
     function, method, module                     its public faces: `redispatch.sin`, `x.sin()`  public.py
+    also                                         overloads declared before, under the same face
 
 `derivative` is a formula in tensor operators (for several tensors a dict of them by name), False where no gradient
 flows, or, of a pointwise operator, True: derived from the function. Where PyTorch has an operator that computes the
@@ -37,22 +39,26 @@ pointwise.py, from_scalar.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from redispatch.dispatch import OpOverload, impl
+from redispatch.dispatch.autograd import pulled_back
+from redispatch.dispatch.tensor import Tensor
 
-from .declare import Derivative, Function, Operator, handing_on, through
+from .declare import Derivative, Function, Operator, handing_on, taking, through
 from .from_scalar import derived
 from .out_forms import copy_into_out, resize_and_copy_into_out
-from .planned import Planned
+from .planned import Planned, PlannedSeveral
 from .pointwise import NOT_FLOATING, Pointwise
 from .public import public
 from .structured import PerElement, Several, Structured
 
 Body = Function | Mapping[str, Function]
-FACE = ("function", "method", "module", "name", "function_like", "method_like")
+FACE = ("function", "method", "module", "name", "function_like", "method_like", "also")
+SEEDED = ("nondeterministic_seeded",)  # the tags of an operator that draws random numbers
+LAZY = ("Conjugate", "Negative", "ZeroTensor")  # for `understands`
 IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 
 
@@ -60,7 +66,8 @@ IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 LOWER = {"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"}
 CPU_FP32, CUDA_FP32, CUDA_PROMOTE = {"cpu": "fp32"}, {"cuda": "fp32"}, {"cuda": "promote"}
 FP32 = CPU_FP32 | CUDA_FP32
-CUDA_LOWER, CUDA_SET_DTYPE = {"cuda": "lower_precision_fp"}, {"cuda": "fp32_set_opt_dtype"}
+CPU_LOWER, CUDA_LOWER = {"cpu": "lower_precision_fp"}, {"cuda": "lower_precision_fp"}
+CUDA_SET_DTYPE = {"cuda": "fp32_set_opt_dtype"}
 
 
 def flat(grad: Any) -> Any:
@@ -102,7 +109,10 @@ def kernel(
     op = Operator(schema, **facts)
 
     def declare(function: Function) -> Any:
-        op.kernel(*(keys or (EXPLICIT,)), dispatches=dispatches)(function)
+        if keys == (IMPLICIT,):
+            op.implicit(function)
+        else:
+            op.kernel(*(keys or (EXPLICIT,)), dispatches=dispatches)(function)
         if op.out is not None and out_by is not None:
             out_by(op)
         return face(op)
@@ -110,14 +120,34 @@ def kernel(
     return declare
 
 
-def structured(schema: str, kind: Any = Structured, **facts: Any) -> Any:
-    """A decorator that declares a structured operator by its meta function; what fills the result follows below."""
+def over_a_copy(schema: str, copy: Callable[..., Tensor], *, dispatches: bool = False, **facts: Any) -> Any:
+    """A decorator that declares an operator by its in-place form's kernel; the other writes into `copy(self, ...)`."""
+    face = _face(facts, has_face(schema))
+    op = Operator(schema, inplace=True, **facts)
+
+    def declare(inplace: Function) -> Any:
+        def functional(self: Tensor, *args: Any) -> Tensor:
+            return inplace(copy(self, *args), *args)
+
+        functional.__name__, functional.__doc__ = inplace.__name__, inplace.__doc__
+        op.kernel_inplace("CPU", "Meta", dispatches=dispatches)(inplace)
+        op.kernel("CPU", "Meta", dispatches=dispatches)(functional)
+        return face(op)
+
+    return declare
+
+
+def structured(schema: str, kind: Any = Structured, *, body: Function | None = None, **facts: Any) -> Any:
+    """A decorator that declares a structured operator by its meta function; what fills the result follows below, or
+    is this `body`."""
     face = _face(facts, has_face(schema))
     op = kind(schema, **facts)
 
     def declare(meta: Function) -> Any:
         op.meta(meta)
         op.doc = op.doc or meta.__doc__ or ""
+        if body is not None:
+            op.body(body)
         return face(op)
 
     return declare
@@ -125,6 +155,7 @@ def structured(schema: str, kind: Any = Structured, **facts: Any) -> Any:
 
 planned = partial(structured, kind=Planned)
 several = partial(structured, kind=Several)
+planned_several = partial(structured, kind=PlannedSeveral)
 per_element = partial(structured, kind=PerElement)
 
 
@@ -137,8 +168,9 @@ def has_face(schema: str) -> bool:
 def _face(facts: dict[str, Any], default: bool) -> Function:
     """Takes out of the facts those of the public function, and returns what makes that of an operator."""
     own = {name: facts.pop(name) for name in FACE if name in facts}
-    wanted = facts.pop("face", default or bool(own)) and (own.get("function", True) or own.get("method", True))
-    return (lambda op: public(op, **own)) if wanted else lambda op: op
+    also = own.pop("also", ())
+    wanted = facts.pop("face", default or bool(own or also)) and (own.get("function", True) or own.get("method", True))
+    return (lambda op: public(op, *also, **own)) if wanted else lambda op: op
 
 
 def unary(name: str, body: Body | str | None = None, promotion: str = "same", **facts: Any) -> Any:
@@ -248,13 +280,57 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
     arguments, in this order, and returns its public function."""
     of, face = getattr(of, "op", of), _face(facts, has_face(schema))
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
-    places = order or range(len(op.names))
-    _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*(args[i] for i in places)))
+    op.leaves_views_to_others()
+    count = of.text.arguments.index("*") if "*" in of.text.arguments else len(of.names)
+
+    def handed(form: Any, args: Sequence[Any], **out: Any) -> Any:
+        given = [args[i] for i in order] if order else args
+        return form(*given[:count], **dict(zip(of.names[count:], given[count:], strict=False)), **out)
+
+    if order or count < len(of.names):
+        _kernel(op, op.functional, IMPLICIT, lambda *args: handed(of.functional, args))
+    else:  # as of most: the specialiser reads it
+        _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*args))
     if op.out is not None:
-        _kernel(op, op.out, IMPLICIT, lambda *args: of.out(*(args[i] for i in places), out=args[-1]))
+        _kernel(op, op.out, IMPLICIT, lambda *args: handed(of.out, args[:-1], out=args[-1]))
     return face(op)
 
 
 def _kernel(op: Operator, form: OpOverload, key: str, function: Function) -> None:
     """Registers a kernel that was made here under the operator's name, at the line that declares it."""
     impl(form, key, function, convention="positional", place=op.place, name=op.base_name)
+
+
+def in_parts(op: Operator, *inputs: str, nondifferentiable: tuple[int, ...] = ()) -> Callable[[Function], Function]:
+    """Makes the decorated function, which calls other operators, the kernel of `op` for every backend: a mode and
+    autograd see one operator, whose derivative is that of its parts (dispatch/autograd/pullback.py).
+
+    A composite operator is seen by nobody but as its parts. This is for those that PyTorch gives kernels, because to
+    fuse them is what they are there for.
+
+    inputs: the arguments that have gradients; these come by running the function again, with autograd.
+    nondifferentiable: the results through which none flows.
+    """
+    names = op.names
+    places = [names.index(name) for name in inputs]
+    several = len(op.schema.returns) > 1
+
+    def register(function: Function) -> Function:
+        @taking("grads" if several else "grad", *names, "needs")
+        def gradients(given: Any, *arguments_and_needs: Any) -> Sequence[Any]:
+            *arguments, needs = arguments_and_needs
+
+            def again(*differentiated: Any) -> list[Any]:
+                called = list(arguments)
+                for place, value in zip(places, differentiated, strict=True):
+                    called[place] = value
+                results = function(*called)
+                return list(results) if several else [results]
+
+            return pulled_back(again, [arguments[place] for place in places], given if several else [given], needs)
+
+        op.explicit(function)
+        op.derivative((inputs, gradients), nondifferentiable=nondifferentiable)
+        return function
+
+    return register

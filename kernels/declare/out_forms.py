@@ -1,7 +1,7 @@
 """out= forms of operators that compute their results in memory of their own: they are computed, and copied into `out`.
 
 PyTorch generates such forms for operators whose kernel has no better way. `out` must have the result's dtype, and is
-given its shape. Read next: late_out_forms.py, for those that few programs need.
+given its shape. Read next: kernels/ops/late_out_forms.py, for those that few programs need.
 """
 
 from __future__ import annotations
@@ -29,8 +29,13 @@ def copy_into_out(*operators: Operator, casts: bool = False) -> None:
 
 
 def cast_into_out(op: Operator) -> None:
-    """The same where `out` may have another dtype, to which the result can be cast."""
+    """Copies into `out` where that may have another dtype, to which the result can be cast."""
     copy_into_out(op, casts=True)
+
+
+def by(kernel: Callable[..., Tensor]) -> Callable[[Operator], Any]:
+    """Gives the out= form a kernel for all backends that is written by hand."""
+    return lambda op: op.kernel_out("CompositeExplicitAutograd")(kernel)
 
 
 def register_copying(form: OpOverload, functional: OpOverload, names: Sequence[str], casts: bool = False) -> None:
@@ -80,7 +85,7 @@ def filled(out: Tensor, result: Tensor | None, casts: bool = False) -> Tensor:
 
 
 def resize_and_copy_into_out(op: Operator) -> None:
-    """The same for an operator that is written in others, as its out= form is then: by `resize_` and `copy_`."""
+    """Gives an operator that is written in others its out= form, which is so written, too: by `resize_` and `copy_`."""
     assert op.out is not None, f"{op.schema} is declared without an out= form"
 
     def into_out(*args: Any) -> Tensor:

@@ -35,12 +35,12 @@ def overridable_function(function: F) -> F:
 
 
 def overridable_initializer(function: F) -> F:
-    """The same for one of `nn.init`: all its arguments are handed on by keyword."""
+    """Makes a function of `nn.init` overridable: all its arguments are handed on by keyword."""
     return seen_as(OfPython(function, by_keyword=True), function)
 
 
 def builtin_function(function: F) -> F:
-    """The same for a function that PyTorch has in C++."""
+    """Makes a function overridable that PyTorch has in C++."""
     return seen_as(call_overridden, function)
 
 
@@ -55,7 +55,7 @@ def seen_as(convention: Callable[..., Any], function: Any) -> Any:
 
 
 def factory_function(function: F) -> F:
-    """The same for one that makes a tensor of any data, another tensor's too: only modes are asked."""
+    """Makes a function overridable that makes a tensor of any data, another tensor's too: only modes are asked."""
 
     @functools.wraps(function)
     def asking(*args: Any, **kwargs: Any) -> Any:

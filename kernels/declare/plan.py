@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass(slots=True, eq=False)
 class NearPlan(Plan):
-    """The same where devices may fill outputs from their own memory: `near(output, source)`; None where none does."""
+    """Plans where devices may fill outputs from their own memory: `near(output, source)`; None where none does."""
 
     near: Any
 
@@ -109,12 +109,12 @@ class Deciding:
 
     @inline
     def facts(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What decides a call with these arguments."""
+        """Returns the facts that decide a call with these arguments."""
         return tuple(self.fact(i, value) for i, value in enumerate(args))
 
     @inline
     def fact(self, i: int, value: Any) -> Any:
-        """What counts of argument number `i`."""
+        """Returns what counts of argument number `i`."""
         if self.is_tensor(value, i):
             return metadata(value)
         if self.types_decide:

@@ -5,7 +5,7 @@ reads only the metadata of tensors, and returns the function that does the work 
 plan (plan.py). So a call is one look-up, one fresh tensor, one loop; pointwise operators do the same with more to
 decide (pointwise.py).
 
-Read next: reductions.py, softmax.py, linalg.py.
+Read next: kernels/ops/reductions.py, kernels/ops/normalization.py, kernels/ops/linalg.py.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ByLoop(Deciding, Operator):
 
 
 def specs_of(metas: Sequence[Meta | None]) -> tuple[OutputSpec | None, ...]:
-    """What outputs of such metadata are allocated from."""
+    """Returns the specs that outputs of such metadata are allocated from."""
     return tuple(None if m is None else output_spec(Size(m.shape), m.dtype, m.device, m.strides) for m in metas)
 
 
@@ -123,16 +123,16 @@ class Planned(ByLoop, Structured):
 
 @frozen
 class PlannedSeveral(ByLoop):
-    """The same for an operator with several results, in its functional form.
+    """Plans an operator with several results, in its functional form.
 
-    `metas` gives the metadata of the results, None for one that is not asked for; `loop` gets them, as a tuple, and the
+    `meta` gives the metadata of the results, None for one that is not asked for; `loop` gets them, as a tuple, and the
     arguments, and returns what fills them: `f(out, out_at, other_out, other_out_at, x, x_at, ...)`, without what is
     None.
     """
 
     several = True
 
-    def metas(self, function: Callable[..., tuple[Meta | None, ...]]) -> Callable[..., tuple[Meta | None, ...]]:
+    def meta(self, function: Callable[..., tuple[Meta | None, ...]]) -> Callable[..., tuple[Meta | None, ...]]:
         """Registers what gives the results' metadata, and with it the kernel of the meta device."""
         self.metas_function = function
         impl(self.functional, "Meta", self.run_meta, convention="positional", place=self.place, name=self.title("meta"))

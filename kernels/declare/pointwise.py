@@ -420,7 +420,7 @@ class Pointwise(Deciding, Structured):
         raise self.no_variant(args)
 
     def no_variant(self, args: tuple[Any, ...]) -> Exception:
-        """What to raise for arguments that no scalar function serves: what the operator has against them, if it has."""
+        """Returns the error for arguments that no scalar function serves: what the operator has against them."""
         if self.check_function is not None:
             self.check_function(*args)
         passed = ", ".join(map(describe_value, args))

@@ -35,6 +35,7 @@ from redispatch.dispatch.entry.signature import READS_SELF
 from redispatch.dispatch.inspection.frames import HIDDEN
 from redispatch.dispatch.schema.convert import default_of
 from redispatch.dispatch.schema.schema import NO_DEFAULT
+from redispatch.dispatch.specialiser.annotations import frozen
 from redispatch.dispatch.tensor import SET_REQUIRES_GRAD, Tensor, ask_default
 
 from .declare import Operator
@@ -92,6 +93,7 @@ def public(
             attach(f"{name}_", into, alone=alone, doc=(written, behind))
     if made is not None:
         made.op, made.ops = operators[0], operators
+        frozen(made)  # kernels that are inlined call `made.op.functional`
     return made
 
 
@@ -206,7 +208,7 @@ class Way:
 
 
 def reads_strictly(argument: Any) -> Reads:
-    """What values become for an argument of this type, by the rules of public functions."""
+    """Returns how values are read for an argument of this type, by the rules of public functions."""
     none = None if isinstance(argument.type, OptionalType) else NO_DEFAULT
     return reads(argument.type, default_of(argument), numbers=False, strict=True, none=none)
 

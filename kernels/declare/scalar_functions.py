@@ -140,7 +140,7 @@ class ScalarFunction:
                 raise self.error(f"`{ast.unparse(node)}` is not supported: {MAY}", node)
 
     def meaning(self, node: ast.Name) -> Any:
-        """What a free name stands for; None for a parameter or a variable."""
+        """Returns what a free name stands for; None for a parameter or a variable."""
         if node.id in self.parameters or node.id in self.assigned:
             return None
         if node.id not in self.scope:
@@ -288,7 +288,7 @@ def compiled(function: Function) -> Function:
 
 
 def statement_with(written: Written, node: Any, rewritten: Callable[[Sequence[ast.stmt]], list[ast.stmt]]) -> Any:
-    """The same statement, with the library's functions in its expressions, and `rewritten` blocks."""
+    """Returns the statement with the library's functions in its expressions, and `rewritten` blocks."""
     made = type(node)(**{field: getattr(node, field) for field in node._fields if hasattr(node, field)})
     for field in ("value", "test", "iter"):
         if getattr(node, field, None) is not None:
@@ -306,7 +306,7 @@ TIMES = 8  # that a loop is taken to go round
 
 
 def cost_of(function: Function) -> int:
-    """What one element costs, about, in the unit of the library's own declarations: 1 for x + y, 8 for exp(x).
+    """Returns what one element costs, about, in the unit of the library's own declarations: 1 for x + y, 8 for exp(x).
 
     It decides from which size on several threads are worth it, and nothing else. Counted in the function's text, with a
     quarter for what the processor does while it waits for memory.
@@ -318,7 +318,7 @@ def cost_of(function: Function) -> int:
 
 
 def cost_in(read: ScalarFunction, node: ast.AST) -> float:
-    """The same of a part of the function."""
+    """Returns the cost of a part of the function."""
     own = 0.0
     if isinstance(node, ast.Call):
         called = read.called(node)
@@ -470,7 +470,7 @@ class Slope(Written):
         return total
 
     def slopes_of(self, function: Any, node: ast.Call) -> Callable[[int], Function | None]:
-        """What gives the derivative of a called function by its n-th parameter, to be compiled; None for zero."""
+        """Returns the derivative of a called function by its n-th parameter, to be compiled; None for zero."""
         if isinstance(function, FunctionType) and not is_ours(function):
             parameters = ScalarFunction(function).parameters
             return lambda n: slope(function, parameters[n])
@@ -555,7 +555,7 @@ def first_line(node: ast.AST) -> str:
 
 
 def cells_of(function: FunctionType) -> dict[str, Any]:
-    """What the variables of enclosing functions hold, as far as they have been assigned."""
+    """Returns what the variables of enclosing functions hold, as far as they have been assigned."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:

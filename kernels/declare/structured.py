@@ -172,7 +172,7 @@ class Structured(Forms, Operator):
 
 @frozen
 class PerElement(Structured):
-    """The same where each element of the result depends on one of each tensor, which `body` reads before it writes."""
+    """Declares an operator each element of whose result depends on one of each tensor, read before it is written."""
 
     elementwise = True
 
@@ -182,8 +182,8 @@ class PerElement(Structured):
 
 @frozen
 class Several(Structured):
-    """The same for several results, such as those of `linalg_svd`: `meta` gives the metadata of each, and `body` gets a
-    tuple of outputs. There is no in-place form.
+    """Declares an operator with several results, such as those of `linalg_svd`: `meta` gives the metadata of each, and
+    `body` gets a tuple of outputs. There is no in-place form.
 
     check_out: raises for an output that has not the dtype of its metadata; it gets that, and the schema's name for it.
     """
@@ -307,7 +307,7 @@ def resize(tensor: Tensor, shape: Size, strides: tuple[int, ...] | None = None) 
 
 
 def not_implemented(kernel_name: str, kind: dtype) -> NotImplementedError:
-    """What a kernel raises for a dtype that it was not written for, under PyTorch's name for that kernel."""
+    """Returns the error of a kernel for a dtype that it was not written for, under PyTorch's name for that kernel."""
     return NotImplementedError(f"\"{kernel_name}\" not implemented for '{kind.tensor_name}'")
 
 
@@ -350,7 +350,7 @@ def apart(value: Any, target: Tensor, elementwise: bool) -> Any:
 
 
 def overlapping() -> RuntimeError:
-    """What is raised where an input shows memory that is to be written, at other places."""
+    """Returns the error for an input that shows memory which is to be written, at other places."""
     return RuntimeError(
         "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
         "location. Please clone() the tensor before performing the operation."

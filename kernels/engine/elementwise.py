@@ -11,7 +11,7 @@ dtypes that is met, four kinds of loop:
 
 A layout says how each input is read: `a` array, `0` one element for the whole inner loop, `n` a Python number,
 `=` through the output itself (in-place operators; LLVM only vectorises when it sees that they are one array).
-Read next: `reduce.py`.
+Read next: `kernels/cpu/reduce.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -216,11 +216,11 @@ class Elementwise:
         return self._kernel(loop, layout, outs, ins, dtype).source()
 
     def assembly(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None = None) -> str:
-        """What the processor gets of the loop that `source` shows; read assembly.py."""
+        """Returns the assembly of the loop that `source` shows; read assembly.py."""
         return self._kernel(loop, layout, outs, ins, dtype).assembly(*self._signature(loop, layout, outs, ins, dtype))
 
     def not_implemented(self, dtype: str) -> NotImplementedError:
-        """What is raised for a dtype that the scalar function does not take."""
+        """Returns the error for a dtype that the scalar function does not take."""
         return NotImplementedError(f'"{self.name}" not implemented for {dtype}: its scalar function does not take such')
 
     def computing_dtype(self, position: int, own: str | None, dtype: str | None) -> str:

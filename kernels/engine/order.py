@@ -1,7 +1,7 @@
 """Which of two elements is larger, for every dtype: NaN beats all, as PyTorch has it.
 
 A comparison with a NaN test in each step would keep a loop over floats scalar; theirs is a primitive that LLVM knows.
-Read next: `reduce.py`.
+Read next: `kernels/cpu/reduce.py`.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from .primitives import maximum, minimum
 
 
 class Order(NamedTuple):
-    """What a search for the largest element, or the smallest, needs to know of a dtype."""
+    """The facts on a dtype for a search for the largest element, or the smallest."""
 
     pick: Callable  # the better of two; of equal ones either
     beats: Callable  # whether the first of two is the better one: not when they are equal, or both NaN

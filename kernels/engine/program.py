@@ -50,6 +50,28 @@ def polynomial(x, coefficients):
     return total
 
 
+def steps(start, end, step):
+    """The numbers from `start` up to `end`: in a program `for j in steps(...)` is a `while`. To count how often the
+    loop of a `range` runs, numba would divide by its step."""
+    return range(start, end, step)
+
+
+class AsWhile(ast.NodeTransformer):
+    """Writes each loop over `steps` as a `while`."""
+
+    def visit_For(self, node: ast.For) -> Any:
+        self.generic_visit(node)
+        if not (isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "steps"):
+            return node
+        at: Any = node.target
+        start, end, step = node.iter.args
+        last = ast.AugAssign(at, ast.Add(), step)
+        return [
+            ast.Assign([at], start, lineno=0),
+            ast.While(ast.Compare(at, [ast.Lt()], [end]), [*node.body, last], []),
+        ]
+
+
 class _TypedLiterals(ast.NodeTransformer):
     """Rewrites numbers that meet floats into numbers of the real type; indices, counts and exponents stay ints."""
 
@@ -287,7 +309,7 @@ class Program:
         return namespace
 
     def meanings(self, namespace: Mapping[str, Any]) -> dict[str, bytes]:
-        """Of each function but the last: a hash of all that decides what it computes, itself and what it reaches."""
+        """Returns for each function but the last a hash of all that decides its results, itself and what it reaches."""
         known: dict[str, bytes] = {}
         primitives = _primitives_digest() if self.uses_primitives else b""
         for name in self.compiled[:-1]:
@@ -300,7 +322,7 @@ class Program:
 
 
 def _described(value: Any) -> str:
-    """What a function's global is, for a hash: a number, a type, a module or a primitive."""
+    """Describes a function's global for a hash: a number, a type, a module or a primitive."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     return f"{type(value).__name__} {value!r}" if name is None else f"{getattr(value, '__module__', '')}.{name}"
 
@@ -331,7 +353,7 @@ def _parse(func: Callable) -> ast.FunctionDef:
     tree.decorator_list, tree.returns = [], None  # not part of the program, and neither are the names they use
     for argument in tree.args.args:
         argument.annotation = None
-    return tree
+    return AsWhile().visit(tree)
 
 
 def _check_unchanged(func: Callable) -> None:

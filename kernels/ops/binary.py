@@ -136,7 +136,7 @@ def logaddexp_elements(self, other):
 
 
 def logaddexp_complex(self, other):
-    """The same from that of the larger real part."""
+    """Adds logarithms from that of the larger real part on."""
     top, low = (self, other) if self.real >= other.real or self.real != self.real else (other, self)
     if top.real == low.real and abs(top.real) == math.inf:
         return low if low.real < 0 else kernels.log(kernels.exp(low) + kernels.exp(top))

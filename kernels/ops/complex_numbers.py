@@ -27,14 +27,12 @@ from redispatch.dispatch.layers.negative import NEGATIVE
 from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Tensor, dtypes, metadata_of, overridable_property, view_over
 
-from ..declare.declare import Operator
 from ..declare.operator import CPU_FP32, composite, kernel, pointwise
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented, resize_out
 from .copying import (
     clone_kernel,
     clone_op,
-    composite_view,
     copy_inplace_kernel,
     copy_inplace_op,
     resize_inplace_op,
@@ -89,45 +87,27 @@ def neg_view_op(self):
     return turned_over(self, NEGATIVE)
 
 
-conj_op = composite_view(
-    Operator("conj(Tensor(a) self) -> Tensor(a)", doc="Returns a view of the conjugates; a real tensor itself.")
-)
-
-
-@conj_op.implicit
-def conj_composite(self):
-    """The conjugates, as a view; a real tensor is its own conjugate."""
+@composite("conj(Tensor(a) self) -> Tensor(a)")
+def conj(self):
+    """Returns a view of the conjugates; a real tensor itself."""
     return conj_view_op.functional(self) if self._dtype.is_complex else self
 
 
-resolve_conj_op = composite_view(
-    Operator(
-        "resolve_conj(Tensor(a) self) -> Tensor(a)",
-        doc="Returns the tensor itself, or a copy with the conjugates in memory where it is a conjugate view.",
-    )
-)
-resolve_neg_op = composite_view(
-    Operator(
-        "resolve_neg(Tensor(a) self) -> Tensor(a)",
-        doc="Returns the tensor itself, or a copy with the negatives in memory where it is a negative view.",
-    )
-)
-
-
-@resolve_conj_op.implicit
-def resolve_conj_composite(self):
+@composite("resolve_conj(Tensor(a) self) -> Tensor(a)")
+def resolve_conj(self):
+    """Returns the tensor itself, or a copy with the conjugates in memory where it is a conjugate view."""
     return clone_op.functional(self) if self.is_conj() else self
 
 
-@resolve_neg_op.implicit
-def resolve_neg_composite(self):
+@composite("resolve_neg(Tensor(a) self) -> Tensor(a)")
+def resolve_neg(self):
+    """Returns the tensor itself, or a copy with the negatives in memory where it is a negative view."""
     return clone_op.functional(self) if self.is_neg() else self
 
 
 _conj = public(conj_view_op, doc="Returns a view of the conjugates.")
 _neg_view = public(neg_view_op, doc="Returns a view of the negatives.")
-conj = public(conj_op)
-resolve_conj, resolve_neg = public(resolve_conj_op), public(resolve_neg_op)
+
 
 # --- conjugates in memory ---------------------------------------------------------------------------------------------
 
@@ -169,9 +149,9 @@ def conj_physical_copy_op(self):
     node="ConjPhysicalBackward1",
     for_complex=True,
     forward="linear",
-    doc="Conjugates the elements, in place.",
 )
 def conj_physical_(self):
+    """Conjugates the elements, in place."""
     if self._dtype.is_complex and self._device.type == "cpu":
         kernels.copy(self._operand, self._operand, conj=True)
     return self
@@ -239,15 +219,6 @@ def view_as_complex_op(self):
 
 view_as_real, view_as_complex = public(view_as_real_op, method=False), public(view_as_complex_op, method=False)
 
-real_op = composite_view(
-    Operator("real(Tensor(a) self) -> Tensor(a)", doc="Returns a view of the real parts; a real tensor itself.")
-)
-imag_op = composite_view(
-    Operator(
-        "imag(Tensor(a) self) -> Tensor(a)", refuses="whole floating", doc="Returns a view of the imaginary parts."
-    )
-)
-
 
 def part(self: Tensor, index: int) -> Tensor:
     """The real parts (0) or the imaginary ones (1). Those of a conjugate view are of what it is the conjugate of."""
@@ -258,21 +229,21 @@ def part(self: Tensor, index: int) -> Tensor:
     return select_op.functional(parts, len(self._shape), index)
 
 
-@real_op.implicit
-def real_composite(self):
-    """A view of the real parts; a real tensor itself."""
+@composite("real(Tensor(a) self) -> Tensor(a)", method=False)
+def real(self):
+    """Returns a view of the real parts; a real tensor itself."""
     return part(self, 0) if self._dtype.is_complex else self
 
 
-@imag_op.implicit
-def imag_composite(self):
-    """A view of the imaginary parts."""
+@composite("imag(Tensor(a) self) -> Tensor(a)", method=False, refuses="whole floating")
+def imag(self):
+    """Returns a view of the imaginary parts."""
     if not self._dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return part(self, 1)
 
 
-real, imag = public(real_op, method=False), public(imag_op, method=False)
+real_op, imag_op = real.op, imag.op
 
 
 def _set_real(self: Tensor, value: Any) -> None:

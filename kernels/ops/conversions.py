@@ -28,21 +28,11 @@ from redispatch.dispatch.tensor import (
     strided,
 )
 
-from ..declare.declare import Operator
 from ..declare.operator import composite
 from ..declare.public import Way, written
-from .copying import composite_view, copy_inplace_op, suggested_format, to_copy_op
+from .copying import copy_inplace_op, suggested_format, to_copy_op
 
 _TO = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
-to_device_op = composite_view(Operator(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_TO}"))
-to_dtype_op = composite_view(Operator(f"to.dtype(Tensor(a) self, ScalarType dtype, {_TO}"))
-to_other_op = composite_view(Operator(f"to.other(Tensor(a) self, Tensor other, {_TO}"))
-to_dtype_layout_op = composite_view(
-    Operator(
-        "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-        f"bool? pin_memory=None, {_TO}"
-    )
-)
 
 
 @inline
@@ -60,27 +50,30 @@ def converted(
     return self
 
 
-@to_device_op.implicit
+@composite(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_TO}")
 @inline
-def to_device_composite(self, on, dtype, non_blocking, copy, format):
+def to_device_op(self, on, dtype, non_blocking, copy, format):
     return converted(self, dtype, None, on, non_blocking, copy, format)
 
 
-@to_dtype_op.implicit
+@composite(f"to.dtype(Tensor(a) self, ScalarType dtype, {_TO}")
 @inline
-def to_dtype_composite(self, dtype, non_blocking, copy, format):
+def to_dtype_op(self, dtype, non_blocking, copy, format):
     return converted(self, dtype, None, None, non_blocking, copy, format)
 
 
-@to_other_op.implicit
+@composite(f"to.other(Tensor(a) self, Tensor other, {_TO}")
 @inline
-def to_other_composite(self, other, non_blocking, copy, format):
+def to_other_op(self, other, non_blocking, copy, format):
     return converted(self, other._dtype, None, other._device, non_blocking, copy, format)
 
 
-@to_dtype_layout_op.implicit
+@composite(
+    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    f"bool? pin_memory=None, {_TO}",
+)
 @inline
-def to_dtype_layout_composite(self, dtype, layout, on, pin_memory, non_blocking, copy, format):
+def to_dtype_layout_op(self, dtype, layout, on, pin_memory, non_blocking, copy, format):
     return converted(self, dtype, layout, on, non_blocking, copy, format)
 
 

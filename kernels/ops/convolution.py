@@ -18,8 +18,8 @@ from redispatch.dispatch.specialiser.annotations import frozen, inline
 from redispatch.dispatch.tensor import CPU, Tensor, channels_last_strides, device, dtype, dtypes, empty
 from redispatch.kernels import Operand, is_contiguous
 
-from ..declare.declare import Operator, taking
-from ..declare.operator import CUDA_LOWER, LOWER, composite, kernel, structured
+from ..declare.declare import taking
+from ..declare.operator import CPU_LOWER, CUDA_LOWER, LOWER, composite, kernel, structured
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 
@@ -122,7 +122,7 @@ class Setting:
             )
 
     def torch_kernel(self) -> str:
-        """What PyTorch's error calls the kernel for these parameters."""
+        """Returns the name that PyTorch's errors have for the kernel of these parameters."""
         if self.transposed:
             return f"slow_conv_transpose{max(self.dims, 2)}d_out_cpu"
         if any(step != 1 for step in self.dilation):
@@ -148,7 +148,7 @@ class Setting:
     def product(
         self, image: Sequence[int], counts: Sequence[int], weight: Tensor
     ) -> kernels.Product | kernels.Depthwise:
-        """What computes it, where windows move over an image of this size in so many places."""
+        """Returns the product that computes it, where windows move over an image of this size in so many places."""
         lists = (image, counts, weight._shape[2:], self.stride, self.padding, self.dilation)
         missing = 3 - self.dims
         fillers = (1, 1, 1, 1, 0, 1)
@@ -434,36 +434,39 @@ def declare(dims: int) -> tuple[Any, Any]:
     name, turned, rank = f"conv{dims}d", f"conv_transpose{dims}d", Rank(dims)
     n, overload = f"SymInt[{dims}]", "" if dims == 1 else ".input"
     head = "(Tensor input, Tensor weight, Tensor? bias=None"
-    plain_op = Operator(
-        f"{name}{head}, {n} stride=1, {n} padding=0, {n} dilation=1, SymInt groups=1) -> Tensor", refuses="bool"
-    )
-    word_op = Operator(
-        f'{name}.padding{head}, {n} stride=1, str padding="valid", {n} dilation=1, SymInt groups=1) -> Tensor'
-    )
-    turned_op = Operator(
-        f"{turned}{overload}{head}, {n} stride=1, {n} padding=0, {n} output_padding=0, SymInt groups=1, "
-        f"{n} dilation=1) -> Tensor",
+
+    @composite(
+        f'{name}.padding{head}, {n} stride=1, str padding="valid", {n} dilation=1, SymInt groups=1) -> Tensor',
+        autocast=CPU_LOWER,  # on CUDA the convolution below it is cast
         refuses="bool",
     )
+    def by_word(input, weight, bias, stride, padding, dilation, groups):
+        return padded_same(name, dims, input, weight, bias, stride, padding, dilation, groups)
 
-    @plain_op.implicit
+    @composite(
+        f"{name}{head}, {n} stride=1, {n} padding=0, {n} dilation=1, SymInt groups=1) -> Tensor",
+        refuses="bool",
+        autocast=LOWER,
+        face=False,
+    )
     @inline
-    def plain(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    def plain(input, weight, bias, stride, padding, dilation, groups):
         if len(input._shape) == rank.batched:
             return call(
                 convolution.op.functional, [input, weight, bias, stride, padding, dilation, False, rank.zeros, groups]
             )
         return batched(name, dims, input, weight, bias, stride, padding, dilation, False, [0] * dims, groups)
 
-    @word_op.implicit
-    def by_word(input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Any:
-        return padded_same(name, dims, input, weight, bias, stride, padding, dilation, groups)
-
-    @turned_op.implicit
+    @composite(
+        f"{turned}{overload}{head}, {n} stride=1, {n} padding=0, {n} output_padding=0, SymInt groups=1, "
+        f"{n} dilation=1) -> Tensor",
+        refuses="bool",
+        autocast=LOWER,
+        method=False,
+        doc=f"Returns the transposed convolution over {dims} dimensions, the way back of a convolution's gradient.",
+    )
     @inline
-    def transposed(
-        input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
-    ) -> Any:
+    def transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
         if len(input._shape) == rank.batched:
             return call(
                 convolution.op.functional,
@@ -471,12 +474,8 @@ def declare(dims: int) -> tuple[Any, Any]:
             )
         return batched(turned, dims, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
-    for op in (plain_op, turned_op):
-        op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-    word_op.autocast(cpu="lower_precision_fp")  # on CUDA the convolution below it is cast
-    plain_face = public(plain_op, word_op, method=False, doc=f"Returns the convolution over {dims} dimensions.")
-    doc = f"Returns the transposed convolution over {dims} dimensions, the way back of a convolution's gradient."
-    return plain_face, public(turned_op, method=False, doc=doc)
+    doc = f"Returns the convolution over {dims} dimensions."
+    return public(plain, by_word, method=False, doc=doc), transposed
 
 
 conv1d, conv_transpose1d = declare(1)
@@ -569,3 +568,33 @@ conv_tbc.op.derivative(
         lambda grad, self, weight, bias, pad: conv_tbc_backward_op.functional(grad, self, weight, bias, pad),
     )
 )
+
+# --- told the size of their kernel: thnn_conv2d, slow_conv3d ----------------------------------------------------------
+
+
+def told_its_size(name: str, ndim: int) -> Any:
+    """A convolution of `ndim` dimensions whose kernel is given as rows, or whole, and in any case its size."""
+
+    @composite(
+        f"{name}(Tensor self, Tensor weight, SymInt[{ndim}] kernel_size, Tensor? bias=None, "
+        f"SymInt[{ndim}] stride={[1] * ndim}, SymInt[{ndim}] padding={[0] * ndim}) -> Tensor",
+        out="out",
+        refuses="bool",
+        face=False,
+    )
+    def op(self, weight, kernel_size, bias, stride, padding):
+        if self.dim() != ndim + 2:
+            raise RuntimeError(f"Expected {ndim + 2}D input tensor, but got: {list(self.shape)}")
+        shape = [weight.size(0), self.size(1), *kernel_size]
+        rows = weight.dim() == 2
+        if list(weight.shape) != (shape if not rows else [shape[0], weight.numel() // max(shape[0], 1)]):
+            raise RuntimeError(
+                f"Expected a weight of shape {shape}, or one row for each output, but got: {list(weight.shape)}"
+            )
+        weight = weight.view(shape) if rows else weight
+        return ops.aten.convolution(self, weight, bias, stride, padding, [1] * ndim, False, [0] * ndim, 1)
+
+    return op
+
+
+conv2d_op, conv3d_op = told_its_size("thnn_conv2d", 2), told_its_size("slow_conv3d", 3)

@@ -21,7 +21,6 @@ from redispatch.dispatch import (
     STATE,
     TensorBase,
     call,
-    fallthrough_kernel,
     impl,
     ops,
     place_of,
@@ -71,6 +70,7 @@ from redispatch.dispatch.tensor import (
 
 from ..declare.declare import Operator
 from ..declare.numbers import LARGEST, storable
+from ..declare.operator import composite, kernel
 from ..declare.plan import NearPlan, Run
 from ..declare.pointwise import shares_memory
 from ..declare.public import public
@@ -79,18 +79,6 @@ from .creation import new, ones_like_op, preserved_strides, strides_for, zeros_l
 from .geometry import give_view, unchanged
 
 NO_DATA = "Cannot copy out of meta tensor; no data!"
-
-
-def composite_view(op: Operator) -> Operator:
-    """`op`, which is written in other operators: it is they that make its result a view, where it is one."""
-    impl(
-        op.functional,
-        "ADInplaceOrView",
-        fallthrough_kernel,
-        convention="positional",
-        place=place_of(composite_view),
-    )
-    return op
 
 
 def outside_graph(op: Operator) -> None:
@@ -222,20 +210,20 @@ def new_copy(key: Any, x: Tensor) -> NearPlan:
 
 
 def copier(on: device) -> Any:
-    """What copies between tensors on a user's device: `f(target, source)`, broadcast and converted; None for none."""
+    """Returns `f(target, source)`, which copies on a user's device, broadcast and converted; None if there is none."""
     kind = KINDS.get(on.type)
     return None if kind is None else kind.copy
 
 
 def ready_to_copy(target: Tensor, source: Tensor) -> Any:
-    """What copies such a tensor into such another one; None where they are not both in the CPU's memory."""
+    """Returns what copies such a tensor into such another one; None where they are not both in the CPU's memory."""
     if target._array is None or source._array is None:
         return None
     return kernels.ready_copy(target._operand, source._operand, **conj_neg_flags(target, source))
 
 
 def conj_neg_flags(target: Tensor, source: Tensor) -> dict[str, bool]:
-    """What a copy from memory to memory has to do, as both tensors are to show the same: kernels.copy's options."""
+    """Returns the options of kernels.copy with which both tensors show the same."""
     bits = metadata_of(target).bits ^ metadata_of(source).bits
     return {"conj": bits & CONJUGATE != 0, "neg": bits & NEGATIVE != 0}
 
@@ -258,14 +246,10 @@ clone_op.derivative(self=lambda grad: grad)
 clone_op.forward("linear")
 clone = public(clone_op, doc="Returns a copy of the tensor, through which gradients flow.")
 
-contiguous_op = composite_view(
-    Operator("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
-)
 
-
-@contiguous_op.implicit
+@composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", function=False)
 @inline
-def contiguous_composite(self: Tensor, format: Any) -> Tensor:
+def contiguous(self: Tensor, format: Any) -> Tensor:
     """Returns the tensor itself where its elements are contiguous in this memory format, otherwise a copy."""
     if format is contiguous_format:
         if kernels.is_contiguous(self._shape, self._stride):
@@ -275,7 +259,7 @@ def contiguous_composite(self: Tensor, format: Any) -> Tensor:
 
 
 def contiguous_slow(self: Tensor, format: Any) -> Tensor:
-    """The same for another memory format."""
+    """Returns the tensor contiguous in another memory format."""
     format = contiguous_format if format == 0 else format
     if format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
@@ -284,19 +268,15 @@ def contiguous_slow(self: Tensor, format: Any) -> Tensor:
     return clone_op.functional(self, memory_format=format)
 
 
-contiguous = public(contiguous_op, function=False)
-
-to_copy_op = Operator(
+@kernel(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
     core=True,
     batching="pointwise",
+    forward="linear",
 )
-
-
-@to_copy_op.explicit
 @inline
-def to_copy_kernel(
+def to_copy_op(
     self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, format: Any
 ) -> Tensor:
     return copied(self, dtype, device, format, non_blocking)
@@ -309,7 +289,6 @@ def to_copy_backward(grad: Tensor, self_dtype: dtype, self_device: device) -> Te
 
 
 to_copy_op.derivative(self=to_copy_backward)
-to_copy_op.forward("linear")
 
 
 @inline
@@ -355,7 +334,7 @@ WRITES: dict[Any, Run] = {}  # what copies one tensor into another, by their met
 
 
 def new_write(key: Any, target: Tensor, source: Tensor) -> Run:
-    """What copies such a tensor into such another. RuntimeError where the one does not broadcast to the other."""
+    """Decides how such a tensor is copied into such another. RuntimeError where that does not broadcast to this."""
     check_no_internal_overlap(target)
     check_broadcasts_to(target, source)
     run = ready_to_copy(target, source)
@@ -366,7 +345,7 @@ def new_write(key: Any, target: Tensor, source: Tensor) -> Run:
 
 
 def copy_inplace_slow(self: Tensor, src: Any) -> Tensor:
-    """The same from a number, from memory that the tensors may share, on the meta device or without memory."""
+    """Copies from a number, from memory that the tensors may share, on the meta device or without memory."""
     if src is self:
         return self
     check_no_internal_overlap(self)
@@ -497,14 +476,18 @@ give_view(detach_op, unchanged, "detach_kernel")
 outside_graph(detach_op)
 detach = public(detach_op, doc="Returns a view of the tensor through which no gradient flows.")
 
-detach_inplace_op = Operator(
-    "detach_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "inplace_view"), batching="pointwise"
+
+@kernel(
+    "detach_(Tensor(a!) self) -> Tensor(a!)",
+    tags=("inplace", "inplace_view"),
+    batching="pointwise",
 )
-
-
-@detach_inplace_op.explicit
-def detach_inplace_kernel(self: Tensor) -> Tensor:
+def detach_(self: Tensor) -> Tensor:
+    """Detaches the tensor from the graph that made it, in place."""
     return self
+
+
+detach_inplace_op = detach_.op
 
 
 def detach_inplace_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
@@ -546,40 +529,35 @@ impl(
     convention="boxed",
     place=place_of(detach_inplace_forward),
 )
-detach_ = public(detach_inplace_op, doc="Detaches the tensor from the graph that made it, in place.")
-
-lift_fresh_op = composite_view(Operator("lift_fresh(Tensor(a) self) -> Tensor(a)", batching="pointwise"))
 
 
-@lift_fresh_op.explicit
-def lift_fresh_kernel(self: Tensor) -> Tensor:
+# The result is the argument, so it has the argument's history.
+@kernel(
+    "lift_fresh(Tensor(a) self) -> Tensor(a)",
+    face=False,
+    batching="pointwise",
+    understands=("Autograd", "ADInplaceOrView"),
+)
+def lift_fresh_op(self: Tensor) -> Tensor:
     """The tensor itself: a mark, for modes, at the place where a tensor made of Python's values enters."""
     return self
 
 
-# The result is the argument, so it has the argument's history.
-impl(
-    lift_fresh_op.functional,
-    "Autograd",
-    fallthrough_kernel,
-    convention="positional",
-    place=place_of(lift_fresh_kernel),
+@kernel(
+    "lift_fresh_copy(Tensor self) -> Tensor",
+    tags=("view_copy",),
+    batching="pointwise",
+    derivative=lambda grad: grad,
+    node="LiftFreshBackward0_copy",
+    forward="linear",
+    face=False,
 )
-
-lift_fresh_copy_op = Operator("lift_fresh_copy(Tensor self) -> Tensor", tags=("view_copy",), batching="pointwise")
-
-
-@lift_fresh_copy_op.explicit
-def lift_fresh_copy_kernel(self: Tensor) -> Tensor:
+def lift_fresh_copy_op(self: Tensor) -> Tensor:
     return clone_kernel(self, None)
 
 
-lift_fresh_copy_op.derivative(self=lambda grad: grad, node="LiftFreshBackward0_copy")
-lift_fresh_copy_op.forward("linear")
-
-
 def _get_data(self: Tensor) -> Tensor:
-    """The same memory outside the graph; unlike `detach()`, it counts its writes for itself."""
+    """Returns the same memory outside the graph; unlike `detach()`, it counts its writes for itself."""
     result = call_showing_type(detach_op.functional, self)
     if result._counter is not None:
         result._counter = [0]
@@ -614,13 +592,11 @@ fill_inplace_scalar_op = Operator(
     "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", tags=("inplace",), batching="pointwise"
 )
 fill_inplace_tensor_op = Operator("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", tags=("inplace",))
-fill_scalar_op = Operator("fill.Scalar(Tensor self, Scalar value) -> Tensor", core=True, batching="pointwise")
-fill_tensor_op = Operator("fill.Tensor(Tensor self, Tensor value) -> Tensor")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FillPlan:
-    """How tensors that look alike are filled, and which numbers need no conversion: those of `kind` in a range."""
+    """A plan that fills tensors which look alike; numbers of `kind` in a range need no conversion."""
 
     run: Run
     kind: type
@@ -674,7 +650,7 @@ def new_fill(x: Tensor) -> FillPlan:
 
 
 def nothing(*args: Any) -> None:
-    """What is to be done where there is no memory."""
+    """Does what is to be done where there is no memory."""
 
 
 @fill_inplace_tensor_op.kernel("CPU", "Meta")
@@ -693,22 +669,30 @@ def fill_tensor_kernel(self: Tensor, value: Tensor) -> Tensor:
     return self
 
 
-@fill_scalar_op.explicit
-def fill_scalar_copy(self: Tensor, value: Any) -> Tensor:
+@kernel(
+    "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    core=True,
+    batching="pointwise",
+    derivative=zeros_of,
+    node="FillBackward0",
+)
+def fill_scalar_op(self: Tensor, value: Any) -> Tensor:
     empty_from = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
     return fill_inplace_scalar_op.functional(empty_from, value)
 
 
-@fill_tensor_op.explicit
-def fill_tensor_copy(self: Tensor, value: Tensor) -> Tensor:
+@kernel(
+    "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    derivative={"self": zeros_of, "value": lambda grad: grad.sum()},
+    node="FillBackward1",
+    forward="linear",
+)
+def fill_tensor_op(self: Tensor, value: Tensor) -> Tensor:
     """Returns a tensor like `self` that is filled with `value`."""
     empty_from = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
     return fill_inplace_tensor_op.functional(empty_from, value)
 
 
-fill_scalar_op.derivative(self=zeros_of, node="FillBackward0")
-fill_tensor_op.derivative(self=zeros_of, value=lambda grad: grad.sum(), node="FillBackward1")
-fill_tensor_op.forward("linear")
 fill_inplace_scalar_op.derivative(self=zeros_of, node="FillBackward2")
 fill_inplace_tensor_op.derivative(self=zeros_of, value=lambda grad: grad.sum(), node="FillBackward3")
 fill_inplace_tensor_op.forward("linear")
@@ -743,13 +727,11 @@ ZEROS.fill(lambda shape, dtype, device: zeros_op.functional(shape, dtype=dtype, 
 
 # --- values for Python ------------------------------------------------------------------------------------------------
 
-local_scalar_dense_op = Operator(
-    "_local_scalar_dense(Tensor self) -> Scalar", tags=("data_dependent_output",), core=True
+
+@kernel(
+    "_local_scalar_dense(Tensor self) -> Scalar", "CPU", tags=("data_dependent_output",), core=True, derivative=False
 )
-
-
-@local_scalar_dense_op.kernel("CPU")
-def local_scalar_dense_kernel(self: Tensor) -> Any:
+def local_scalar_dense_op(self: Tensor) -> Any:
     if self._array is None:
         raise no_memory(self)
     if self._shape and self._shape.numel() != 1:
@@ -764,20 +746,34 @@ def local_scalar_dense_meta(self: Tensor) -> Any:
     raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
 
-local_scalar_dense_op.not_differentiable()
-
-item_op = Operator("item(Tensor self) -> Scalar", tags=("data_dependent_output",))
-
-
-@item_op.implicit
+@composite(
+    "item(Tensor self) -> Scalar",
+    tags=("data_dependent_output",),
+    function=False,
+)
 @inline
-def item_composite(self: Tensor) -> Any:
+def item(self: Tensor) -> Any:
+    """Returns the only element of the tensor as a Python number."""
     if self._shape and self._shape.numel() != 1:
         raise RuntimeError(f"a Tensor with {self._shape.numel()} elements cannot be converted to Scalar")
     return call(local_scalar_dense_op.functional, [self])
 
 
-item = public(item_op, function=False, doc="Returns the only element of the tensor as a Python number.")
+item_op = item.op
+
+
+def check_value(name: str, value: Tensor) -> None:
+    """RuntimeError for a value that is written at several places, and is not a single number."""
+    if value._shape:
+        raise RuntimeError(
+            f"{name} only supports a 0-dimensional value tensor, but got tensor with {len(value._shape)} dimension(s)."
+        )
+
+
+def number_in(name: str, value: Tensor, where: Tensor) -> Any:
+    """The number in such a tensor; 0 if `where` is on the meta device, and nothing is written."""
+    check_value(name, value)
+    return 0 if where._device.type == "meta" else local_scalar_dense_op.functional(value)
 
 
 def as_scalar(value: Tensor) -> Any:
@@ -789,19 +785,16 @@ def as_scalar(value: Tensor) -> Any:
 
 ARGUMENT_TYPES["Scalar"] = as_scalar
 
-is_nonzero_op = Operator("is_nonzero(Tensor self) -> bool")
 
-
-@is_nonzero_op.implicit
-def is_nonzero_composite(self: Tensor) -> bool:
+@composite("is_nonzero(Tensor self) -> bool")
+def is_nonzero(self: Tensor) -> bool:
+    """Returns whether the only element of the tensor is not zero."""
     elements = self._shape.numel()
     if elements != 1:
         which = "no values" if elements == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {which} is ambiguous")
     return bool(item_op.functional(self))
 
-
-is_nonzero = public(is_nonzero_op, doc="Returns whether the only element of the tensor is not zero.")
 
 equal_op = Operator("equal(Tensor self, Tensor other) -> bool", tags=("data_dependent_output", "pointwise"))
 
@@ -815,11 +808,10 @@ equal_op.not_differentiable()
 equal = public(equal_op, doc="Returns whether both tensors have the same shape and the same elements.")
 
 _CLOSE = "(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)"
-isclose_op = Operator(f"isclose{_CLOSE} -> Tensor")
 
 
-@isclose_op.implicit
-def isclose_composite(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
+@composite(f"isclose{_CLOSE} -> Tensor")
+def isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
     """Returns whether pairs of elements are equal, or |self - other| <= atol + rtol |other|, and finite."""
     if self._dtype is not other._dtype:
         raise RuntimeError(f"{self._dtype.tensor_name} did not match {other._dtype.tensor_name}")
@@ -843,18 +835,18 @@ def isclose_composite(self: Tensor, other: Tensor, rtol: float, atol: float, equ
     return close
 
 
-isclose = public(isclose_op)
-
-allclose_op = Operator(f"allclose{_CLOSE} -> bool", tags=("data_dependent_output",))
+isclose_op = isclose.op
 
 
-@allclose_op.explicit
-def allclose_kernel(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> bool:
+@kernel(
+    f"allclose{_CLOSE} -> bool",
+    tags=("data_dependent_output",),
+    derivative=False,
+)
+def allclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> bool:
+    """Returns whether all pairs of elements are close, as `isclose` says."""
     return bool(isclose_op.functional(self, other, rtol, atol, equal_nan).all())
 
-
-allclose_op.not_differentiable()
-allclose = public(allclose_op, doc="Returns whether all pairs of elements are close, as `isclose` says.")
 
 # --- other memory for the same tensor ---------------------------------------------------------------------------------
 
@@ -888,17 +880,18 @@ def resize_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
 impl(resize_inplace_op.functional, "Autograd", resize_autograd, convention="boxed", place=place_of(resize_autograd))
 resize_ = public(resize_inplace_op, function=False)
 
-resize_as_op = Operator(
+
+@kernel(
     "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
     tags=("inplace", "inplace_view"),
 )
-
-
-@resize_as_op.explicit
-def resize_as_kernel(self: Tensor, the_template: Tensor, format: Any) -> Tensor:
+def resize_as_(self: Tensor, the_template: Tensor, format: Any) -> Tensor:
     """Gives the tensor the size of `the_template`, in place."""
     kept = suggested_format(the_template) if format is preserve_format else format
     return resize_inplace_op.functional(self, the_template._shape, memory_format=kept)
+
+
+resize_as_op = resize_as_.op
 
 
 def resize_as_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
@@ -909,7 +902,6 @@ def resize_as_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
 
 
 impl(resize_as_op.functional, "Autograd", resize_as_autograd, convention="boxed", place=place_of(resize_as_autograd))
-resize_as_ = public(resize_as_op)
 
 set_tensor_op = Operator(
     "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", tags=("inplace", "inplace_view")

@@ -9,14 +9,14 @@ Read next: from_data.py, for tensors made of Python data and numpy arrays.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import STATE, within
+from redispatch.dispatch import ARGUMENT_TYPES, STATE, impl, within
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW
 from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import (
@@ -46,50 +46,48 @@ from redispatch.kernels import Operand, contiguous_strides, is_dense, output_str
 
 from ..declare.declare import Operator
 from ..declare.numbers import storable
+from ..declare.operator import EXPLICIT, LAZY, kernel
+from ..declare.out_forms import by
 from ..declare.plan import NearPlan
 from ..declare.public import public
-from ..declare.structured import Meta, not_implemented, resize_out
+from ..declare.structured import Meta, resize_out
 
 FACTORY = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+LONG = FACTORY.replace("dtype=None", "dtype=long")
 LIKE = f"Tensor self, *, {FACTORY}, MemoryFormat? memory_format=None"
 _RANK = {channels_last: 4, channels_last_3d: 5}
 
 # --- memory ----------------------------------------------------------------------------------------------------------
 
-empty_op = Operator(
-    f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFormat? memory_format=None) -> Tensor", core=True
+
+@kernel(
+    f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFormat? memory_format=None) -> Tensor",
+    "CPU",
+    "Meta",
+    derivative=False,
+    out="out",
+    name="empty",
+    out_by=by(lambda size, memory_format, out: shaped(out, size)),
+    core=True,
+    face=True,
 )
-
-
-@empty_op.kernel("CPU", "Meta")
 @inline
-def empty_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
     """Returns a tensor of the given size whose elements are whatever stood in memory."""
     made = allocate(size, dtype or get_default_dtype(), device or CPU, strides_for(size, memory_format))
     return pinned(made, pin_memory) if pin_memory else made
 
 
-empty_op.not_differentiable()
-
-empty_out_op = Operator("empty.out(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)")
-
-
-@empty_out_op.explicit
-def empty_out_kernel(size: Any, memory_format: Any, out: Tensor) -> Tensor:
-    return shaped(out, size)
-
-
-empty_op.out = empty_out_op.functional
-empty = public(empty_op, name="empty")
-
-empty_strided_op = Operator(f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", core=True)
-
-
-@empty_strided_op.kernel("CPU", "Meta")
-def empty_strided_kernel(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+@kernel(
+    f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", "CPU", "Meta", derivative=False, core=True
+)
+def empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     """Returns a tensor of the given size and strides whose elements are whatever stood in memory."""
     made = allocate(size, dtype or get_default_dtype(), device or CPU, checked_strides(size, stride))
     return pinned(made, pin_memory) if pin_memory else made
+
+
+empty_op, empty_strided_op = empty.op, empty_strided.op
 
 
 def checked_strides(size: Any, stride: Any) -> tuple[int, ...]:
@@ -101,10 +99,6 @@ def checked_strides(size: Any, stride: Any) -> tuple[int, ...]:
     if any(step < 0 for step in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     return tuple(stride)
-
-
-empty_strided_op.not_differentiable()
-empty_strided = public(empty_strided_op)
 
 
 def check_pinning(pin_memory: bool | None) -> None:
@@ -184,7 +178,7 @@ def filled_by(plan: NearPlan, value: Any) -> Tensor:
 
 
 def filled_first(size: Any, value: Any, dtype: Any, device: Any, pin_memory: Any) -> Tensor:
-    """The same the long way; how it was made is remembered."""
+    """Makes the tensor the long way; how it was made is remembered."""
     dtype = dtype or get_default_dtype()
     result = filled(new(size, dtype, device, pin_memory), value)
     return remembered((tuple(size), dtype, device), result, value)
@@ -246,96 +240,6 @@ def check_sizes(name: str, size: Any) -> None:
             raise RuntimeError(f"{name}: Dimension size must be non-negative.")
 
 
-# --- one value everywhere --------------------------------------------------------------------------------------------
-
-zeros_op = Operator(f"zeros(SymInt[] size, *, {FACTORY}) -> Tensor")
-zeros_out_op = Operator("zeros.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
-
-
-@zeros_op.explicit
-@inline
-def zeros_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    plan = planned(size, dtype, device, pin_memory)
-    if plan is None:
-        check_sizes("zeros", size)
-        return filled_first(size, 0, dtype, device, pin_memory)
-    return filled_by(plan, 0)
-
-
-@zeros_out_op.explicit
-def zeros_out_kernel(size: Any, out: Tensor) -> Tensor:
-    return filled(shaped(out, size), 0)
-
-
-zeros_op.not_differentiable()
-zeros_op.out = zeros_out_op.functional
-zeros = public(zeros_op, doc="Returns a tensor of the given size that is filled with zeros.")
-
-ones_op = Operator(f"ones(SymInt[] size, *, {FACTORY}) -> Tensor")
-ones_out_op = Operator("ones.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
-
-
-@ones_op.explicit
-@inline
-def ones_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    plan = planned(size, dtype, device, pin_memory)
-    if plan is None:
-        return filled_first(size, 1, dtype, device, pin_memory)
-    return filled_by(plan, 1)
-
-
-@ones_out_op.explicit
-def ones_out_kernel(size: Any, out: Tensor) -> Tensor:
-    return filled(shaped(out, size), 1)
-
-
-ones_op.not_differentiable()
-ones_op.out = ones_out_op.functional
-ones = public(ones_op, doc="Returns a tensor of the given size that is filled with ones.")
-
-full_op = Operator(f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", core=True)
-full_out_op = Operator("full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)")
-
-
-@full_op.explicit
-@inline
-def full_kernel(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    dtype = dtype or number_dtype(fill_value)
-    value = storable(fill_value, dtype)
-    plan = planned(size, dtype, device, pin_memory)
-    if plan is None:
-        return filled_first(size, value, dtype, device, pin_memory)
-    return filled_by(plan, value)
-
-
-@full_out_op.explicit
-def full_out_kernel(size: Any, fill_value: Any, out: Tensor) -> Tensor:
-    return filled(shaped(out, size), storable(fill_value, out._dtype))
-
-
-full_op.not_differentiable()
-full_op.out = full_out_op.functional
-full = public(full_op, doc="Returns a tensor of the given size that is filled with `fill_value`.")
-
-scalar_tensor_op = Operator(f"scalar_tensor(Scalar s, *, {FACTORY}) -> Tensor", core=True)
-
-
-@scalar_tensor_op.explicit
-def scalar_tensor_kernel(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    dtype = dtype or get_default_dtype()
-    return filled(new((), dtype, device, pin_memory), storable(s, dtype))
-
-
-scalar_tensor_op.not_differentiable()
-scalar_tensor = public(scalar_tensor_op, doc="Returns a tensor without dimensions that holds the number `s`.")
-
-
-def integer_range(dtype: dtype) -> tuple[int, int]:
-    """The least and the largest value of an integer dtype."""
-    info = np.iinfo(dtype.numpy)
-    return int(info.min), int(info.max)
-
-
 # --- like another tensor ---------------------------------------------------------------------------------------------
 
 
@@ -355,308 +259,236 @@ def preserved_strides(self: Tensor) -> tuple[int, ...]:
     return output_strides(self._shape, ((self._shape, self._stride),))
 
 
-empty_like_op = Operator(f"empty_like({LIKE}) -> Tensor", batching="pointwise")
-zeros_like_op = Operator(f"zeros_like({LIKE}) -> Tensor", batching="pointwise")
-ones_like_op = Operator(f"ones_like({LIKE}) -> Tensor", batching="pointwise")
-full_like_op = Operator(
-    f"full_like({LIKE.replace('*', 'Scalar fill_value, *')}) -> Tensor", core=True, batching="pointwise"
-)
-
-
-@empty_like_op.explicit
-def empty_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
+@kernel(f"empty_like({LIKE}) -> Tensor", derivative=False, understands=LAZY, method=False, batching="pointwise")
+def empty_like(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
     """Returns a tensor like `self` in shape, dtype and device whose elements are whatever stood in memory."""
     return like(self, dtype, device, pin_memory, format)
 
 
-@zeros_like_op.explicit
-@inline
-def zeros_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
-    plan = planned_like(self, dtype, device, pin_memory, format)
-    if plan is None:
-        return filled_first_like(self, 0, dtype, device, pin_memory, format)
-    return filled_by(plan, 0)
-
-
-@ones_like_op.explicit
-@inline
-def ones_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
-    plan = planned_like(self, dtype, device, pin_memory, format)
-    if plan is None:
-        return filled_first_like(self, 1, dtype, device, pin_memory, format)
-    return filled_by(plan, 1)
-
-
-@full_like_op.explicit
-def full_like_kernel(
-    self: Tensor, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any
-) -> Tensor:
-    """Returns a tensor like `self` in shape, dtype and device that is filled with `fill_value`."""
-    fill_value = storable(fill_value, dtype or self._dtype)
-    return filled(like(self, dtype, device, pin_memory, format), fill_value)
-
-
-empty_like_op.understands("Conjugate", "Negative", "ZeroTensor")
-full_like_op.understands("Conjugate", "Negative", "ZeroTensor")
-for _op in (empty_like_op, zeros_like_op, ones_like_op, full_like_op):
-    _op.not_differentiable()
-
-empty_like = public(empty_like_op, method=False)
-zeros_like = public(zeros_like_op, method=False, doc="Returns zeros like `self` in shape, dtype and device.")
-ones_like = public(ones_like_op, method=False, doc="Returns ones like `self` in shape, dtype and device.")
-full_like = public(full_like_op, method=False)
-
-# --- of another shape, with another tensor's dtype and device --------------------------------------------------------
-
-new_empty_op = Operator(f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", batching="dims")
-new_zeros_op = Operator(
-    f"new_zeros(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor",
-    batching="dims",
-    doc="Returns zeros of the given size with the dtype and device of `self`.",
+@kernel(
+    f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", derivative=False, function=False, batching="dims"
 )
-new_ones_op = Operator(
-    f"new_ones(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor",
-    batching="dims",
-    doc="Returns ones of the given size with the dtype and device of `self`.",
-)
-new_full_op = Operator(
-    f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", batching="dims"
-)
-new_empty_strided_op = Operator(
-    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor"
-)
-
-
-@new_empty_op.explicit
-def new_empty_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     """Returns a tensor of the given size with the dtype and device of `self`, its elements whatever stood in memory."""
     return new(size, dtype or self._dtype, device or self._device, pin_memory)
 
 
-@new_zeros_op.explicit
-@inline
-def new_zeros_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    plan = planned(size, dtype or self._dtype, device or self._device, pin_memory)
-    if plan is None:
-        return filled_first(size, 0, dtype or self._dtype, device or self._device, pin_memory)
-    return filled_by(plan, 0)
-
-
-@new_ones_op.explicit
-@inline
-def new_ones_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    plan = planned(size, dtype or self._dtype, device or self._device, pin_memory)
-    if plan is None:
-        return filled_first(size, 1, dtype or self._dtype, device or self._device, pin_memory)
-    return filled_by(plan, 1)
-
-
-@new_full_op.explicit
-def new_full_kernel(
-    self: Tensor, size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
-) -> Tensor:
-    """Returns a tensor of the given size with the dtype and device of `self` that is filled with `fill_value`."""
-    fill_value = storable(fill_value, dtype or self._dtype)
-    return filled(new(size, dtype or self._dtype, device or self._device, pin_memory), fill_value)
-
-
-@new_empty_strided_op.explicit
-def new_empty_strided_kernel(
+@kernel(
+    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor",
+    derivative=False,
+    face=False,
+)
+def new_empty_strided_op(
     self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
 ) -> Tensor:
     """Returns a tensor with the dtype and device of `self`, of the given size and strides, not initialized."""
     return new(size, dtype or self._dtype, device or self._device, pin_memory, checked_strides(size, stride))
 
 
-for _op in (new_empty_op, new_zeros_op, new_ones_op, new_full_op, new_empty_strided_op):
-    _op.not_differentiable()
-    public(_op, function=False)
+public(new_empty_strided_op, function=False)
 
-# --- rows of numbers -------------------------------------------------------------------------------------------------
+empty_like_op = empty_like.op
 
-arange_op = Operator(f"arange(Scalar end, *, {FACTORY}) -> Tensor")
-arange_start_op = Operator(f"arange.start(Scalar start, Scalar end, *, {FACTORY}) -> Tensor")
-arange_start_step_op = Operator(
-    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {FACTORY}) -> Tensor",
-    refuses="bool complex",
+# --- one value everywhere --------------------------------------------------------------------------------------------
+
+
+class Constant(NamedTuple):
+    """A name and the value that it stands for; `check` is asked of sizes that are new. As one object, of which the
+    specialiser takes the fields for constants: a number of a closure it would not."""
+
+    name: str
+    value: int
+    check: Callable[[str, Any], None] | None = None
+
+
+def constant(of: Constant) -> tuple[Any, Any]:
+    """`zeros` and `zeros_like`, and with them `new_zeros`, for 0."""
+    name = of.name
+
+    @inline
+    def plain_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+        plan = planned(size, dtype, device, pin_memory)
+        if plan is None:
+            if of.check is not None:
+                of.check(of.name, size)
+            return filled_first(size, of.value, dtype, device, pin_memory)
+        return filled_by(plan, of.value)
+
+    @inline
+    def like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
+        plan = planned_like(self, dtype, device, pin_memory, format)
+        if plan is None:
+            return filled_first_like(self, of.value, dtype, device, pin_memory, format)
+        return filled_by(plan, of.value)
+
+    @inline
+    def new_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+        plan = planned(size, dtype or self._dtype, device or self._device, pin_memory)
+        if plan is None:
+            return filled_first(size, of.value, dtype or self._dtype, device or self._device, pin_memory)
+        return filled_by(plan, of.value)
+
+    plain_kernel.__name__, like_kernel.__name__, new_kernel.__name__ = (
+        f"{name}_kernel",
+        f"{name}_like_kernel",
+        f"new_{name}",
+    )
+
+    def into_out(size: Any, out: Tensor) -> Tensor:
+        return filled(shaped(out, size), of.value)
+
+    kernel(
+        f"new_{name}(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor",
+        function=False,
+        derivative=False,
+        batching="dims",
+        doc=f"Returns {name} of the given size with the dtype and device of `self`.",
+    )(new_kernel)
+    plain = kernel(
+        f"{name}(SymInt[] size, *, {FACTORY}) -> Tensor",
+        out="out",
+        out_by=by(into_out),
+        derivative=False,
+        doc=f"Returns a tensor of the given size that is filled with {name}.",
+    )(plain_kernel)
+    return plain, kernel(
+        f"{name}_like({LIKE}) -> Tensor",
+        method=False,
+        derivative=False,
+        batching="pointwise",
+        doc=f"Returns {name} like `self` in shape, dtype and device.",
+    )(like_kernel)
+
+
+zeros, zeros_like = constant(Constant("zeros", 0, check_sizes))
+ones, ones_like = constant(Constant("ones", 1))
+zeros_op, zeros_like_op, ones_op, ones_like_op = zeros.op, zeros_like.op, ones.op, ones_like.op
+
+
+def integer_range(dtype: dtype) -> tuple[int, int]:
+    """The least and the largest value of an integer dtype."""
+    info = np.iinfo(dtype.numpy)
+    return int(info.min), int(info.max)
+
+
+def as_integer_dtype(dtype: Any) -> dtype:
+    """The dtype of integers: int64 where none is given. A default comes as the schema has it."""
+    return dtypes.int64 if dtype is None else ARGUMENT_TYPES["ScalarType"](dtype)
+
+
+# --- factories of a rule ---------------------------------------------------------------------------------------------
+
+
+# What a factory makes of its arguments: a result of this shape and dtype, and what fills it and returns it.
+Rule = tuple[Any, Any, Callable[[Tensor], Tensor]]
+
+
+def factory(rule: Callable[..., Rule], schema: str, options: str = FACTORY, **facts: Any) -> Operator:
+    """Declares a factory by what it makes: `rule(dtype, ...)`, which gets its arguments in their order.
+
+    schema: without the options of all factories and the result. With a `Tensor self` in front, the result has its dtype
+        and its device unless others are given; and its shape, if there is no `size`, which the rule gets behind the
+        arguments.
+    An out= form fills its own tensor, whose dtype the rule gets.
+    """
+    of_tensor = "(Tensor self" in schema
+    alike = of_tensor and "] size" not in schema
+    options = f"{options}, MemoryFormat? memory_format=None" if alike else options
+    star = "" if "*" in schema else "*, "
+    op = Operator(f"{schema[:-1]}, {star}{options}) -> Tensor", derivative=False, **facts)
+    count = len(op.names) - (5 if alike else 4) - of_tensor
+    on, pinned = count + 2, count + 3  # dtype, layout, device, pin_memory, memory_format
+
+    def made(*args: Any) -> Tensor:
+        shape, dtype, fill = rule(args[count], *args[:count])
+        return fill(new(shape, dtype, args[on], args[pinned]))
+
+    def made_of(self: Tensor, *args: Any) -> Tensor:
+        shape, dtype, fill = rule(args[count] or self._dtype, *args[:count])
+        return fill(new(shape, dtype, args[on] or self._device, args[pinned]))
+
+    def made_like(self: Tensor, *args: Any) -> Tensor:
+        _, dtype, fill = rule(args[count] or self._dtype, *args[:count], self._shape)
+        return fill(like(self, dtype, args[on], args[pinned], args[-1]))
+
+    def into_out(*args: Any) -> Tensor:
+        *given, target = args
+        shape, _, fill = rule(target._dtype, *given)
+        return fill(shaped(target, shape))
+
+    functional = made_like if alike else made_of if of_tensor else made
+    for form, function in ((op.functional, functional), (op.out, into_out)):
+        if form is not None:
+            impl(form, EXPLICIT, function, convention="positional", place=op.place, name=rule.__name__)
+    return op
+
+
+# --- one value, and the identity -------------------------------------------------------------------------------------
+
+
+def full_into(size: Any, fill_value: Any, out: Tensor) -> Tensor:
+    return filled(shaped(out, size), storable(fill_value, out._dtype))
+
+
+@kernel(
+    f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor",
+    derivative=False,
+    out="out",
+    out_by=by(full_into),
     core=True,
 )
-arange_out_op = Operator("arange.out(Scalar end, *, Tensor(a!) out) -> Tensor(a!)")
-arange_start_out_op = Operator(
-    "arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)"
+@inline
+def full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns a tensor of the given size that is filled with `fill_value`."""
+    dtype = dtype or number_dtype(fill_value)
+    value = storable(fill_value, dtype)
+    plan = planned(size, dtype, device, pin_memory)
+    if plan is None:
+        return filled_first(size, value, dtype, device, pin_memory)
+    return filled_by(plan, value)
+
+
+full_op = full.op
+
+
+@kernel(
+    f"full_like({LIKE.replace('*', 'Scalar fill_value, *')}) -> Tensor",
+    method=False,
+    derivative=False,
+    core=True,
+    batching="pointwise",
+    understands=LAZY,
 )
+def full_like(
+    self: Tensor, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any
+) -> Tensor:
+    """Returns a tensor like `self` in shape, dtype and device that is filled with `fill_value`."""
+    value = storable(fill_value, dtype or self._dtype)
+    return filled(like(self, dtype, device, pin_memory, format), value)
 
 
-@arange_start_step_op.explicit
-def arange_kernel(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    if dtype is None:
-        whole = all(isinstance(number, int) for number in (start, end, step))
-        dtype = dtypes.int64 if whole else get_default_dtype()
-    return arange_filled(new((arange_size(start, end, step, dtype),), dtype, device, pin_memory), start, step)
+full_like_op = full_like.op
 
 
-@arange_start_op.explicit
-def arange_start_kernel(start: Any, end: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return arange_kernel(start, end, 1, dtype, layout, device, pin_memory)
+def full_rule(dtype: Any, size: Any, fill_value: Any) -> Rule:
+    value = storable(fill_value, dtype or get_default_dtype())
+    return size, dtype, lambda result: filled(result, value)
 
 
-@arange_op.explicit
-def arange_end_kernel(end: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    """Returns the numbers from `start` up to `end`, without it, a `step` apart."""
-    return arange_kernel(0, end, 1, dtype, layout, device, pin_memory)
+public(
+    factory(full_rule, "new_full(Tensor self, SymInt[] size, Scalar fill_value)", batching="dims"),
+    function=False,
+    doc="Returns a tensor of the given size with the dtype and device of `self` that is filled with `fill_value`.",
+)
+scalar_tensor_op = factory(lambda dtype, s: full_rule(dtype, (), s), "scalar_tensor(Scalar s)", core=True)
+scalar_tensor = public(scalar_tensor_op, doc="Returns a tensor without dimensions that holds the number `s`.")
 
 
-@arange_start_out_op.explicit
-def arange_out_kernel(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
-    return arange_filled(shaped(out, [arange_size(start, end, step, out._dtype)]), start, step)
-
-
-@arange_out_op.explicit
-def arange_end_out_kernel(end: Any, out: Tensor) -> Tensor:
-    return arange_out_kernel(0, end, 1, out)
-
-
-def arange_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
-    """How many numbers there are from `start` up to `end`, exclusive."""
-    if dtype is dtypes.bool or dtype.is_complex:
-        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.tensor_name}'")
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if dtype.category == dtypes.INTEGER:  # its numbers are those of the truncated arguments
-        start, end, step = int(start), int(end), int(step)
-        if step == 0:
-            raise RuntimeError("step must be nonzero")
-    if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
-        return max(0, -((start - end) // step))
-    return max(0, math.ceil((end - start) / step))
-
-
-def arange_filled(result: Tensor, start: Any, step: Any) -> Tensor:
-    """`result`, with start, start + step, ..."""
-    if result._array is not None:
-        kernels.arange(result._operand, start, step)
-        return result
-    count = result._shape.numel()
-    kind: Any = np.float64 if result._dtype.is_floating_point else np.int64
-    return spaced(result, Spacing(kind, start, step, 0, count, count))
-
-
-class Spacing(NamedTuple):
-    """`size` numbers: start + i step at place i < rising, and behind as far from the end as the place is.
-
-    compute: numpy's type, in which each product and each sum is rounded.
-    """
-
-    compute: Any
-    start: Any
-    step: Any
-    end: Any
-    size: int
-    rising: int
-
-    def values(self) -> np.ndarray:
-        kind = self.compute
-        near = kind(self.start) + kind(self.step) * np.arange(self.rising).astype(kind)
-        far = kind(self.end) - kind(self.step) * np.arange(self.size - 1 - self.rising, -1, -1).astype(kind)
-        return np.concatenate([near, far])
-
-
-def spaced(result: Tensor, how: Spacing) -> Tensor:
-    """`result`, with such numbers. A device that has a way to do so makes them itself; to others they are copied."""
-    kind = KINDS.get(result._device.type)
-    if kind is None or kind.spaced is None or how.compute not in (np.int64, np.float32, np.float64):
-        return written(result, how.values())
-    numbers = [how.compute(number) for number in (how.start, how.step, how.end)]
-    kind.spaced(result, np.dtype(how.compute).name, *numbers, how.rising)
-    return result
-
-
-for _op in (arange_op, arange_start_op, arange_start_step_op):
-    _op.not_differentiable()
-arange_op.out = arange_out_op.functional
-arange_start_step_op.out = arange_start_out_op.functional
-arange = public(arange_op, arange_start_op, arange_start_step_op)
-
-linspace_op = Operator(f"linspace(Scalar start, Scalar end, int steps, *, {FACTORY}) -> Tensor", refuses="bool")
-linspace_out_op = Operator("linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)")
-
-
-@linspace_op.explicit
-def linspace_kernel(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    if dtype is None:
-        is_complex = isinstance(start, complex) or isinstance(end, complex)
-        dtype = get_default_dtype().to_complex() if is_complex else get_default_dtype()
-    check_steps(steps, dtype)
-    return spaced(new((steps,), dtype, device, pin_memory), linear(start, end, steps, dtype))
-
-
-@linspace_out_op.explicit
-def linspace_out_kernel(start: Any, end: Any, steps: int, out: Tensor) -> Tensor:
-    check_steps(steps, out._dtype)
-    return spaced(shaped(out, [steps]), linear(start, end, steps, out._dtype))
-
-
-def check_steps(steps: int, dtype: dtype) -> None:
-    if dtype is dtypes.bool:
-        raise not_implemented("linspace_cpu", dtype)
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-
-
-def linear(start: Any, end: Any, steps: int, dtype: dtype) -> Spacing:
-    """Evenly spaced values, both ends included. Each half counts from its own end, so that both are met exactly."""
-    compute: Any = {"float64": np.float64, "complex64": np.complex64, "complex128": np.complex128}.get(
-        dtype.name, np.float32
-    )
-    if dtype.category == dtypes.INTEGER:
-        compute = np.float64
-    if steps == 1:
-        return Spacing(compute, start, 0, end, 1, 1)
-    step = (compute(end) - compute(start)) / compute(max(steps - 1, 1))
-    return Spacing(compute, start, step, end, steps, steps // 2)
-
-
-linspace_op.not_differentiable()
-linspace_op.out = linspace_out_op.functional
-
-# --- eye -------------------------------------------------------------------------------------------------------------
-
-eye_op = Operator(f"eye(SymInt n, *, {FACTORY}) -> Tensor")
-eye_m_op = Operator(f"eye.m(SymInt n, SymInt m, *, {FACTORY}) -> Tensor")
-eye_out_op = Operator("eye.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)")
-eye_m_out_op = Operator("eye.m_out(SymInt n, SymInt m, *, Tensor(a!) out) -> Tensor(a!)")
-
-
-@eye_m_op.explicit
-def eye_m_kernel(n: int, m: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    check_eye(n, m)
-    return eye_filled(new((n, m), dtype, device, pin_memory))
-
-
-@eye_op.explicit
-def eye_kernel(n: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return eye_m_kernel(n, n, dtype, layout, device, pin_memory)
-
-
-@eye_m_out_op.explicit
-def eye_m_out_kernel(n: int, m: int, out: Tensor) -> Tensor:
-    check_eye(n, m)
-    return eye_filled(shaped(out, [n, m]))
-
-
-@eye_out_op.explicit
-def eye_out_kernel(n: int, out: Tensor) -> Tensor:
-    return eye_m_out_kernel(n, n, out)
-
-
-def check_eye(n: int, m: int) -> None:
+def eye_rule(dtype: Any, n: int, m: int | None = None) -> Rule:
     for name, size in (("n", n), ("m", m)):
-        if size < 0:
+        if size is not None and size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
+    return (n, n if m is None else m), dtype, eye_filled
 
 
 def eye_filled(result: Tensor) -> Tensor:
@@ -673,8 +505,8 @@ def eye_filled(result: Tensor) -> Tensor:
     return result
 
 
-for _op in (eye_op, eye_m_op):
-    _op.not_differentiable()
-eye_op.out = eye_out_op.functional
-eye_m_op.out = eye_m_out_op.functional
-eye = public(eye_op, eye_m_op, doc="Returns a matrix with ones on its diagonal and zeros elsewhere.")
+eye = public(
+    factory(eye_rule, "eye(SymInt n)", out="out"),
+    factory(eye_rule, "eye.m(SymInt n, SymInt m)", out="m_out"),
+    doc="Returns a matrix with ones on its diagonal and zeros elsewhere.",
+)

@@ -1,4 +1,5 @@
-"""Further distributions: Cauchy, log-normal and geometric numbers in place; Poisson, binomial and categorical draws.
+"""Further distributions: Cauchy, log-normal and geometric numbers in place; Poisson, binomial, categorical and gamma
+draws.
 
 Each number is made of one uniform number u of float64, or of one normal one. Counts are drawn by inversion from the
 mode outwards (Kemp, Efficient generation of logarithmically distributed pseudo-random variables, 1981, calls it
@@ -9,6 +10,7 @@ as many steps as the standard deviation, and needs one logarithm of a probabilit
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,22 +19,23 @@ from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty
 from redispatch.kernels import Elementwise, broadcast_shapes
-from redispatch.kernels.declare.out_forms import copy_into_out
 
-from ..declare.public import public
-from ..declare.structured import c_name, check_no_internal_overlap, not_implemented
+from ..declare.operator import SEEDED, kernel
+from ..declare.structured import c_name, not_implemented
 from .creation import like
-from .random import GENERATOR, check_floating, drawn, no_gradient, seeded, unit_interval
+from .random import (
+    FILLS,
+    GENERATOR,
+    Generator,
+    check_floating,
+    drawn,
+    fill_by,
+    no_gradient,
+    standard_normal,
+    unit_interval,
+)
 
 # --- in place --------------------------------------------------------------------------------------------------------
-
-cauchy_op = seeded(
-    f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)", refuses="whole complex"
-)
-log_normal_op = seeded(
-    f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)", refuses="whole complex"
-)
-geometric_op = seeded(f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)", refuses="bool complex")
 
 
 def cauchy_number(u, median, sigma):
@@ -44,7 +47,7 @@ def log_normal_number(normal, mean, std):
 
 
 def failures(u, log_of_rest):
-    """How many trials until the first success: the least k with 1 - (1 - p)^k above u."""
+    """Returns the number of trials until the first success: the least k with 1 - (1 - p)^k above u."""
     return np.floor(kernels.log1p(-u) / log_of_rest) + 1
 
 
@@ -53,68 +56,59 @@ LOG_NORMAL = Elementwise("log_normal", log_normal_number)
 GEOMETRIC = Elementwise("geometric", failures)
 
 
-@cauchy_op.kernel("CPU", "Meta")
-def cauchy_kernel(self: Tensor, median: float, sigma: float, generator: Any) -> Tensor:
+@kernel(
+    f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+    **FILLS,
+)
+def cauchy_(self: Tensor, median: float, sigma: float, generator: Any) -> Tensor:
+    """Fills the tensor with random numbers of a Cauchy distribution."""
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     if not self._dtype.is_floating_point:
         raise RuntimeError(
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
-            f"specified {c_type(self)}"
+            f"specified {c_name(self._dtype)}"
         )
-    check_no_internal_overlap(self)
-    if self._device.type != "meta":
-        CAUCHY.run(self._operand, unit_interval(self, generator)._operand, median, sigma, dtype="float64")
-    return self
+    return fill_by(self, generator, CAUCHY, unit_interval, median, sigma)
 
 
-def c_type(self: Tensor) -> str:
-    """How C++ calls the dtype."""
-    return {"int64": "long int", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}.get(
-        self._dtype.name, c_name(self._dtype)
-    )
-
-
-@log_normal_op.kernel("CPU", "Meta")
-def log_normal_kernel(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
+@kernel(
+    f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+    **FILLS,
+)
+def log_normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers whose logarithms are normally distributed."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     check_floating("log_normal_cpu", self._dtype)
-    check_no_internal_overlap(self)
-    if self._device.type != "meta":
-        normal = empty(self._shape, dtypes.float64, self._device)
-        kernels.normal(normal._operand, *drawn(generator, self._shape.numel(), self._device))
-        LOG_NORMAL.run(self._operand, normal._operand, mean, std, dtype="float64")
-    return self
+    return fill_by(self, generator, LOG_NORMAL, standard_normal, mean, std)
 
 
-@geometric_op.kernel("CPU", "Meta")
-def geometric_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
+@kernel(
+    f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="bool complex",
+    **FILLS,
+)
+def geometric_(self: Tensor, p: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of a geometric distribution: trials up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self._dtype is dtypes.bool or self._dtype.is_complex:
         raise not_implemented("geometric_cpu", self._dtype)
-    check_no_internal_overlap(self)
-    if self._device.type != "meta":
-        GEOMETRIC.run(self._operand, unit_interval(self, generator)._operand, math.log1p(-p), dtype="float64")
-    return self
+    return fill_by(self, generator, GEOMETRIC, unit_interval, math.log1p(-p))
 
 
-cauchy_op.derivative(self=no_gradient)
-log_normal_op.derivative(self=no_gradient)
-geometric_op.derivative(self=no_gradient)
-public(cauchy_op, function=False, doc="Fills the tensor with random numbers of a Cauchy distribution.")
-public(log_normal_op, function=False)
-public(geometric_op, function=False)
+cauchy_op, log_normal_op, geometric_op = cauchy_.op, log_normal_.op, geometric_.op
 
 # --- counts ----------------------------------------------------------------------------------------------------------
-
-poisson_op = seeded("poisson(Tensor self, Generator? generator=None) -> Tensor", out="out", refuses="whole complex")
-binomial_op = seeded(
-    "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", out="out", refuses="halves"
-)
 
 
 def poisson_count(u, rate):
@@ -177,58 +171,80 @@ def check_rates(rates: Tensor) -> None:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
 
 
-@poisson_op.kernel("CPU", "Meta")
-def poisson_kernel(self: Tensor, generator: Any) -> Tensor:
+@kernel(
+    "poisson(Tensor self, Generator? generator=None) -> Tensor",
+    "CPU",
+    "Meta",
+    out="out",
+    derivative=no_gradient,
+    method=False,
+    tags=SEEDED,
+    refuses="whole complex",
+)
+def poisson(self: Tensor, generator: Any) -> Tensor:
+    """Returns random numbers of Poisson distributions with these rates."""
     check_floating("poisson_cpu", self._dtype)
     result = like(self, None, None, False, None)
     if result._device.type != "meta":
         check_rates(self)
-        units = unit_interval(self, generator)
-        POISSON.run(result._operand, units._operand, self._operand, dtype="float64")
-    return result
+    return fill_by(result, generator, POISSON, unit_interval, self._operand)
 
 
-@binomial_op.kernel("CPU", "Meta")
-def binomial_kernel(count: Tensor, prob: Tensor, generator: Any) -> Tensor:
+def no_slope(message: str) -> Callable[[Any], Any]:
+    """The formula of a derivative that PyTorch does not have either."""
+
+    def refuse(grad: Any) -> Any:
+        raise RuntimeError(message)
+
+    return refuse
+
+
+NO_SLOPE = no_slope("derivative for aten::binomial is not implemented")
+
+
+@kernel(
+    "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    "CPU",
+    "Meta",
+    out="out",
+    derivative={"count": NO_SLOPE, "prob": NO_SLOPE},
+    method=False,
+    tags=SEEDED,
+    refuses="halves",
+)
+def binomial(count: Tensor, prob: Tensor, generator: Any) -> Tensor:
     """Returns random numbers of successes in `count` trials of probability `prob`."""
     for name, x in (("count", count), ("prob", prob)):
         if not x._dtype.is_floating_point:
             raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {x._dtype.tensor_name}")
-    if prob._dtype is not count._dtype:
-        raise RuntimeError(f"Found dtype {prob._dtype.tensor_name} but expected {count._dtype.tensor_name}")
+    check_same_dtype(count, prob)
     if count._dtype.itemsize == 2:
         raise not_implemented("binomial_cpu", count._dtype)
     result = empty(broadcast_shapes(count._shape, prob._shape), count._dtype, count._device)
-    if result._device.type != "meta":
-        units = unit_interval(result, generator)
-        BINOMIAL.run(result._operand, units._operand, count._operand, prob._operand, dtype="float64")
-    return result
+    return fill_by(result, generator, BINOMIAL, unit_interval, count._operand, prob._operand)
 
 
-def no_derivative_of_binomial(grad: Any) -> Any:
-    raise RuntimeError("derivative for aten::binomial is not implemented")
+def check_same_dtype(x: Tensor, other: Tensor) -> None:
+    if other._dtype is not x._dtype:
+        raise RuntimeError(f"Found dtype {other._dtype.tensor_name} but expected {x._dtype.tensor_name}")
 
-
-poisson_op.derivative(self=no_gradient)
-binomial_op.derivative(count=no_derivative_of_binomial, prob=no_derivative_of_binomial)
-copy_into_out(poisson_op)
-copy_into_out(binomial_op)
-poisson = public(poisson_op, method=False, doc="Returns random numbers of Poisson distributions with these rates.")
-binomial = public(binomial_op, method=False)
 
 # --- categories ------------------------------------------------------------------------------------------------------
 
-multinomial_op = seeded(
-    f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {GENERATOR}) -> Tensor",
-    out="out",
-    refuses="whole complex",
-)
 MOST_CATEGORIES = 2**24
 
 
-@multinomial_op.kernel("CPU", "Meta")
-def multinomial_kernel(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
-    """Places of the last dimension, each with a probability in proportion to its weight.
+@kernel(
+    f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {GENERATOR}) -> Tensor",
+    "CPU",
+    "Meta",
+    out="out",
+    derivative=False,
+    tags=SEEDED,
+    refuses="whole complex",
+)
+def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
+    """Returns places of the last dimension, drawn in proportion to the weights there.
 
     Without replacement a place comes before another one where its weight over an exponential number is larger.
     """
@@ -267,8 +283,134 @@ def check_multinomial(self: Tensor, num_samples: int, replacement: bool) -> None
         raise RuntimeError("number of categories cannot exceed 2^24")
 
 
-multinomial_op.not_differentiable()
-copy_into_out(multinomial_op)
-multinomial = public(
-    multinomial_op, doc="Returns places of the last dimension, drawn in proportion to the weights there."
+# --- gamma numbers ---------------------------------------------------------------------------------------------------
+
+# Note [How a draw moves with its parameter]
+# A draw is a function of the parameter a and of what was drawn at random; the random part stands still when the draw is
+# differentiated. As F(x; a), the probability of less than x, is then a constant, dx/da = -(dF/da) / (dF/dx) (Figurnov,
+# Mohamed, Mnih, Implicit reparameterization gradients, 2018).
+
+
+def check_precise(kernel_name: str, dtype: Any) -> None:
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise not_implemented(kernel_name, dtype)
+
+
+def gamma_slope(grad: Any, self: Any, result: Any) -> Any:
+    """Note [How a draw moves with its parameter]."""
+    return grad * _standard_gamma_grad(self, result)
+
+
+@kernel(
+    "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
+    "CPU",
+    "Meta",
+    out="out",
+    derivative=gamma_slope,
+    method=False,
+    tags=SEEDED,
+    refuses="whole halves complex",
+    face=True,
 )
+def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
+    """Returns random numbers of gamma distributions with these concentrations and the rate 1."""
+    check_precise("gamma_cpu", self._dtype)
+    result = like(self, None, None, False, None)
+    if result._device.type != "meta":
+        as_numpy(result)[...] = gamma_numbers(as_numpy(self).astype(np.float64), generator)
+    return result
+
+
+def gamma_numbers(a: np.ndarray, generator: Generator | None) -> np.ndarray:
+    """A gamma number for each shape parameter in `a`; nan for one below 0.
+
+    A normal number x becomes d (1 + c x)³, which is taken with the right probability and else drawn again: 1 in 20 at
+    most. For a < 1 the number for a + 1 is multiplied by u^(1 / a).
+    Source: Marsaglia, Tsang, A simple method for generating gamma variables, 2000.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        d = np.where(a < 1, a + 1, a) - 1 / 3
+        found = np.where(a > 0, np.inf, np.where(a == 0, 0.0, np.nan))
+        left = np.flatnonzero((a > 0) & (a < np.inf))
+        while left.size:
+            center = d.flat[left]
+            x = draw(left.size, kernels.normal, generator)
+            u = draw(left.size, kernels.uniform, generator)
+            v = (1 + x / np.sqrt(9 * center)) ** 3
+            taken = (v > 0) & (np.log1p(-u) < 0.5 * x * x + center * (1 - v + np.log(v)))
+            found.flat[left[taken]] = (center * v)[taken]
+            left = left[~taken]
+        small = (a > 0) & (a < 1)
+        found[small] *= (1 - draw(int(small.sum()), kernels.uniform, generator)) ** (1 / a[small])
+    return found
+
+
+def draw(count: int, fill: Any, generator: Generator | None) -> np.ndarray:
+    """`count` float64 numbers of a kernel that fills with random ones."""
+    numbers = empty((count,), dtypes.float64)
+    fill(numbers._operand, *drawn(generator, count))
+    return as_numpy(numbers)
+
+
+def slope_of_draw(a, x):
+    """dx/da = -(dF/da) / f(x); F = f x / a (1 + Σ x^k / ((a + 1) ... (a + k))) or, beyond a + 1, 1 minus a fraction.
+
+    The sum and Lentz's fraction are differentiated term by term, so that the density f cancels: nothing overflows.
+    Source: Moore, Derivatives of the incomplete gamma integral (AS 187), 1982.
+    """
+    if not (x > 0 and a > 0):
+        return x * 0
+    if x <= a + 1:
+        term, slope, k = x / x, x * 0, a
+        total, total_slope = term, slope
+        while term > 1e-17 * total:
+            k += 1
+            slope = (slope - term / k) * (x / k)
+            term *= x / k
+            total += term
+            total_slope += slope
+        return -(x / a) * ((kernels.log(x) - kernels.digamma(a + 1)) * total + total_slope)
+    # h = 1 / (b0 - 1 (1 - a) / (b1 - 2 (2 - a) / (b2 - ...))), with b_i = x + 1 - a + 2 i
+    b = x + 1 - a
+    c, c_slope, d = 1e300 + b * 0, b * 0, 1 / b
+    d_slope = d * d
+    h, h_slope, i = d, d_slope, b * 0
+    change, change_slope = 2 + b * 0, 1 + b * 0
+    while abs(change - 1) + abs(change_slope) > 1e-15 and i < 1e6:
+        i += 1
+        an, an_slope = -i * (i - a), i
+        b += 2
+        below, below_slope = an * d + b, an_slope * d + an * d_slope - 1
+        above, above_slope = b + an / c, -1 + (an_slope - an * c_slope / c) / c
+        d = 1 / below
+        d_slope = -below_slope * d * d
+        c, c_slope = above, above_slope
+        change, change_slope = c * d, c_slope * d + c * d_slope
+        h_slope = h_slope * change + h * change_slope
+        h *= change
+    return x * ((kernels.log(x) - kernels.digamma(a)) * h + h_slope)
+
+
+SLOPE_OF_DRAW = Elementwise("slope_of_draw", slope_of_draw, cost=512)
+NO_BEND = no_slope("the derivative for '_standard_gamma_grad' is not implemented.")
+
+
+@kernel(
+    "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
+    "CPU",
+    "Meta",
+    out="out",
+    derivative={"self": NO_BEND, "output": NO_BEND},
+    method=False,
+    batching="pointwise",
+    refuses="whole halves complex",
+    face=True,
+)
+def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
+    """Returns the slope of gamma-distributed numbers by their concentration."""
+    check_precise("_standard_gamma_grad_cpu", self._dtype)
+    check_same_dtype(self, output)
+    result = empty(broadcast_shapes(self._shape, output._shape), self._dtype, self._device)
+    if result._device.type != "meta":
+        SLOPE_OF_DRAW.run(result._operand, self._operand, output._operand, dtype="float64")
+    return result

@@ -17,12 +17,11 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, result_type
 from redispatch.kernels import Elementwise
 
-from ..declare.declare import Operator
-from ..declare.public import public
-from ..declare.structured import Meta, Structured, check_can_cast
+from ..declare.operator import SEEDED, composite, kernel, structured
+from ..declare.structured import Meta, check_can_cast
 from .activations import SELU_ALPHA, SELU_SCALE
 from .creation import like
-from .random import bernoulli_float_kernel, bernoulli_float_op, seeded
+from .random import bernoulli_float_op, bernoulli_number
 
 # --- which elements, and what becomes of them ------------------------------------------------------------------------
 
@@ -63,10 +62,10 @@ def check_dropout(p: float) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
 
 
-def declare(name: str, choices: Callable[[Any], Any], noise: Callable[[Any, float], Any]) -> tuple[Operator, Operator]:
+def declare(
+    name: str, choices: Callable[[Any], Any], noise: Callable[[Any, float], Any], doc: str, doc_inplace: str
+) -> tuple[Any, Any]:
     """`name(input, p, train)` and `name_`, which writes over its input."""
-    functional = seeded(f"{name}(Tensor input, float p, bool train) -> Tensor", refuses="whole complex")
-    inplace = seeded(f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
 
     def dropped(x: Any, p: float, train: bool, times: Callable[[Any, Any], Any]) -> Any:
         check_dropout(p)
@@ -78,67 +77,52 @@ def declare(name: str, choices: Callable[[Any], Any], noise: Callable[[Any, floa
         result = times(x, factor)
         return result if added is None else result.add_(added)
 
-    @functional.implicit
     def out_of_place(input: Any, p: float, train: bool) -> Any:
         return dropped(input, p, train, lambda x, factor: x.mul(factor))
 
-    @inplace.implicit
     def in_place(self: Any, p: float, train: bool) -> Any:
         return dropped(self, p, train, lambda x, factor: x.mul_(factor))
 
-    return functional, inplace
+    drawing: Any = {"tags": SEEDED, "method": False}
+    schema = f"{name}(Tensor input, float p, bool train) -> Tensor"
+    written = f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)"
+    return (
+        composite(schema, refuses="whole complex", doc=doc, **drawing)(out_of_place),
+        composite(written, doc=doc_inplace, **drawing)(in_place),
+    )
 
 
-dropout_op, dropout_inplace_op = declare("dropout", each_element, zero_or_scaled)
-feature_dropout_op, feature_dropout_inplace_op = declare("feature_dropout", each_channel, zero_or_scaled)
-alpha_dropout_op, alpha_dropout_inplace_op = declare("alpha_dropout", each_element, saturated_or_kept)
-feature_alpha_dropout_op, feature_alpha_dropout_inplace_op = declare(
-    "feature_alpha_dropout", each_channel, saturated_or_kept
+dropout, dropout_ = declare(
+    "dropout",
+    each_element,
+    zero_or_scaled,
+    "Returns the tensor with elements zeroed with probability `p`, the others scaled.",
+    "Zeroes elements with probability `p` and scales the others, in place.",
 )
-
-dropout = public(
-    dropout_op, method=False, doc="Returns the tensor with elements zeroed with probability `p`, the others scaled."
+dropout_op = dropout.op
+feature_dropout, feature_dropout_ = declare(
+    "feature_dropout",
+    each_channel,
+    zero_or_scaled,
+    "Returns the tensor with channels zeroed with probability `p`, the others scaled.",
+    "Zeroes channels with probability `p` and scales the others, in place.",
 )
-dropout_ = public(
-    dropout_inplace_op, method=False, doc="Zeroes elements with probability `p` and scales the others, in place."
+alpha_dropout, alpha_dropout_ = declare(
+    "alpha_dropout",
+    each_element,
+    saturated_or_kept,
+    "Returns elements saturated with probability `p`; mean and variance stay.",
+    "Saturates elements with probability `p`, in place; mean and variance stay.",
 )
-feature_dropout = public(
-    feature_dropout_op,
-    method=False,
-    doc="Returns the tensor with channels zeroed with probability `p`, the others scaled.",
-)
-feature_dropout_ = public(
-    feature_dropout_inplace_op,
-    method=False,
-    doc="Zeroes channels with probability `p` and scales the others, in place.",
-)
-alpha_dropout = public(
-    alpha_dropout_op, method=False, doc="Returns elements saturated with probability `p`; mean and variance stay."
-)
-alpha_dropout_ = public(
-    alpha_dropout_inplace_op,
-    method=False,
-    doc="Saturates elements with probability `p`, in place; mean and variance stay.",
-)
-feature_alpha_dropout = public(
-    feature_alpha_dropout_op,
-    method=False,
-    doc="Returns channels saturated with probability `p`; mean and variance stay.",
-)
-feature_alpha_dropout_ = public(
-    feature_alpha_dropout_inplace_op,
-    method=False,
-    doc="Saturates channels with probability `p`, in place; mean and variance stay.",
+feature_alpha_dropout, feature_alpha_dropout_ = declare(
+    "feature_alpha_dropout",
+    each_channel,
+    saturated_or_kept,
+    "Returns channels saturated with probability `p`; mean and variance stay.",
+    "Saturates channels with probability `p`, in place; mean and variance stay.",
 )
 
 # --- with a mask that is kept ----------------------------------------------------------------------------------------
-
-native_dropout_op = seeded(
-    "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", refuses="whole", core=True
-)
-native_dropout_backward_op = Structured(
-    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", batching="pointwise"
-)
 
 
 def masked_and_scaled(x, mask, scale):
@@ -148,46 +132,52 @@ def masked_and_scaled(x, mask, scale):
 MASKED_AND_SCALED = Elementwise("masked_and_scaled", masked_and_scaled)
 
 
-@native_dropout_op.kernel("CPU", "Meta")
-def native_dropout_kernel(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+def dropout_scale(p: float, train: bool | None) -> float:
+    """Returns what the kept elements are multiplied by."""
+    if train is False:
+        return 1.0
+    return 0.0 if p == 1 else 1 / (1 - p)
+
+
+@kernel(
+    "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+    "CPU",
+    "Meta",
+    derivative=lambda grad, result1, p, train: backward_op.functional(grad, result1, dropout_scale(p, train)),
+    nondifferentiable=(1,),
+    method=False,
+    tags=SEEDED,
+    core=True,
+    refuses="whole",
+)
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Returns (result, mask) of dropout: which elements were kept."""
     if train is not False and input._shape.numel():
         check_can_cast(dtypes.float32, input._dtype)
     mask = empty(input._shape, dtypes.bool, input._device)
     result = like(input, None, None, False, None)
-    keep = 1.0 - p if train or train is None else 1.0
-    bernoulli_float_kernel(mask, keep, None)
+    bernoulli_number(mask, 1.0 - p if train or train is None else 1.0, None)
     if result._device.type != "meta":
         scale = dropout_scale(p, train)
         MASKED_AND_SCALED.run(result._operand, input._operand, mask._operand, scale, dtype=input._dtype.name)
     return result, mask
 
 
-def dropout_scale(p: float, train: bool | None) -> float:
-    """What the kept elements are multiplied by."""
-    if train is False:
-        return 1.0
-    return 0.0 if p == 1 else 1 / (1 - p)
-
-
-@native_dropout_backward_op.meta
 def native_dropout_backward_meta(grad_output: Tensor, mask: Tensor, scale: float) -> Meta:
     return Meta(grad_output._shape, result_type(grad_output, scale), grad_output._device)
 
 
-@native_dropout_backward_op.body
-def native_dropout_backward_body(out: Tensor, grad_output: Tensor, mask: Tensor, scale: float) -> None:
+backward_op: Any = structured(
+    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+    derivative=lambda grad, mask, scale: backward_op.functional(grad, mask, scale),
+    node="NativeDropoutBackwardBackward0",
+    forward="linear",
+    face=False,
+    batching="pointwise",
+)(native_dropout_backward_meta)
+
+
+@backward_op.body
+def backward_body(out: Tensor, grad_output: Tensor, mask: Tensor, scale: float) -> None:
     operands = grad_output._operand, mask._operand
     MASKED_AND_SCALED.run(out._operand, *operands, float(scale), dtype=result_type(grad_output, scale).name)
-
-
-native_dropout_op.derivative(
-    input=lambda grad, result1, p, train: native_dropout_backward_op.functional(grad, result1, dropout_scale(p, train)),
-    nondifferentiable=(1,),
-)
-native_dropout_backward_op.derivative(
-    grad_output=lambda grad, mask, scale: native_dropout_backward_op.functional(grad, mask, scale),
-    node="NativeDropoutBackwardBackward0",
-)
-native_dropout_backward_op.forward("linear")
-native_dropout = public(native_dropout_op, method=False)

@@ -38,38 +38,33 @@ Binary = Callable[[Any, Any], Any]
 NUMBERS = (int, float, complex, np.number, np.bool_)
 
 
-def operator(
-    lanes: Callable[..., Any] | None = None, swapped: bool = False, whole: bool = False, python: bool = False
-) -> Callable[[Binary], Binary]:
+def dunder(name: str, function: Binary, *, lanes: Any = None, swapped: bool = False, asked: str = "") -> None:
     """Makes `Tensor.__name__` of a function of the two operands, of which the second may turn out to be none.
 
     lanes: the public function to which it comes, with both operands and nothing else; `swapped` if in the other order.
-    whole, python: whether overrides are to see the method itself, and not what it calls; as one which PyTorch has in
-    C++, or in Python.
+    asked: whether overrides are to see the method itself, and not what it calls: as one which PyTorch has in "C++", or
+        in "Python".
     """
 
-    def decorate(function: Binary) -> Binary:
-        asked = OfPython(function) if python else call_overridden
+    @functools.wraps(function)
+    def meaning(self: Any, other: Any) -> Any:
+        try:
+            if asked and overridden((self, other), {}):
+                return convention(getattr(Tensor, name), (self, other), {})
+            if isinstance(other, NUMBERS):
+                return function(self, other.item() if isinstance(other, np.generic) else other)
+            if isinstance(other, Tensor) or overrides(other):
+                return function(self, other)
+        except TypeError as error:
+            if not hasattr(error, "is_not_handled"):
+                raise
+        return NotImplemented
 
-        @functools.wraps(function)
-        def dunder(self: Any, other: Any) -> Any:
-            try:
-                if (whole or python) and overridden((self, other), {}):
-                    return asked(getattr(Tensor, function.__name__), (self, other), {})
-                if isinstance(other, NUMBERS):
-                    return function(self, other.item() if isinstance(other, np.generic) else other)
-                if isinstance(other, Tensor) or overrides(other):
-                    return function(self, other)
-            except TypeError as error:
-                if not hasattr(error, "is_not_handled"):
-                    raise
-            return NotImplemented
-
-        if whole or python:
-            asks(dunder)
-        return attach_dunder(function.__name__, dunder, lanes, (1, 0) if swapped else (0, 1))
-
-    return decorate
+    meaning.__name__, meaning.__qualname__ = name, name
+    convention = OfPython(meaning) if asked == "Python" else call_overridden
+    if asked:
+        asks(meaning)
+    attach_dunder(name, meaning, lanes, (1, 0) if swapped else (0, 1))
 
 
 def attach_dunder(name: str, meaning: Callable[..., Any], lanes: Any = None, order: Sequence[int] = (0, 1)) -> Any:
@@ -86,147 +81,77 @@ def attach_dunder(name: str, meaning: Callable[..., Any], lanes: Any = None, ord
     return made
 
 
-@operator(add)
-def __add__(self: Any, other: Any) -> Any:
-    return Tensor.add(self, other)
+def method(name: str) -> Binary:
+    """Calls the method `name` of the first operand's class."""
+    return lambda self, other: getattr(Tensor, name)(self, other)
 
 
-@operator(add)
-def __radd__(self: Any, other: Any) -> Any:
-    return Tensor.add(self, other)
-
-
-@operator(add.inplace)
-def __iadd__(self: Any, other: Any) -> Any:
-    return Tensor.add_(self, other)
-
-
-@operator(sub)
-def __sub__(self: Any, other: Any) -> Any:
-    return Tensor.sub(self, other)
-
-
-@operator(rsub, python=True)
-def __rsub__(self: Any, other: Any) -> Any:
-    return rsub(self, other)
-
-
-@operator(sub.inplace)
-def __isub__(self: Any, other: Any) -> Any:
-    return Tensor.sub_(self, other)
-
-
-@operator(mul)
-def __mul__(self: Any, other: Any) -> Any:
-    return Tensor.mul(self, other)
-
-
-@operator(mul)
-def __rmul__(self: Any, other: Any) -> Any:
-    return Tensor.mul(self, other)
-
-
-@operator(mul.inplace)
-def __imul__(self: Any, other: Any) -> Any:
-    return Tensor.mul_(self, other)
-
-
-@operator(div)
-def __truediv__(self: Any, other: Any) -> Any:
-    return Tensor.div(self, other)
-
-
-@operator(python=True)
-def __rtruediv__(self: Any, other: Any) -> Any:
+def over(self: Any, other: Any) -> Any:
+    """other / self"""
     return self.reciprocal().mul(other)
 
 
-@operator(div.inplace)
-def __itruediv__(self: Any, other: Any) -> Any:
-    return Tensor.div_(self, other)
+def of_tensors(function: Binary) -> Binary:
+    """Makes a method with the operands in the other order, a number as a tensor."""
+    return lambda self, other: function(as_tensor_like(other, self), self)
 
 
-# Python 2's names of division, which programs that forward methods by name still look for.
+def matrix(function: Binary) -> Binary:
+    """Makes a method for tensors alone."""
+    return lambda self, other: NotImplemented if isinstance(other, NUMBERS) else function(self, other)
 
 
-@operator()
-def __div__(self: Any, other: Any) -> Any:
-    return Tensor.div(self, other)
+def as_tensor_like(value: Any, tensor: Tensor) -> Any:
+    """A number as a tensor without dimensions on the same device; what is none as it is."""
+    return scalar_like(value, tensor, device=tensor.device) if isinstance(value, NUMBERS) else value
 
 
-@operator(python=True)
-def __rdiv__(self: Any, other: Any) -> Any:
-    return self.reciprocal().mul(other)
+dunder("__add__", method("add"), lanes=add)
+dunder("__radd__", method("add"), lanes=add)
+dunder("__iadd__", method("add_"), lanes=add.inplace)
+dunder("__sub__", method("sub"), lanes=sub)
+dunder("__rsub__", lambda self, other: rsub(self, other), lanes=rsub, asked="Python")
+dunder("__isub__", method("sub_"), lanes=sub.inplace)
+dunder("__mul__", method("mul"), lanes=mul)
+dunder("__rmul__", method("mul"), lanes=mul)
+dunder("__imul__", method("mul_"), lanes=mul.inplace)
+dunder("__truediv__", method("div"), lanes=div)
+dunder("__rtruediv__", over, asked="Python")
+dunder("__itruediv__", method("div_"), lanes=div.inplace)
+# Python 2's names of division, which programs that forward methods by name still look for
+dunder("__div__", method("div"))
+dunder("__rdiv__", over, asked="Python")
+dunder("__idiv__", method("div_"))
+dunder("__floordiv__", method("floor_divide"), lanes=floor_divide, asked="Python")
+dunder("__rfloordiv__", of_tensors(floor_divide), asked="Python")
+dunder("__ifloordiv__", method("floor_divide_"), lanes=floor_divide.inplace)
+dunder("__mod__", method("remainder"), lanes=remainder)
+dunder("__rmod__", of_tensors(remainder), asked="Python")
+dunder("__imod__", method("remainder_"), lanes=remainder.inplace)
+dunder("__pow__", method("pow"), lanes=pow, asked="Python")
+dunder("__rpow__", lambda self, other: pow(other, self), lanes=pow, swapped=True, asked="Python")
+dunder("__ipow__", method("pow_"), lanes=pow.inplace, asked="Python")
+dunder("__matmul__", matrix(method("matmul")), lanes=matmul)
+dunder("__rmatmul__", matrix(lambda self, other: other.matmul(self)), lanes=matmul, swapped=True, asked="Python")
+dunder("__eq__", method("eq"), asked="C++")  # no lanes, which come with `equal_to_array`
+dunder("__ne__", method("ne"), lanes=ne)
+dunder("__lt__", method("lt"), lanes=lt)
+dunder("__le__", method("le"), lanes=le)
+dunder("__gt__", method("gt"), lanes=gt)
+dunder("__ge__", method("ge"), lanes=ge)
+dunder("__and__", method("bitwise_and"), lanes=bitwise_and, asked="C++")
+dunder("__rand__", method("bitwise_and"), lanes=bitwise_and)
+dunder("__iand__", method("bitwise_and_"), lanes=bitwise_and.inplace, asked="C++")
+dunder("__or__", method("bitwise_or"), lanes=bitwise_or, asked="C++")
+dunder("__ror__", method("bitwise_or"), lanes=bitwise_or)
+dunder("__ior__", method("bitwise_or_"), lanes=bitwise_or.inplace, asked="C++")
+dunder("__xor__", method("bitwise_xor"), lanes=bitwise_xor, asked="C++")
+dunder("__rxor__", method("bitwise_xor"), lanes=bitwise_xor)
+dunder("__ixor__", method("bitwise_xor_"), lanes=bitwise_xor.inplace, asked="C++")
+dunder("__rlshift__", lambda self, other: bitwise_left_shift(other, self), asked="Python")
+dunder("__rrshift__", lambda self, other: bitwise_right_shift(other, self), asked="Python")
 
-
-@operator()
-def __idiv__(self: Any, other: Any) -> Any:
-    return Tensor.div_(self, other)
-
-
-@operator(floor_divide, python=True)
-def __floordiv__(self: Any, other: Any) -> Any:
-    return Tensor.floor_divide(self, other)
-
-
-@operator(python=True)
-def __rfloordiv__(self: Any, other: Any) -> Any:
-    return floor_divide(as_tensor_like(other, self), self)
-
-
-@operator(floor_divide.inplace)
-def __ifloordiv__(self: Any, other: Any) -> Any:
-    return Tensor.floor_divide_(self, other)
-
-
-@operator(remainder)
-def __mod__(self: Any, other: Any) -> Any:
-    return Tensor.remainder(self, other)
-
-
-@operator(python=True)
-def __rmod__(self: Any, other: Any) -> Any:
-    return remainder(as_tensor_like(other, self), self)
-
-
-@operator(remainder.inplace)
-def __imod__(self: Any, other: Any) -> Any:
-    return Tensor.remainder_(self, other)
-
-
-@operator(pow, python=True)
-def __pow__(self: Any, other: Any) -> Any:
-    return Tensor.pow(self, other)
-
-
-@operator(pow, swapped=True, python=True)
-def __rpow__(self: Any, other: Any) -> Any:
-    return pow(other, self)
-
-
-@operator(pow.inplace, python=True)
-def __ipow__(self: Any, other: Any) -> Any:
-    return Tensor.pow_(self, other)
-
-
-@operator(matmul)
-def __matmul__(self: Any, other: Any) -> Any:
-    return NotImplemented if isinstance(other, NUMBERS) else Tensor.matmul(self, other)
-
-
-@operator(matmul, swapped=True, python=True)
-def __rmatmul__(self: Any, other: Any) -> Any:
-    return NotImplemented if isinstance(other, NUMBERS) else other.matmul(self)
-
-
-@operator(whole=True)  # no lanes, which come with `equal_to_array`
-def __eq__(self: Any, other: Any) -> Any:
-    return Tensor.eq(self, other)
-
-
-@operator(ne)
-def __ne__(self: Any, other: Any) -> Any:
-    return Tensor.ne(self, other)
+plainly_equal: Any = Tensor.__eq__
 
 
 def equal_to_array(self: Any, other: Any) -> Any:
@@ -236,90 +161,12 @@ def equal_to_array(self: Any, other: Any) -> Any:
             other = from_numpy(other)
         except TypeError:  # of a dtype that no tensor has
             return NotImplemented
-    return __eq__(self, other)
+    return plainly_equal(self, other)
 
 
 attach_dunder("__eq__", equal_to_array, eq)
 
-
-@operator(lt)
-def __lt__(self: Any, other: Any) -> Any:
-    return Tensor.lt(self, other)
-
-
-@operator(le)
-def __le__(self: Any, other: Any) -> Any:
-    return Tensor.le(self, other)
-
-
-@operator(gt)
-def __gt__(self: Any, other: Any) -> Any:
-    return Tensor.gt(self, other)
-
-
-@operator(ge)
-def __ge__(self: Any, other: Any) -> Any:
-    return Tensor.ge(self, other)
-
-
-@operator(bitwise_and, whole=True)
-def __and__(self: Any, other: Any) -> Any:
-    return Tensor.bitwise_and(self, other)
-
-
-@operator(bitwise_and)
-def __rand__(self: Any, other: Any) -> Any:
-    return Tensor.bitwise_and(self, other)
-
-
-@operator(bitwise_and.inplace, whole=True)
-def __iand__(self: Any, other: Any) -> Any:
-    return Tensor.bitwise_and_(self, other)
-
-
-@operator(bitwise_or, whole=True)
-def __or__(self: Any, other: Any) -> Any:
-    return Tensor.bitwise_or(self, other)
-
-
-@operator(bitwise_or)
-def __ror__(self: Any, other: Any) -> Any:
-    return Tensor.bitwise_or(self, other)
-
-
-@operator(bitwise_or.inplace, whole=True)
-def __ior__(self: Any, other: Any) -> Any:
-    return Tensor.bitwise_or_(self, other)
-
-
-@operator(bitwise_xor, whole=True)
-def __xor__(self: Any, other: Any) -> Any:
-    return Tensor.bitwise_xor(self, other)
-
-
-@operator(bitwise_xor)
-def __rxor__(self: Any, other: Any) -> Any:
-    return Tensor.bitwise_xor(self, other)
-
-
-@operator(bitwise_xor.inplace, whole=True)
-def __ixor__(self: Any, other: Any) -> Any:
-    return Tensor.bitwise_xor_(self, other)
-
-
-@operator(python=True)
-def __rlshift__(self: Any, other: Any) -> Any:
-    return bitwise_left_shift(other, self)
-
-
-@operator(python=True)
-def __rrshift__(self: Any, other: Any) -> Any:
-    return bitwise_right_shift(other, self)
-
-
-def as_tensor_like(value: Any, tensor: Tensor) -> Any:
-    """A number as a tensor without dimensions on the same device; what is none as it is."""
-    return scalar_like(value, tensor, device=tensor.device) if isinstance(value, NUMBERS) else value
+# --- of one tensor ----------------------------------------------------------------------------------------------------
 
 
 def __neg__(self: Any) -> Any:

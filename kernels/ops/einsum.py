@@ -116,7 +116,7 @@ def joined(a: Any, b: Any, join: Join) -> Any:
 
 @lru_cache(1024)
 def planned(equation: str, shapes: tuple[Shape, ...], path: tuple[int, ...] | None) -> Plan:
-    """What is to be done with tensors of these shapes. RuntimeError where it cannot be."""
+    """Plans the steps for tensors of these shapes. RuntimeError where there are none."""
     terms, result = parsed(equation, [len(shape) for shape in shapes])
     kept, order = len(result), result + summed_names(terms, result)
     layouts = []

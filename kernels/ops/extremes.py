@@ -106,7 +106,7 @@ def chosen(dim: int, keepdim: int | None = None) -> Any:
 
 
 class Choice(NamedTuple):
-    """What both results look like, and what makes the loop that fills them."""
+    """Holds the metadata of both results, and what makes the loop that fills them."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
@@ -154,7 +154,7 @@ class Choosing(Operator):
         return values, indices
 
     def run_elsewhere(self, args: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
-        """The same off the CPU, where no plan is remembered; nothing is computed on the meta device."""
+        """Chooses off the CPU, where no plan is remembered; nothing is computed on the meta device."""
         x = args[0]
         choice = self.choice_function(*args)
         values = empty(choice.shape, x._dtype, x._device, choice.strides)

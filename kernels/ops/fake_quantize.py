@@ -19,9 +19,8 @@ from redispatch.dispatch import TensorBase, ops
 from redispatch.dispatch.tensor import dtypes
 
 from ..declare.declare import Operator, through
-from ..declare.operator import CPU_FP32, composite
+from ..declare.operator import CPU_FP32, composite, kernel
 from ..declare.pointwise import NOT_FLOATING
-from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import compute_dtype
 
@@ -29,22 +28,6 @@ BOUNDS = "int quant_min, int quant_max"
 NUMBERS, TENSORS = "float scale, int zero_point", "Tensor scale, Tensor zero_point"
 BOTH = "(Tensor output, Tensor mask)"
 FLOATING: dict[str, Any] = {"refuses": {NOT_FLOATING: ""}}
-MASKED: dict[str, Any] = FLOATING | {"late_out": ("out", "out0", "out1")}
-
-
-masked_op = Operator(f"fake_quantize_per_tensor_affine_cachemask(Tensor self, {NUMBERS}, {BOUNDS}) -> {BOTH}", **MASKED)
-masked_by_tensors_op = Operator(
-    f"_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, {TENSORS}, Tensor fake_quant_enabled, "
-    f"{BOUNDS}) -> {BOTH}",
-    **MASKED,
-)
-masked_channel_op = Operator(
-    f"fake_quantize_per_channel_affine_cachemask(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> {BOTH}", **MASKED
-)
-backward_op = Operator("fake_quantize_per_tensor_affine_cachemask_backward(Tensor grad, Tensor mask) -> Tensor")
-channel_backward_op = Operator(
-    "fake_quantize_per_channel_affine_cachemask_backward(Tensor grad, Tensor mask) -> Tensor"
-)
 
 
 def rounded(x: Any, scale: Any, zero_point: Any, low: int, high: int, into: Any) -> tuple[Any, Any]:
@@ -70,8 +53,32 @@ def check(kernel: str, x: Any, low: int, high: int) -> None:
         raise not_implemented(kernel, x.dtype)
 
 
-@masked_op.explicit
-def masked_by_numbers(self, scale, zero_point, low, high):
+def straight_through(name: str) -> Operator:
+    """Declares an operator that computes a gradient."""
+
+    @composite(f"{name}_cachemask_backward(Tensor grad, Tensor mask) -> Tensor", face=False)
+    def backward(grad, mask):
+        """The gradient where nothing was clamped, 0 elsewhere. RuntimeError for a mask that is not for it."""
+        if mask.dtype is not dtypes.bool:
+            raise RuntimeError(f"{name}_cachemask_backward: expected a mask of bools, but got {mask.dtype}")
+        if mask.numel() != grad.numel():
+            raise RuntimeError(
+                f"`mask` and `dY` are not the same size: `mask` is size {mask.numel()} and `dY` is size {grad.numel()}"
+            )
+        return grad * mask
+
+    return backward
+
+
+MASKED: dict[str, Any] = FLOATING | {"late_out": ("out", "out0", "out1"), "face": False}
+OF_TENSOR, OF_CHANNEL = (
+    MASKED | {"derivative": through(straight_through(f"fake_quantize_per_{whose}_affine"), "grad", "result1")}
+    for whose in ("tensor", "channel")
+)
+
+
+@kernel(f"fake_quantize_per_tensor_affine_cachemask(Tensor self, {NUMBERS}, {BOUNDS}) -> {BOTH}", **OF_TENSOR)
+def masked_op(self, scale, zero_point, low, high):
     """Errors: RuntimeError for a zero point out of bounds; NotImplementedError for a dtype that is not floating."""
     check("fake_quantize_tensor_cachemask_kernel_type_handling", self, low, high)
     if not low <= zero_point <= high:
@@ -79,9 +86,13 @@ def masked_by_numbers(self, scale, zero_point, low, high):
     return rounded(self, single(scale), zero_point, low, high, dtypes.float32)
 
 
-@masked_by_tensors_op.explicit
-def masked_by_tensors(self, scale, zero_point, enabled, low, high):
-    """The same with tensors of one element for numbers; where `enabled` is 0, the input as it is."""
+@kernel(
+    f"_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, {TENSORS}, Tensor fake_quant_enabled, "
+    f"{BOUNDS}) -> {BOTH}",
+    **OF_TENSOR,
+)
+def masked_by_tensors_op(self, scale, zero_point, enabled, low, high):
+    """Rounds by tensors of one element for numbers; where `enabled` is 0, the input as it is."""
     check("fake_quantize_tensor_cachemask_kernel_type_handling", self, low, high)
     for one in (scale, zero_point, enabled):
         if one.numel() != 1:
@@ -92,9 +103,11 @@ def masked_by_tensors(self, scale, zero_point, enabled, low, high):
     return kept.where(on, self), mask.logical_or(on.logical_not())
 
 
-@masked_channel_op.explicit
-def masked_by_channels(self, scale, zero_point, axis, low, high):
-    """The same with a scale and a zero point for each index along `axis`.
+@kernel(
+    f"fake_quantize_per_channel_affine_cachemask(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> {BOTH}", **OF_CHANNEL
+)
+def masked_channel_op(self, scale, zero_point, axis, low, high):
+    """Rounds with a scale and a zero point for each index along `axis`.
 
     Errors: RuntimeError where these are not as many, of another dtype, or out of bounds.
     """
@@ -124,39 +137,6 @@ def wide(parameter: Any) -> Any:
     return parameter.to(dtypes.float32)
 
 
-def straight_through(op: Operator) -> None:
-    @op.implicit
-    def backward(grad: Any, mask: Any) -> Any:
-        """The gradient where nothing was clamped, 0 elsewhere. RuntimeError for a mask that is not for it."""
-        if mask.dtype is not dtypes.bool:
-            raise RuntimeError(f"{op.base_name}: expected a mask of bools, but got {mask.dtype}")
-        if mask.numel() != grad.numel():
-            raise RuntimeError(
-                f"`mask` and `dY` are not the same size: `mask` is size {mask.numel()} and `dY` is size {grad.numel()}"
-            )
-        return grad * mask
-
-
-straight_through(backward_op)
-straight_through(channel_backward_op)
-for _op, _backward in (
-    (masked_op, backward_op),
-    (masked_by_tensors_op, backward_op),
-    (masked_channel_op, channel_backward_op),
-):
-    _op.derivative(self=through(_backward, "grad", "result1"))
-
-
-@composite(
-    f"fake_quantize_per_tensor_affine(Tensor self, {NUMBERS}, {BOUNDS}) -> Tensor",
-    autocast=CPU_FP32,
-    **FLOATING,
-    face=False,
-)
-def tensor_op(self, scale, zero_point, quant_min, quant_max):
-    return masked_op.functional(self, scale, zero_point, quant_min, quant_max)[0]
-
-
 @composite(f"fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, {TENSORS}, {BOUNDS}) -> Tensor", **FLOATING)
 def tensor_by_tensors_op(self, scale, zero_point, quant_min, quant_max):
     on = ops.aten.ones.default([1], dtype=dtypes.int64, device=self.device)
@@ -173,9 +153,13 @@ def fake_quantize_per_channel_affine(self, scale, zero_point, axis, quant_min, q
     return masked_channel_op.functional(self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 
-fake_quantize_per_tensor_affine = public(
-    tensor_op,
-    tensor_by_tensors_op,
+@composite(
+    f"fake_quantize_per_tensor_affine(Tensor self, {NUMBERS}, {BOUNDS}) -> Tensor",
+    autocast=CPU_FP32,
+    **FLOATING,
+    also=(tensor_by_tensors_op,),
     method=False,
     doc="Returns what is left of numbers that are quantized with one scale and zero point.",
 )
+def fake_quantize_per_tensor_affine(self, scale, zero_point, quant_min, quant_max):
+    return masked_op.functional(self, scale, zero_point, quant_min, quant_max)[0]

@@ -37,7 +37,7 @@ from ..declare.operator import CPU_FP32, EXPLICIT, composite, structured
 from ..declare.public import public
 from ..declare.structured import Meta
 from .complex_numbers import conj_physical_copy_op, conj_physical_op
-from .creation import arange_start_out_op, empty_op
+from .creation import empty_op
 from .padding import constant_pad_nd
 
 NONE, ROOT, ALL = 0, 1, 2  # `normalization`, which factor a transform has: 1, 1 / sqrt(n), 1 / n
@@ -237,7 +237,7 @@ def sizes_and_dims(x: Any, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 
 
 def sizes_back(name: str, x: Any, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
-    """The same for a transform to reals; and how many reals it gives along the last of the dimensions."""
+    """Returns sizes and dimensions of a transform to reals, and how many reals it gives along the last of these."""
     sizes, dims = sizes_and_dims(x, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -330,7 +330,7 @@ def hfft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
 
 
 def ihfft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
-    """The same back: the last dimension first."""
+    """Transforms back: the last dimension first."""
     check_output("ihfftn", out, True)
     x, dims = from_reals_nd("ihfftn", x, s, dim)
     way = factor(norm, False)
@@ -422,9 +422,9 @@ def frequencies(name: str, negative: bool, doc: str) -> Any:
     @op.kernel_out(EXPLICIT)
     def into_out(n, d, out):
         check(out._dtype)
-        arange_start_out_op.functional(0, count(n), 1, out=out)
+        ops.aten.arange.start_out(0, count(n), 1, out=out)
         if negative:
-            arange_start_out_op.functional(-(n // 2), 0, 1, out=out.narrow(0, (n + 1) // 2, n // 2))
+            ops.aten.arange.start_out(-(n // 2), 0, 1, out=out.narrow(0, (n + 1) // 2, n // 2))
         return out.mul_(1.0 / (n * d) if n and d else float("inf"))
 
     @op.explicit

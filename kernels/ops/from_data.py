@@ -252,7 +252,7 @@ def construct(cls: type, *args: Any, device: Any = None) -> Any:
 
 
 def legacy(element: dtype, *args: Any) -> Any:
-    """What `Tensor(...)` and `FloatTensor(...)` make of their arguments."""
+    """Makes of arguments what `Tensor(...)` and `FloatTensor(...)` do."""
     if not args or isinstance(args[0], Size) or is_int(args[0]):
         size = list(args[0]) if args and isinstance(args[0], Size) else list(args) or [0]
         for position, item in enumerate(size):

@@ -13,7 +13,7 @@
 
 It is a `Planned` operator like the library's own, over the same loops (kernels/cpu/reduce.py), whose blocks and threads
 take it that the decorated function is associative. Its backward is one pointwise operator: the gradient times the slope
-of the result by one element. Read next: from_scalar.py.
+of the result by one element. Read next: kernels/declare/from_scalar.py.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Fold(Removable, Reduced):
 
 
 def recipe(function: Function, identity: float, each: Function | None, finish: Function | None) -> Any:
-    """What the loops are told of a dtype."""
+    """Returns what the loops are told of a dtype."""
     combine = compiled(function)
     load = as_is if each is None else compiled(each)
     last = keep if finish is None else compiled(finish)

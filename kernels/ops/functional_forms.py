@@ -21,6 +21,7 @@ from ..declare.declare import Operator
 from .batch_norm import batch_norm_legit_op
 from .copying import clone_op, resize_inplace_op, zero_inplace_op
 from .distributions import cauchy_op, geometric_op, log_normal_op
+from .embedding import embedding_renorm_op
 from .fused_updates import (
     _amp_foreach_non_finite_check_and_unscale_,
     _amp_update_scale_,
@@ -38,7 +39,6 @@ from .random import (
     uniform_op,
 )
 from .rrelu import backward, with_noise_op
-from .scatter_gather import embedding_renorm_op
 
 WRITTEN = re.compile(r"\(([a-z])!\)")
 

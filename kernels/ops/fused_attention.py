@@ -3,7 +3,7 @@
     _scaled_dot_product_efficient_attention     with a bias, dropout, heads that share keys
     _scaled_dot_product_flash_attention         without a bias; what it remembers looks otherwise
 
-Their kernels for CUDA are kernels/cuda/runtime/attention.py. Anywhere else they are what they are by definition, with
+Their kernels for CUDA are kernels/cuda/ops/attention.py. Anywhere else they are what they are by definition, with
 all scores in memory: what tests compare with, and what `vmap` and graphs take apart. Both draw the same choices of
 dropout from the same seed and offset, which are results, so that backward makes them again.
 
@@ -32,6 +32,7 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes
 
+from ..declare.operator import planned_several
 from ..declare.planned import PlannedSeveral
 from ..declare.structured import Meta
 from .random import drawn, generator_at
@@ -48,17 +49,10 @@ efficient_op = PlannedSeveral(
     refuses="whole complex",
     late_out=False,
 )
-efficient_backward_op = PlannedSeveral(
-    f"{NAME}_backward(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor attn_bias, Tensor out, "
-    "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, "
-    "bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)",
-    refuses="whole complex",
-    late_out=False,
-)
 
 
 def scale_of(query: Any, scale: float | None) -> float:
-    """What scores are multiplied by: 1 / sqrt(width), unless something else is asked for."""
+    """Returns what scores are multiplied by: 1 / sqrt(width), unless something else is asked for."""
     if scale is not None:
         return scale
     width = query._shape[-1]
@@ -124,28 +118,29 @@ def efficient_metadata(
     return beside(query, value._shape[3]), logs, one, one
 
 
-efficient_op.metas(efficient_metadata)
+efficient_op.meta(efficient_metadata)
 
 
-@efficient_backward_op.metas
-def efficient_backward_metas(
-    grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_bias: Any, out: Tensor, logsumexp: Tensor,
-    philox_seed: Tensor, philox_offset: Tensor, dropout_p: float, grad_input_mask: Sequence[bool], is_causal: bool,
-    scale: Any,
-) -> tuple[Meta | None, ...]:  # fmt: skip
+@planned_several(
+    f"{NAME}_backward(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor attn_bias, Tensor out, "
+    "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, "
+    "bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)",
+    refuses="whole complex",
+    late_out=False,
+    face=False,
+)
+def efficient_backward_op(grad, query, key, value, bias, out, logsumexp, seed, offset, dropout_p, asked, causal, scale):
     """The gradients that are asked for; that of the bias for each score. A bias of shape [0] stands for none."""
-    attn_bias = given_bias(attn_bias)
-    check(f"{NAME}_backward", query, key, value, attn_bias, dropout_p)
-    if tuple(grad_out._shape) != tuple(out._shape):
+    bias = given_bias(bias)
+    check(f"{NAME}_backward", query, key, value, bias, dropout_p)
+    if tuple(grad._shape) != tuple(out._shape):
         raise RuntimeError(
             f"{NAME}_backward: the gradient must have the result's shape, {list(out._shape)}, but has "
-            f"{list(grad_out._shape)}"
+            f"{list(grad._shape)}"
         )
     found: list[Meta | None] = [beside(x) for x in (query, key, value)]
-    bias = None
-    if attn_bias is not None:
-        bias = Meta((*query._shape[:3], key._shape[2]), attn_bias._dtype, query._device)
-    return tuple(one if wanted else None for one, wanted in zip([*found, bias], grad_input_mask, strict=True))
+    of_bias = None if bias is None else Meta((*query._shape[:3], key._shape[2]), bias._dtype, query._device)
+    return tuple(one if wanted else None for one, wanted in zip([*found, of_bias], asked, strict=True))
 
 
 def given_bias(bias: Tensor) -> Tensor | None:
@@ -163,7 +158,7 @@ def random_count(query: Any, key: Any) -> int:
 
 
 def choices(seed: Any, offset: Any, dropout_p: float, shape: Sequence[int], like: Any) -> Any:
-    """What each weight is multiplied by. Note [The choices of dropout]."""
+    """Returns what each weight is multiplied by. Note [The choices of dropout]."""
     *rows, columns = shape
     groups = -(-columns // GROUP)
     words = like.new_empty([*rows, groups, LANES, GROUP // LANES])
@@ -220,24 +215,12 @@ def logs_of(scores: Any) -> Any:
 
 @efficient_backward_op.explicit
 def efficient_backward_definition(
-    grad_out,
-    query,
-    key,
-    value,
-    attn_bias,
-    out,
-    logsumexp,
-    philox_seed,
-    philox_offset,
-    dropout_p,
-    grad_input_mask,
-    is_causal,
-    scale,
+    grad_out, query, key, value, attn_bias, out, logsumexp, seed, offset, dropout_p, *how
 ):
-    metas = efficient_backward_metas(
-        grad_out, query, key, value, attn_bias, out, logsumexp, philox_seed, philox_offset, dropout_p, grad_input_mask,
-        is_causal, scale,
-    )  # fmt: skip
+    metas = efficient_backward_op.metas_function(
+        grad_out, query, key, value, attn_bias, out, logsumexp, seed, offset, dropout_p, *how
+    )
+    _, is_causal, scale = how
     attn_bias = given_bias(attn_bias)
     heads, shared, exact = query._shape[1], key._shape[1], wide(query)
     q, grad = query.to(exact), grad_out.to(exact)
@@ -246,7 +229,7 @@ def efficient_backward_definition(
     weights = (scores - logsumexp.narrow(2, 0, query._shape[2]).unsqueeze(-1)).exp()
     slopes, dropped = grad.matmul(v.transpose(-2, -1)), weights
     if dropout_p > 0:
-        factors = choices(philox_seed.item(), philox_offset.item(), dropout_p, weights._shape, weights)
+        factors = choices(seed.item(), offset.item(), dropout_p, weights._shape, weights)
         slopes, dropped = slopes * factors, weights * factors
     slopes = weights * (slopes - (grad * out.to(exact)).sum(-1, True))
     factor = scale_of(query, scale)
@@ -332,7 +315,7 @@ def is_allowed(kernel: SDPBackend) -> bool:
 
 
 def allowing(kernels: Iterable[SDPBackend], in_this_order: bool) -> Allowed:
-    """What is allowed where only these are."""
+    """Returns what is allowed where only these are."""
     given = tuple(dict.fromkeys(kernels))
     order = ALLOWED.get().order
     if in_this_order:
@@ -361,7 +344,7 @@ class SDPAParams:
 
 
 def each_of(call: SDPAParams, what: str, of: Callable[[Any], Any]) -> str:
-    """What a message says of all three tensors."""
+    """Returns what a message says of all three tensors."""
     named = zip(("Query", "Key", "Value"), call.three, strict=True)
     return ", ".join(f"{name}{what}: {of(x)}" for name, x in named)
 

@@ -7,7 +7,8 @@ frontend/optim/adam.py, which has the formula, and frontend/amp/grad_scaler.py.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,18 @@ adam_op = Operator(f"_fused_adam_({LISTS}, *, {OPTIONS}) -> ()", refuses="whole 
 adamw_op = Operator(f"_fused_adamw_({LISTS}, *, {OPTIONS}) -> ()", refuses="whole complex")
 
 
+class Updates(NamedTuple):
+    """The parts of a step on a device of another type: the number in a tensor, a division in place, and the update of
+    (parameter, gradient, averages) by an element's numbers."""
+
+    number: Callable[[Tensor], Any]
+    divide: Callable[[Tensor, Tensor], object]
+    update: Callable[[tuple[Tensor, ...], bool, tuple[Any, ...]], None]
+
+
+ELSEWHERE: dict[str, Updates] = {}  # by type of device
+
+
 def adam_kernel(decoupled: bool) -> Any:
     """The kernel with weight decay that acts on the parameter itself, or on the gradient."""
 
@@ -53,31 +66,40 @@ def adam_kernel(decoupled: bool) -> Any:
         found_inf: Tensor | None,
     ) -> None:
         """`grad_scale`: what gradients were multiplied by; `found_inf`: nothing is done where it is 1."""
-        if found_inf is not None and as_numpy(found_inf).item() == 1:
+        how = ELSEWHERE.get(self[0]._device.type) if self else None
+        read = number_of if how is None else how.number
+        if found_inf is not None and read(found_inf) == 1:
             return
         known: dict[float, tuple[Any, ...]] = {}  # what depends on the number of steps: most have had the same
         for k, (p, g, m, v, step) in enumerate(zip(self, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True)):
             if not p._dtype.is_floating_point:
                 raise not_implemented("fused_adam_kernel", p._dtype)
             if grad_scale is not None:
-                as_numpy(g)[...] = as_numpy(g) / as_numpy(grad_scale)
-            count = number_of(step)
+                (divide if how is None else how.divide)(g, grad_scale)
+            count = read(step)
             numbers = known.get(count)
             if numbers is None:
                 numbers = known[count] = numbers_of(
                     count, decoupled, lr, beta1, beta2, weight_decay, eps, -1.0 if maximize else 1.0
                 )
-            largest = (max_exp_avg_sqs[k],) if amsgrad else ()
-            own = int(decoupled), int(amsgrad), *numbers
-            run_together(kernels.ADAM_LOOP(x=p._dtype.name), own, (p, g, m, v, *largest))
+            tensors = (p, g, m, v, *((max_exp_avg_sqs[k],) if amsgrad else ()))
+            if how is None:
+                own = int(decoupled), int(amsgrad), *numbers
+                run_together(kernels.ADAM_LOOP(x=p._dtype.name), own, tensors)
+            else:
+                how.update(tensors, amsgrad, (int(decoupled), *numbers))
 
     return kernel
+
+
+def divide(g: Tensor, scale: Tensor) -> None:
+    as_numpy(g)[...] = as_numpy(g) / as_numpy(scale)
 
 
 def numbers_of(
     count: Any, decoupled: bool, lr: float, beta1: float, beta2: float, weight_decay: float, eps: float, sign: float
 ) -> tuple[float, ...]:
-    """What kernels/cpu/adam.py wants to know of step number `count`, from `sign` to `eps`."""
+    """Returns what kernels/cpu/adam.py wants to know of step number `count`, from `sign` to `eps`."""
     decay = 1 - lr * weight_decay if decoupled else weight_decay
     size, root = lr / (1 - beta1**count), math.sqrt(1 - beta2**count)
     return sign, decay, 1 - beta1, beta2, 1 - beta2, size, root, eps

@@ -10,18 +10,12 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, wrap_dim
 
-from ..declare.declare import Operator
-from ..declare.operator import composite
+from ..declare.operator import composite, same_as
 from ..declare.public import public
 from .arithmetic import div_scalar_op, mul_scalar_op
 from .shape import cat_op
 
 # --- trapezoids -------------------------------------------------------------------------------------------------------
-
-trapezoid_x_op = Operator("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
-trapezoid_op = Operator("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
-trapz_x_op = Operator("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
-trapz_op = Operator("trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor")
 
 
 def check_samples(name: str, y: Any, dim: int, x: Any = None) -> int:
@@ -68,21 +62,9 @@ def right_of(x: Any, axis: int) -> Any:
     return x.narrow(axis, start, x.shape[axis] - start)
 
 
-@trapezoid_x_op.implicit
-@trapz_x_op.implicit
-def trapezoid_at(y, x, dim):
-    """The sum over all intervals of their width times the mean of their ends."""
-    axis = check_samples("trapezoid", y, dim, x)
-    if not y.shape[axis]:
-        return y.sum(axis) * 0.0
-    width = distances("trapezoid", y, x, axis)
-    return over(((left_of(y, axis) + right_of(y, axis)) * width).sum([axis]), 2.0)
-
-
-@trapezoid_op.implicit
-@trapz_op.implicit
-def trapezoid_spaced(y, dx, dim):
-    """The same where all intervals are `dx` wide: each sample counts once, the first and the last half."""
+@composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", refuses="bool")
+def trapezoid_op(y, dx, dim):
+    """Returns the integral where all intervals are `dx` wide: each sample counts once, the first and the last half."""
     axis = check_samples("trapezoid", y, dim)
     check_distance("trapezoid", dx)
     if not y.shape[axis]:
@@ -91,57 +73,74 @@ def trapezoid_spaced(y, dx, dim):
     return times(y.sum([axis]) - ends, dx)
 
 
-@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
-def cumulative_x_op(y, x, dim):
-    """Returns the integral along `dim` from the first sample up to each of the others."""
-    axis = check_samples("cumulative_trapezoid", y, dim, x)
-    width = distances("cumulative_trapezoid", y, x, axis)
-    return over((width * (left_of(y, axis) + right_of(y, axis))).cumsum(axis), 2.0)
-
-
-@composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
+@composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", refuses="bool")
 def cumulative_op(y, dx, dim):
     axis = check_samples("cumulative_trapezoid", y, dim)
     check_distance("cumulative_trapezoid", dx)
     return times(left_of(y, axis) + right_of(y, axis), dx / 2.0).cumsum(axis)
 
 
-trapezoid = public(trapezoid_x_op, trapezoid_op, doc="Returns the integral along `dim` by the trapezoidal rule.")
-trapz = public(trapz_x_op, trapz_op, doc="Returns the integral along `dim` by the trapezoidal rule, by numpy's name.")
-cumulative_trapezoid = public(cumulative_x_op, cumulative_op)
+@composite(
+    "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    refuses="bool",
+    also=(trapezoid_op,),
+    doc="Returns the integral along `dim` by the trapezoidal rule.",
+)
+def trapezoid(y, x, dim):
+    """The sum over all intervals of their width times the mean of their ends."""
+    axis = check_samples("trapezoid", y, dim, x)
+    if not y.shape[axis]:
+        return y.sum(axis) * 0.0
+    width = distances("trapezoid", y, x, axis)
+    return over(((left_of(y, axis) + right_of(y, axis)) * width).sum([axis]), 2.0)
+
+
+trapz = public(
+    same_as("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid.op),
+    same_as("trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor", trapezoid_op),
+    doc="Returns the integral along `dim` by the trapezoidal rule, by numpy's name.",
+)
+
+
+@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool", also=(cumulative_op,))
+def cumulative_trapezoid(y, x, dim):
+    """Returns the integral along `dim` from the first sample up to each of the others."""
+    axis = check_samples("cumulative_trapezoid", y, dim, x)
+    width = distances("cumulative_trapezoid", y, x, axis)
+    return over((width * (left_of(y, axis) + right_of(y, axis))).cumsum(axis), 2.0)
+
 
 # --- gradient ---------------------------------------------------------------------------------------------------------
 
-_SELF, _EDGE = "Tensor self, *", "int edge_order=1) -> Tensor[]"
-gradient_op = Operator(
-    f"gradient.scalarint({_SELF}, Scalar? spacing=None, int? dim=None, {_EDGE}", refuses="bool uint8"
-)
-gradient_dims_op = Operator(f"gradient.scalararray({_SELF}, Scalar spacing, int[] dim, {_EDGE}")
-gradient_numbers_op = Operator(f"gradient.scalarrayint({_SELF}, Scalar[] spacing, int? dim=None, {_EDGE}")
-gradient_numbers_dims_op = Operator(f"gradient.scalarrayarray({_SELF}, Scalar[] spacing, int[] dim, {_EDGE}")
-gradient_places_op = Operator(f"gradient.tensorarrayint({_SELF}, Tensor[] spacing, int? dim=None, {_EDGE}")
-gradient_places_dims_op = Operator(f"gradient.tensorarray({_SELF}, Tensor[] spacing, int[] dim, {_EDGE}")
+
+def overloads(*schemas: str) -> Any:
+    """A decorator that declares overloads of `gradient`, by their names and arguments, by one function."""
+    given = [
+        f"gradient.{schema.replace('(', '(Tensor self, *, ')}, int edge_order=1) -> Tensor[]" for schema in schemas
+    ]
+    return lambda function: [composite(schema, refuses="bool uint8")(function) for schema in given]
 
 
-@gradient_op.implicit
-@gradient_dims_op.implicit
-def slopes_apart(self, spacing, dim, edge_order):
+@overloads("scalarint(Scalar? spacing=None, int? dim=None", "scalararray(Scalar spacing, int[] dim")
+def apart(self, spacing, dim, edge_order):
     """The slope along each dimension, of samples that lie one distance apart."""
     dims = dims_of(self, dim)
     return slopes(self, [1 if spacing is None else spacing] * len(dims), dims, edge_order)
 
 
-@composite(f"gradient.array({_SELF}, int[] dim, {_EDGE}")
-def gradient_only_dims_op(self, dim, edge_order):
+@overloads("array(int[] dim")
+def along(self, dim, edge_order):
     return slopes(self, [1] * len(dim), dims_of(self, dim), edge_order)
 
 
-@gradient_numbers_op.implicit
-@gradient_numbers_dims_op.implicit
-@gradient_places_op.implicit
-@gradient_places_dims_op.implicit
-def slopes_each(self, spacing, dim, edge_order):
-    """The same with a distance, or with the places of the samples, for each dimension."""
+@overloads(
+    "scalarrayint(Scalar[] spacing, int? dim=None",
+    "scalarrayarray(Scalar[] spacing, int[] dim",
+    "tensorarrayint(Tensor[] spacing, int? dim=None",
+    "tensorarray(Tensor[] spacing, int[] dim",
+)
+def each_apart(self, spacing, dim, edge_order):
+    """Returns the slopes with a distance, or with the places of the samples, for each dimension."""
     if dim is None and len(spacing) != self.dim():
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "
@@ -200,7 +199,7 @@ def slope(self: Any, apart: Any, dim: int, edge_order: int) -> Any:
 
 
 def slope_between(self: Any, places: Any, dim: int, edge_order: int) -> Any:
-    """The same at uneven places: the slope there of the parabola through three samples.
+    """Returns the slopes at uneven places, each that of the parabola through three samples.
 
     Source: numpy.gradient, whose documentation derives the coefficients.
     """
@@ -238,13 +237,9 @@ def joined(parts: list[Any], dim: int) -> Any:
 
 
 gradient = public(
-    gradient_op,
-    gradient_dims_op,
-    gradient_only_dims_op,
-    gradient_numbers_op,
-    gradient_numbers_dims_op,
-    gradient_places_op,
-    gradient_places_dims_op,
+    *apart,
+    *along,
+    *each_apart,
     method=False,
     doc="Returns the slope of samples along each dimension, by differences of their neighbours.",
 )

@@ -590,7 +590,7 @@ def matmul_composite(self, other):
 
 
 def matmul_slow(self: Any, other: Any) -> Any:
-    """The same where not both are matrices."""
+    """Multiplies where not both are matrices."""
     a, b = len(self._shape), len(other._shape)
     if a == 0 or b == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
@@ -702,7 +702,7 @@ def rows_lie_in_turn(x: Any) -> bool:
 
 
 def linear_slow(input: Any, weight: Any, bias: Any) -> Any:
-    """The same for an input of any other number of dimensions, and a bias.
+    """Multiplies an input of any other number of dimensions, and adds a bias.
 
     Under a transform one vector stands for many, which are one matrix: as a vector it needs no views of it.
     """

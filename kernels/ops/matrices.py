@@ -1,4 +1,5 @@
-"""What the operators on matrices share: their checks, the layout of their results, the loop over a batch, their errors.
+"""Shared parts of the operators on matrices: their checks, the layout of their results, the loop over a batch, their
+errors.
 
 A batch is all dimensions but the last two. LAPACK's matrices lie column by column, and so do most results.
 Read next: solving.py, lu.py, and kernels/cpu/lapack.py, which does the work.
@@ -25,7 +26,7 @@ Shape = tuple[int, ...]
 
 
 class LinAlgError(RuntimeError):
-    """What is wrong with a matrix's numbers, such as being singular."""
+    """Says what is wrong with a matrix's numbers, such as being singular."""
 
 
 LinAlgError.__name__ = "_LinAlgError"  # as PyTorch's is called in tracebacks
@@ -115,7 +116,7 @@ def column_strides(shape: Sequence[int]) -> Shape:
 
 
 def column_major(shape: Sequence[int], x: Tensor) -> Meta:
-    """What a matrix with the dtype of `x` looks like as LAPACK gives it."""
+    """Returns the metadata of a matrix with the dtype of `x` as LAPACK gives it."""
     return Meta(tuple(shape), x._dtype, x._device, column_strides(shape))
 
 

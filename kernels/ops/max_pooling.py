@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from redispatch import kernels
 from redispatch.dispatch import call
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
@@ -19,24 +20,29 @@ from redispatch.kernels.cpu import pooling
 from redispatch.kernels.cpu.pooling import Windows, Windows3d, WindowsOfEach
 
 from ..declare.declare import Operator, through
+from ..declare.operator import CPU_FP32, composite, kernel, structured
 from ..declare.public import public
-from .convolution import compute_dtype, dense
+from ..declare.structured import Meta
+from .convolution import compute_dtype, dense, zeros
 from .pooling import (
     ELSEWHERE,
     INTEGERS,
     OPERATORS,
     Pooling,
-    adaptive_axis,
     added,
     as_row,
     at_places,
     check_adaptive,
     check_dtype,
+    check_gradient,
+    covering,
     images_of,
     in_float32,
+    kernels_of,
     laid,
     nothing,
 )
+from .resampling import shaped_like
 
 # --- what all have in common -----------------------------------------------------------------------------------------
 
@@ -53,7 +59,7 @@ def largest(self: Tensor, shape: Sequence[int], windows: Windows, dims: int) -> 
 
 
 def put_back(grad: Tensor, self: Tensor, indices: Tensor, dims: int, windows: Any = None) -> Tensor:
-    """Each gradient added to the element that was the largest of its window. `windows()` is asked for elsewhere."""
+    """Scatter-adds each gradient at its window's largest element; `windows()` is asked for elsewhere."""
     if indices._dtype is not dtypes.int64:
         raise RuntimeError(f"expected scalar type Long but found {indices._dtype.tensor_name}")
     if tuple(indices._shape) != tuple(grad._shape):
@@ -71,17 +77,33 @@ def put_back(grad: Tensor, self: Tensor, indices: Tensor, dims: int, windows: An
     )
 
 
-def declare_gradients(both_op: Operator, backward_op: Operator, dims: int, *arguments: str) -> None:
+def backward_of(
+    both_op: Operator,
+    schema: str,
+    backward: Any,
+    dims: int,
+    *arguments: str,
+    elsewhere: bool = True,
+    core: bool = False,
+) -> None:
     """The gradient of the largest goes back where they were; its own gradient is what came from there."""
+    facts: dict[str, Any] = {
+        "derivative": {"grad_output": at_places(dims), "self": nothing},
+        "forward": "linear",
+        "refuses": "whole complex",
+        "late_out": "grad_input",
+        "core": core,
+    }
+    if elsewhere:
+        backward_op = kernels_of(schema, backward, **facts)
+    else:
+        backward_op = kernel(schema, "CPU", "Meta", face=False, **facts)(backward)
     both_op.derivative(self=through(backward_op, "grad", "self", *arguments, "result1"), nondifferentiable=(1,))
-    backward_op.derivative(grad_output=at_places(dims), self=nothing)
-    backward_op.forward("linear")
 
 
 # --- windows of a size and stride ------------------------------------------------------------------------------------
 
 PAIR = ("out", "out", "indices")
-GRADIENT: dict[str, Any] = {"refuses": "whole complex", "late_out": "grad_input"}
 
 
 def declare_max(dims: int) -> tuple[Any, Any]:
@@ -89,46 +111,49 @@ def declare_max(dims: int) -> tuple[Any, Any]:
     name = f"max_pool{dims}d"
     n = f"int[{dims}]"
     rest = f"(Tensor self, {n} kernel_size, {n} stride=[], {n} padding=0, {n} dilation=1, bool ceil_mode=False)"
-    both_op = Operator(
-        f"{name}_with_indices{rest} -> (Tensor, Tensor)", refuses="bool complex", core=True, late_out=PAIR
-    )
-    backward_op = Operator(
-        f"{name}_with_indices_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} stride, {n} padding, "
-        f"{n} dilation, bool ceil_mode, Tensor indices) -> Tensor",
-        core=dims == 2,
-        **GRADIENT,
-    )
-    plain_op = Operator(f"{name}{rest} -> Tensor", refuses="bool complex", autocast=in_float32(dims))
 
-    @both_op.kernel("CPU", "Meta")
     def with_indices(self: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
         setting = Pooling(name, self, dims, *how)
         check_dtype(name, self, INTEGERS)
         out, places = largest(self, setting.shape, setting.windows(), dims)
         return laid(out, self, dims), laid(places, self, dims)
 
-    @backward_op.kernel("CPU", "Meta")
     def backward(grad_output: Tensor, self: Tensor, *how_and_indices: Any) -> Tensor:
         *how, indices = how_and_indices
         setting = Pooling(name, self, dims, *how)
-        if tuple(grad_output._shape) != setting.shape:
-            raise RuntimeError(
-                f"Expected grad_output of shape {list(setting.shape)}, but got {list(grad_output._shape)}"
-            )
+        check_gradient(grad_output, setting.shape)
         check_dtype(f"{name}_backward", grad_output)
         return put_back(grad_output, self, indices, dims, setting.windows)
 
-    OPERATORS.extend((both_op, backward_op))
-    declare_gradients(both_op, backward_op, dims, "kernel_size", "stride", "padding", "dilation", "ceil_mode")
+    both_op = kernels_of(
+        f"{name}_with_indices{rest} -> (Tensor, Tensor)",
+        with_indices,
+        refuses="bool complex",
+        core=True,
+        late_out=PAIR,
+    )
+    backward_of(
+        both_op,
+        f"{name}_with_indices_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} stride, {n} padding, "
+        f"{n} dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        backward,
+        dims,
+        "kernel_size",
+        "stride",
+        "padding",
+        "dilation",
+        "ceil_mode",
+        core=dims == 2,
+    )
 
-    @plain_op.implicit
     @inline
     def plain(self: Any, *how: Any) -> Any:
         return call(both_op.functional, [self, *how])[0]
 
     found = f"Returns the largest element of each window over {dims} dimensions"
+    facts: dict[str, Any] = {"refuses": "bool complex", "autocast": in_float32(dims), "doc": f"{found}."}
     both = public(both_op, method=False, module="nn", doc=f"{found}, and its place.")
-    return public(plain_op, method=False, doc=f"{found}."), both
+    return composite(f"{name}{rest} -> Tensor", method=False, **facts)(plain), both
 
 
 max_pool2d, max_pool2d_with_indices = declare_max(2)
@@ -137,11 +162,8 @@ max_pool3d, max_pool3d_with_indices = declare_max(3)
 REST_1D = (
     "(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False)"
 )
-max_pool1d_with_indices_op = Operator(f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)", refuses="bool complex")
-max_pool1d_op = Operator(f"max_pool1d{REST_1D} -> Tensor", refuses="bool complex")
 
 
-@max_pool1d_with_indices_op.implicit
 def max_pool1d_pair(self: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     """Returns the largest element of each window of a signal, and its place."""
     image, lists = as_row("max_pool1d", self, (1, kernel), (1, stride or kernel), (0, padding), (1, dilation))
@@ -149,50 +171,49 @@ def max_pool1d_pair(self: Any, kernel: Any, stride: Any, padding: Any, dilation:
     return values.squeeze(-2), places.squeeze(-2)
 
 
-@max_pool1d_op.implicit
-def max_pool1d_composite(self: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
-    return max_pool1d_pair(self, kernel, stride, padding, dilation, ceil_mode)[0]
-
-
-max_pool1d = public(max_pool1d_op, method=False, doc="Returns the largest element of each window of a signal.")
-max_pool1d_with_indices = public(max_pool1d_with_indices_op, method=False)
+max_pool1d = composite(
+    f"max_pool1d{REST_1D} -> Tensor",
+    method=False,
+    refuses="bool complex",
+    doc="Returns the largest element of each window of a signal.",
+)(lambda self, *how: max_pool1d_pair(self, *how)[0])
+max_pool1d_with_indices = composite(
+    f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)", method=False, refuses="bool complex"
+)(max_pool1d_pair)
 
 # --- as many windows as are asked for --------------------------------------------------------------------------------
 
 
-def declare_adaptive(dims: int) -> tuple[Operator, Any]:
+def declare_adaptive(dims: int) -> Any:
     """`adaptive_max_pool2d`, for two dimensions."""
     name, suffix = f"adaptive_max_pool{dims}d", "" if dims == 2 else "_cpu"
-    facts: dict[str, Any] = {"refuses": "whole complex", "autocast": in_float32(dims)}
-    op = Operator(f"{name}(Tensor self, int[{dims}] output_size) -> (Tensor, Tensor)", late_out=PAIR, **facts)
-    backward_op = Operator(f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", **GRADIENT)
 
-    def windows_of(self: Tensor, counts: Sequence[int]) -> Windows3d:
-        return Windows3d([adaptive_axis(s, c) for s, c in zip(self._shape[-dims:], counts, strict=True)])
-
-    @op.kernel("CPU", "Meta")
     def forward(self: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
         check_adaptive(name, self, dims, channels=True)
         if len(output_size) != dims:
             raise RuntimeError(f"{name}(): internal error: output_size.size() must be {dims}")
         if self._shape.numel():
             check_dtype(f"{name}{suffix}", self)
-        windows = windows_of(self, output_size)
-        out, places = largest(self, (*self._shape[:-dims], *output_size), windows, dims)
+        out, places = largest(self, (*self._shape[:-dims], *output_size), covering(self, output_size), dims)
         return (laid(out, self, dims), laid(places, self, dims)) if dims == 2 else (out, places)
 
-    @backward_op.kernel("CPU", "Meta")
     def backward(grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
         check_adaptive(name, self, dims, channels=True)
         check_dtype(f"{name}_backward", grad_output)
         check_sizes(grad_output, indices)
-        return put_back(grad_output, self, indices, dims, lambda: windows_of(self, grad_output._shape[-dims:]))
+        return put_back(grad_output, self, indices, dims, lambda: covering(self, grad_output._shape[-dims:]))
 
-    OPERATORS.extend((op, backward_op))
-
-    declare_gradients(op, backward_op, dims)
-    doc = f"Returns the largest element of each of so many windows over {dims} dimensions, and its place."
-    return op, public(op, method=False, module="nn", doc=doc)
+    op = kernels_of(
+        f"{name}(Tensor self, int[{dims}] output_size) -> (Tensor, Tensor)",
+        forward,
+        late_out=PAIR,
+        refuses="whole complex",
+        autocast=in_float32(dims),
+        doc=f"Returns the largest element of each of so many windows over {dims} dimensions, and its place.",
+    )
+    schema = f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor"
+    backward_of(op, schema, backward, dims)
+    return public(op, method=False, module="nn")
 
 
 def check_sizes(grad: Tensor, indices: Tensor) -> None:
@@ -204,15 +225,13 @@ def check_sizes(grad: Tensor, indices: Tensor) -> None:
         raise RuntimeError(f"expected sizes {list(indices._shape)} for `grad_output` but got sizes {list(grad._shape)}")
 
 
-adaptive_max_pool2d_op, adaptive_max_pool2d = declare_adaptive(2)
-adaptive_max_pool3d_op, adaptive_max_pool3d = declare_adaptive(3)
-adaptive_max_pool1d_op = Operator(
-    "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", refuses="whole complex"
+adaptive_max_pool2d, adaptive_max_pool3d = declare_adaptive(2), declare_adaptive(3)
+
+
+@composite(
+    "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", method=False, refuses="whole complex"
 )
-
-
-@adaptive_max_pool1d_op.implicit
-def adaptive_max_pool1d_composite(self: Any, output_size: Sequence[int]) -> Any:
+def adaptive_max_pool1d(self: Any, output_size: Sequence[int]) -> Any:
     """Returns the largest element of each of `output_size` windows of a signal, and its place."""
     ndim = len(self._shape)
     if ndim not in (2, 3):
@@ -221,11 +240,9 @@ def adaptive_max_pool1d_composite(self: Any, output_size: Sequence[int]) -> Any:
             "arguments for adaptive_max_pool1d)"
         )
     check_adaptive("adaptive_max_pool1d", self, 1, channels=True)
-    values, places = adaptive_max_pool2d_op.functional(self.unsqueeze(-2), [1, *output_size])
+    values, places = adaptive_max_pool2d.op.functional(self.unsqueeze(-2), [1, *output_size])
     return values.squeeze(-2), places.squeeze(-2)
 
-
-adaptive_max_pool1d = public(adaptive_max_pool1d_op, method=False)
 
 # --- windows placed at random ----------------------------------------------------------------------------------------
 
@@ -300,27 +317,17 @@ def check_samples(x: Tensor, samples: Tensor, dims: int) -> None:
 def declare_fractional(dims: int) -> Any:
     """`fractional_max_pool2d`, for two dimensions."""
     name, n = f"fractional_max_pool{dims}d", f"int[{dims}]"
-    facts: dict[str, Any] = {"refuses": "whole complex", "autocast": {"cpu": "fp32"}}
-    op = Operator(
-        f"{name}(Tensor self, {n} kernel_size, {n} output_size, Tensor random_samples) -> (Tensor, Tensor)",
-        late_out=("output", "output", "indices"),
-        **facts,
-    )
-    backward_op = Operator(
-        f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} output_size, Tensor indices) -> Tensor",
-        **GRADIENT,
-    )
 
-    @op.kernel("CPU", "Meta")
     def forward(self: Tensor, kernel: Any, counts: Any, samples: Tensor) -> tuple[Tensor, Tensor]:
         setting = Fractional(dims, self, kernel, counts)
         check_samples(self, samples, dims)
         check_dtype(f"{name}_out_frame", self)
+        if self._device.type in ELSEWHERE:
+            return ELSEWHERE[self._device.type].at_random(self, setting, samples)
         if self._device.type == "meta" or not self._shape.numel():
             return empty(setting.shape, self._dtype, self._device), empty(setting.shape, dtypes.int64, self._device)
         return largest(self, setting.shape, setting.windows(self, samples), dims)
 
-    @backward_op.kernel("CPU", "Meta")
     def backward(grad_output: Tensor, self: Tensor, kernel: Any, counts: Any, indices: Tensor) -> Tensor:
         wanted = (*self._shape[:-dims], *counts)
         if tuple(grad_output._shape) != wanted:
@@ -332,9 +339,107 @@ def declare_fractional(dims: int) -> Any:
         made = put_back(grad_output, self, indices, dims)
         return dense(made, made._dtype) if made._device.type == "cpu" else made
 
-    declare_gradients(op, backward_op, dims, "kernel_size", "output_size")
-    doc = f"Returns the largest element of windows over {dims} dimensions that begin at random, and its place."
-    return public(op, method=False, module="nn", doc=doc)
+    schema = f"{name}(Tensor self, {n} kernel_size, {n} output_size, Tensor random_samples) -> (Tensor, Tensor)"
+    made = kernel(
+        schema,
+        "CPU",
+        "Meta",
+        method=False,
+        module="nn",
+        late_out=("output", "output", "indices"),
+        refuses="whole complex",
+        autocast=CPU_FP32,
+        doc=f"Returns the largest element of windows over {dims} dimensions that begin at random, and its place.",
+    )(forward)
+    schema = (
+        f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} output_size, Tensor indices) -> Tensor"
+    )
+    backward_of(made.op, schema, backward, dims, "kernel_size", "output_size", elsewhere=False)
+    OPERATORS.append(made.op)
+    return made
 
 
 fractional_max_pool2d, fractional_max_pool3d = declare_fractional(2), declare_fractional(3)
+
+# --- max_unpool ------------------------------------------------------------------------------------------------------
+
+COUNTS = {2: "two elements (height, width)", 3: "three elements (depth, height, width)"}
+
+
+def check_unpool(dims: int, self: Tensor, indices: Tensor, output_size: Sequence[int], *lists: Sequence[int]) -> None:
+    """RuntimeError, in PyTorch's words, where these do not belong to each other."""
+    if len(output_size) != dims:
+        raise RuntimeError(
+            f"There should be exactly {COUNTS[dims]} in output_size, but got {len(output_size)} elements."
+        )
+    for name, given in zip(("stride", "padding"), lists, strict=False):
+        if len(given) != dims:
+            raise RuntimeError(f"There should be exactly {COUNTS[dims]} in {name}, but got: {len(given)} elements.")
+    if indices._dtype is not dtypes.int64:
+        got = f" but got: {indices._dtype.tensor_name}" if dims == 2 else ""
+        raise RuntimeError(f"elements in indices should be type int64{got}")
+    ndim = len(self._shape)
+    if ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor with "
+            f"{ndim} dimensions."
+        )
+    if tuple(self._shape) != tuple(indices._shape):
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(self._shape)}) but got indices "
+            f"tensor with shape: {list(indices._shape)}"
+        )
+    for d in range(1, ndim):
+        if self._shape[d] == 0:
+            raise RuntimeError(
+                f"max_unpooling{dims}d_forward_out_cpu(): Expected input to have non-zero size for non-batch "
+                f"dimensions, but got {list(self._shape)} with dimension {d} being empty."
+            )
+    if lists and min(lists[0]) <= 0:
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(lists[0])}")
+    check_dtype(f"max_unpool{dims}d", self)
+
+
+def check_places(places: Any, output_size: Sequence[int]) -> None:
+    elements = 1
+    for size in output_size:
+        elements *= size
+    bad = (places < 0) | (places >= elements)
+    if bad.any():
+        raise RuntimeError(
+            f"Found an invalid max index: {places[bad].flat[0]} (output volumes are of size "
+            f"{'x'.join(map(str, output_size))})"
+        )
+
+
+def declare_unpool(dims: int) -> Any:
+    """`max_unpool2d`, for two dimensions."""
+    more = ", int[3] stride, int[3] padding" if dims == 3 else ""
+
+    def meta(self: Tensor, indices: Tensor, output_size: Sequence[int], *lists: Sequence[int]) -> Meta:
+        check_unpool(dims, self, indices, output_size, *lists)
+        look = shaped_like((*self._shape[:-dims], *output_size), self)
+        return look if dims == 2 else look._replace(strides=None)
+
+    def body(out: Tensor, self: Tensor, indices: Tensor, output_size: Sequence[int], *lists: Sequence[int]) -> None:
+        places = dense(indices, dtypes.int64)._operand
+        made = zeros(out._shape, out._dtype, out._device)
+        if self._shape.numel() and made._shape.numel():
+            check_places(numbers(places), output_size)
+            pooling.put(made._operand, places, dense(self, self._dtype)._operand, images_of(self, dims))
+        kernels.copy(out._operand, made._operand)
+
+    return structured(
+        f"max_unpool{dims}d(Tensor self, Tensor indices, SymInt[{dims}] output_size{more}) -> Tensor",
+        out="out",
+        derivative=at_places(dims),
+        forward="linear",
+        module="nn",
+        body=body,
+        refuses="whole complex",
+        autocast=CPU_FP32,
+        doc=f"Returns zeros with each element back where pooling over {dims} dimensions found it.",
+    )(meta)
+
+
+max_unpool2d, max_unpool3d = declare_unpool(2), declare_unpool(3)

@@ -223,7 +223,7 @@ def spread_and_mean(name: str, finish: Elementwise, derivative: Any, doc: str) -
 
     schema = f"{name}.correction(Tensor self, {CORRECTION}) -> (Tensor, Tensor)"
     op = PlannedSeveral(schema, tags=REDUCTION, derivative=derivative, for_complex=True, refuses="whole")
-    op.metas(metas)
+    op.meta(metas)
     op.loop(loop)
     return unbiased_forms(name, op, "(Tensor, Tensor)", method=False, doc=doc)
 
@@ -341,7 +341,7 @@ def power(x, p):
 
 
 def norm(name: str, of_real: Any, of_complex: Any, finish: Any) -> Reduction:
-    """What adds up sizes or squares of the elements."""
+    """Returns the reduction that adds up sizes or squares of the elements."""
 
     def recipe(dtype: str) -> Recipe:
         return Recipe(of_complex if dtype.startswith("complex") else of_real, np.float64(0), add_to, finish)
@@ -456,7 +456,7 @@ def logsumexp_body(out, self, dim, keepdim):
 
 
 def complex_logsumexp(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray:
-    """The same for complex numbers, relative to the largest real part."""
+    """Returns log(sum of exp(x)) of complex numbers, relative to the largest real part."""
     top = x.real.max(axis=dims, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     with np.errstate(divide="ignore"):

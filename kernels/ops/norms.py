@@ -1,4 +1,4 @@
-"""Norms of matrices and the many names of norms: linalg.matrix_norm, linalg.norm, norm, dist, renorm.
+"""Norms of matrices and the many names of norms: linalg.matrix_norm, linalg.norm, norm, dist, renorm, _weight_norm.
 
 All end in `linalg_vector_norm` (moments.py), or in singular values (spectra.py).
 """
@@ -17,10 +17,9 @@ from redispatch.dispatch.layers.autocast import WITH_DTYPE
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python, wrap_dim
 from redispatch.kernels.declare.out_forms import copy_into_out
 
-from ..declare.declare import Operator
+from ..declare.declare import Operator, taking
 from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, kernel, structured
 from ..declare.overridable import overridable_function
-from ..declare.public import public
 from ..declare.structured import Meta
 from .matrices import check_floating, check_matrix, conj
 from .moments import linalg_vector_norm, vector_norm_backward
@@ -60,30 +59,6 @@ def check_wider(self: Tensor, dtype: Any, name: str) -> None:
         )
 
 
-@composite(
-    "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
-    "-> Tensor",
-    out="out",
-    refuses="whole",
-    autocast=CUDA_SET_DTYPE,
-    face=False,
-)
-def matrix_norm_op(self, ord, dim, keepdim, dtype):
-    """Returns the norm of matrices: the largest singular value for 2, sum of a column for 1, of a row for inf."""
-    size = abs(float(ord))
-    if size not in (1, 2, math.inf):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
-    row, column = matrix_dims(self, dim, dtype, low_precision=size != 2)
-    if size == 2:
-        return of_singular_values(self, [row, column], keepdim, dtype, lambda x: extreme(x, -1, ord > 0, keepdim))
-    summed, compared = (row, column) if size == 1 else (column, row)
-    if not keepdim and summed < compared:
-        compared -= 1
-    return extreme(
-        linalg_vector_norm.op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim
-    )
-
-
 def extreme(x: Any, dim: int, largest: bool, keepdim: bool) -> Any:
     """The largest or the least along `dim`. The largest of none is 0, as norms are not negative."""
     if not largest:
@@ -109,6 +84,7 @@ def of_singular_values(self: Any, dims: list[int], keepdim: bool, dtype: Any, fu
     "ScalarType? dtype=None) -> Tensor",
     out="str_ord_out",
     autocast=CUDA_SET_DTYPE,
+    refuses="whole",
 )
 def matrix_norm_str_op(self, ord, dim, keepdim, dtype):
     """The root of all squares for "fro", the sum of the singular values for "nuc"."""
@@ -120,7 +96,29 @@ def matrix_norm_str_op(self, ord, dim, keepdim, dtype):
     return of_singular_values(self, dims, keepdim, dtype, lambda x: x.sum([-1], keepdim))
 
 
-linalg_matrix_norm = public(matrix_norm_op, matrix_norm_str_op)
+@composite(
+    "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    out="out",
+    refuses="whole",
+    autocast=CUDA_SET_DTYPE,
+    also=(matrix_norm_str_op,),
+)
+def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
+    """Returns the norm of matrices: the largest singular value for 2, sum of a column for 1, of a row for inf."""
+    size = abs(float(ord))
+    if size not in (1, 2, math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
+    row, column = matrix_dims(self, dim, dtype, low_precision=size != 2)
+    if size == 2:
+        return of_singular_values(self, [row, column], keepdim, dtype, lambda x: extreme(x, -1, ord > 0, keepdim))
+    summed, compared = (row, column) if size == 1 else (column, row)
+    if not keepdim and summed < compared:
+        compared -= 1
+    return extreme(
+        linalg_vector_norm.op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim
+    )
+
 
 # --- linalg.norm -----------------------------------------------------------------------------------------------------
 
@@ -136,105 +134,83 @@ def check_dims(self: Tensor, ord: Any, dim: Any) -> None:
 
 
 @composite(
-    "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
-    "-> Tensor",
-    out="out",
-    refuses="whole",
-    face=False,
-)
-def linalg_norm_op(self, ord, dim, keepdim, dtype):
-    """Returns the norm of a vector, or of a matrix where two dimensions and an order are given."""
-    check_dims(self, ord, dim)
-    if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
-        return matrix_norm_op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
-    return linalg_vector_norm.op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
-
-
-@composite(
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="ord_str_out",
+    refuses="whole",
 )
 def linalg_norm_str_op(self, ord, dim, keepdim, dtype):
     check_dims(self, ord, dim)
     return matrix_norm_str_op.functional(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
 
 
-linalg_norm = public(linalg_norm_op, linalg_norm_str_op)
+@composite(
+    "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    out="out",
+    refuses="whole",
+    also=(linalg_norm_str_op,),
+)
+def linalg_norm(self, ord, dim, keepdim, dtype):
+    """Returns the norm of a vector, or of a matrix where two dimensions and an order are given."""
+    check_dims(self, ord, dim)
+    if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
+        return linalg_matrix_norm.op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
+    return linalg_vector_norm.op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
+
 
 # --- norm ------------------------------------------------------------------------------------------------------------
 
 DIMS = "int[1] dim, bool keepdim"
-norm_op = Operator(
-    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
-    out="Scalar_out",
-    refuses="whole",
-    autocast={"cuda": "fp32_append_dtype"},
+
+
+def norm_overload(overload: str, arguments: str, out: str, node: str) -> Operator:
+    """Declares an overload of `norm` by what it is told: `p`, and maybe the dimensions and a dtype."""
+    op = Operator(
+        f"norm.{overload}(Tensor self, {arguments}) -> Tensor",
+        out=out,
+        refuses="whole",
+        autocast={} if "dtype" in arguments else {"cuda": "fp32_append_dtype"},
+    )
+    _, *names = op.names
+
+    @op.explicit
+    def kernel(self, *given):
+        how = dict(zip(names, given, strict=True))
+        if "dtype" not in how and self._dtype.category < dtypes.FLOATING:
+            raise RuntimeError(
+                "norm(): input dtype should be either floating point or complex. "
+                f"Got {self._dtype.tensor_name} instead."
+            )
+        p, dim, keepdim = order(how), how.get("dim"), how.get("keepdim", False)
+        return linalg_vector_norm.op.functional(self, p, dim, keepdim, dtype=how.get("dtype"))
+
+    saved = [name for name in names if name != "dtype"]
+
+    @taking("grad", "self", "result", *saved)
+    def backward(grad, self, result, *given):
+        how = dict(zip(saved, given, strict=True))
+        return vector_norm_backward(grad, self, result, order(how), how.get("dim"), how.get("keepdim", False))
+
+    op.derivative(self=backward, node=node)
+    copy_into_out(op)
+    return op
+
+
+def order(how: dict[str, Any]) -> Any:
+    return 2 if how["p"] is None else how["p"]
+
+
+norm_op = norm_overload("Scalar", "Scalar p=2", "Scalar_out", "NormBackward0")
+norm_dim_op = norm_overload("ScalarOpt_dim", f"Scalar? p, {DIMS}=False", "out", "NormBackward1")
+norm_dtype_op = norm_overload(
+    "ScalarOpt_dtype", "Scalar? p, *, ScalarType dtype", "ScalarOpt_dtype_out", "NormBackward2"
 )
-norm_dim_op = Operator(
-    f"norm.ScalarOpt_dim(Tensor self, Scalar? p, {DIMS}=False) -> Tensor",
-    out="out",
-    autocast={"cuda": "fp32_append_dtype"},
-)
-norm_dtype_op = Operator(
-    "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", out="ScalarOpt_dtype_out"
-)
-norm_dim_dtype_op = Operator(
-    f"norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, {DIMS}, *, ScalarType dtype) -> Tensor", out="dtype_out"
+norm_dim_dtype_op = norm_overload(
+    "ScalarOpt_dim_dtype", f"Scalar? p, {DIMS}, *, ScalarType dtype", "dtype_out", "NormBackward3"
 )
 for plain, with_dtype in ((norm_op, norm_dtype_op), (norm_dim_op, norm_dim_dtype_op)):
     WITH_DTYPE.add(plain.functional, with_dtype.functional, with_dtype.place)
-
-
-def norm_of(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
-    return linalg_vector_norm.op.functional(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
-
-
-def check_norm(self: Tensor) -> None:
-    if self._dtype.category < dtypes.FLOATING:
-        raise RuntimeError(
-            f"norm(): input dtype should be either floating point or complex. Got {self._dtype.tensor_name} instead."
-        )
-
-
-@norm_op.explicit
-def norm_kernel(self, p):
-    check_norm(self)
-    return norm_of(self, p, None, False, None)
-
-
-@norm_dtype_op.explicit
-def norm_dtype_kernel(self, p, dtype):
-    return norm_of(self, p, None, False, dtype)
-
-
-@norm_dim_op.explicit
-def norm_dim_kernel(self, p, dim, keepdim):
-    check_norm(self)
-    return norm_of(self, p, dim, keepdim, None)
-
-
-@norm_dim_dtype_op.explicit
-def norm_dim_dtype_kernel(self, p, dim, keepdim, dtype):
-    return norm_of(self, p, dim, keepdim, dtype)
-
-
-def norm_backward(grad: Any, self: Any, result: Any, p: Any) -> Any:
-    return vector_norm_backward(grad, self, result, 2 if p is None else p, None, False)
-
-
-def norm_dim_backward(grad: Any, self: Any, result: Any, p: Any, dim: Any, keepdim: bool) -> Any:
-    return vector_norm_backward(grad, self, result, 2 if p is None else p, dim, keepdim)
-
-
-norm_op.derivative(self=norm_backward)
-norm_dim_op.derivative(self=norm_dim_backward, node="NormBackward1")
-norm_dtype_op.derivative(self=norm_backward, node="NormBackward2")
-norm_dim_dtype_op.derivative(self=norm_dim_backward, node="NormBackward3")
-copy_into_out(norm_op)
-copy_into_out(norm_dim_op)
-copy_into_out(norm_dtype_op)
-copy_into_out(norm_dim_dtype_op)
 
 
 @overridable_function
@@ -295,19 +271,27 @@ def frobenius_norm(self, dim, keepdim):
     face=False,
 )
 def nuclear_norm_op(self, keepdim):
-    return nuclear_norm_dim_op.functional(self, [-2, -1], keepdim)
+    return nuclear_norm.op.functional(self, [-2, -1], keepdim)
 
 
-@composite("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", out="dim_out", autocast=CUDA_FP32)
-def nuclear_norm_dim_op(self, dim, keepdim):
+@composite(
+    "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
+    out="dim_out",
+    autocast=CUDA_FP32,
+    also=(nuclear_norm_op,),
+    method=False,
+)
+def nuclear_norm(self, dim, keepdim):
     """Returns the sum of the singular values of matrices."""
     warn_of_age("nuclear_norm", "linalg.matrix_norm(A, 'nuc', dim, keepdim)")
     return matrix_norm_str_op.functional(self, "nuc", dim, keepdim)
 
 
-nuclear_norm = public(nuclear_norm_dim_op, nuclear_norm_op, method=False)
-
 # --- dist, renorm ----------------------------------------------------------------------------------------------------
+
+
+def dist_backward(grad: Any, difference: Any, result: Any, p: Any) -> Any:
+    return vector_norm_backward(grad, difference, result, p, None, False)
 
 
 @kernel(
@@ -315,8 +299,8 @@ nuclear_norm = public(nuclear_norm_dim_op, nuclear_norm_op, method=False)
     out="out",
     refuses="whole",
     derivative={
-        "self": lambda grad, self, other, result, p: norm_backward(grad, self - other, result, p),
-        "other": lambda grad, self, other, result, p: -norm_backward(grad, self - other, result, p),
+        "self": lambda grad, self, other, result, p: dist_backward(grad, self - other, result, p),
+        "other": lambda grad, self, other, result, p: -dist_backward(grad, self - other, result, p),
     },
     autocast=CUDA_FP32,
 )
@@ -381,3 +365,31 @@ def renorm_backward(grad, self, p, dim, maxnorm):
     of_norm = vector_norm_backward(along, self, norm, p, dims, True)
     scaled = (grad - of_norm * inverse) * inverse * maxnorm
     return ops.aten.where.self(norm > maxnorm, scaled, grad)
+
+
+# --- what weight normalisation is made of: norm_except_dim, _weight_norm ----------------------------------------------
+
+
+@composite("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", refuses="whole", method=False)
+def norm_except_dim(v, pow, dim):
+    """Returns the norm over all dimensions but `dim`, which are left with size 1; over all of them for -1.
+
+    Errors: IndexError for a dimension that there is not.
+    """
+    if dim == -1:
+        return ops.aten.norm.Scalar(v, pow)
+    dim = wrap_dim(dim, v.dim())
+    ones = [1] * v.dim()
+    if dim == 0:
+        ones[0] = v.size(0)
+        return ops.aten.norm.ScalarOpt_dim(v.contiguous().view(v.size(0), -1), pow, [1]).view(ones)
+    if dim == v.dim() - 1:
+        ones[-1] = v.size(-1)
+        return ops.aten.norm.ScalarOpt_dim(v.contiguous().view(-1, v.size(-1)), pow, [0]).view(ones)
+    return norm_except_dim.op.functional(v.transpose(0, dim), pow, 0).transpose(0, dim)
+
+
+@composite("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", refuses="whole")
+def weight_norm_op(v, g, dim):
+    """`v` with the lengths `g` along `dim`: v g / |v|. (Salimans and Kingma, "Weight normalization", 2016.)"""
+    return v * (g / norm_except_dim.op.functional(v, 2, dim))

@@ -13,10 +13,9 @@ from redispatch import kernels
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty
 from redispatch.kernels.cpu.resample import AxisMap
 
-from ..declare.declare import Operator
-from ..declare.operator import composite, kernel
-from ..declare.public import public
-from ..declare.structured import Meta, Structured, not_implemented
+from ..declare.declare import through
+from ..declare.operator import CPU_FP32, composite, kernel, structured
+from ..declare.structured import Structured, not_implemented
 from .copying import move, suggested_format
 from .creation import strides_for
 from .geometry import sliced
@@ -84,45 +83,49 @@ class Padding:
 def declare(kind: str, dims: int) -> Structured:
     """`reflection_pad2d`, for two dimensions."""
     name, widths = f"{kind}_pad{dims}d", f"SymInt[{2 * dims}]"
-    policy = {} if name == "reflection_pad3d" else {"cpu": "fp32"}
-    facts: dict[str, Any] = {"core": name != "replication_pad1d", "autocast": policy, "refuses": "bool"}
-    op = Structured(f"{name}(Tensor self, {widths} padding) -> Tensor", out="out", **facts)
-    backward_op = Structured(
+
+    @structured(
         f"{name}_backward(Tensor grad_output, Tensor self, {widths} padding) -> Tensor",
         out="grad_input",
         refuses="whole",
+        derivative={
+            "grad_output": lambda grad, padding: op.functional(grad, padding),
+            "self": lambda grad, self_shape: grad.new_zeros(self_shape),
+        },
+        forward="linear",
+        face=False,
     )
-
-    @op.meta
-    def meta(self: Tensor, padding: Sequence[int]) -> Meta:
-        setting = Padding(name, dims, self, padding)
-        if self._dtype is dtypes.bool:
-            raise not_implemented(name, self._dtype)
-        return shaped_like(setting.shape, self)
-
-    @op.body
-    def body(out: Tensor, self: Tensor, padding: Sequence[int]) -> None:
-        resampled(out, self, Padding(name, dims, self, padding).axes)
-
-    @backward_op.meta
-    def backward_meta(grad_output: Tensor, self: Tensor, padding: Sequence[int]) -> Meta:
+    def backward(grad_output, self, padding):
         setting = Padding(name, dims, self, padding)
         setting.check_gradient(grad_output)
         if not (grad_output._dtype.is_floating_point or grad_output._dtype.is_complex):
             raise not_implemented(f"{name}_backward", grad_output._dtype)
         return shaped_like(self._shape, self)._replace(dtype=grad_output._dtype)
 
-    @backward_op.body
-    def backward(out: Tensor, grad_output: Tensor, self: Tensor, padding: Sequence[int]) -> None:
+    @backward.body
+    def backward_body(out, grad_output, self, padding):
         resampled(out, grad_output, [axis.transposed for axis in Padding(name, dims, self, padding).axes])
 
-    op.derivative(self=lambda grad, self, padding: backward_op.functional(grad, self, padding))
-    op.forward("linear")
-    backward_op.derivative(
-        grad_output=lambda grad, padding: op.functional(grad, padding),
-        self=lambda grad, self_shape: grad.new_zeros(self_shape),
+    @structured(
+        f"{name}(Tensor self, {widths} padding) -> Tensor",
+        out="out",
+        core=name != "replication_pad1d",
+        autocast={} if name == "reflection_pad3d" else CPU_FP32,
+        refuses="bool",
+        derivative=through(backward, "grad", "self", "padding"),
+        forward="linear",
+        face=False,
     )
-    backward_op.forward("linear")
+    def op(self, padding):
+        setting = Padding(name, dims, self, padding)
+        if self._dtype is dtypes.bool:
+            raise not_implemented(name, self._dtype)
+        return shaped_like(setting.shape, self)
+
+    @op.body
+    def body(out, self, padding):
+        resampled(out, self, Padding(name, dims, self, padding).axes)
+
     return op
 
 
@@ -137,8 +140,6 @@ OPERATORS: dict[str, list[Structured]] = {
     "reflect": [reflection_pad1d_op, reflection_pad2d_op, reflection_pad3d_op],
     "replicate": [replication_pad1d_op, replication_pad2d_op, replication_pad3d_op],
 }
-
-pad_op = Operator('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor')
 
 
 @composite("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
@@ -204,15 +205,13 @@ def pad_enum_op(self, pad, mode, value):
     raise NotImplementedError(f"Padding size {len(pad)} is not supported for {ndim}D input tensor.")
 
 
-@pad_op.implicit
-def pad_composite(self, pad, mode, value):
+@composite('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', module="nn")
+def pad(self, pad, mode, value):
     """Returns the tensor with more around it: `pad` has two widths for each dimension, the last dimension first."""
     if mode not in MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     return pad_enum_op.functional(self, pad, MODES.index(mode), value)
 
-
-pad = public(pad_op, module="nn")
 
 # --- constant_pad_nd: negative widths cut off instead -----------------------------------------------------------------
 

@@ -46,14 +46,14 @@ def reduced(loss: Any, reduction: int) -> Any:
 
 
 def share(self_shape: Any, target_shape: Any, reduction: int) -> float:
-    """What the gradient of the loss is of that of one element: its share of the mean, or all of it."""
+    """Returns the share of one element in the gradient of the loss: its share of the mean, or all of it."""
     count = math.prod(broadcast_shapes(tuple(self_shape), tuple(target_shape)))
     return 1.0 if reduction != MEAN else 1.0 / count if count else math.nan
 
 
 @frozen
 class OfPairs(Planned):
-    """What a scalar function makes of the elements of several tensors, which broadcast, and of numbers behind them.
+    """Applies a scalar function to the elements of several tensors, which broadcast, and to numbers behind them.
 
     The function takes them in the order of the schema, without the reduction; a tensor that is not given counts as 1.
     """
@@ -360,7 +360,7 @@ OUTSIDE = Reduction("outside_of_unit", lambda dtype: Recipe(outside_of_unit, np.
 
 @frozen
 class ProbabilityLoss(PairLoss):
-    """The same, behind a look at all elements: none may be outside [0, 1]."""
+    """Computes a loss behind a look at all elements: none may be outside [0, 1]."""
 
     def pair_loop(self, out: Tensor, *args: Any) -> Run:
         run = super().pair_loop(out, *args)

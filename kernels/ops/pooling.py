@@ -1,7 +1,7 @@
-"""What pooling operators have in common: where the windows of an image lie, and what their arguments must be.
+"""Pooling: where the windows of an image lie, what the arguments must be; and pooling by the mean.
 
 Windows have a size and a stride (`Pooling`), or there are so many of them that they cover the image (`adaptive_axis`).
-Read next: max_pooling.py, mean_pooling.py; kernels/cpu/pooling.py, to which all of them are windows along axes.
+Read next: max_pooling.py; kernels/cpu/pooling.py, to which all of them are windows along axes.
 """
 
 from __future__ import annotations
@@ -9,26 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from redispatch.dispatch.tensor import Tensor, dtype, dtypes
+from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty
+from redispatch.kernels.cpu import pooling
 from redispatch.kernels.cpu.pooling import Axis, Windows3d
 
-from ..declare.declare import Operator
+from ..declare.declare import Function, Operator, through
+from ..declare.operator import composite, kernel
+from ..declare.out_forms import copy_into_out
+from ..declare.public import public
 from ..declare.structured import not_implemented
-from .convolution import as_dtype, compute_dtype, like_images, zeros
+from .convolution import as_dtype, compute_dtype, dense, like_images, zeros
 
 INTEGERS = (dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
 
 
 class Loops(NamedTuple):
-    """What does the work for tensors that are not on the CPU. Results lie row by row.
+    """The functions that do the work for tensors that are not on the CPU. Results lie row by row.
 
-    largest:  of (images, shape, windows, dims) the largest elements and their places
-    put_back: of (gradient, images, places, windows) the gradient for the images
-    means:    of (images, windows, shape, dims)
-    spread:   of (gradient, images, windows, dims) the gradient for the images
+    largest:   of (images, shape, windows, dims) the largest elements and their places
+    at_random: of (images, setting, random numbers) the same
+    put_back:  of (gradient, images, places, windows) the gradient for the images
+    means:     of (images, windows, shape, dims)
+    spread:    of (gradient, images, windows, dims) the gradient for the images
     """
 
     largest: Callable[..., tuple[Tensor, Tensor]]
+    at_random: Callable[..., tuple[Tensor, Tensor]]
     put_back: Callable[..., Tensor]
     means: Callable[..., Tensor]
     spread: Callable[..., Tensor]
@@ -165,8 +171,20 @@ def check_adaptive(name: str, self: Tensor, dims: int, channels: bool) -> None:
             )
 
 
+def check_gradient(grad: Tensor, shape: Sequence[int]) -> None:
+    """RuntimeError where the gradient of the result has another shape than that."""
+    if tuple(grad._shape) != tuple(shape):
+        raise RuntimeError(f"Expected grad_output of shape {list(shape)}, but got {list(grad._shape)}")
+
+
+def covering(x: Tensor, counts: Sequence[int]) -> Windows3d:
+    """So many windows along each of the last axes."""
+    sizes = x._shape[len(x._shape) - len(counts) :]
+    return Windows3d([adaptive_axis(size, count) for size, count in zip(sizes, counts, strict=True)])
+
+
 def images_of(x: Tensor, dims: int) -> int:
-    """How many images there are: samples times channels."""
+    """Returns the number of images: samples times channels."""
     count = 1
     for size in x._shape[:-dims]:
         count *= size
@@ -206,3 +224,189 @@ def added(like: Tensor, grad: Tensor, dims: int, add: Any) -> Tensor:
     if out._shape.numel() and grad._shape.numel():
         add(out, compute)
     return laid(as_dtype(out, grad._dtype), like, dims)
+
+
+def kernels_of(schema: str, function: Function, **facts: Any) -> Operator:
+    """An operator whose kernel asks ELSEWHERE, where the tensors are not on the CPU."""
+    op: Operator = kernel(schema, "CPU", "Meta", face=False, **facts)(function)
+    OPERATORS.append(op)
+    return op
+
+
+# --- means -----------------------------------------------------------------------------------------------------------
+
+
+def averaged(self: Tensor, windows: Windows3d, shape: Sequence[int], dims: int) -> Tensor:
+    if self._device.type in ELSEWHERE:
+        return laid(ELSEWHERE[self._device.type].means(self, windows, shape, dims), self, dims)
+    out = empty(shape, self._dtype, self._device)
+    if out._array is not None and out._shape.numel():
+        pooling.means(out._operand, dense(self, self._dtype)._operand, windows, images_of(self, dims))
+    return laid(out, self, dims)
+
+
+def shared_out(grad: Tensor, self: Tensor, windows: Windows3d, dims: int) -> Tensor:
+    """The gradient of the means."""
+    if self._device.type == "meta":
+        return laid(empty(self._shape, grad._dtype, self._device), self, dims)
+    if self._device.type in ELSEWHERE:
+        return laid(ELSEWHERE[self._device.type].spread(grad, self, windows, dims), self, dims)
+    images = images_of(self, dims)
+    return added(
+        self,
+        grad,
+        dims,
+        lambda out, dtype: pooling.spread(out._operand, dense(grad, dtype)._operand, windows, images),
+    )
+
+
+HOW = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
+
+
+class Means(Pooling):
+    """The arguments of `avg_pool2d`, for two dimensions, checked; and the windows."""
+
+    def __init__(
+        self, dims: int, x: Tensor, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count: bool, divisor: Any
+    ) -> None:
+        if divisor == 0:
+            raise RuntimeError("divisor must be not zero")
+        super().__init__(f"avg_pool{dims}d", x, dims, kernel, stride, padding, [1], ceil_mode)
+        if dims == 3 and any(size < k for size, k in zip(self.sizes, self.kernel, strict=True)):
+            sizes = " ".join(f"{a}: {n}" for a, n in zip(("T", "H", "W"), self.sizes, strict=True))
+            kernels = " ".join(f"{a}: {n}" for a, n in zip(("kT", "kH", "kW"), self.kernel, strict=True))
+            raise RuntimeError(f"input image ({sizes}) smaller than kernel size ({kernels})")
+        self.placed = self.windows(count, divisor or 0)
+
+
+def declare_mean(dims: int) -> Any:
+    """`avg_pool2d`, for two dimensions."""
+    name, n = f"avg_pool{dims}d", f"int[{dims}]"
+
+    def check(kernel: str, x: Tensor) -> None:
+        if dims == 3 and x._dtype in (dtypes.float16, dtypes.bfloat16):
+            raise not_implemented(f"{kernel}_out_frame", x._dtype)
+        check_dtype(kernel if dims == 2 else f"{kernel}_out_frame", x, (dtypes.int64,))
+
+    def forward(self: Tensor, *how: Any) -> Tensor:
+        setting = Means(dims, self, *how)
+        check(name, self)
+        return averaged(self, setting.placed, setting.shape, dims)
+
+    def backward(grad_output: Tensor, self: Tensor, *how: Any) -> Tensor:
+        setting = Means(dims, self, *how)
+        check_gradient(grad_output, setting.shape)
+        check(f"{name}_backward", grad_output)
+        return shared_out(grad_output, self, setting.placed, dims)
+
+    refused = "bool uint8 int8 int16 int32 complex" + " halves" * (dims == 3)
+    op = kernels_of(
+        f"{name}(Tensor self, {n} kernel_size, {n} stride=[], {n} padding=0, bool ceil_mode=False, "
+        "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        forward,
+        out="out",
+        forward="linear",
+        refuses=refused,
+        core=True,
+        autocast=in_float32(dims),
+    )
+    backward_op = kernels_of(
+        f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} stride, {n} padding, bool ceil_mode, "
+        "bool count_include_pad, int? divisor_override) -> Tensor",
+        backward,
+        out="grad_input",
+        derivative={"grad_output": through(op, "grad", *HOW), "self": nothing},
+        forward="linear",
+        refuses=refused,
+        core=dims == 2,
+    )
+    op.derivative(self=through(backward_op, "grad", "self", *HOW))
+    return public(op, method=False, module="nn", doc=f"Returns the mean of each window over {dims} dimensions.")
+
+
+avg_pool2d, avg_pool3d = declare_mean(2), declare_mean(3)
+
+
+@composite(
+    "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
+    "bool count_include_pad=True) -> Tensor",
+    method=False,
+    core=True,
+    late_out=True,
+    refuses="bool uint8 int8 int16 int32 complex",
+)
+def avg_pool1d(self: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count: bool) -> Any:
+    """Returns the mean of each window of a signal."""
+    image, lists = as_row("avg_pool1d", self, (1, kernel), (1, stride), (0, padding))
+    return avg_pool2d.operators[0](image, *lists, ceil_mode, count).squeeze(-2)
+
+
+def declare_adaptive(dims: int) -> Any:
+    """`adaptive_avg_pool2d`, for two dimensions: as many windows as are asked for."""
+    name, suffix = f"adaptive_avg_pool{dims}d", "" if dims == 2 else "_cpu"
+
+    def forward(self: Tensor, output_size: Sequence[int]) -> Tensor:
+        if len(output_size) != dims:
+            raise RuntimeError(f"{name}: output_size must be {dims}")
+        check_adaptive(name, self, dims, channels=False)
+        if self._shape.numel():
+            check_dtype(f"{name}{suffix}", self)
+        return averaged(self, covering(self, output_size), (*self._shape[:-dims], *output_size), dims)
+
+    def backward(grad_output: Tensor, self: Tensor) -> Tensor:
+        if grad_output._shape[:-dims] != self._shape[:-dims]:
+            raise RuntimeError(
+                f"Expected grad_output of shape {list(self._shape[:-dims])} and more, got {list(grad_output._shape)}"
+            )
+        check_dtype(f"{name}_backward{suffix}", grad_output)
+        return shared_out(grad_output, self, covering(self, grad_output._shape[-dims:]), dims)
+
+    def second(grad: Any, grad_output_shape: Any) -> Tensor:
+        return inner_op.functional(grad, list(grad_output_shape[-dims:]))
+
+    backward_op = kernels_of(
+        f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
+        backward,
+        derivative={"grad_output": second, "self": nothing},
+        forward="linear",
+        refuses="whole complex",
+        core=dims == 2,
+    )
+    inner_op = kernels_of(
+        f"_{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor",
+        forward,
+        derivative=through(backward_op, "grad", "self"),
+        forward="linear",
+        refuses="whole complex",
+        core=True,
+    )
+
+    def plain(self: Any, output_size: Sequence[int]) -> Any:
+        if list(output_size) == [1] * dims:
+            return self.mean([-1, -2, -3][:dims], True)
+        return inner_op.functional(self, output_size)
+
+    schema = f"{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor"
+    facts: dict[str, Any] = {
+        "refuses": "whole complex",
+        "autocast": in_float32(dims),
+        "doc": f"Returns the mean of each of so many windows over {dims} dimensions.",
+    }
+    return composite(schema, out="out", method=False, module="nn", out_by=copy_into_out, **facts)(plain)
+
+
+adaptive_avg_pool2d, adaptive_avg_pool3d = declare_adaptive(2), declare_adaptive(3)
+
+
+@composite(
+    "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
+    method=False,
+    core=True,
+    late_out=True,
+    refuses="whole complex",
+)
+def adaptive_avg_pool1d(self: Any, output_size: Sequence[int]) -> Any:
+    """Returns the means of `output_size` windows of a signal."""
+    if len(self._shape) not in (2, 3):
+        raise RuntimeError(f"adaptive_avg_pool1d() Expected 2D or 3D input tensor, but got {list(self._shape)}")
+    return adaptive_avg_pool2d.operators[0](self.unsqueeze(-2), [1, *output_size]).squeeze(-2)

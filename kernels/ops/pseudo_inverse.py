@@ -1,4 +1,5 @@
-"""What a matrix without an inverse has: pinv, matrix_rank, cond, lstsq. Singular values below a tolerance count as 0.
+"""Operators on matrices without an inverse: pinv, matrix_rank, cond, lstsq. Singular values below a tolerance count as
+0.
 
 The tolerance is the larger one of `atol` and `rtol` times the largest singular value; by default `rtol` is the number
 of rows or columns, whichever is more, times the distance from 1 to the next number, and `atol` is 0.
@@ -27,7 +28,7 @@ from .matrices import (
     for_each_matrix,
     is_low_precision,
 )
-from .norms import matrix_norm_op, matrix_norm_str_op
+from .norms import linalg_matrix_norm, matrix_norm_str_op
 from .solving import is_vector, linalg_inv_ex
 from .spectra import eigh_v_op, linalg_eigvalsh, linalg_svdvals, records, svd_uv_op
 
@@ -231,7 +232,7 @@ def condition(self: Any, p: Any) -> Any:
         inverse = inverse.masked_fill(singular, math.inf)
     else:
         inverse.masked_fill_(singular, math.inf)
-    norm = matrix_norm_str_op if isinstance(p, str) else matrix_norm_op
+    norm = matrix_norm_str_op if isinstance(p, str) else linalg_matrix_norm.op
     size = norm.functional(self, p)
     found = size * norm.functional(inverse, p)
     return found.nan_to_num_(math.inf, math.inf, -math.inf)

@@ -15,12 +15,13 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES
+from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES, OpOverload
 from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
@@ -35,13 +36,14 @@ from redispatch.dispatch.tensor import (
     indexed,
 )
 from redispatch.kernels import Elementwise, Operand, numel
-from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.numbers import storable
+from ..declare.operator import SEEDED, kernel
+from ..declare.out_forms import cast_into_out
 from ..declare.public import public
 from ..declare.structured import c_name, check_no_internal_overlap, not_implemented
-from .creation import FACTORY, LIKE, like, new, shaped, written
+from .creation import LONG, Rule, as_integer_dtype, factory, like, written
 
 # --- generators ------------------------------------------------------------------------------------------------------
 
@@ -58,7 +60,7 @@ class State:
 
 
 class Recording(NamedTuple):
-    """What a kind of devices says of its generators while work is recorded, to be run later.
+    """Answers of a kind of devices about its generators while work is recorded, to be run later.
 
     take: what stands for seed and offset of so many blocks; None where nothing is recorded. check: raises for what may
     not be done to a generator meanwhile, by its name.
@@ -302,38 +304,41 @@ def check_floating(kernel_name: str, dtype: dtype) -> None:
 GENERATOR = "*, Generator? generator=None"
 
 
-def seeded(schema: str, **options: Any) -> Operator:
-    """Declares an operator that draws random numbers."""
-    return Operator(schema, tags=("nondeterministic_seeded",), **options)
+def no_gradient(grad: Any) -> Any:
+    """Nothing of the former value is left."""
+    return grad.new_zeros(grad.shape)
 
 
-uniform_op = seeded(f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)", refuses="whole")
-normal_op = seeded(f"normal_(Tensor(a!) self, float mean=0, float std=1, {GENERATOR}) -> Tensor(a!)", refuses="whole")
-exponential_op = seeded(
-    f"exponential_(Tensor(a!) self, float lambd=1, {GENERATOR}) -> Tensor(a!)", refuses="whole complex"
-)
-bernoulli_float_op = seeded(f"bernoulli_.float(Tensor(a!) self, float p=0.5, {GENERATOR}) -> Tensor(a!)")
-bernoulli_tensor_op = seeded(
-    f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {GENERATOR}) -> Tensor(a!)", refuses="complex"
-)
-random_op = seeded(f"random_(Tensor(a!) self, {GENERATOR}) -> Tensor(a!)", refuses="complex")
-random_from_op = seeded(
-    f"random_.from(Tensor(a!) self, int from, int? to, {GENERATOR}) -> Tensor(a!)", refuses="bool uint8 complex"
-)
-random_to_op = seeded(f"random_.to(Tensor(a!) self, int to, {GENERATOR}) -> Tensor(a!)", refuses="bool complex")
+FILLS: dict[str, Any] = {"tags": SEEDED, "derivative": no_gradient, "function": False}
 
 
-@uniform_op.kernel("CPU", "Meta")
-def uniform_kernel(self: Tensor, low: float, high: float, generator: Any) -> Tensor:
-    if not self._dtype.is_complex:
-        check_floating("check_uniform_bounds", self._dtype)
-    if low > high:
-        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+def fill(self: Tensor, generator: Any, loop: Callable[..., Any], *numbers: Any) -> Tensor:
+    """Fills a tensor by a loop with a random number for each element, and each part of a complex one; returns it."""
     check_no_internal_overlap(self)
     if self._device.type != "meta":
-        numbers = parts(self)
-        kernels.uniform(numbers, *drawn(generator, numel(numbers.shape), self._device), low, high)
+        memory = parts(self)
+        loop(memory, *drawn(generator, numel(memory.shape), self._device), *numbers)
     return self
+
+
+def fill_by(
+    self: Tensor, generator: Any, loops: Elementwise, numbers_of: Callable[[Tensor, Any], Tensor], *others: Any
+) -> Tensor:
+    """Fills a tensor with what a scalar function makes of random numbers of float64, and returns it."""
+    check_no_internal_overlap(self)
+    if self._device.type != "meta":
+        loops.run(self._operand, numbers_of(self, generator)._operand, *others, dtype="float64")
+    return self
+
+
+def unit_interval(like: Tensor, generator: Any) -> Tensor:
+    """Uniform float64 numbers in [0, 1), of the shape of `like`."""
+    return fill(empty(like._shape, dtypes.float64, like._device), generator, kernels.uniform)
+
+
+def standard_normal(like: Tensor, generator: Any) -> Tensor:
+    """Normal float64 numbers, of the shape of `like`."""
+    return fill(empty(like._shape, dtypes.float64, like._device), generator, kernels.normal)
 
 
 def parts(self: Tensor) -> Operand:
@@ -346,25 +351,40 @@ def parts(self: Tensor) -> Operand:
     return Operand(array, real.name, (*x.shape, 2), strides, 2 * x.offset)
 
 
-@normal_op.kernel("CPU", "Meta")
-def normal_kernel(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
+@kernel(
+    f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="whole",
+    **FILLS,
+)
+def uniform_(self: Tensor, low: float, high: float, generator: Any) -> Tensor:
+    """Fills the tensor with random numbers that are uniform between `from` and `to`."""
+    if not self._dtype.is_complex:
+        check_floating("check_uniform_bounds", self._dtype)
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    return fill(self, generator, kernels.uniform, low, high)
+
+
+@kernel(
+    f"normal_(Tensor(a!) self, float mean=0, float std=1, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="whole",
+    **FILLS,
+)
+def normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
+    """Fills the tensor with random numbers of a normal distribution."""
     check_std(std)
-    if self._shape.numel():
-        check_normal(self._dtype)
-    check_no_internal_overlap(self)
-    if self._device.type != "meta" and self._dtype.is_complex:  # each part has half of the variance
-        numbers = parts(self)
-        kernels.normal(numbers, *drawn(generator, numel(numbers.shape), self._device), 0.0, std / math.sqrt(2))
-        if mean:
-            as_numpy(self)[...] += mean
-    elif self._device.type != "meta":
-        kernels.normal(self._operand, *drawn(generator, self._shape.numel(), self._device), mean, std)
+    if not self._dtype.is_complex:
+        if self._shape.numel():
+            check_floating("normal_kernel_cpu", self._dtype)
+        return fill(self, generator, kernels.normal, mean, std)
+    fill(self, generator, kernels.normal, 0.0, std / math.sqrt(2))  # each part has half of the variance
+    if mean and self._device.type != "meta":
+        as_numpy(self)[...] += mean
     return self
-
-
-def check_normal(dtype: dtype) -> None:
-    if not dtype.is_complex:
-        check_floating("normal_kernel_cpu", dtype)
 
 
 def check_std(std: float) -> None:
@@ -372,8 +392,14 @@ def check_std(std: float) -> None:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
-@exponential_op.kernel("CPU", "Meta")
-def exponential_kernel(self: Tensor, lambd: float, generator: Any) -> Tensor:
+@kernel(
+    f"exponential_(Tensor(a!) self, float lambd=1, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+    **FILLS,
+)
+def exponential_(self: Tensor, lambd: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of an exponential distribution of the rate `lambd`."""
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
@@ -382,29 +408,7 @@ def exponential_kernel(self: Tensor, lambd: float, generator: Any) -> Tensor:
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {self._dtype.tensor_name}"
         )
-    check_no_internal_overlap(self)
-    if self._device.type != "meta":
-        kernels.exponential(self._operand, *drawn(generator, self._shape.numel(), self._device), lambd)
-    return self
-
-
-def unit_interval(like: Tensor, generator: Any) -> Tensor:
-    """Uniform float64 numbers in [0, 1), of the shape of `like`."""
-    unit = empty(like._shape, dtypes.float64, like._device)
-    kernels.uniform(unit._operand, *drawn(generator, like._shape.numel(), like._device))
-    return unit
-
-
-@bernoulli_float_op.kernel("CPU", "Meta")
-def bernoulli_float_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    if self._dtype.is_complex:
-        raise not_implemented("bernoulli_scalar_cpu_", self._dtype)
-    check_no_internal_overlap(self)
-    if self._device.type != "meta":
-        kernels.bernoulli(self._operand, *drawn(generator, self._shape.numel(), self._device), p)
-    return self
+    return fill(self, generator, kernels.exponential, lambd)
 
 
 def below(unit, p):
@@ -414,17 +418,41 @@ def below(unit, p):
 BELOW = Elementwise("below", below)
 
 
-@bernoulli_tensor_op.kernel("CPU", "Meta")
-def bernoulli_tensor_kernel(self: Tensor, p: Tensor, generator: Any) -> Tensor:
-    """Fills the tensor with ones, each with probability `p`, and zeros."""
+def bernoulli_number(self: Tensor, p: float, generator: Any) -> Tensor:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    if self._dtype.is_complex:
+        raise not_implemented("bernoulli_scalar_cpu_", self._dtype)
+    return fill(self, generator, kernels.bernoulli, p)
+
+
+def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
     if self._dtype.is_complex:
         raise not_implemented("bernoulli_tensor_cpu_self_", self._dtype)
     check_floating("bernoulli_tensor_cpu_p_", p._dtype)
-    check_no_internal_overlap(self)
     if self._device.type != "meta":
         check_probabilities(p)
-        BELOW.run(self._operand, unit_interval(self, generator)._operand, p._operand, dtype="float64")
-    return self
+    return fill_by(self, generator, BELOW, unit_interval, p._operand)
+
+
+bernoulli_float_op = kernel(
+    f"bernoulli_.float(Tensor(a!) self, float p=0.5, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    node="BernoulliBackward2",
+    face=False,
+    **FILLS,
+)(bernoulli_number)
+bernoulli_ = kernel(
+    f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    node="BernoulliBackward1",
+    also=(bernoulli_float_op,),
+    refuses="complex",
+    doc="Fills the tensor with ones, each with probability `p`, and zeros.",
+    **FILLS | {"derivative": {"self": no_gradient, "p": no_gradient}},
+)(bernoulli_tensor)
 
 
 def check_probabilities(p: Tensor) -> None:
@@ -439,9 +467,8 @@ def check_probabilities(p: Tensor) -> None:
         )
 
 
-@random_from_op.kernel("CPU", "Meta")
-def random_from_kernel(self: Tensor, low: int, high: int | None, generator: Any) -> Tensor:
-    """Fills the tensor with random whole numbers from `from` up to `to`, without it."""
+def integers(self: Tensor, low: int, high: int | None, generator: Any) -> Tensor:
+    """From `low` up to `high`, exclusive; up to the largest that the dtype holds where there is no `high`."""
     if self._dtype.is_complex:
         if high is None:
             raise not_implemented("random_kernel_cpu", self._dtype)
@@ -449,20 +476,38 @@ def random_from_kernel(self: Tensor, low: int, high: int | None, generator: Any)
     if high is None:
         high = largest_integer(self._dtype) + 1
     check_range(low, high, self._dtype)
-    check_no_internal_overlap(self)
-    if self._device.type != "meta":
-        kernels.randint(self._operand, *drawn(generator, self._shape.numel(), self._device), low, high)
-    return self
+    return fill(self, generator, kernels.randint, low, high)
 
 
-@random_to_op.kernel("CPU", "Meta")
-def random_to_kernel(self: Tensor, to: int, generator: Any) -> Tensor:
-    return random_from_kernel(self, 0, to, generator)
-
-
-@random_op.kernel("CPU", "Meta")
-def random_kernel(self: Tensor, generator: Any) -> Tensor:
-    return random_from_kernel(self, 0, None, generator)
+random_to_op = kernel(
+    f"random_.to(Tensor(a!) self, int to, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    node="RandomBackward1",
+    refuses="bool complex",
+    face=False,
+    **FILLS,
+)(lambda self, to, generator: integers(self, 0, to, generator))
+random_op = kernel(
+    f"random_(Tensor(a!) self, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    node="RandomBackward2",
+    refuses="complex",
+    face=False,
+    **FILLS,
+)(lambda self, generator: integers(self, 0, None, generator))
+random_ = kernel(
+    f"random_.from(Tensor(a!) self, int from, int? to, {GENERATOR}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    also=(random_to_op, random_op),
+    refuses="bool uint8 complex",
+    doc="Fills the tensor with random whole numbers from `from` up to `to`, without it.",
+    **FILLS,
+)(integers)
+uniform_op, normal_op, exponential_op = uniform_.op, normal_.op, exponential_.op
+bernoulli_tensor_op, random_from_op = bernoulli_.op, random_.op
 
 
 def largest_integer(dtype: dtype) -> int:
@@ -486,235 +531,128 @@ def check_range(low: int, high: int, dtype: dtype) -> None:
             raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
 
 
-def no_gradient(grad: Any) -> Any:
-    """Nothing of the former value is left."""
-    return grad.new_zeros(grad.shape)
-
-
-uniform_op.derivative(self=no_gradient)
-normal_op.derivative(self=no_gradient)
-exponential_op.derivative(self=no_gradient)
-bernoulli_tensor_op.derivative(self=no_gradient, p=no_gradient, node="BernoulliBackward1")
-bernoulli_float_op.derivative(self=no_gradient, node="BernoulliBackward2")
-random_from_op.derivative(self=no_gradient)
-random_to_op.derivative(self=no_gradient, node="RandomBackward1")
-random_op.derivative(self=no_gradient, node="RandomBackward2")
-
-public(uniform_op, function=False, doc="Fills the tensor with random numbers that are uniform between `from` and `to`.")
-public(normal_op, function=False, doc="Fills the tensor with random numbers of a normal distribution.")
-public(exponential_op, function=False)
-public(bernoulli_tensor_op, bernoulli_float_op, function=False)
-public(random_from_op, random_to_op, random_op, function=False)
-
 # --- factories -------------------------------------------------------------------------------------------------------
 
-rand_op = seeded(f"rand(SymInt[] size, *, {FACTORY}) -> Tensor", refuses="whole", core=True)
-rand_generator_op = seeded(f"rand.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
-rand_out_op = seeded("rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
-randn_op = seeded(f"randn(SymInt[] size, *, {FACTORY}) -> Tensor", refuses="whole", core=True)
-randn_generator_op = seeded(f"randn.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
-randn_out_op = seeded("randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
+
+def rand_rule(dtype: Any, size: Any, generator: Any = None) -> Rule:
+    return size, dtype, given(uniform_op.functional, generator)
 
 
-@rand_generator_op.explicit
-def rand_kernel(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return uniform_op.functional(new(size, dtype, device, pin_memory), generator=generator)
+def randn_rule(dtype: Any, size: Any, generator: Any = None) -> Rule:
+    return size, dtype, given(normal_op.functional, generator)
 
 
-@rand_op.explicit
-def rand_plain_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return rand_kernel(size, None, dtype, layout, device, pin_memory)
+def given(fill: OpOverload, generator: Any) -> Callable[..., Tensor]:
+    """Returns what fills a tensor with numbers of a generator, or of the default one."""
+    return fill if generator is None else partial(fill, generator=generator)
 
 
-@rand_out_op.explicit
-def rand_out_kernel(size: Any, out: Tensor) -> Tensor:
-    return uniform_op.functional(shaped(out, size))
+def randint_from(dtype: Any, low: int, high: int, size: Any, generator: Any = None) -> Rule:
+    fill = given(random_from_op.functional, generator)
+    return size, as_integer_dtype(dtype), lambda result: fill(result, low, high)
 
 
-@randn_generator_op.explicit
-def randn_kernel(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return normal_op.functional(new(size, dtype, device, pin_memory), generator=generator)
+def randint_below(dtype: Any, high: int, size: Any, generator: Any = None) -> Rule:
+    return randint_from(dtype, 0, high, size, generator)
 
 
-@randn_op.explicit
-def randn_plain_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    """Returns random numbers of the standard normal distribution, of the given size."""
-    return randn_kernel(size, None, dtype, layout, device, pin_memory)
-
-
-@randn_out_op.explicit
-def randn_out_kernel(size: Any, out: Tensor) -> Tensor:
-    return normal_op.functional(shaped(out, size))
-
-
-rand_op.out = rand_out_op.functional
-randn_op.out = randn_out_op.functional
-rand = public(rand_op, rand_generator_op, doc="Returns random numbers that are uniform in [0, 1), of the given size.")
-randn = public(randn_op, randn_generator_op)
-
-LONG = FACTORY.replace("dtype=None", "dtype=long")
-randint_op = seeded(f"randint(SymInt high, SymInt[] size, *, {LONG}) -> Tensor", out="out", refuses="bool complex")
-randint_low_op = seeded(
-    f"randint.low(SymInt low, SymInt high, SymInt[] size, *, {LONG}) -> Tensor",
-    out="low_out",
-    refuses="bool uint8 complex",
-)
-randint_generator_op = seeded(
-    f"randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor", out="generator_out"
-)
-randint_low_generator_op = seeded(
-    f"randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor",
-    out="low_generator_out",
-    refuses="bool uint8 complex",
-)
-
-
-@randint_low_generator_op.explicit
-def randint_kernel(
-    low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
-) -> Tensor:
-    result = new(size, as_integer_dtype(dtype), device, pin_memory)
-    return random_from_op.functional(result, low, high, generator=generator)
-
-
-def as_integer_dtype(dtype: Any) -> dtype:
-    """The dtype of random integers: int64 where none is given. A default comes as the schema has it."""
-    return dtypes.int64 if dtype is None else ARGUMENT_TYPES["ScalarType"](dtype)
-
-
-@randint_low_op.explicit
-def randint_low_kernel(low: int, high: int, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Tensor:
-    return randint_kernel(low, high, size, None, dtype, layout, device, pin)
-
-
-@randint_generator_op.explicit
-def randint_generator_kernel(
-    high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin: Any
-) -> Tensor:
-    return randint_kernel(0, high, size, generator, dtype, layout, device, pin)
-
-
-@randint_op.explicit
-def randint_plain_kernel(high: int, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Tensor:
-    """Returns random whole numbers from `low` up to `high`, without it, of the given size."""
-    return randint_kernel(0, high, size, None, dtype, layout, device, pin)
-
-
-copy_into_out(randint_op, randint_low_op, randint_generator_op, randint_low_generator_op)
-randint = public(randint_op, randint_low_op, randint_generator_op, randint_low_generator_op)
-
-randperm_op = seeded(f"randperm(SymInt n, *, {LONG}) -> Tensor", out="out", refuses="bool complex", core=True)
-randperm_generator_op = seeded(
-    f"randperm.generator(SymInt n, *, Generator? generator, {LONG}) -> Tensor", out="generator_out"
-)
-
-
-@randperm_generator_op.explicit
-def randperm_kernel(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def randperm_rule(dtype: Any, n: int, generator: Any = None) -> Rule:
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     dtype = as_integer_dtype(dtype)
     if dtype is dtypes.bool or dtype.is_complex:
         raise not_implemented("randperm", dtype)
     storable(max(n - 1, 0), dtype)  # else an error: two of the numbers would be the same
-    result = new((n,), dtype, device, pin_memory)
-    if result._device.type == "meta":
-        return result
-    return written(result, kernels.permutation(n, *drawn(generator, n, result._device)))
+
+    def fill(result: Tensor) -> Tensor:
+        if result._device.type == "meta":
+            return result
+        return written(result, kernels.permutation(n, *drawn(generator, n, result._device)))
+
+    return (n,), dtype, fill
 
 
-@randperm_op.explicit
-def randperm_plain_kernel(n: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return randperm_kernel(n, None, dtype, layout, device, pin_memory)
+seeded_factory = partial(factory, tags=SEEDED)
+FLOATING: dict[str, Any] = {"refuses": "whole"}
+BELOW_HIGH: dict[str, Any] = {"refuses": "bool complex"}
+FROM_LOW: dict[str, Any] = {"refuses": "bool uint8 complex"}
+SIZE, GENERATED = "SymInt[] size", "SymInt[] size, *, Generator? generator"
 
-
-copy_into_out(randperm_op, randperm_generator_op)
-randperm = public(randperm_op, randperm_generator_op, doc="Returns the whole numbers from 0 to n - 1 in random order.")
-
-rand_like_op = seeded(f"rand_like({LIKE}) -> Tensor", refuses="whole")
-randn_like_op = seeded(f"randn_like({LIKE}) -> Tensor", refuses="whole")
-randint_like_op = seeded(f"randint_like({LIKE.replace('*', 'SymInt high, *')}) -> Tensor", refuses="bool complex")
-randint_like_low_op = seeded(
-    f"randint_like.low_dtype({LIKE.replace('*', 'SymInt low, SymInt high, *')}) -> Tensor", refuses="bool uint8 complex"
+rand_op = seeded_factory(rand_rule, f"rand({SIZE})", out="out", core=True, **FLOATING)
+rand = public(
+    rand_op,
+    seeded_factory(rand_rule, f"rand.generator({GENERATED})", **FLOATING),
+    doc="Returns random numbers that are uniform in [0, 1), of the given size.",
 )
-
-
-@rand_like_op.explicit
-def rand_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
-    """Returns random numbers that are uniform in [0, 1), in the shape of `self`."""
-    return uniform_op.functional(like(self, dtype, device, pin_memory, format))
-
-
-@randn_like_op.explicit
-def randn_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
-    """Returns random numbers of the standard normal distribution, in the shape of `self`."""
-    return normal_op.functional(like(self, dtype, device, pin_memory, format))
-
-
-@randint_like_low_op.explicit
-def randint_like_low_kernel(
-    self: Tensor, low: int, high: int, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any
-) -> Tensor:
-    return random_from_op.functional(like(self, dtype, device, pin_memory, format), low, high)
-
-
-@randint_like_op.explicit
-def randint_like_kernel(
-    self: Tensor, high: int, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any
-) -> Tensor:
-    """Returns random whole numbers from `low` up to `high`, without it, in the shape of `self`."""
-    return randint_like_low_kernel(self, 0, high, dtype, layout, device, pin_memory, format)
-
-
-rand_like = public(rand_like_op, method=False)
-randn_like = public(randn_like_op, method=False)
-randint_like = public(randint_like_op, randint_like_low_op, method=False)
-
-for _op in (
-    rand_op, rand_generator_op, randn_op, randn_generator_op, randint_op, randint_low_op, randint_generator_op,
-    randint_low_generator_op, randperm_op, randperm_generator_op, rand_like_op, randn_like_op, randint_like_op,
-    randint_like_low_op,
-):  # fmt: skip
-    _op.not_differentiable()
+rand_like = public(
+    seeded_factory(rand_rule, "rand_like(Tensor self)", **FLOATING),
+    method=False,
+    doc="Returns random numbers that are uniform in [0, 1), in the shape of `self`.",
+)
+randn_op = seeded_factory(randn_rule, f"randn({SIZE})", out="out", core=True, **FLOATING)
+randn = public(
+    randn_op,
+    seeded_factory(randn_rule, f"randn.generator({GENERATED})", **FLOATING),
+    doc="Returns random numbers of the standard normal distribution, of the given size.",
+)
+randn_like = public(
+    seeded_factory(randn_rule, "randn_like(Tensor self)", **FLOATING),
+    method=False,
+    doc="Returns random numbers of the standard normal distribution, in the shape of `self`.",
+)
+randint = public(
+    seeded_factory(randint_below, f"randint(SymInt high, {SIZE})", LONG, out="out", **BELOW_HIGH),
+    seeded_factory(randint_from, f"randint.low(SymInt low, SymInt high, {SIZE})", LONG, out="low_out", **FROM_LOW),
+    seeded_factory(randint_below, f"randint.generator(SymInt high, {GENERATED})", LONG, out="generator_out"),
+    seeded_factory(
+        randint_from,
+        f"randint.low_generator(SymInt low, SymInt high, {GENERATED})",
+        LONG,
+        out="low_generator_out",
+        **FROM_LOW,
+    ),
+    doc="Returns random whole numbers from `low` up to `high`, without it, of the given size.",
+)
+randint_like = public(
+    seeded_factory(randint_below, "randint_like(Tensor self, SymInt high)", **BELOW_HIGH),
+    seeded_factory(randint_from, "randint_like.low_dtype(Tensor self, SymInt low, SymInt high)", **FROM_LOW),
+    method=False,
+    doc="Returns random whole numbers from `low` up to `high`, without it, in the shape of `self`.",
+)
+randperm = public(
+    seeded_factory(randperm_rule, "randperm(SymInt n)", LONG, out="out", core=True, **BELOW_HIGH),
+    seeded_factory(randperm_rule, "randperm.generator(SymInt n, *, Generator? generator)", LONG, out="generator_out"),
+    doc="Returns the whole numbers from 0 to n - 1 in random order.",
+)
 
 # --- bernoulli and normal, out of place ------------------------------------------------------------------------------
 
-bernoulli_op = seeded(f"bernoulli(Tensor self, {GENERATOR}) -> Tensor", out="out", refuses="whole complex")
-bernoulli_p_op = seeded(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor", refuses="complex", late_out=False)
 
-
-@bernoulli_op.kernel("CPU", "Meta")
-def bernoulli_kernel(self: Tensor, generator: Any) -> Tensor:
-    """Returns ones and zeros: each is one with the probability that stands in its place, or `p`."""
-    return bernoulli_tensor_kernel(like(self, None, None, False, None), self, generator)
-
-
-@bernoulli_p_op.explicit
-def bernoulli_p_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
+@kernel(
+    f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor",
+    tags=SEEDED,
+    late_out=False,
+    refuses="complex",
+)
+def bernoulli_p_op(self: Tensor, p: float, generator: Any) -> Tensor:
     dense = like(self, None, None, False, contiguous_format)
     return bernoulli_float_op.functional(dense, p, generator=generator)
 
 
-bernoulli_op.derivative(self=no_gradient)
-copy_into_out(bernoulli_op, casts=True)
-bernoulli = public(bernoulli_op, bernoulli_p_op)
-
-normal_tensor_float_op = seeded(
-    f"normal.Tensor_float(Tensor mean, float std=1, {GENERATOR}) -> Tensor",
-    out="Tensor_float_out",
+@kernel(
+    f"bernoulli(Tensor self, {GENERATOR}) -> Tensor",
+    "CPU",
+    "Meta",
+    derivative=no_gradient,
+    out="out",
+    also=(bernoulli_p_op,),
+    tags=SEEDED,
+    out_by=cast_into_out,
     refuses="whole complex",
 )
-normal_float_tensor_op = seeded(
-    f"normal.float_Tensor(float mean, Tensor std, {GENERATOR}) -> Tensor", out="float_Tensor_out"
-)
-normal_tensors_op = seeded(
-    f"normal.Tensor_Tensor(Tensor mean, Tensor std, {GENERATOR}) -> Tensor", out="Tensor_Tensor_out"
-)
-normal_floats_op = seeded(
-    f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}, {FACTORY}) -> Tensor",
-    out="float_float_out",
-    refuses="whole",
-)
+def bernoulli(self: Tensor, generator: Any) -> Tensor:
+    """Returns ones and zeros: each is one with the probability that stands in its place, or `p`."""
+    return bernoulli_tensor(like(self, None, None, False, None), self, generator)
 
 
 def scaled(unit, mean, std):
@@ -736,45 +674,44 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
             raise RuntimeError("normal expects all elements of std >= 0.0")
     else:
         check_std(std)
-    result = empty(shape, kind, tensors[0]._device)
-    if result._device.type != "meta":
-        unit = empty(shape, dtypes.float64, result._device)
-        kernels.normal(unit._operand, *drawn(generator, result._shape.numel(), result._device))
-        operands = [value._operand if isinstance(value, Tensor) else float(value) for value in (mean, std)]
-        SCALED.run(result._operand, unit._operand, *operands, dtype="float64")
-    return result
+    operands = [value._operand if isinstance(value, Tensor) else float(value) for value in (mean, std)]
+    return fill_by(empty(shape, kind, tensors[0]._device), generator, SCALED, standard_normal, *operands)
 
 
-@normal_tensor_float_op.kernel("CPU", "Meta")
-def normal_tensor_float_kernel(mean: Tensor, std: float, generator: Any) -> Tensor:
-    return normal_of(mean, std, generator)
+def normal_overload(number: int, mean: str, std: str) -> Operator:
+    """The overload for a mean and a standard deviation that are tensors, or one of them a number."""
+    kinds = [one.partition(" ")[0] for one in (mean, std)]
+    zeros = {
+        "mean": lambda grad, mean_shape: grad.new_zeros(mean_shape),
+        "std": lambda grad, std_shape: grad.new_zeros(std_shape),
+    }
+    overload = "_".join(kinds)
+    return kernel(
+        f"normal.{overload}({mean}, {std}, {GENERATOR}) -> Tensor",
+        "CPU",
+        "Meta",
+        out=f"{overload}_out",
+        derivative={name: zeros[name] for name, kind in zip(zeros, kinds, strict=True) if kind == "Tensor"},
+        node=f"NormalBackward{number}",
+        refuses="whole complex",
+        tags=SEEDED,
+    )(normal_of)
 
 
-@normal_float_tensor_op.kernel("CPU", "Meta")
-def normal_float_tensor_kernel(mean: float, std: Tensor, generator: Any) -> Tensor:
-    return normal_of(mean, std, generator)
+def normal_rule(dtype: Any, mean: float, std: float, size: Any, generator: Any) -> Rule:
+    fill = given(normal_op.functional, generator)
+    return size, dtype, lambda result: fill(result, mean, std)
 
 
-@normal_tensors_op.kernel("CPU", "Meta")
-def normal_tensors_kernel(mean: Tensor, std: Tensor, generator: Any) -> Tensor:
-    """Returns random numbers of normal distributions with these means and standard deviations."""
-    return normal_of(mean, std, generator)
-
-
-@normal_floats_op.explicit
-def normal_floats_kernel(
-    mean: float, std: float, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
-) -> Tensor:
-    return normal_op.functional(new(size, dtype, device, pin_memory), mean, std, generator=generator)
-
-
-normal_tensor_float_op.derivative(mean=lambda grad, mean_shape: grad.new_zeros(mean_shape), node="NormalBackward1")
-normal_float_tensor_op.derivative(std=lambda grad, std_shape: grad.new_zeros(std_shape), node="NormalBackward2")
-normal_tensors_op.derivative(
-    mean=lambda grad, mean_shape: grad.new_zeros(mean_shape),
-    std=lambda grad, std_shape: grad.new_zeros(std_shape),
-    node="NormalBackward3",
+normal = public(
+    normal_overload(3, "Tensor mean", "Tensor std"),
+    normal_overload(1, "Tensor mean", "float std=1"),
+    normal_overload(2, "float mean", "Tensor std"),
+    seeded_factory(
+        normal_rule,
+        f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR})",
+        out="float_float_out",
+        refuses="whole",
+    ),
+    doc="Returns random numbers of normal distributions with these means and standard deviations.",
 )
-normal_floats_op.not_differentiable()
-copy_into_out(normal_tensors_op, normal_tensor_float_op, normal_float_tensor_op, normal_floats_op)
-normal = public(normal_tensors_op, normal_tensor_float_op, normal_float_tensor_op, normal_floats_op)

@@ -1,155 +1,120 @@
-"""Ranges: on a logarithmic scale, between tensors, with the end included; places of triangles; memory in any order.
+"""Ranges: numbers at equal steps, between two ends or on a logarithmic scale; places of triangles; memory in any order.
 
-Read creation.py first, for how factories are written and for arange and linspace.
+Read creation.py first, for how factories are declared.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from redispatch.dispatch.tensor import Tensor, dtype, dtypes, get_default_dtype
-from redispatch.kernels.declare.out_forms import filled
+from redispatch import kernels
+from redispatch.dispatch.tensor import KINDS, Tensor, dtype, dtypes, get_default_dtype
 
-from ..declare.declare import Function, Operator
+from ..declare.declare import Function
+from ..declare.operator import kernel
+from ..declare.out_forms import by, filled
 from ..declare.overridable import factory_function
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented, resize_out
-from .creation import (
-    FACTORY,
-    arange_filled,
-    arange_size,
-    check_steps,
-    linear,
-    linspace_kernel,
-    linspace_op,
-    linspace_out_kernel,
-    new,
-    shaped,
-    written,
-)
-from .random import as_integer_dtype
+from .creation import FACTORY, LONG, Rule, as_integer_dtype, factory, new, written
 
-# --- logspace, range -------------------------------------------------------------------------------------------------
-
-STEPS = "int steps, float base=10."
-logspace_op = Operator(f"logspace(Scalar start, Scalar end, {STEPS}, *, {FACTORY}) -> Tensor", refuses="bool")
-logspace_out_op = Operator(f"logspace.out(Scalar start, Scalar end, {STEPS}, *, Tensor(a!) out) -> Tensor(a!)")
+# --- at steps --------------------------------------------------------------------------------------------------------
 
 
-@logspace_op.explicit
-def logspace_kernel(
-    start: Any, end: Any, steps: int, base: float, dtype: Any, layout: Any, device: Any, pin_memory: Any
-) -> Tensor:
+def arange_rule(dtype: Any, start: Any, end: Any, step: Any = 1) -> Rule:
     if dtype is None:
-        is_complex = isinstance(start, complex) or isinstance(end, complex)
-        dtype = get_default_dtype().to_complex() if is_complex else get_default_dtype()
-    check_logspace(steps, dtype)
-    return written(new((steps,), dtype, device, pin_memory), logspace_values(start, end, steps, base, dtype))
+        whole = all(isinstance(number, int) for number in (start, end, step))
+        dtype = dtypes.int64 if whole else get_default_dtype()
+    return (arange_size(start, end, step, dtype),), dtype, lambda result: arange_filled(result, start, step)
 
 
-@logspace_out_op.explicit
-def logspace_out_kernel(start: Any, end: Any, steps: int, base: float, out: Tensor) -> Tensor:
-    check_logspace(steps, out._dtype)
-    return written(shaped(out, [steps]), logspace_values(start, end, steps, base, out._dtype))
+def arange_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
+    """Returns the count of numbers from `start` up to `end`, exclusive."""
+    if dtype is dtypes.bool or dtype.is_complex:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.tensor_name}'")
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype.category == dtypes.INTEGER:  # its numbers are those of the truncated arguments
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise RuntimeError("step must be nonzero")
+    if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
+        return max(0, -((start - end) // step))
+    return max(0, math.ceil((end - start) / step))
 
 
-def check_logspace(steps: int, dtype: dtype) -> None:
-    if dtype is dtypes.bool:
-        raise not_implemented("logspace_cpu", dtype)
-    check_steps(steps, dtype)
+def arange_filled(result: Tensor, start: Any, step: Any) -> Tensor:
+    """`result`, with start, start + step, ..."""
+    if result._array is not None:
+        kernels.arange(result._operand, start, step)
+        return result
+    count = result._shape.numel()
+    kind: Any = np.float64 if result._dtype.is_floating_point else np.int64
+    return spaced(result, Spacing(kind, start, step, 0, count, count))
 
 
-def logspace_values(start: Any, end: Any, steps: int, base: float, dtype: dtype) -> np.ndarray:
-    """Powers of the base, whose exponents are evenly spaced."""
-    wide = dtypes.complex128 if dtype.is_complex else dtypes.float64
-    return np.power(wide.numpy.type(base), linear(start, end, steps, wide).values())
+class Spacing(NamedTuple):
+    """`size` numbers: start + i step at place i < rising, and behind as far from the end as the place is.
+
+    compute: numpy's type, in which each product and each sum is rounded.
+    """
+
+    compute: Any
+    start: Any
+    step: Any
+    end: Any
+    size: int
+    rising: int
+
+    def values(self) -> np.ndarray:
+        kind = self.compute
+        near = kind(self.start) + kind(self.step) * np.arange(self.rising).astype(kind)
+        far = kind(self.end) - kind(self.step) * np.arange(self.size - 1 - self.rising, -1, -1).astype(kind)
+        return np.concatenate([near, far])
 
 
-logspace_op.not_differentiable()
-logspace_op.out = logspace_out_op.functional
+def spaced(result: Tensor, how: Spacing) -> Tensor:
+    """`result`, with such numbers. A device that has a way to do so makes them itself; to others they are copied."""
+    kind = KINDS.get(result._device.type)
+    if kind is None or kind.spaced is None or how.compute not in (np.int64, np.float32, np.float64):
+        return written(result, how.values())
+    numbers = [how.compute(number) for number in (how.start, how.step, how.end)]
+    kind.spaced(result, np.dtype(how.compute).name, *numbers, how.rising)
+    return result
 
 
-def ends_in_tensors(name: str, steps: str, kernel: Function, into_out: Function) -> list[Operator]:
-    """The overloads of which one end or both are tensors without dimensions. The kernels are those for numbers."""
-    declared = []
-    for start, end in (("Tensor", "Tensor"), ("Tensor", "Scalar"), ("Scalar", "Tensor")):
-        op = Operator(f"{name}.{start}_{end}({start} start, {end} end, {steps}, *, {FACTORY}) -> Tensor")
-        out_op = Operator(
-            f"{name}.{start}_{end}_out({start} start, {end} end, {steps}, *, Tensor(a!) out) -> Tensor(a!)"
-        )
-        op.explicit(between_numbers(name, kernel))
-        out_op.explicit(between_numbers(name, into_out))
-        op.not_differentiable()
-        op.out = out_op.functional
-        declared.append(op)
-    return declared
-
-
-def between_numbers(name: str, kernel: Function) -> Function:
-    """The kernel, which takes numbers, for tensors."""
-
-    def number(which: str, value: Any) -> Any:
-        if not isinstance(value, Tensor):
-            return value
-        if value._shape:
-            raise RuntimeError(
-                f"{name} only supports 0-dimensional start and end tensors, but got {which} with {len(value._shape)} "
-                "dimension(s)."
-            )
-        return value.item()
-
-    def between(start: Any, end: Any, *rest: Any) -> Tensor:
-        return kernel(number("start", start), number("end", end), *rest)
-
-    return between
-
-
-# Those of tensors first: a tensor without dimensions is taken for a number, too, and would lose its class.
-logspace = public(
-    *ends_in_tensors("logspace", STEPS, logspace_kernel, logspace_out_kernel),
-    logspace_op,
-    doc="Returns `steps` powers of `base`, with exponents from `start` to `end` at equal distances.",
+arange_op = factory(lambda dtype, end: arange_rule(dtype, 0, end), "arange(Scalar end)", out="out")
+arange_start_op = factory(arange_rule, "arange.start(Scalar start, Scalar end)")
+arange_step_op = factory(
+    arange_rule,
+    "arange.start_step(Scalar start, Scalar end, Scalar step=1)",
+    out="start_out",
+    refuses="bool complex",
+    core=True,
 )
-linspace = public(
-    *ends_in_tensors("linspace", "int steps", linspace_kernel, linspace_out_kernel),
-    linspace_op,
-    doc="Returns `steps` numbers from `start` to `end` at equal distances.",
+arange = public(
+    arange_op,
+    arange_start_op,
+    arange_step_op,
+    doc="Returns the numbers from `start` up to `end`, without it, a `step` apart.",
 )
 
-range_op = Operator(f"range(Scalar start, Scalar end, *, {FACTORY}) -> Tensor", refuses="bool complex")
-range_step_op = Operator(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {FACTORY}) -> Tensor")
-range_out_op = Operator("range.out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)")
-range_plain_out_op = Operator("range.out_(Scalar start, Scalar end, *, Tensor(a!) out) -> Tensor(a!)")
 
-
-@range_step_op.explicit
-def range_kernel(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    """Returns the numbers from `start` to `end`, with it, a `step` apart."""
+def range_rule(dtype: Any, start: Any, end: Any, step: Any = 1) -> Rule:
     dtype = dtype or get_default_dtype()
-    return arange_filled(new((range_size(start, end, step, dtype),), dtype, device, pin_memory), start, step)
-
-
-@range_op.explicit
-def range_plain_kernel(start: Any, end: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return range_kernel(start, end, 1, dtype, layout, device, pin_memory)
-
-
-@range_out_op.explicit
-def range_out_kernel(start: Any, end: Any, step: Any, out: Tensor) -> Tensor:
-    return arange_filled(shaped(out, [range_size(start, end, step, out._dtype)]), start, step)
-
-
-@range_plain_out_op.explicit
-def range_plain_out_kernel(start: Any, end: Any, out: Tensor) -> Tensor:
-    return range_out_kernel(start, end, 1, out)
+    return (range_size(start, end, step, dtype),), dtype, lambda result: arange_filled(result, start, step)
 
 
 def range_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
-    """How many numbers there are from `start` up to `end`, which is one of them."""
+    """Returns the count of numbers from `start` up to `end`, which is one of them."""
     if dtype is dtypes.bool or dtype.is_complex:
         raise not_implemented("range_cpu", dtype)
     arange_size(start, end, step, dtypes.float64)  # for its errors
@@ -158,10 +123,11 @@ def range_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
     return math.floor((end - start) / step) + 1
 
 
-range_op.not_differentiable()
-range_step_op.not_differentiable()
-range_op.out, range_step_op.out = range_plain_out_op.functional, range_out_op.functional
-range_of_numbers = public(range_step_op, range_op, name="range")
+range_op = factory(range_rule, "range(Scalar start, Scalar end)", out="out_", refuses="bool complex")
+range_step_op = factory(range_rule, "range.step(Scalar start, Scalar end, Scalar step=1)", out="out")
+range_of_numbers = public(
+    range_step_op, range_op, name="range", doc="Returns the numbers from `start` to `end`, with it, a `step` apart."
+)
 
 
 @factory_function
@@ -176,80 +142,139 @@ def range(*args: Any, **kwargs: Any) -> Tensor:
     return range_of_numbers(*args, **kwargs)
 
 
+# --- between ends ----------------------------------------------------------------------------------------------------
+
+
+def dtype_between(start: Any, end: Any) -> dtype:
+    is_complex = isinstance(start, complex) or isinstance(end, complex)
+    return get_default_dtype().to_complex() if is_complex else get_default_dtype()
+
+
+def linspace_rule(dtype: Any, start: Any, end: Any, steps: int) -> Rule:
+    dtype = dtype or dtype_between(start, end)
+    check_steps(steps, dtype)
+    return (steps,), dtype, lambda result: spaced(result, linear(start, end, steps, dtype))
+
+
+def logspace_rule(dtype: Any, start: Any, end: Any, steps: int, base: float) -> Rule:
+    dtype = dtype or dtype_between(start, end)
+    if dtype is dtypes.bool:
+        raise not_implemented("logspace_cpu", dtype)
+    check_steps(steps, dtype)
+    return (steps,), dtype, lambda result: written(result, logspace_values(start, end, steps, base, dtype))
+
+
+def check_steps(steps: int, dtype: dtype) -> None:
+    if dtype is dtypes.bool:
+        raise not_implemented("linspace_cpu", dtype)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+
+
+def linear(start: Any, end: Any, steps: int, dtype: dtype) -> Spacing:
+    """Evenly spaced values, both ends included. Each half counts from its own end, so that both are met exactly."""
+    compute: Any = {"float64": np.float64, "complex64": np.complex64, "complex128": np.complex128}.get(
+        dtype.name, np.float32
+    )
+    if dtype.category == dtypes.INTEGER:
+        compute = np.float64
+    if steps == 1:
+        return Spacing(compute, start, 0, end, 1, 1)
+    step = (compute(end) - compute(start)) / compute(max(steps - 1, 1))
+    return Spacing(compute, start, step, end, steps, steps // 2)
+
+
+def logspace_values(start: Any, end: Any, steps: int, base: float, dtype: dtype) -> np.ndarray:
+    """Powers of the base, whose exponents are evenly spaced."""
+    wide = dtypes.complex128 if dtype.is_complex else dtypes.float64
+    return np.power(wide.numpy.type(base), linear(start, end, steps, wide).values())
+
+
+def between_ends(name: str, steps: str, rule: Function, doc: str) -> Any:
+    """The factory, and its overloads of which one end or both are tensors without dimensions.
+
+    Those of tensors come first: a tensor without dimensions is taken for a number, too, and would lose its class.
+    """
+
+    def of_tensors(dtype: Any, start: Any, end: Any, *rest: Any) -> Rule:
+        return rule(dtype, number("start", start), number("end", end), *rest)
+
+    def number(which: str, value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        if value._shape:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {which} with {len(value._shape)} "
+                "dimension(s)."
+            )
+        return value.item()
+
+    plain = factory(rule, f"{name}(Scalar start, Scalar end, {steps})", out="out", refuses="bool")
+    kinds = (("Tensor", "Tensor"), ("Tensor", "Scalar"), ("Scalar", "Tensor"))
+    tensors = [
+        factory(of_tensors, f"{name}.{a}_{b}({a} start, {b} end, {steps})", out=f"{a}_{b}_out") for a, b in kinds
+    ]
+    return public(*tensors, plain, doc=doc)
+
+
+linspace = between_ends(
+    "linspace",
+    "int steps",
+    linspace_rule,
+    "Returns `steps` numbers from `start` to `end` at equal distances.",
+)
+logspace = between_ends(
+    "logspace",
+    "int steps, float base=10.",
+    logspace_rule,
+    "Returns `steps` powers of `base`, with exponents from `start` to `end` at equal distances.",
+)
+
 # --- triangles -------------------------------------------------------------------------------------------------------
 
-TRIANGLE = f"int row, int col, int offset=0, *, {FACTORY.replace('dtype=None', 'dtype=long')}"
-INTO = "int row, int col, int offset=0, *, Tensor(a!) out"
-tril_indices_op = Operator(f"tril_indices({TRIANGLE}) -> Tensor")
-triu_indices_op = Operator(f"triu_indices({TRIANGLE}) -> Tensor")
-tril_indices_out_op = Operator(f"tril_indices.out({INTO}) -> Tensor(a!)")
-triu_indices_out_op = Operator(f"triu_indices.out({INTO}) -> Tensor(a!)")
+
+def places_of_triangle(name: str, indices: Function, where: str) -> Any:
+    """`tril_indices` or `triu_indices`: rows and columns of the places of a triangle, row by row, as a matrix of two
+    rows."""
+
+    def places(row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+        for which, size in (("row", row), ("col", col)):
+            if size < 0:
+                raise RuntimeError(f"{which} must be non-negative, got{size}")
+        dtype = as_integer_dtype(dtype)
+        if dtype.name not in ("int16", "int32", "int64"):
+            raise not_implemented(name, dtype)
+        found = np.stack(indices(row, offset, col))
+        return written(new(found.shape, dtype, device, pin_memory), found)
+
+    def into_out(row: int, col: int, offset: int, out: Tensor) -> Tensor:
+        return filled(out, places(row, col, offset, None, None, out._device, None))
+
+    schema = f"{name}(int row, int col, int offset=0, *, {LONG}) -> Tensor"
+    doc = f"Returns the row and column of each element on and {where} a diagonal."
+    return kernel(schema, derivative=False, out="out", out_by=by(into_out), doc=doc)(places)
 
 
-@tril_indices_op.explicit
-def tril_indices_kernel(
-    row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any
-) -> Tensor:
-    return triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device, pin_memory)
-
-
-@triu_indices_op.explicit
-def triu_indices_kernel(
-    row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any
-) -> Tensor:
-    return triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device, pin_memory)
-
-
-@tril_indices_out_op.explicit
-def tril_indices_out(row: int, col: int, offset: int, out: Tensor) -> Tensor:
-    return filled(out, tril_indices_kernel(row, col, offset, None, None, out._device, None))
-
-
-@triu_indices_out_op.explicit
-def triu_indices_out(row: int, col: int, offset: int, out: Tensor) -> Tensor:
-    return filled(out, triu_indices_kernel(row, col, offset, None, None, out._device, None))
-
-
-def triangle(
-    name: str, indices: Function, row: int, col: int, offset: int, dtype: Any, device: Any, pin_memory: Any
-) -> Tensor:
-    """Rows and columns of the places of a triangle, row by row: two rows of a matrix."""
-    for which, size in (("row", row), ("col", col)):
-        if size < 0:
-            raise RuntimeError(f"{which} must be non-negative, got{size}")
-    dtype = as_integer_dtype(dtype)
-    if dtype.name not in ("int16", "int32", "int64"):
-        raise not_implemented(name, dtype)
-    places = np.stack(indices(row, offset, col))
-    return written(new(places.shape, dtype, device, pin_memory), places)
-
-
-for _op in (tril_indices_op, triu_indices_op):
-    _op.not_differentiable()
-tril_indices_op.out, triu_indices_op.out = tril_indices_out_op.functional, triu_indices_out_op.functional
-tril_indices = public(tril_indices_op, doc="Returns the row and column of each element on and below a diagonal.")
-triu_indices = public(triu_indices_op, doc="Returns the row and column of each element on and above a diagonal.")
+tril_indices = places_of_triangle("tril_indices", np.tril_indices, "below")
+triu_indices = places_of_triangle("triu_indices", np.triu_indices, "above")
 
 # --- memory in a chosen order ----------------------------------------------------------------------------------------
 
-empty_permuted_op = Operator(f"empty_permuted(SymInt[] size, int[] physical_layout, *, {FACTORY}) -> Tensor")
-empty_permuted_out_op = Operator(
-    "empty_permuted.out(SymInt[] size, int[] physical_layout, *, Tensor(a!) out) -> Tensor(a!)"
-)
 
-
-@empty_permuted_op.explicit
-def empty_permuted_kernel(
-    size: Any, physical_layout: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
-) -> Tensor:
-    """Returns a tensor whose dimensions lie in memory in the given order, its elements whatever stood there."""
-    return new(size, dtype, device, pin_memory, permuted_strides(size, physical_layout))
-
-
-@empty_permuted_out_op.explicit
 def empty_permuted_out(size: Any, physical_layout: Any, out: Tensor) -> Tensor:
     resize_out(out, Meta(tuple(size), out._dtype, out._device, permuted_strides(size, physical_layout)))
     return out
+
+
+@kernel(
+    f"empty_permuted(SymInt[] size, int[] physical_layout, *, {FACTORY}) -> Tensor",
+    derivative=False,
+    out="out",
+    out_by=by(empty_permuted_out),
+)
+def empty_permuted(size: Any, physical_layout: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns a tensor whose dimensions lie in memory in the given order, its elements whatever stood there."""
+    return new(size, dtype, device, pin_memory, permuted_strides(size, physical_layout))
 
 
 def permuted_strides(size: Any, order: Any) -> tuple[int, ...]:
@@ -272,8 +297,3 @@ def permuted_strides(size: Any, order: Any) -> tuple[int, ...]:
         strides[dim] = step
         step *= max(size[dim], 1)
     return tuple(strides)
-
-
-empty_permuted_op.not_differentiable()
-empty_permuted_op.out = empty_permuted_out_op.functional
-empty_permuted = public(empty_permuted_op)

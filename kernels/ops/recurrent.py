@@ -20,11 +20,10 @@ from redispatch.dispatch import STATE, ops
 from redispatch.dispatch.layers.autocast import autocast_key
 from redispatch.dispatch.tensor import as_numpy, dtypes
 
-from ..declare.declare import Operator
-from ..declare.public import public
-from .arrangements import unsafe_chunk_op
+from ..declare.operator import composite
 from .dropout import dropout_op
 from .linalg import linear
+from .rearrange import unsafe_chunk_op
 from .shape import cat_op, stack_op
 
 LSTM = 2  # of the modes that libraries count: relu, tanh, LSTM, GRU
@@ -35,7 +34,7 @@ Step = Callable[[Any, State, "Weights"], State]
 
 @dataclass(frozen=True)
 class Weights:
-    """Those of one direction of one layer: of the input and of the hidden state; biases and projection if there are."""
+    """Weights of one direction of a layer, for the input and the hidden state; biases and projection if there are."""
 
     of_input: Any
     of_hidden: Any
@@ -110,7 +109,7 @@ def over_times(step: Step, input: Any, state: State, weights: Weights, backwards
 
 
 class Packed:
-    """The same for packed sequences, which end, or backwards begin, at different times."""
+    """Walks over packed sequences, which end, or backwards begin, at different times."""
 
     def __init__(self, batch_sizes: Any) -> None:
         self.sizes = [int(size) for size in as_numpy(batch_sizes)]
@@ -151,7 +150,7 @@ class Packed:
 
 
 def all_weights(params: Sequence[Any], has_biases: bool, projected: bool) -> list[Weights]:
-    """Of each direction of each layer."""
+    """Yields the weights of each direction of each layer."""
     each = (4 if has_biases else 2) + projected
     if len(params) % each:
         raise RuntimeError("got an incorrect number of RNN parameters")
@@ -206,134 +205,71 @@ def lstm_over_times(step: Step, input: Any, state: State, weights: Weights, back
     return result, (hidden, cell)
 
 
-def check_states(hx: Any) -> None:
-    if len(hx) != 2:
-        raise RuntimeError("lstm expects two hidden states")
-
-
 OPTIONS = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
-PADDED, PACKED = "Tensor input, {hx} hx, " + OPTIONS, "Tensor data, Tensor batch_sizes, {hx} hx, " + OPTIONS
-lstm_op = Operator(
-    f"lstm.input({PADDED.format(hx='Tensor[]')}, bool batch_first) -> (Tensor, Tensor, Tensor)", refuses="whole"
-)
-lstm_packed_op = Operator(f"lstm.data({PACKED.format(hx='Tensor[]')}) -> (Tensor, Tensor, Tensor)")
 
 
-@lstm_op.implicit
-def lstm_composite(
-    input: Any,
-    hx: Sequence[Any],
-    params: Sequence[Any],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Any, Any, Any]:
-    """Returns the outputs and last states of a long short-term memory of several layers."""
-    check_states(hx)
-    input = input.transpose(0, 1) if batch_first else input
-    options = (num_layers, dropout, train, bidirectional, input.dim() - 1)
-    result, states = run_lstm(lstm_over_times, input, hx, params, has_biases, *options)
-    result = result.transpose_(0, 1) if batch_first else result
-    return result, *states
+def network(name: str, step: Step, over: Any = over_times, refuses: str = "whole", doc: str = "") -> Any:
+    """`name` of padded sequences and of packed ones, for a state of one tensor, or of two for lstm.
 
+    over: what walks over the times of padded sequences.
+    """
+    two = step is lstm_step
+    hx_type, returns = ("Tensor[]", "(Tensor, Tensor, Tensor)") if two else ("Tensor", "(Tensor, Tensor)")
 
-def run_lstm(walk: Any, input: Any, hx: Sequence[Any], params: Any, has_biases: bool, *options: Any) -> Any:
-    projected = hx[0].shape[2] != hx[1].shape[2]
-    states = list(zip(*(part.unbind(0) for part in hx), strict=True))
-    weights = all_weights(params, has_biases, projected)
-    result, last = all_layers(walk, lstm_step, input, states, weights, *options)
-    cells = stack_op.functional([cell for _, cell in last], 0)
-    return result, (stack_op.functional([hidden for hidden, _ in last], 0), cells)
+    def run(walk: Any, input: Any, hx: Any, params: Sequence[Any], has_biases: bool, *options: Any) -> Any:
+        if not two:
+            weights = all_weights(params, has_biases, False)
+            result, last = all_layers(walk, step, input, hx.unbind(0), weights, *options)
+            return result, stack_op.functional(last, 0)
+        projected = hx[0].shape[2] != hx[1].shape[2]
+        states = list(zip(*(part.unbind(0) for part in hx), strict=True))
+        weights = all_weights(params, has_biases, projected)
+        result, last = all_layers(walk, step, input, states, weights, *options)
+        cells = stack_op.functional([cell for _, cell in last], 0)
+        return result, stack_op.functional([hidden for hidden, _ in last], 0), cells
 
+    def check_states(hx: Any) -> None:
+        if two and len(hx) != 2:
+            raise RuntimeError(f"{name} expects two hidden states")
 
-@lstm_packed_op.implicit
-def lstm_packed_composite(
-    data: Any,
-    batch_sizes: Any,
-    hx: Sequence[Any],
-    params: Sequence[Any],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Any, Any, Any]:
-    check_states(hx)
-    options = (num_layers, dropout, train, bidirectional, 1)
-    result, states = run_lstm(Packed(batch_sizes), data, hx, params, has_biases, *options)
-    return result, *states
-
-
-def single_state(name: str, step: Step) -> tuple[Operator, Operator]:
-    """The two forms of an operator whose state is one tensor."""
-    refused = "bool complex" if name == "rnn_relu" else "whole"
-    schema = f"{name}.input({PADDED.format(hx='Tensor')}, bool batch_first) -> (Tensor, Tensor)"
-    padded_op = Operator(schema, refuses=refused)
-    packed_op = Operator(f"{name}.data({PACKED.format(hx='Tensor')}) -> (Tensor, Tensor)")
-
-    def padded(
-        input: Any,
-        hx: Any,
-        params: Sequence[Any],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-    ) -> tuple[Any, Any]:
+    def padded(input: Any, hx: Any, params: Sequence[Any], has_biases: bool, *options_and_order: Any) -> Any:
+        *options, batch_first = options_and_order
+        check_states(hx)
         input = input.transpose(0, 1) if batch_first else input
-        weights = all_weights(params, has_biases, False)
-        options = (num_layers, dropout, train, bidirectional, input.dim() - 1)
-        result, states = all_layers(over_times, step, input, hx.unbind(0), weights, *options)
-        last = stack_op.functional(states, 0)
-        return result.transpose_(0, 1) if batch_first else result, last
+        result, *states = run(over, input, hx, params, has_biases, *options, input.dim() - 1)
+        return result.transpose_(0, 1) if batch_first else result, *states
 
-    def packed(
-        data: Any,
-        batch_sizes: Any,
-        hx: Any,
-        params: Sequence[Any],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-    ) -> tuple[Any, Any]:
-        weights = all_weights(params, has_biases, False)
-        options = (num_layers, dropout, train, bidirectional, 1)
-        result, states = all_layers(Packed(batch_sizes), step, data, hx.unbind(0), weights, *options)
-        return result, stack_op.functional(states, 0)
+    def packed(data: Any, batch_sizes: Any, hx: Any, params: Sequence[Any], has_biases: bool, *options: Any) -> Any:
+        check_states(hx)
+        return run(Packed(batch_sizes), data, hx, params, has_biases, *options, 1)
 
-    padded_op.implicit(padded)
-    packed_op.implicit(packed)
-    return padded_op, packed_op
+    of_packed = composite(
+        f"{name}.data(Tensor data, Tensor batch_sizes, {hx_type} hx, {OPTIONS}) -> {returns}",
+        refuses=refuses,
+    )(packed)
+    schema = f"{name}.input(Tensor input, {hx_type} hx, {OPTIONS}, bool batch_first) -> {returns}"
+    return composite(schema, also=(of_packed,), doc=doc)(padded)
 
 
-gru_op, gru_packed_op = single_state("gru", gru_step)
-rnn_tanh_op, rnn_tanh_packed_op = single_state("rnn_tanh", tanh_step)
-rnn_relu_op, rnn_relu_packed_op = single_state("rnn_relu", relu_step)
-lstm = public(lstm_op, lstm_packed_op)
-gru = public(
-    gru_op, gru_packed_op, doc="Returns the outputs and last state of a gated recurrent unit of several layers."
+lstm = network(
+    "lstm",
+    lstm_step,
+    lstm_over_times,
+    doc="Returns the outputs and last states of a long short-term memory of several layers.",
 )
-rnn_tanh = public(
-    rnn_tanh_op, rnn_tanh_packed_op, doc="Returns outputs and last state of a recurrent network with tanh."
-)
-rnn_relu = public(
-    rnn_relu_op, rnn_relu_packed_op, doc="Returns outputs and last state of a recurrent network with relu."
+gru = network("gru", gru_step, doc="Returns the outputs and last state of a gated recurrent unit of several layers.")
+rnn_tanh = network("rnn_tanh", tanh_step, doc="Returns outputs and last state of a recurrent network with tanh.")
+rnn_relu = network(
+    "rnn_relu",
+    relu_step,
+    doc="Returns outputs and last state of a recurrent network with relu.",
+    refuses="bool complex",
 )
 
 # --- cells -----------------------------------------------------------------------------------------------------------
 
 CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
-lstm_cell_op = Operator(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)", refuses="whole")
-gru_cell_op = Operator(f"gru_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", refuses="whole")
-tanh_cell_op = Operator(f"rnn_tanh_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", refuses="bool")
-relu_cell_op = Operator(f"rnn_relu_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", refuses="bool complex")
+HALF = {"cuda": "lower_precision_fp"}
 
 
 def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:
@@ -349,35 +285,28 @@ def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:
     return linear.op.functional(input, weights.of_input, weights.input_bias)
 
 
-@lstm_cell_op.implicit
-def lstm_cell_composite(input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, Any]:
+@composite(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)", autocast=HALF, refuses="whole")
+def lstm_cell(input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, Any]:
+    """Returns the states of a long short-term memory after one step."""
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     weights = Weights(w_ih, w_hh, b_ih, b_hh)
     return lstm_step(input_gates(input, weights, *hx), (hx[0], hx[1]), weights)
 
 
-@gru_cell_op.implicit
-def gru_cell_composite(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
-    weights = Weights(w_ih, w_hh, b_ih, b_hh)
-    return gru_step(input_gates(input, weights, hx), hx, weights)
+def cell(name: str, step: Step, of: str, refuses: str) -> Any:
+    """A step from the input and a state of one tensor to the next state."""
+
+    def one_step(input: Any, hx: Any, *given: Any) -> Any:
+        weights = Weights(*given)
+        return step(input_gates(input, weights, hx), hx, weights)
+
+    one_step.__name__ = name
+    doc = f"Returns the state of a {of}."
+    schema = f"{name}(Tensor input, Tensor hx, {CELL}) -> Tensor"
+    return composite(schema, autocast=HALF, refuses=refuses, doc=doc)(one_step)
 
 
-@tanh_cell_op.implicit
-def tanh_cell_composite(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
-    weights = Weights(w_ih, w_hh, b_ih, b_hh)
-    return tanh_step(input_gates(input, weights, hx), hx, weights)
-
-
-@relu_cell_op.implicit
-def relu_cell_composite(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
-    weights = Weights(w_ih, w_hh, b_ih, b_hh)
-    return relu_step(input_gates(input, weights, hx), hx, weights)
-
-
-for _op in (lstm_cell_op, gru_cell_op, tanh_cell_op, relu_cell_op):
-    _op.autocast(cuda="lower_precision_fp")
-lstm_cell = public(lstm_cell_op, doc="Returns the states of a long short-term memory after one step.")
-gru_cell = public(gru_cell_op, doc="Returns the state of a gated recurrent unit after one step.")
-rnn_tanh_cell = public(tanh_cell_op, doc="Returns the state of a recurrent network after one step, with tanh.")
-rnn_relu_cell = public(relu_cell_op, doc="Returns the state of a recurrent network after one step, with relu.")
+gru_cell = cell("gru_cell", gru_step, "gated recurrent unit after one step", "whole")
+rnn_tanh_cell = cell("rnn_tanh_cell", tanh_step, "recurrent network after one step, with tanh", "bool")
+rnn_relu_cell = cell("rnn_relu_cell", relu_step, "recurrent network after one step, with relu", "bool complex")

@@ -59,7 +59,7 @@ def count_of(shape: Sequence[int], dims: Sequence[int]) -> int:
 
 
 def unreduced(grad: Any, shape: Sequence[int], dim: Any, keepdim: bool) -> Any:
-    """What undoes a reduction's shape: `grad` of the result, expanded to the shape of the input."""
+    """Undoes a reduction's shape: returns `grad` of the result, expanded to the shape of the input."""
     return with_kept_dims(grad, shape, dim, keepdim).expand(shape)
 
 

@@ -13,24 +13,14 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, contiguous_format, empty
 from redispatch.kernels import Elementwise
 
-from ..declare.operator import kernel
+from ..declare.operator import SEEDED, composite, kernel
 from ..declare.pointwise import NOT_FLOATING
-from ..declare.public import public
 from ..declare.structured import Meta, broadcast, check_has_kernel, check_scalar_type, check_writable, resize_out
 from .activations import leaky_relu, leaky_relu_backward_op
-from .random import drawn, seeded
+from .random import drawn
 
 BOUNDS = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None"
 REAL: dict[str, Any] = {"refuses": {("float16", *NOT_FLOATING): ""}}
-with_noise_op = seeded(f"rrelu_with_noise(Tensor self, Tensor(b!) noise, {BOUNDS}) -> Tensor", scratch="noise", **REAL)
-with_noise_inplace_op = seeded(
-    f"rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, {BOUNDS}) -> Tensor(a!)", scratch="noise", **REAL
-)
-with_noise_out_op = seeded(
-    f"rrelu_with_noise.out(Tensor self, Tensor(b!) noise, {BOUNDS}, *, Tensor(a!) out) -> Tensor(a!)",
-    scratch="noise",
-    **REAL,
-)
 
 
 def leaking(x, slope):
@@ -51,7 +41,7 @@ def leak(out: Tensor, self: Tensor, noise: Tensor, lower: float, upper: float, t
 
 
 def check(self: Tensor, noise: Tensor, lower: float, upper: float, training: bool) -> Meta:
-    """What the result looks like. RuntimeError for what cannot be computed."""
+    """Returns the metadata of the result. RuntimeError for what cannot be computed."""
     if self._shape != noise._shape:
         raise RuntimeError(
             f"noise tensor shape must match self tensor shape. Got self.shape = {list(self._shape)} noise.shape = "
@@ -64,24 +54,47 @@ def check(self: Tensor, noise: Tensor, lower: float, upper: float, training: boo
     return broadcast(self)
 
 
-@with_noise_op.kernel("CPU", "Meta")
-def with_noise_kernel(self, noise, lower, upper, training, generator):
+@kernel(
+    f"rrelu_with_noise(Tensor self, Tensor(b!) noise, {BOUNDS}) -> Tensor",
+    "CPU",
+    "Meta",
+    scratch="noise",
+    **REAL,
+    tags=SEEDED,
+    face=False,
+)
+def with_noise_op(self, noise, lower, upper, training, generator):
     result = check(self, noise, lower, upper, training).allocate()
     if result._device.type != "meta":
         leak(result, self, noise, lower, upper, training, generator)
     return result
 
 
-@with_noise_inplace_op.kernel("CPU", "Meta")
-def with_noise_inplace(self, noise, lower, upper, training, generator):
+@kernel(
+    f"rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, {BOUNDS}) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    scratch="noise",
+    **REAL,
+    tags=SEEDED,
+    face=False,
+)
+def with_noise_inplace_op(self, noise, lower, upper, training, generator):
     check_writable(self, check(self, noise, lower, upper, training))
     if self._device.type != "meta":
         leak(self, self, noise, lower, upper, training, generator)
     return self
 
 
-@with_noise_out_op.kernel("CPU", "Meta")
-def with_noise_out(self, noise, lower, upper, training, generator, out):
+@kernel(
+    f"rrelu_with_noise.out(Tensor self, Tensor(b!) noise, {BOUNDS}, *, Tensor(a!) out) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    scratch="noise",
+    **REAL,
+    tags=SEEDED,
+)
+def with_noise_out_op(self, noise, lower, upper, training, generator, out):
     resize_out(out, check(self, noise, lower, upper, training))
     if self._device.type != "meta":
         leak(out, self, noise, lower, upper, training, generator)
@@ -119,9 +132,6 @@ with_noise_inplace_op.derivative(self=backward_of_result, node="RreluWithNoiseBa
 
 # --- without noise ---------------------------------------------------------------------------------------------------
 
-rrelu_op = seeded(f"rrelu(Tensor self, {BOUNDS}) -> Tensor", **REAL)
-rrelu_inplace_op = seeded(f"rrelu_(Tensor(a!) self, {BOUNDS}) -> Tensor(a!)")
-
 
 def check_bounds(lower: Any, upper: Any) -> None:
     if lower > upper:
@@ -131,21 +141,17 @@ def check_bounds(lower: Any, upper: Any) -> None:
             raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound:g}")
 
 
-@rrelu_op.implicit
-def rrelu_composite(self, lower, upper, training, generator):
+@composite(f"rrelu(Tensor self, {BOUNDS}) -> Tensor", **REAL, tags=SEEDED, method=False)
+def rrelu(self, lower, upper, training, generator):
     """Returns each element, or its product with a slope where it is negative: a random one while training."""
     check_bounds(lower, upper)
     noise = ops.aten.empty_like.default(self, memory_format=contiguous_format)
     return with_noise_op.functional(self, noise, lower, upper, training, generator)
 
 
-@rrelu_inplace_op.implicit
-def rrelu_inplace(self, lower, upper, training, generator):
+@composite(f"rrelu_(Tensor(a!) self, {BOUNDS}) -> Tensor(a!)", tags=SEEDED, method=False)
+def rrelu_(self, lower, upper, training, generator):
     """Multiplies negative elements by a slope, in place: a random one while training."""
     check_bounds(lower, upper)
     noise = ops.aten.empty_like.default(self, memory_format=contiguous_format)
     return with_noise_inplace_op.functional(self, noise, lower, upper, training, generator)
-
-
-rrelu = public(rrelu_op, method=False)
-rrelu_ = public(rrelu_inplace_op, method=False)

@@ -12,10 +12,11 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import ops
+from redispatch.dispatch.schema.text import SchemaText
 from redispatch.dispatch.tensor import Size, Tensor, empty
 
-from ..declare.declare import Operator
-from ..declare.public import public
+from ..declare.declare import Operator, taking
+from ..declare.operator import kernel
 from .copying import copy_strides, move
 from .geometry import Geometry, diagonal_of, selected, sliced, strided_window
 
@@ -32,17 +33,25 @@ def zeros(shape: Sequence[int], like: Tensor) -> Tensor:
     return fresh
 
 
-# --- src in a copy of self --------------------------------------------------------------------------------------------
+# --- of a view: src in a copy of self, a gradient in a tensor of zeros ------------------------------------------------
 
 
-def scatter_operator(name: str, arguments: str, view: View, tags: tuple[str, ...] = ()) -> Operator:
-    """`<name>_scatter`: a copy of `self` in which the view by these arguments shows `src`."""
-    schema = f"{name}_scatter(Tensor self, Tensor src, {arguments}) -> Tensor"
-    op = Operator(schema, tags=tags, batching="dims", core=name in ("select", "slice"))
+def scatter_operator(
+    name: str,
+    arguments: str,
+    geometry: View,
+    shown: Callable[..., Any],
+    dense: bool = False,
+    **facts: Any,
+) -> Any:
+    """`<name>_scatter`: a copy of `self` in which the view by these arguments shows `src`.
 
-    def kernel(self: Tensor, src: Tensor, *where: Any) -> Tensor:
+    shown: the view by these arguments. dense: whether it is to be of a gradient that lies row by row.
+    """
+
+    def function(self: Tensor, src: Tensor, *where: Any) -> Tensor:
         made = move(empty(self._shape, self._dtype, self._device, copy_strides(self, None)), self)
-        target = view(made, *where).of(made)
+        target = geometry(made, *where).of(made)
         if target._shape != src._shape:
             raise RuntimeError(
                 f"expected src to have a size equal to the slice of self. src size = {list(src._shape)}, slice size = "
@@ -51,100 +60,89 @@ def scatter_operator(name: str, arguments: str, view: View, tags: tuple[str, ...
         move(target, src)
         return made
 
-    kernel.__name__ = f"{name}_scatter_kernel"
-    op.explicit(kernel)
-    return op
+    def of_self(grad: Any, src_shape: Any, *where: Any) -> Tensor:
+        return made.op.functional(grad.contiguous() if dense else grad, grad.new_zeros(src_shape), *where)
+
+    def of_src(grad: Any, *where: Any) -> Tensor:
+        return shown(grad.contiguous() if dense else grad, *where)
+
+    function.__name__ = f"{name}_scatter_kernel"
+    schema = f"{name}_scatter(Tensor self, Tensor src, {arguments}) -> Tensor"
+    where = SchemaText(f"({arguments}) -> ()").names
+    derivative = {"self": taking("grad", "src_shape", *where)(of_self), "src": taking("grad", *where)(of_src)}
+    made = kernel(schema, batching="dims", derivative=derivative, forward="linear", **facts)(function)
+    return made
 
 
-select_scatter_op = scatter_operator("select", "int dim, SymInt index", selected)
-select_scatter_op.derivative(
-    self=lambda grad, src_shape, dim, index: select_scatter_op.functional(grad, grad.new_zeros(src_shape), dim, index),
-    src=lambda grad, dim, index: grad.select(dim, index),
-)
-select_scatter_op.forward("linear")
-slice_scatter_op = scatter_operator(
-    "slice", "int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1", sliced, tags=("view_copy",)
-)
-slice_scatter_op.derivative(
-    self=lambda grad, src_shape, dim, start, end, step: slice_scatter_op.functional(
-        grad, grad.new_zeros(src_shape), dim, start, end, step
-    ),
-    src=lambda grad, dim, start, end, step: ops.aten.slice.Tensor(grad, dim, start, end, step),
-)
-slice_scatter_op.forward("linear")
-diagonal_scatter_op = scatter_operator("diagonal", "int offset=0, int dim1=0, int dim2=1", diagonal_of)
-diagonal_scatter_op.derivative(
-    self=lambda grad, src_shape, offset, dim1, dim2: diagonal_scatter_op.functional(
-        grad, grad.new_zeros(src_shape), offset, dim1, dim2
-    ),
-    src=lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2),
-)
-diagonal_scatter_op.forward("linear")
-as_strided_scatter_op = scatter_operator(
-    "as_strided", "SymInt[] size, SymInt[] stride, SymInt? storage_offset=None", strided_window
-)
-as_strided_scatter_op.derivative(
-    self=lambda grad, src_shape, size, stride, storage_offset: as_strided_scatter_op.functional(
-        grad.contiguous(), grad.new_zeros(src_shape), size, stride, storage_offset
-    ),
-    src=lambda grad, size, stride, storage_offset: grad.contiguous().as_strided(size, stride, storage_offset),
-)
-as_strided_scatter_op.forward("linear")
-select_scatter = public(
-    select_scatter_op, doc="Returns a copy of `self` in which the elements at `index` of `dim` are those of `src`."
-)
-slice_scatter = public(
-    slice_scatter_op, doc="Returns a copy of `self` in which the elements of a slice of `dim` are those of `src`."
-)
-diagonal_scatter = public(
-    diagonal_scatter_op, doc="Returns a copy of `self` in which the elements of a diagonal are those of `src`."
-)
-as_strided_scatter = public(
-    as_strided_scatter_op, doc="Returns a copy of `self` with `src` written where such strides reach."
-)
-
-# --- a gradient in a tensor of zeros ----------------------------------------------------------------------------------
-
-
-def backward_operator(name: str, arguments: str, view: View) -> Operator:
+def backward_operator(name: str, arguments: str, geometry: View, shown: Callable[..., Any]) -> Operator:
     """`<name>_backward`: zeros of `input_sizes` in which the view by these arguments shows `grad_output`."""
-    schema = f"{name}_backward(Tensor grad_output, SymInt[] input_sizes, {arguments}) -> Tensor"
-    op = Operator(schema, batching="dims")
 
-    def kernel(grad_output: Tensor, input_sizes: Sequence[int], *where: Any) -> Tensor:
+    def function(grad_output: Tensor, input_sizes: Sequence[int], *where: Any) -> Tensor:
         made = zeros(input_sizes, grad_output)
-        move(view(made, *where).of(made), grad_output)
+        move(geometry(made, *where).of(made), grad_output)
         return made
 
-    kernel.__name__ = f"{name}_backward_kernel"
-    op.explicit(kernel)
-    return op
+    function.__name__ = f"{name}_backward_kernel"
+    schema = f"{name}_backward(Tensor grad_output, SymInt[] input_sizes, {arguments}) -> Tensor"
+    derivative = taking("grad", *SchemaText(f"({arguments}) -> ()").names)(shown)
+    return kernel(schema, batching="dims", derivative=derivative, forward="linear", face=False)(function)
 
 
-select_backward_op = backward_operator("select", "int dim, SymInt index", selected)
-select_backward_op.derivative(
-    grad_output=lambda grad, dim, index: grad.select(dim, index), node="SelectBackwardBackward0"
+def slice_of(grad: Any, *where: Any) -> Tensor:
+    return ops.aten.slice.Tensor(grad, *where)
+
+
+STRIDES = "SymInt[] size, SymInt[] stride, SymInt? storage_offset=None"
+STEPS = "int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1"
+select_scatter = scatter_operator(
+    "select",
+    "int dim, SymInt index",
+    selected,
+    lambda x, *where: x.select(*where),
+    core=True,
+    doc="Returns a copy of `self` in which the elements at `index` of `dim` are those of `src`.",
 )
-select_backward_op.forward("linear")
-slice_backward_op = backward_operator("slice", "int dim, SymInt start, SymInt end, SymInt step", sliced)
-slice_backward_op.derivative(
-    grad_output=lambda grad, dim, start, end, step: ops.aten.slice.Tensor(grad, dim, start, end, step),
-    node="SliceBackwardBackward0",
+slice_scatter = scatter_operator(
+    "slice",
+    STEPS,
+    sliced,
+    slice_of,
+    tags=("view_copy",),
+    core=True,
+    doc="Returns a copy of `self` in which the elements of a slice of `dim` are those of `src`.",
 )
-slice_backward_op.forward("linear")
-diagonal_backward_op = backward_operator("diagonal", "int offset, int dim1, int dim2", diagonal_of)
-diagonal_backward_op.derivative(
-    grad_output=lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2), node="DiagonalBackwardBackward0"
+diagonal_scatter = scatter_operator(
+    "diagonal",
+    "int offset=0, int dim1=0, int dim2=1",
+    diagonal_of,
+    lambda x, *where: x.diagonal(*where),
+    doc="Returns a copy of `self` in which the elements of a diagonal are those of `src`.",
 )
-diagonal_backward_op.forward("linear")
-
-unfold_backward_op = Operator(
-    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", batching="dims"
+as_strided_scatter = scatter_operator(
+    "as_strided",
+    STRIDES,
+    strided_window,
+    lambda x, *where: x.as_strided(*where),
+    dense=True,
+    doc="Returns a copy of `self` with `src` written where such strides reach.",
+)
+select_scatter_op, slice_scatter_op = select_scatter.op, slice_scatter.op
+diagonal_scatter_op, as_strided_scatter_op = diagonal_scatter.op, as_strided_scatter.op
+select_backward_op = backward_operator("select", "int dim, SymInt index", selected, lambda x, *where: x.select(*where))
+slice_backward_op = backward_operator("slice", "int dim, SymInt start, SymInt end, SymInt step", sliced, slice_of)
+diagonal_backward_op = backward_operator(
+    "diagonal", "int offset, int dim1, int dim2", diagonal_of, lambda x, *where: x.diagonal(*where)
 )
 
 
-@unfold_backward_op.explicit
-def unfold_backward_kernel(grad_in: Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int) -> Tensor:
+@kernel(
+    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+    derivative=lambda grad, dim, size, step: grad.unfold(dim, size, step),
+    forward="linear",
+    face=False,
+    batching="dims",
+)
+def unfold_backward_op(grad_in: Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int) -> Tensor:
     """Windows may overlap, so their gradients add up: window element by window element, each a slice of the input."""
     made = zeros(input_sizes or (1,), grad_in)
     windows: Any = grad_in if input_sizes else grad_in.unsqueeze(0)
@@ -154,12 +152,6 @@ def unfold_backward_kernel(grad_in: Tensor, input_sizes: Sequence[int], dim: int
         target = sliced(made, axis, place, place + (count - 1) * step + 1, step).of(made)
         target.add_(windows.select(-1, place))
     return made if input_sizes else made.squeeze(0)
-
-
-unfold_backward_op.derivative(
-    grad_in=lambda grad, dim, size, step: grad.unfold(dim, size, step), node="UnfoldBackwardBackward0"
-)
-unfold_backward_op.forward("linear")
 
 
 def as_strided_gradient(
@@ -198,13 +190,13 @@ def last_place(shape: Sequence[int], stride: Sequence[int], offset: int) -> int:
 # --- the gradients of parts, joined -----------------------------------------------------------------------------------
 
 
-def split_gradient(grads: Sequence[Any], self_shape: Sequence[int], lengths: Sequence[int], dim: int) -> Tensor:
+def split_gradient(grads: Sequence[Any], self_shape: Sequence[int], split_sizes: Sequence[int], dim: int) -> Tensor:
     """The gradients of consecutive parts along `dim`, side by side; zeros for parts without one."""
     known = next(grad for grad in grads if grad is not None)
     axis = dim % len(self_shape)
     pieces = [
         known.new_zeros([*self_shape[:axis], length, *self_shape[axis + 1 :]]) if grad is None else grad
-        for grad, length in zip(grads, lengths, strict=True)
+        for grad, length in zip(grads, split_sizes, strict=True)
     ]
     return ops.aten.cat.default(pieces, axis)
 

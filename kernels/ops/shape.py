@@ -1,6 +1,7 @@
-"""Joining and rearranging with copies: cat, stack, repeat, flip, roll, triangles; tensors made to one shape.
+"""Joining with copies: cat, stack, repeat; tensors made to one shape.
 
 The data is moved by strided copies: every result is filled view by view, so that no loop of its own is needed.
+Read next: rearrange.py.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from redispatch.dispatch.tensor import (
     wrap_dim,
 )
 
-from ..declare.declare import Operator, alias
+from ..declare.declare import alias
+from ..declare.operator import composite, kernel, planned
 from ..declare.overridable import overridable_function
 from ..declare.plan import Run
 from ..declare.planned import Planned
 from ..declare.public import public
-from ..declare.structured import Meta, Structured, common_device, not_implemented
+from ..declare.structured import Meta, common_device, not_implemented
 from .copying import clone_op, suggested_format
-from .creation import preserved_strides
 from .views import expand_op, reshaped, unsqueeze_op, view_op
 
 # --- cat and stack ----------------------------------------------------------------------------------------------------
@@ -51,15 +52,11 @@ class Cat(Planned):
         return super().run_out(*args)
 
 
-cat_op = Cat("cat(Tensor[] tensors, int dim=0) -> Tensor", out="out", core=True)
-
-
 def is_skipped(x: Tensor) -> bool:
     """`cat` leaves out a tensor of shape (0,), whatever the shape of the others: for old programs' sake."""
     return tuple(x._shape) == (0,)
 
 
-@cat_op.meta
 def cat_meta(tensors: Sequence[Tensor], dim: int) -> Meta:
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
@@ -89,11 +86,6 @@ def cat_meta(tensors: Sequence[Tensor], dim: int) -> Meta:
     return Meta(shape, element, on, channels_last_strides(shape) if last else None)
 
 
-@cat_op.loop
-def cat_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
-    return kernels.ready_cat(out._operand, [x._operand for x in tensors], wrap_dim(dim, len(out._shape)))
-
-
 def cat_backward(
     grad: Tensor, tensors_shape: Sequence[Size], tensors_dtype: Sequence[Any], dim: int, needs: Sequence[bool]
 ) -> list[Tensor | None]:
@@ -107,18 +99,31 @@ def cat_backward(
     return gradients
 
 
+cat = planned(
+    "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    kind=Cat,
+    out="out",
+    derivative=cat_backward,
+    forward="linear",
+    autocast={"cpu": "promote"},
+    core=True,
+    doc="Returns the tensors one behind the other along a dimension.",
+)(cat_meta)
+
+
+@cat.op.loop
+def cat_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
+    return kernels.ready_cat(out._operand, [x._operand for x in tensors], wrap_dim(dim, len(out._shape)))
+
+
+cat_op = cat.op
 cat_op.kernel("Undefined")(cat_meta)  # no tensors, no backend: the check says what is wrong
-cat_op.derivative(tensors=cat_backward)
-cat_op.forward("linear")
-cat_op.autocast(cpu="promote")
-cat = public(cat_op, doc="Returns the tensors one behind the other along a dimension.")
-
-concat, concatenate = public(alias("concat", cat_op)), public(alias("concatenate", cat_op))
-
-stack_op = Planned("stack(Tensor[] tensors, int dim=0) -> Tensor", out="out")
+concat, concatenate = (
+    public(alias("concat", cat_op)),
+    public(alias("concatenate", cat_op)),
+)
 
 
-@stack_op.meta
 def stack_meta(tensors: Sequence[Tensor], dim: int) -> Meta:
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
@@ -133,7 +138,17 @@ def stack_meta(tensors: Sequence[Tensor], dim: int) -> Meta:
     return Meta((*shape[:axis], len(tensors), *shape[axis:]), result_type(*tensors), common_device(*tensors))
 
 
-@stack_op.loop
+stack = planned(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    out="out",
+    derivative=lambda grad, dim: list(grad.unbind(dim)),
+    forward="linear",
+    autocast={"cpu": "promote"},
+    doc="Returns the tensors side by side along a new dimension.",
+)(stack_meta)
+
+
+@stack.op.loop
 def stack_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
     axis = wrap_dim(dim, len(out._shape))
     slices = [x._operand for x in tensors]
@@ -144,16 +159,12 @@ def stack_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
     return kernels.ready_cat(out._operand, parts, axis)
 
 
+stack_op = stack.op
 stack_op.kernel("Undefined")(stack_meta)
-stack_op.derivative(tensors=lambda grad, dim: list(grad.unbind(dim)))
-stack_op.forward("linear")
-stack_op.autocast(cpu="promote")
-stack = public(stack_op, doc="Returns the tensors side by side along a new dimension.")
 
 
 def joining(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int], doc: str) -> Any:
     """`name(tensors)`: cat along one dimension of tensors brought to enough dimensions."""
-    op = Operator(f"{name}(Tensor[] tensors) -> Tensor", out="out")
 
     def to_cat(tensors: Sequence[Tensor]) -> tuple[list[Tensor], int]:
         if not tensors:
@@ -161,16 +172,16 @@ def joining(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int]
         prepared = [prepare(x) for x in tensors]
         return prepared, axis(prepared[0])
 
-    def composite(tensors: Sequence[Tensor]) -> Tensor:
+    def joined(tensors: Sequence[Tensor]) -> Tensor:
         return cat_op.functional(*to_cat(tensors))
 
     def into_out(tensors: Sequence[Tensor], out: Tensor) -> Tensor:
         return ops.aten.cat.out(*to_cat(tensors), out=out)
 
-    composite.__name__, into_out.__name__ = f"{name}_composite", f"{name}_into_out"
-    op.implicit(composite)
-    op.composite(op.out)(into_out)
-    return public(op, doc=doc)
+    joined.__name__ = f"{name}_composite"
+    made = composite(f"{name}(Tensor[] tensors) -> Tensor", out="out", out_by=None, doc=doc)(joined)
+    made.op.composite(made.op.out)(into_out)
+    return made
 
 
 def to_1d(x: Tensor) -> Tensor:
@@ -218,10 +229,8 @@ column_stack = joining(
 
 def at_least(name: str, prepare: Callable[[Any], Any]) -> Any:
     """`name(x)` and `name(x, y, ...)`: tensors with at least so many dimensions."""
-    one = Operator(f"{name}(Tensor self) -> Tensor")
-    several = Operator(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]")
-    one.implicit(prepare)
-    several.implicit(lambda tensors: [prepare(x) for x in tensors])
+    one = composite(f"{name}(Tensor self) -> Tensor", face=False)(prepare)
+    several = composite(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]")(lambda tensors: [prepare(x) for x in tensors])
 
     def function(*tensors: Any) -> Any:
         if len(tensors) == 1:
@@ -243,12 +252,30 @@ atleast_3d = at_least("atleast_3d", to_3d)
 
 # --- repeat -----------------------------------------------------------------------------------------------------------
 
-repeat_op = Operator("repeat(Tensor self, SymInt[] repeats) -> Tensor", core=True)
+
+def repeat_backward(grad: Any, self_shape: Sequence[int], repeats: Sequence[int]) -> Tensor:
+    """The sum over all copies: the gradient seen as (n0, size0, n1, size1, ...), summed over the n."""
+    if 0 in repeats:
+        return grad.new_zeros(self_shape)
+    if not repeats:
+        return grad
+    lead = len(repeats) - len(self_shape)
+    shape = (*(1,) * lead, *self_shape)
+    split = grad.reshape(list(itertools.chain(*zip(repeats, shape, strict=True))))
+    return split.sum(list(range(0, 2 * len(shape), 2))).reshape(self_shape)
 
 
-@repeat_op.kernel("CPU", "Meta")
-def repeat_kernel(self: Tensor, repeats: Sequence[int]) -> Tensor:
-    """The tensor laid side by side, `repeats[d]` times along dimension d."""
+@kernel(
+    "repeat(Tensor self, SymInt[] repeats) -> Tensor",
+    "CPU",
+    "Meta",
+    derivative=repeat_backward,
+    forward="linear",
+    function=False,
+    core=True,
+)
+def repeat(self: Tensor, repeats: Sequence[int]) -> Tensor:
+    """Returns copies of the tensor side by side, `repeats[d]` along dimension d."""
     lead = len(repeats) - len(self._shape)
     if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -269,50 +296,19 @@ def repeat_kernel(self: Tensor, repeats: Sequence[int]) -> Tensor:
     return result
 
 
-def repeat_backward(grad: Any, self_shape: Sequence[int], repeats: Sequence[int]) -> Tensor:
-    """The sum over all copies: the gradient seen as (n0, size0, n1, size1, ...), summed over the n."""
-    if 0 in repeats:
-        return grad.new_zeros(self_shape)
-    if not repeats:
-        return grad
-    lead = len(repeats) - len(self_shape)
-    shape = (*(1,) * lead, *self_shape)
-    split = grad.reshape(list(itertools.chain(*zip(repeats, shape, strict=True))))
-    return split.sum(list(range(0, 2 * len(shape), 2))).reshape(self_shape)
+repeat_op = repeat.op
 
 
-repeat_op.derivative(self=repeat_backward)
-repeat_op.forward("linear")
-repeat = public(
-    repeat_op, function=False, doc="Returns copies of the tensor side by side, `repeats[d]` along dimension d."
-)
-
-tile_op = Operator("tile(Tensor self, SymInt[] dims) -> Tensor")
-
-
-@tile_op.implicit
-def tiled(self: Tensor, dims: Sequence[int]) -> Tensor:
+@composite("tile(Tensor self, SymInt[] dims) -> Tensor")
+def tile(self: Tensor, dims: Sequence[int]) -> Tensor:
     """Returns copies of the tensor laid side by side, as `repeat` does, with missing counts taken as 1."""
     return repeat_op.functional(self, [1] * (len(self._shape) - len(dims)) + list(dims))
 
 
-tile = public(tile_op)
-
-repeat_interleave_int_op = Operator(
-    "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor"
+@composite(
+    "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
 )
-repeat_interleave_tensor_op = Operator(
-    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor"
-)
-repeat_interleave_op = Operator(
-    "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-    tags=("dynamic_output_shape",),
-    refuses="bool uint8 int8 int16 floating complex",
-)
-
-
-@repeat_interleave_int_op.implicit
-def repeated_each(self: Tensor, repeats: int, dim: int | None, output_size: int | None) -> Tensor:
+def repeated_each_op(self: Tensor, repeats: int, dim: int | None, output_size: int | None) -> Tensor:
     """Every entry along `dim` (of the flattened tensor where None) `repeats` times in a row."""
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
@@ -325,29 +321,43 @@ def repeated_each(self: Tensor, repeats: int, dim: int | None, output_size: int 
     return view_op.functional(dense, [*x._shape[:axis], x._shape[axis] * repeats, *x._shape[axis + 1 :]])
 
 
-@repeat_interleave_op.kernel("CPU")
-def repeat_interleave_kernel(repeats: Tensor, output_size: int | None) -> Tensor:
-    """0 repeats[0] times, 1 repeats[1] times, ...: the indices that repeat by."""
+def check_repeats(repeats: Tensor) -> None:
     if repeats._dtype.name not in ("int32", "int64"):
         raise not_implemented("repeat_interleave_cpu", repeats._dtype)
     if len(repeats._shape) != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    counts = kernels.as_ndarray(repeats._operand)
-    if (counts < 0).any():
+
+
+def check_total(least: int, total: int, output_size: int | None) -> None:
+    """RuntimeError unless no repeat is negative, and the indices are as many as was said."""
+    if least < 0:
         raise RuntimeError("repeats can not be negative")
-    total = sum(counts.tolist())  # in Python's integers: a sum that wraps around would have numpy write anywhere
     if output_size is not None and output_size != total:
         raise RuntimeError("allocated size does not match required size")
+
+
+@kernel(
+    "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+    "CPU",
+    tags=("dynamic_output_shape",),
+    derivative=False,
+    refuses="bool uint8 int8 int16 floating complex",
+)
+def repeating_indices_op(repeats: Tensor, output_size: int | None) -> Tensor:
+    """Returns the indices that repeat by: 0 repeats[0] times, 1 repeats[1] times, ..."""
+    check_repeats(repeats)
+    counts = kernels.as_ndarray(repeats._operand)
+    total = sum(counts.tolist())  # in Python's integers: a sum that wraps around would have numpy write anywhere
+    check_total(counts.min(initial=0), total, output_size)
     result = empty((total,), repeats._dtype, repeats._device)
     kernels.as_ndarray(result._operand)[:] = np.repeat(np.arange(len(counts)), counts)
     return result
 
 
-repeat_interleave_op.not_differentiable()
-
-
-@repeat_interleave_tensor_op.implicit
-def repeated_by(self: Any, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
+@composite(
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+)
+def repeated_by_op(self: Any, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
     """Returns each element, or each entry along `dim`, as often in a row as `repeats` says."""
     x = self.flatten() if dim is None else self
     axis = wrap_dim(dim or 0, len(x._shape))
@@ -361,137 +371,23 @@ def repeated_by(self: Any, repeats: Any, dim: int | None, output_size: int | Non
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats._shape[0]} and "
             f"input.size({axis}) = {size}"
         )
-    return x.index_select(axis, repeat_interleave_op.functional(repeats, output_size=output_size))
+    return x.index_select(axis, repeating_indices_op.functional(repeats, output_size=output_size))
 
 
 repeat_interleave = public(
-    repeat_interleave_op,
-    repeat_interleave_tensor_op,
-    repeat_interleave_int_op,
+    repeating_indices_op,
+    repeated_by_op,
+    repeated_each_op,
     method=False,
     doc="Returns each element, or each entry along `dim`, as often in a row as `repeats` says.",
 )
-repeat_interleave_method = public(repeat_interleave_tensor_op, repeat_interleave_int_op, function=False)
-
-# --- another order of entries -----------------------------------------------------------------------------------------
-
-flip_op = Structured("flip(Tensor self, int[] dims) -> Tensor", core=True)
-
-
-@flip_op.meta
-def flip_meta(self: Tensor, dims: Sequence[int]) -> Meta:
-    wrapped = [wrap_dim(dim, len(self._shape)) for dim in dims]
-    for dim in wrapped:
-        if wrapped.count(dim) > 1:
-            raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
-    return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
-
-
-@flip_op.body
-def flip_body(out: Tensor, self: Tensor, dims: Sequence[int]) -> None:
-    # numpy walks backwards where an operand cannot: its strides may be negative
-    backwards = {dim % max(len(self._shape), 1) for dim in dims}
-    index = tuple(slice(None, None, -1) if dim in backwards else slice(None) for dim in range(len(self._shape)))
-    kernels.as_ndarray(out._operand)[...] = kernels.as_ndarray(self._operand)[index]
-
-
-flip_op.derivative(self=lambda grad, dims: flip_op.functional(grad, dims))
-flip_op.forward("linear")
-flip = public(flip_op, doc="Returns the tensor with the order of elements reversed along `dims`.")
-
-fliplr_op, flipud_op = Operator("fliplr(Tensor self) -> Tensor"), Operator("flipud(Tensor self) -> Tensor")
-
-
-@fliplr_op.implicit
-def flipped_left_right(self: Tensor) -> Tensor:
-    if len(self._shape) < 2:
-        raise RuntimeError("Input must be >= 2-d.")
-    return flip_op.functional(self, [1])
-
-
-@flipud_op.implicit
-def flipped_up_down(self: Tensor) -> Tensor:
-    if not self._shape:
-        raise RuntimeError("Input must be >= 1-d.")
-    return flip_op.functional(self, [0])
-
-
-fliplr, flipud = (
-    public(fliplr_op, doc="Returns the tensor with the order of columns reversed."),
-    public(flipud_op, doc="Returns the tensor with the order of rows reversed."),
-)
-
-roll_op = Structured("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
-
-
-@roll_op.meta
-def roll_meta(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Meta:
-    if len(shifts) == 0:
-        raise RuntimeError("`shifts` required")
-    if len(shifts) != len(dims) and not (len(shifts) == 1 and not dims):
-        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    for dim in dims:
-        wrap_dim(dim, len(self._shape))
-    return Meta(self._shape, self._dtype, self._device)
-
-
-@roll_op.body
-def roll_body(out: Tensor, self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> None:
-    """What is pushed out at the end of a dimension comes in at its start; without dims, of the flattened tensor."""
-    source = kernels.as_ndarray(self._operand)
-    if not dims:
-        rolled = np.roll(source, shifts[0])
-    else:
-        rolled = np.roll(source, tuple(shifts), tuple(dim % max(len(self._shape), 1) for dim in dims))
-    kernels.as_ndarray(out._operand)[...] = rolled
-
-
-roll_op.derivative(
-    self=lambda grad, shifts, dims: roll_op.functional(grad.contiguous(), [-shift for shift in shifts], dims)
-)
-roll_op.forward("linear")
-roll = public(roll_op, doc="Returns the elements moved along `dims`; what leaves at one end comes back at the other.")
-
-# --- triangles --------------------------------------------------------------------------------------------------------
-
-
-def triangle(name: str, keep: Callable[[Any, Any, int], Any]) -> Structured:
-    """`tril` and `triu`: the matrices with zeros where `keep(row, column, diagonal)` is false."""
-    op = Structured(f"{name}(Tensor self, SymInt diagonal=0) -> Tensor", inplace=True, out="out", batching="leading")
-
-    def meta(self: Tensor, diagonal: int) -> Meta:
-        if len(self._shape) < 2:
-            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        return Meta(self._shape, self._dtype, self._device)
-
-    def body(out: Tensor, self: Tensor, diagonal: int) -> None:
-        rows, columns = self._shape[-2:]
-        kept = keep(np.arange(rows)[:, None], np.arange(columns), diagonal)
-        source = kernels.as_ndarray(self._operand)
-        kernels.as_ndarray(out._operand)[...] = np.where(kept, source, np.zeros((), source.dtype))
-
-    meta.__name__, body.__name__ = f"{name}_meta", f"{name}_body"
-    op.meta(meta)
-    op.body(body)
-    op.derivative(self=lambda grad, diagonal: op.functional(grad, diagonal))
-    op.forward("linear")
-    return op
-
-
-tril_op = triangle("tril", lambda row, column, diagonal: column - row <= diagonal)
-triu_op = triangle("triu", lambda row, column, diagonal: column - row >= diagonal)
-tril, triu = (
-    public(tril_op, doc="Returns the matrices with zeros above a diagonal."),
-    public(triu_op, doc="Returns the matrices with zeros below a diagonal."),
-)
+public(repeated_by_op, repeated_each_op, function=False)
 
 # --- to one shape -----------------------------------------------------------------------------------------------------
 
-broadcast_tensors_op = Operator("broadcast_tensors(Tensor[] tensors) -> Tensor[]")
 
-
-@broadcast_tensors_op.implicit
-def broadcast_together(tensors: Sequence[Tensor]) -> list[Tensor]:
+@composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", face=False)
+def broadcast_tensors_op(tensors: Sequence[Tensor]) -> list[Tensor]:
     shape = kernels.broadcast_shapes(*(x._shape for x in tensors))
     return [x if tuple(x._shape) == shape else expand_op.functional(x, shape) for x in tensors]
 
@@ -503,11 +399,6 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     return tuple(broadcast_tensors_op.functional(list(given)))
 
 
-meshgrid_op = Operator("meshgrid(Tensor[] tensors) -> Tensor[]")
-meshgrid_indexing_op = Operator("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]")
-
-
-@meshgrid_op.implicit
 def grid_ij(tensors: Sequence[Tensor]) -> list[Tensor]:
     """The coordinates of a grid: result d has the values of tensor d along dimension d and repeats along the others."""
     if not tensors:
@@ -528,8 +419,11 @@ def grid_ij(tensors: Sequence[Tensor]) -> list[Tensor]:
     return grids
 
 
-@meshgrid_indexing_op.implicit
-def grid(tensors: Sequence[Tensor], indexing: str) -> list[Tensor]:
+meshgrid_op = composite("meshgrid(Tensor[] tensors) -> Tensor[]", face=False)(grid_ij)
+
+
+@composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]")
+def meshgrid_indexing_op(tensors: Sequence[Tensor], indexing: str) -> list[Tensor]:
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if indexing == "ij" or len(tensors) < 2:

@@ -188,7 +188,7 @@ def solve_triangular_body(out, self, B, upper, left, unitriangular):
 
 
 def triangle(x: Any, upper: bool, unit: bool) -> Any:
-    """What a gradient keeps of a matrix of which one triangle counts, the diagonal not where it is taken for 1."""
+    """Returns a gradient's part for a matrix of which one triangle counts, the diagonal not where it is taken for 1."""
     return x.triu(int(unit)) if upper else x.tril(-int(unit))
 
 

@@ -89,22 +89,22 @@ def sort_stable_op(self, stable, dim, descending):
 sort = public(sort_op, sort_stable_op)
 
 
-@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", face=False, refuses="complex")
-def argsort_op(self, dim, descending):
-    """Returns where each element stands in order along `dim`."""
-    return sort_op.functional(self, dim, descending)[1]
-
-
 @composite(
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     out="stable_out",
     out_by=copy_into_out,
+    refuses="complex",
 )
 def argsort_stable_op(self, stable, dim, descending):
     return sort_stable_op.functional(self, stable=stable, dim=dim, descending=descending)[1]
 
 
-argsort = public(argsort_op, argsort_stable_op)
+@composite(
+    "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", refuses="complex", also=(argsort_stable_op,)
+)
+def argsort(self, dim, descending):
+    """Returns where each element stands in order along `dim`."""
+    return sort_op.functional(self, dim, descending)[1]
 
 
 @composite("msort(Tensor self) -> Tensor", out="out", out_by=copy_into_out, refuses="complex")
@@ -315,7 +315,7 @@ def slices_back(slices: np.ndarray, axis: int, like: Tensor) -> Tensor:
     refuses="complex",
 )
 def unique_dim_op(self, dim, sorted, return_inverse, return_counts):
-    """The same for slices along `dim`, in lexicographic order."""
+    """Returns the unique slices along `dim`, in lexicographic order."""
     slices, axis = slices_first(self, dim)
     if not len(slices):
         return of_kind(comparable(self), self), positions(None), positions(None)
@@ -355,7 +355,7 @@ def unique_dim_consecutive_op(self, dim, return_inverse, return_counts):
     refuses="complex",
 )
 def unique_consecutive_op(self, return_inverse, return_counts, dim):
-    """The same for elements of the flattened tensor, where there is no `dim`."""
+    """Returns what is unique among neighbours: slices, or elements of the flattened tensor where there is no `dim`."""
     if dim is not None:
         return unique_slices(self, dim)
     elements = comparable(self).ravel()

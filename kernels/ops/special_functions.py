@@ -21,7 +21,8 @@ from ..declare.public import public
 from . import activations, elementary, float_parts, special
 from .binary import log_where_it_counts, xlogy_op, xlogy_other_op, xlogy_self_op
 from .moments import logsumexp as logsumexp_face
-from .normalization import log_softmax_op, softmax_op
+from .normalization import log_softmax as _log_softmax
+from .normalization import softmax as _softmax
 from .special import modified_bessel_ratio_at_zero
 
 
@@ -289,7 +290,7 @@ multigammaln = second_name("multigammaln", special.mvlgamma)
 gammainc = second_name("gammainc", special.igamma)
 gammaincc = second_name("gammaincc", special.igammac)
 logsumexp = second_name("logsumexp", logsumexp_face.op)
-softmax = second_name("softmax", softmax_op)
+softmax = second_name("softmax", _softmax.op)
 xlogy = public(
     alias("special_xlogy", xlogy_op, overload="", inplace=False, out="out"),
     alias("special_xlogy", xlogy_self_op, overload="self_scalar", out="self_scalar_out"),
@@ -309,10 +310,11 @@ special_ndtr_op = Operator(
 
 @composite(
     "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    refuses="whole complex",
     doc="Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.",
 )
 def log_softmax(self, dim, dtype):
-    return log_softmax_op.functional(self, dim, dtype)
+    return _log_softmax.op.functional(self, dim, dtype)
 
 
 @composite(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, empty, wra
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.operator import composite, kernel
+from ..declare.operator import CPU_FP32, composite, kernel
 from ..declare.public import public
 from ..declare.structured import c_name, not_implemented
 from .arithmetic import mul_scalar_op, sub_scalar_op
@@ -75,29 +75,23 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 def quantiles(name: str, skip_nan: bool) -> Any:
     """`quantile` and `nanquantile`: the value at a share q of the way through the sorted elements."""
-    facts: dict[str, Any] = {"refuses": "whole halves complex", "autocast": {"cpu": "fp32"}}
-    many = Operator(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out", **facts)
-    one = Operator(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out", **facts)
+    facts: dict[str, Any] = {"refuses": "whole halves complex", "autocast": CPU_FP32, "out_by": copy_into_out}
 
-    @many.implicit
-    def quantile_composite(self: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+    @composite(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out", face=False, **facts)
+    def many(self, q, dim, keepdim, interpolation):
         check_quantile(self, q, interpolation)
         return quantile_of(self, q, dim, keepdim, interpolation, skip_nan)
 
-    @one.implicit
-    def quantile_of_number(self: Any, q: float, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+    @composite(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out", **facts)
+    def one(self, q, dim, keepdim, interpolation):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
         share = ops.aten.scalar_tensor.default(q, dtype=self.dtype, device=self.device)
-        return quantile_composite(self, share, dim, keepdim, interpolation)
+        check_quantile(self, share, interpolation)
+        return quantile_of(self, share, dim, keepdim, interpolation, skip_nan)
 
-    copy_into_out(many)
-    copy_into_out(one)
-    return public(
-        many,
-        one,
-        doc=f"Returns the value at a share `q` of the way through the sorted elements{' without NaN' * skip_nan}.",
-    )
+    doc = f"Returns the value at a share `q` of the way through the sorted elements{' without NaN' * skip_nan}."
+    return public(many, one, doc=doc)
 
 
 def check_quantile(self: Any, q: Any, interpolation: str) -> None:
@@ -275,11 +269,11 @@ histogramdd_op = Operator(f"histogramdd(Tensor self, int[] bins, {_SEVERAL}", re
 # --- samples, edges, counts, as numpy arrays --------------------------------------------------------------------------
 
 
-def rows_of(self: Tensor) -> np.ndarray:
-    """The samples as rows, a number for each dimension of the histogram."""
+def rows_of(self: Tensor) -> tuple[int, int]:
+    """The shape of the samples as rows, a number for each dimension of the histogram."""
     if len(self._shape) < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    return as_numpy(self).reshape(math.prod(self._shape[:-1]), self._shape[-1])
+    return math.prod(self._shape[:-1]), self._shape[-1]
 
 
 def check_weight(self: Tensor, shape: Sequence[int], weight: Tensor | None) -> None:
@@ -395,6 +389,33 @@ def as_tensor(values: np.ndarray, like: Tensor) -> Tensor:
     return made
 
 
+class Binning(NamedTuple):
+    """How a device makes even edges of samples, seen as rows of a shape; counts samples between edges; copies edges."""
+
+    edges: Callable[[Tensor, tuple[int, int], Sequence[int], Any], list[Tensor]]
+    counts: Callable[[Tensor, tuple[int, int], Sequence[Tensor], Tensor | None, bool], Tensor]
+    copy: Callable[[Tensor], Tensor]
+
+
+def edges_on_cpu(self: Tensor, rows: tuple[int, int], bins: Sequence[int], range_: Any) -> list[Tensor]:
+    return [as_tensor(one, self) for one in even_edges(as_numpy(self).reshape(rows), bins, range_)]
+
+
+def counts_on_cpu(
+    self: Tensor, rows: tuple[int, int], edges: Sequence[Tensor], weight: Tensor | None, density: bool
+) -> Tensor:
+    with np.errstate(all="ignore"):
+        return as_tensor(counted(as_numpy(self).reshape(rows), [*map(as_numpy, edges)], weight, density), self)
+
+
+HERE = Binning(edges_on_cpu, counts_on_cpu, lambda edges: as_tensor(as_numpy(edges), edges))
+ELSEWHERE: dict[str, Binning] = {}  # by type of device
+
+
+def binning(self: Tensor) -> Binning:
+    return ELSEWHERE.get(self._device.type, HERE)
+
+
 # --- of one number ----------------------------------------------------------------------------------------------------
 
 
@@ -406,27 +427,10 @@ def as_tensor(values: np.ndarray, like: Tensor) -> Tensor:
 )
 def histogram_op(self, bins, range_, weight, density):
     check_dtype(self._dtype)
-    column = as_numpy(self).reshape(-1, 1)
-    edges = even_edges(column, [bins], range_)
+    how, column = binning(self), (self._shape.numel(), 1)
+    edges = how.edges(self, column, [bins], range_)
     check_flat_weight(self, weight)
-    with np.errstate(all="ignore"):
-        return as_tensor(counted(column, edges, weight, density), self), as_tensor(edges[0], self)
-
-
-@kernel(
-    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}",
-    "CPU",
-    out="bins_tensor_out",
-    refuses="whole halves complex",
-)
-def histogram_bins_op(self, bins, weight, density):
-    """Returns how many elements, or what weight, fall into each bin, and the edges of the bins."""
-    check_edges(self, [bins], 1)
-    check_dtype(self._dtype)
-    check_flat_weight(self, weight)
-    column, edges = as_numpy(self).reshape(-1, 1), as_numpy(bins)
-    with np.errstate(all="ignore"):
-        return as_tensor(counted(column, [edges], weight, density), self), as_tensor(edges, self)
+    return how.counts(self, column, edges, weight, density), edges[0]
 
 
 def check_flat_weight(self: Tensor, weight: Tensor | None) -> None:
@@ -437,7 +441,21 @@ def check_flat_weight(self: Tensor, weight: Tensor | None) -> None:
         check_weight(self, (count, 1), weight)
 
 
-histogram = public(histogram_bins_op, histogram_op)
+@kernel(
+    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}",
+    "CPU",
+    out="bins_tensor_out",
+    refuses="whole halves complex",
+    also=(histogram_op,),
+)
+def histogram(self, bins, weight, density):
+    """Returns how many elements, or what weight, fall into each bin, and the edges of the bins."""
+    check_edges(self, [bins], 1)
+    check_dtype(self._dtype)
+    check_flat_weight(self, weight)
+    how = binning(self)
+    return how.counts(self, (self._shape.numel(), 1), [bins], weight, density), how.copy(bins)
+
 
 # --- of several -------------------------------------------------------------------------------------------------------
 
@@ -451,7 +469,7 @@ histogram = public(histogram_bins_op, histogram_op)
 def edges_op(self, bins, range_, weight, density):
     rows = rows_of(self)
     check_dtype(self._dtype)
-    return [as_tensor(one, self) for one in even_edges(rows, bins, range_)]
+    return binning(self).edges(self, rows, bins, range_)
 
 
 @kernel(
@@ -464,8 +482,8 @@ def counts_op(self, bins, range_, weight, density):
     rows = rows_of(self)
     check_weight(self, self._shape, weight)
     check_dtype(self._dtype)
-    with np.errstate(all="ignore"):
-        return as_tensor(counted(rows, even_edges(rows, bins, range_), weight, density), self)
+    how = binning(self)
+    return how.counts(self, rows, how.edges(self, rows, bins, range_), weight, density)
 
 
 @kernel(
@@ -476,11 +494,10 @@ def counts_op(self, bins, range_, weight, density):
 )
 def counts_by_edges_op(self, bins, weight, density):
     rows = rows_of(self)
-    check_edges(self, bins, rows.shape[1])
+    check_edges(self, bins, rows[1])
     check_weight(self, self._shape, weight)
     check_dtype(self._dtype)
-    with np.errstate(all="ignore"):
-        return as_tensor(counted(rows, [as_numpy(one) for one in bins], weight, density), self)
+    return binning(self).counts(self, rows, bins, weight, density)
 
 
 def innermost(self: Any) -> int:

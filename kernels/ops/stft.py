@@ -33,7 +33,7 @@ from ..declare.structured import not_implemented
 from .complex_numbers import view_as_complex_op, view_as_real_op
 from .creation import FACTORY, new, ones_op, shaped, written, zeros_op
 from .fft import ALL, NONE, ROOT, fft_c2c_op, fft_c2r_op, fft_r2c_op
-from .padding import constant_pad_nd, pad_op
+from .padding import constant_pad_nd, pad
 from .scattering import unfold_backward_op
 from .views import slice_op
 
@@ -69,7 +69,7 @@ def stft_op(self, n_fft, hop_length, win_length, window, *rest):
 def spectra(
     self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window
 ):
-    """The same; with `center`, each piece has its point in its middle, and the signal is continued on both sides."""
+    """Returns the spectra; with `center`, a piece has its point in its middle, and the signal goes on at both sides."""
     if center and align_to_window is not None:
         raise RuntimeError("stft only supports align_to_window for center = False.")
     has_complex = self._dtype.is_complex or (window is not None and window._dtype.is_complex)
@@ -178,7 +178,7 @@ def refused(
 def continued(x: Any, width: int, mode: str) -> Any:
     """The signal with so many more points before and behind it."""
     shape = [1] * (3 - x.dim()) + list(x._shape)
-    longer = pad_op.functional(x.view(shape), [width, width], mode)
+    longer = pad.op.functional(x.view(shape), [width, width], mode)
     return longer.view(longer._shape[-x.dim() :])
 
 

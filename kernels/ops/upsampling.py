@@ -20,9 +20,10 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import as_ndarray
 from redispatch.kernels.cpu.resample import AxisMap, picking
 
-from ..declare.declare import Operator, through
+from ..declare.declare import through
+from ..declare.operator import CUDA_FP32, composite, structured
 from ..declare.public import public
-from ..declare.structured import Meta, Structured, not_implemented
+from ..declare.structured import not_implemented
 from .convolution import copied
 from .resampling import (
     Hill,
@@ -123,60 +124,61 @@ def declare(kind: Kind) -> Any:
     align = "bool align_corners, " if kind.aligns else ""
     scales = ", ".join(f"float? {scale}=None" for scale in SCALES[dims])
     sizes = f"SymInt[{dims}] output_size"
-    refused = ("whole", "bool int8 int16 int32 int64")[kind.bytes] + " halves" * kind.filters + " complex"
-    policy = {} if "lanczos" in name else {"cuda": "fp32"}  # PyTorch lists all others
-    op = Structured(
-        f"{name}(Tensor self, {sizes}, {align}{scales}) -> Tensor", out="out", autocast=policy, refuses=refused
-    )
-    listed = name in ("upsample_nearest2d", "upsample_bilinear2d")
-    vec_op = Operator(
-        f"{name}.vec(Tensor input, SymInt[]? output_size, {align}float[]? scale_factors) -> Tensor",
-        core=listed,
-        late_out=listed,
-    )
-    backward_op = Structured(
+    how = (*["align_corners"] * kind.aligns, *SCALES[dims])
+
+    @structured(
         f"{name}_backward(Tensor grad_output, {sizes}, SymInt[{dims + 2}] input_size, {align}{scales}) -> Tensor",
         out="grad_input",
         refuses="whole halves complex" if kind.filters else "whole complex",
+        face=False,
+        forward="linear",
     )
+    def backward(grad_output, output_size, input_size, *how):
+        kind.check_gradient(grad_output, output_size, input_size)
+        look = shaped_like(input_size, grad_output)
+        return look if kind.lays_gradient else look._replace(strides=None)
 
-    @op.meta
-    def meta(self: Tensor, output_size: Sequence[int], *how: Any) -> Meta:
+    @backward.body
+    def backward_body(out, grad_output, output_size, input_size, *how):
+        axes = kind.axes(input_size[2:], output_size, how, kind.real(grad_output))
+        resampled(out, grad_output, [axis.transposed for axis in axes])
+
+    @structured(
+        f"{name}(Tensor self, {sizes}, {align}{scales}) -> Tensor",
+        out="out",
+        autocast={} if "lanczos" in name else CUDA_FP32,  # PyTorch lists all others
+        refuses=("whole", "bool int8 int16 int32 int64")[kind.bytes] + " halves" * kind.filters + " complex",
+        derivative=through(backward, "grad", "output_size", "self_shape", *how),
+        forward="linear",
+        face=False,
+    )
+    def op(self, output_size, *how):
         kind.check_images(self, output_size)
         return shaped_like((*self._shape[:2], *output_size), self)
 
     @op.body
-    def body(out: Tensor, self: Tensor, output_size: Sequence[int], *how: Any) -> None:
+    def body(out, self, output_size, *how):
         axes = kind.axes(self._shape[2:], output_size, how, kind.real(self))
         if self._dtype is dtypes.uint8 and any(axis.weights is not None for axis in axes):
             resampled_bytes(out, self, axes)
         else:
             resampled(out, self, axes)
 
-    @backward_op.meta
-    def backward_meta(grad_output: Tensor, output_size: Any, input_size: Any, *how: Any) -> Meta:
-        kind.check_gradient(grad_output, output_size, input_size)
-        look = shaped_like(input_size, grad_output)
-        return look if kind.lays_gradient else look._replace(strides=None)
+    backward.derivative(grad_output=through(op, "grad", "output_size", *how))
+    listed = name in ("upsample_nearest2d", "upsample_bilinear2d")
 
-    @backward_op.body
-    def backward(out: Tensor, grad_output: Tensor, output_size: Any, input_size: Any, *how: Any) -> None:
-        axes = kind.axes(input_size[2:], output_size, how, kind.real(grad_output))
-        resampled(out, grad_output, [axis.transposed for axis in axes])
-
-    @vec_op.implicit
-    def vec(input: Any, output_size: Any, *how: Any) -> Any:
+    @composite(
+        f"{name}.vec(Tensor input, SymInt[]? output_size, {align}float[]? scale_factors) -> Tensor",
+        core=listed,
+        late_out=listed,
+    )
+    def vec(input, output_size, *how):
         *align, factors = how
         counts = counts_of(list(input._shape[2:]), output_size, factors, dims)
         return op.functional(input, counts, *align, *(factors or [None] * dims))
 
-    how = (*["align_corners"] * kind.aligns, *SCALES[dims])
-    op.derivative(self=through(backward_op, "grad", "output_size", "self_shape", *how))
-    op.forward("linear")
-    backward_op.derivative(grad_output=through(op, "grad", "output_size", *how))
-    backward_op.forward("linear")
     way = name.strip("_").removeprefix("upsample_").replace("_", " ")
-    return public(op, vec_op, method=False, module="nn", doc=f"Returns images of another size: {way}.")
+    return public(op, vec, method=False, module="nn", doc=f"Returns images of another size: {way}.")
 
 
 def counts_of(sizes: list[int], output_size: Any, factors: Any, dims: int) -> list[int]:

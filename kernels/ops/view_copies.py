@@ -1,11 +1,11 @@
 """The `_copy` of each view operator: the same elements in memory of their own.
 
-    view_copy_op = copying(view_op)     # view_copy(Tensor self, SymInt[] size) -> Tensor
+    view_copy = copies(view_op)     # view_copy(Tensor self, SymInt[] size) -> Tensor
 
 One rule makes them all of the views: the schema without its alias annotations, a dense copy of what the view shows, the
 view's derivative. Functionalization puts them in the place of views, where nothing may share memory.
 
-Read next: views.py, for the views; out_forms.py.
+Read next: views.py, for the views; kernels/declare/out_forms.py.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from redispatch.dispatch.tensor import Tensor, contiguous_format
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
+from ..declare.operator import kernel
 from ..declare.public import public
 from .complex_numbers import conj_view_op, neg_view_op, view_as_complex_op, view_as_real_op
 from .copying import alias_op, copied, detach_op
@@ -44,6 +45,11 @@ from .views import (
 
 ALIAS = re.compile(r"\([a-z](?: -> \*)?\)")  # of `Tensor(a)` and `Tensor(a -> *)`
 NAME = re.compile(r"^\w+::(\w+)")
+
+
+def copies(*views: Operator) -> Any:
+    """The function, and its operators, that copy what these views show."""
+    return public(*map(copying, views), method=False)
 
 
 def copying(view: Operator) -> Operator:
@@ -74,66 +80,30 @@ def dense(shown: Tensor) -> Tensor:
     return copied(shown, None, None, contiguous_format)
 
 
-conj_copy_op = copying(conj_view_op)
-neg_view_copy_op = copying(neg_view_op)
-view_as_real_copy_op = copying(view_as_real_op)
-view_as_complex_copy_op = copying(view_as_complex_op)
-alias_copy_op = copying(alias_op)
-as_strided_copy_op = copying(as_strided_op)
-detach_copy_op = copying(detach_op)
-diagonal_copy_op = copying(diagonal_op)
-expand_copy_op = copying(expand_op)
-permute_copy_op = copying(permute_op)
-select_copy_op = copying(select_op)
-slice_copy_op = copying(slice_op)
-split_copy_op = copying(split_op)
-split_with_sizes_copy_op = copying(split_with_sizes_op)
-squeeze_copy_op = copying(squeeze_op)
-squeeze_copy_dim_op = copying(squeeze_dim_op)
-squeeze_copy_dims_op = copying(squeeze_dims_op)
-t_copy_op = copying(t_op)
-transpose_copy_op = copying(transpose_op)
-unbind_copy_op = copying(unbind_op)
-unfold_copy_op = copying(unfold_op)
-unsqueeze_copy_op = copying(unsqueeze_op)
-view_copy_op = copying(view_op)
-view_copy_dtype_op = copying(view_dtype_op)
-
-_conj_copy = public(conj_copy_op, method=False)
-_neg_view_copy = public(neg_view_copy_op, method=False)
-view_as_real_copy = public(view_as_real_copy_op, method=False)
-view_as_complex_copy = public(view_as_complex_copy_op, method=False)
-alias_copy = public(alias_copy_op, method=False)
-as_strided_copy = public(as_strided_copy_op, method=False)
-detach_copy = public(detach_copy_op, method=False)
-diagonal_copy = public(diagonal_copy_op, method=False)
-expand_copy = public(expand_copy_op, method=False)
-permute_copy = public(permute_copy_op, method=False)
-select_copy = public(select_copy_op, method=False)
-slice_copy = public(slice_copy_op, method=False)
-split_copy = public(split_copy_op, method=False)
-split_with_sizes_copy = public(split_with_sizes_copy_op, method=False)
-squeeze_copy = public(squeeze_copy_op, squeeze_copy_dim_op, squeeze_copy_dims_op, method=False)
-t_copy = public(t_copy_op, method=False)
-transpose_copy = public(transpose_copy_op, method=False)
-unbind_copy = public(unbind_copy_op, method=False)
-unfold_copy = public(unfold_copy_op, method=False)
-unsqueeze_copy = public(unsqueeze_copy_op, method=False)
-view_copy = public(view_copy_dtype_op, view_copy_op, method=False)
+_conj_copy = copies(conj_view_op)
+_neg_view_copy = copies(neg_view_op)
+view_as_real_copy = copies(view_as_real_op)
+view_as_complex_copy = copies(view_as_complex_op)
+alias_copy = copies(alias_op)
+as_strided_copy = copies(as_strided_op)
+detach_copy = copies(detach_op)
+diagonal_copy = copies(diagonal_op)
+expand_copy = copies(expand_op)
+permute_copy = copies(permute_op)
+select_copy = copies(select_op)
+slice_copy = copies(slice_op)
+split_copy = copies(split_op)
+split_with_sizes_copy = copies(split_with_sizes_op)
+squeeze_copy = copies(squeeze_op, squeeze_dim_op, squeeze_dims_op)
+t_copy = copies(t_op)
+transpose_copy = copies(transpose_op)
+unbind_copy = copies(unbind_op)
+unfold_copy = copies(unfold_op)
+unsqueeze_copy = copies(unsqueeze_op)
+view_copy = copies(view_dtype_op, view_op)
+as_strided_copy_op, diagonal_copy_op = as_strided_copy.op, diagonal_copy.op
 
 # --- narrow_copy has a node of its own: `narrow` is written in other views --------------------------------------------
-
-narrow_copy_op = Operator(
-    "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", tags=("view_copy",), out="out"
-)
-
-
-@narrow_copy_op.explicit
-def narrow_copy_kernel(self: Any, dim: int, start: int, length: int) -> Tensor:
-    return dense(self.narrow(dim, start, length))
-
-
-copy_into_out(narrow_copy_op)
 
 
 def narrow_copy_backward(grad: Any, self_shape: Any, dim: int, start: int) -> Tensor:
@@ -141,6 +111,13 @@ def narrow_copy_backward(grad: Any, self_shape: Any, dim: int, start: int) -> Te
     return grad.new_zeros(self_shape).slice_scatter(grad, dim, at, at + grad.shape[dim])
 
 
-narrow_copy_op.derivative(self=narrow_copy_backward)
-narrow_copy_op.forward("linear")
-narrow_copy = public(narrow_copy_op, doc="Returns a copy of `length` elements of one dimension, from `start` on.")
+@kernel(
+    "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
+    tags=("view_copy",),
+    out="out",
+    derivative=narrow_copy_backward,
+    forward="linear",
+)
+def narrow_copy(self: Any, dim: int, start: int, length: int) -> Tensor:
+    """Returns a copy of `length` elements of one dimension, from `start` on."""
+    return dense(self.narrow(dim, start, length))

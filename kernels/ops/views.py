@@ -28,9 +28,10 @@ from redispatch.dispatch.tensor import (
 )
 from redispatch.kernels import infer_view_strides
 
-from ..declare.declare import Operator
+from ..declare.declare import Function, Operator, through
+from ..declare.operator import LAZY, composite, kernel, same_as
 from ..declare.public import public
-from .copying import clone_op, composite_view, outside_graph
+from .copying import clone_op, outside_graph
 from .geometry import (
     WINDOWS,
     Geometry,
@@ -68,39 +69,49 @@ INPLACE_VIEW = ("inplace", "inplace_view")
 MAX = 2**63 - 1
 
 
-def view_operator(schema: str, geometry: Callable[..., Geometry], **facts: Any) -> Operator:
-    """A view operator whose result looks as `geometry` of the schema's arguments says."""
+def view_operator(
+    schema: str,
+    geometry: Callable[..., Geometry],
+    derivative: Function,
+    *,
+    inplace: str = "",
+    nodes: tuple[str | None, ...] = (None, None),
+    **facts: Any,
+) -> tuple[Any, Any]:
+    """A view operator whose result looks as `geometry` of the schema's arguments says; and, if it has a name, the one
+    that gives its argument itself this geometry, with the nodes of both."""
     op = Operator(schema, **facts)
     give_view(op, geometry)
-    return op
+    op.differentiate_by([(("self",), derivative)], nodes[0])
+    if not inplace:
+        return op, None
+    arguments = schema[schema.index("(") :].replace("Tensor(a)", "Tensor(a!)")
+    return op, inplace_view_operator(f"{inplace}{arguments}", geometry, derivative, nodes[1])
 
 
-def inplace_view_operator(schema: str, geometry: Callable[..., Geometry], **facts: Any) -> Operator:
-    """The operator that gives its argument itself this geometry."""
-    op = Operator(schema, tags=INPLACE_VIEW, **facts)
-
-    def kernel(self: Tensor, *args: Any) -> Tensor:
+def inplace_view_operator(
+    schema: str, geometry: Callable[..., Geometry], derivative: Function, node: str | None, **facts: Any
+) -> Operator:
+    def function(self: Tensor, *args: Any) -> Tensor:
         return geometry(self, *args).put_into(self)
 
-    kernel.__name__ = f"{geometry.__name__}_inplace"
-    op.explicit(kernel)
-    return op
+    function.__name__ = f"{geometry.__name__}_inplace"
+    return kernel(schema, tags=INPLACE_VIEW, derivative=derivative, node=node, face=False, **facts)(function)
 
 
 # --- another shape for the same elements ------------------------------------------------------------------------------
 
 
-view_op = view_operator("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", viewed, core=True)
-view_op.derivative(self=lambda grad, self_shape: grad.reshape(self_shape))
-
-view_dtype_op = Operator(
-    "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", refuses="bool uint8 int8", batching="pointwise"
-)
+def reshaped_back(grad: Any, self_shape: Any) -> Tensor:
+    return grad.reshape(self_shape)
 
 
-@view_dtype_op.explicit
-def view_dtype_kernel(self: Tensor, to: dtype) -> Tensor:
-    """The same bytes read as elements of another size: the last dimension shrinks or grows."""
+view_op, _ = view_operator("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", viewed, reshaped_back, core=True)
+
+
+@kernel("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", batching="pointwise", refuses="bool uint8 int8")
+def view_dtype_op(self: Tensor, to: dtype) -> Tensor:
+    """Returns the same bytes read as elements of another size: the last dimension shrinks or grows."""
     bits = metadata_of(self).bits if to is not self._dtype else 0
     if bits & (CONJUGATE | NEGATIVE):
         kind = "conjugate view tensors" if bits & CONJUGATE else "tensors with negative bit set"
@@ -139,16 +150,12 @@ view = public(
     doc="Returns a view in another shape, or of the same bytes as another dtype.",
 )
 
-unsafe_view_op = Operator("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
-
-
 # A view that nobody is to know of, because its base is a temporary that nobody else has.
+unsafe_view_op = Operator("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
 give_view(unsafe_view_op, viewed, "unsafe_view_kernel")
-unsafe_view_op.understands("Conjugate", "Negative", "ZeroTensor")
-unsafe_view_op.derivative(self=lambda grad, self_shape: grad.reshape(self_shape))
+unsafe_view_op.understands(*LAZY)
+unsafe_view_op.derivative(self=reshaped_back)
 unsafe_view_op.forward("linear")
-
-reshape_op = composite_view(Operator("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"))
 
 
 class Reshaping(NamedTuple):
@@ -161,10 +168,9 @@ class Reshaping(NamedTuple):
 RESHAPINGS: dict[Any, Reshaping] = {}  # by metadata and wanted shape: geometry.py, Note [Windows are remembered]
 
 
-@reshape_op.implicit
 @inline
 def reshaped(self: Tensor, shape: Sequence[int]) -> Tensor:
-    """Returns a view in another shape where the strides allow it, otherwise a copy."""
+    """A view where the strides allow it, otherwise a copy."""
     key = (self._interned or metadata_of(self), tuple(shape))
     found = RESHAPINGS.get(key) or new_reshaping(key, self)
     if found.is_view:
@@ -186,40 +192,32 @@ def contiguous_copy(x: Tensor) -> Tensor:
     return clone_op.functional(x, memory_format=contiguous_format)
 
 
-reshape = public(reshape_op)
-
-view_as_op = composite_view(Operator("view_as(Tensor(a) self, Tensor other) -> Tensor(a)"))
-view_as_op.implicit(lambda self, other: view_op.functional(self, other._shape))
-view_as = public(view_as_op, function=False, doc="Returns a view of the tensor in the shape of `other`.")
-
-reshape_as_op = composite_view(Operator("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)"))
-reshape_as_op.implicit(lambda self, other: reshaped(self, other._shape))
-reshape_as = public(
-    reshape_as_op, function=False, doc="Returns the tensor in the shape of `other`, a view if possible."
-)
-
-ravel_op = composite_view(Operator("ravel(Tensor(a) self) -> Tensor(a)"))
-
-
-@ravel_op.implicit
-def raveled(self: Tensor) -> Tensor:
-    """Returns the elements as one dimension: a view where the strides allow it, otherwise a copy."""
-    return view_op.functional(self if self.is_contiguous() else contiguous_copy(self), [-1])
-
-
-ravel = public(ravel_op)
-
-flatten_op = composite_view(
-    Operator("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
-)
+reshape = composite(
+    "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
+    doc="Returns a view in another shape where the strides allow it, otherwise a copy.",
+)(reshaped)
+view_as = composite(
+    "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    function=False,
+    doc="Returns a view of the tensor in the shape of `other`.",
+)(lambda self, other: view_op.functional(self, other._shape))
+reshape_as = composite(
+    "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    function=False,
+    doc="Returns the tensor in the shape of `other`, a view if possible.",
+)(lambda self, other: reshaped(self, other._shape))
+ravel = composite(
+    "ravel(Tensor(a) self) -> Tensor(a)",
+    doc="Returns the elements as one dimension: a view where the strides allow it, otherwise a copy.",
+)(lambda self: view_op.functional(self if self.is_contiguous() else contiguous_copy(self), [-1]))
 
 
 FLATTENINGS: dict[Any, tuple[int, ...]] = {}  # by metadata and dimensions, the shape
 
 
-@flatten_op.implicit
+@composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", face=True)
 @inline
-def flattened(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
+def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     """Returns the tensor with its dimensions from `start_dim` to `end_dim` made one."""
     key = (self._interned or metadata_of(self), start_dim, end_dim)
     shape = FLATTENINGS.get(key) or new_flattening(key, self)
@@ -239,13 +237,12 @@ def new_flattening(key: Any, self: Tensor) -> tuple[int, ...]:
     return found
 
 
-flatten = public(flatten_op)
-
-unflatten_op = composite_view(Operator("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)"))
-
-
-@unflatten_op.implicit
-def unflattened(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+@composite(
+    "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
+    method_like=lambda self, dim, sizes: None,
+    face=True,
+)
+def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Returns the tensor with one dimension parted into several."""
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -262,8 +259,6 @@ def unflattened(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return view_op.functional(self, [*self._shape[:dim], *shape, *self._shape[dim + 1 :]])
 
 
-unflatten = public(unflatten_op, method_like=lambda self, dim, sizes: None)
-
 # --- another order of dimensions --------------------------------------------------------------------------------------
 
 
@@ -274,69 +269,67 @@ def permute_backward(grad: Tensor, dims: Sequence[int]) -> Tensor:
     return permute_op.functional(grad, inverse)
 
 
-permute_op = view_operator("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permuted, core=True)
-permute_op.derivative(self=permute_backward)
-permute = public(permute_op, doc="Returns a view of the tensor with its dimensions in the order `dims`.")
+permute_op, _ = view_operator(
+    "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    permuted,
+    permute_backward,
+    core=True,
+    doc="Returns a view of the tensor with its dimensions in the order `dims`.",
+)
 
 
 def transpose_backward(grad: Tensor, dim0: int, dim1: int) -> Tensor:
     return transpose_op.functional(grad, dim0, dim1)
 
 
-transpose_op = view_operator("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transposed)
-transpose_op.derivative(self=transpose_backward)
-transpose_inplace_op = inplace_view_operator(
-    "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", transposed
+def t_backward(grad: Tensor) -> Tensor:
+    return t_op.functional(grad)
+
+
+transpose_op, transpose_inplace_op = view_operator(
+    "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    transposed,
+    transpose_backward,
+    inplace="transpose_",
+    nodes=(None, "TransposeBackward1"),
+    doc="Returns a view of the tensor with two dimensions exchanged.",
 )
-transpose_inplace_op.derivative(self=transpose_backward, node="TransposeBackward1")
-transpose = public(transpose_op, doc="Returns a view of the tensor with two dimensions exchanged.")
+t_op, _ = view_operator(
+    "t(Tensor(a) self) -> Tensor(a)",
+    matrix_transposed,
+    t_backward,
+    doc="Returns a view of a matrix with its dimensions exchanged; a vector as it is.",
+)
+t_inplace_op = inplace_view_operator("t_(Tensor(a!) self) -> Tensor(a!)", t_inplace_geometry, t_backward, "TBackward1")
+permute = public(permute_op)
+transpose = public(transpose_op)
 transpose_ = public(transpose_inplace_op, function=False, doc="Exchanges two dimensions of the tensor, in place.")
-
-
-t_op = view_operator("t(Tensor(a) self) -> Tensor(a)", matrix_transposed)
-t_op.derivative(self=lambda grad: t_op.functional(grad))
-t_inplace_op = inplace_view_operator("t_(Tensor(a!) self) -> Tensor(a!)", t_inplace_geometry)
-t_inplace_op.derivative(self=lambda grad: t_op.functional(grad), node="TBackward1")
-t = public(t_op, doc="Returns a view of a matrix with its dimensions exchanged; a vector as it is.")
+t = public(t_op)
 t_ = public(t_inplace_op, function=False, doc="Exchanges the dimensions of a matrix, in place.")
 
-_AXES = "(Tensor(a) self, int axis0, int axis1) -> Tensor(a)"
-_DIMS = "(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"
-swapaxes_op = composite_view(Operator(f"swapaxes{_AXES}"))
-swapdims_op = composite_view(Operator(f"swapdims{_DIMS}"))
-swapaxes_inplace_op = composite_view(
-    Operator("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", tags=INPLACE_VIEW)
-)
-swapdims_inplace_op = composite_view(
-    Operator("swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", tags=INPLACE_VIEW)
-)
-swapaxes_op.implicit(lambda self, a, b: transpose_op.functional(self, a, b))
-swapdims_op.implicit(lambda self, a, b: transpose_op.functional(self, a, b))
-swapaxes_inplace_op.implicit(lambda self, a, b: transpose_inplace_op.functional(self, a, b))
-swapdims_inplace_op.implicit(lambda self, a, b: transpose_inplace_op.functional(self, a, b))
-swapaxes, swapdims = (
-    public(swapaxes_op, doc="Returns a view of the tensor with two dimensions exchanged, by numpy's name."),
-    public(swapdims_op, doc="Returns a view of the tensor with two dimensions exchanged."),
-)
-swapaxes_ = public(
-    swapaxes_inplace_op, function=False, doc="Exchanges two dimensions of the tensor, in place, by numpy's name."
-)
-swapdims_ = public(swapdims_inplace_op, function=False, doc="Exchanges two dimensions of the tensor, in place.")
 
-movedim_list_op = composite_view(
-    Operator("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
-)
-movedim_int_op = composite_view(Operator("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)"))
-moveaxis_list_op = composite_view(
-    Operator("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
-)
-moveaxis_int_op = composite_view(Operator("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)"))
+def swapping(name: str, arguments: str, whose: str = "") -> tuple[Any, Any]:
+    """A second name of `transpose`, and of `transpose_`."""
+    plain = same_as(
+        f"{name}(Tensor(a) self, {arguments}) -> Tensor(a)",
+        transpose_op,
+        doc=f"Returns a view of the tensor with two dimensions exchanged{whose}.",
+    )
+    return plain, same_as(
+        f"{name}_(Tensor(a!) self, {arguments}) -> Tensor(a!)",
+        transpose_inplace_op,
+        tags=INPLACE_VIEW,
+        function=False,
+        doc=f"Exchanges two dimensions of the tensor, in place{whose}.",
+    )
 
 
-@moveaxis_list_op.implicit
-@movedim_list_op.implicit
+swapaxes, swapaxes_ = swapping("swapaxes", "int axis0, int axis1", ", by numpy's name")
+swapdims, swapdims_ = swapping("swapdims", "int dim0, int dim1")
+
+
 def moved(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Tensor:
-    """The dimensions `source` at the places `destination`; the others keep their order."""
+    """Returns a view with the dimensions `source` at the places `destination`; the others keep their order."""
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
@@ -349,24 +342,24 @@ def moved(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Te
         if len(set(dims)) != len(dims):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
     if not ndim:
-        return alias_view(self)
+        return self.alias()
     rest = iter([dim for dim in range(ndim) if dim not in came])
     order = [came[goes.index(place)] if place in goes else next(rest) for place in range(ndim)]
     return permute_op.functional(self, order)
 
 
-@moveaxis_int_op.implicit
-@movedim_int_op.implicit
-def moved_one(self: Tensor, source: int, destination: int) -> Tensor:
-    return moved(self, [source], [destination])
+def moving(name: str) -> Any:
+    """`movedim`, under one of its names."""
+    lists = "(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)"
+    of_lists = composite(f"{name}.intlist{lists}")(moved)
+    return composite(
+        f"{name}.int{lists.replace('[]', '')}",
+        also=(of_lists,),
+        doc="Returns a view with dimensions `source` at `destination`.",
+    )(lambda self, source, destination: moved(self, [source], [destination]))
 
 
-def alias_view(x: Tensor) -> Tensor:
-    return x.alias()
-
-
-movedim = public(movedim_int_op, movedim_list_op, doc="Returns a view with dimensions `source` at `destination`.")
-moveaxis = public(moveaxis_int_op, moveaxis_list_op, doc="Returns a view with dimensions `source` at `destination`.")
+movedim, moveaxis = moving("movedim"), moving("moveaxis")
 
 # Properties: T, mT, H, mH
 
@@ -378,22 +371,15 @@ def matrix_only(self: Tensor, name: str) -> None:
         )
 
 
-numpy_T_op = composite_view(Operator("numpy_T(Tensor(a) self) -> Tensor(a)"))
-mT_op = composite_view(Operator("mT(Tensor(a) self) -> Tensor(a)"))
-mH_op = composite_view(Operator("mH(Tensor(a) self) -> Tensor(a)"))
-matrix_H_op = composite_view(Operator("matrix_H(Tensor(a) self) -> Tensor(a)"))
-adjoint_op = composite_view(Operator("adjoint(Tensor(a) self) -> Tensor(a)"))
-
-
-@numpy_T_op.implicit
+@composite("numpy_T(Tensor(a) self) -> Tensor(a)", face=False)
 @inline
-def all_dims_reversed(self: Tensor) -> Tensor:
+def numpy_T_op(self: Tensor) -> Tensor:
     return call(permute_op.functional, [self, list(range(len(self._shape) - 1, -1, -1))])
 
 
-@mT_op.implicit
+@composite("mT(Tensor(a) self) -> Tensor(a)", face=False)
 @inline
-def matrices_transposed(self: Tensor) -> Tensor:
+def mT_op(self: Tensor) -> Tensor:
     if len(self._shape) < 2:
         matrix_only(self, "mT")
     return call(transpose_op.functional, [self, -2, -1])
@@ -404,20 +390,21 @@ def conjugate_transposed(self: Tensor) -> Tensor:
     return result.conj() if self._dtype.is_complex else result
 
 
-@mH_op.implicit
-def matrices_adjoint(self: Tensor) -> Tensor:
+@composite("mH(Tensor(a) self) -> Tensor(a)", face=False)
+def mH_op(self: Tensor) -> Tensor:
     matrix_only(self, "mH")
     return conjugate_transposed(self)
 
 
-@adjoint_op.implicit
-def adjoint_composite(self: Tensor) -> Tensor:
+@composite("adjoint(Tensor(a) self) -> Tensor(a)")
+def adjoint(self: Tensor) -> Tensor:
+    """Returns a view of the matrices that is transposed and conjugated."""
     matrix_only(self, "adjoint()")
     return conjugate_transposed(self)
 
 
-@matrix_H_op.implicit
-def matrix_adjoint(self: Tensor) -> Tensor:
+@composite("matrix_H(Tensor(a) self) -> Tensor(a)", face=False)
+def matrix_H_op(self: Tensor) -> Tensor:
     if len(self._shape) not in (0, 2):
         raise RuntimeError(
             f"tensor.H is only supported on matrices (2-D tensors). Got {len(self._shape)}-D tensor. For batches of "
@@ -426,51 +413,12 @@ def matrix_adjoint(self: Tensor) -> Tensor:
     return conjugate_transposed(self) if self._shape else self
 
 
-adjoint = public(adjoint_op, doc="Returns a view of the matrices that is transposed and conjugated.")
 Tensor.T = overridable_property(lambda self: numpy_T_op.functional(self))  # type: ignore[attr-defined]  # attached here
 Tensor.mT = overridable_property(lambda self: mT_op.functional(self))  # type: ignore[attr-defined]  # attached here
 Tensor.mH = overridable_property(lambda self: mH_op.functional(self))  # type: ignore[attr-defined]  # attached here
 Tensor.H = overridable_property(lambda self: matrix_H_op.functional(self))  # type: ignore[attr-defined]  # attached here
 
 # --- dimensions of size 1, and of stride 0 ----------------------------------------------------------------------------
-
-
-unsqueeze_op = view_operator("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueezed, core=True)
-unsqueeze_op.derivative(self=lambda grad, dim: grad.squeeze(dim))
-unsqueeze_inplace_op = inplace_view_operator("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueezed)
-unsqueeze_inplace_op.derivative(self=lambda grad, dim: grad.squeeze(dim), node="UnsqueezeBackward1")
-unsqueeze = public(unsqueeze_op, doc="Returns a view of the tensor with one more dimension, of size 1, at `dim`.")
-unsqueeze_ = public(
-    unsqueeze_inplace_op, function=False, doc="Gives the tensor one more dimension, of size 1, at `dim`, in place."
-)
-
-
-squeeze_op = view_operator("squeeze(Tensor(a) self) -> Tensor(a)", squeezed)
-squeeze_dim_op = view_operator("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", squeezed_dim, core=True)
-squeeze_dims_op = view_operator("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", squeezed_dims, core=True)
-squeeze_inplace_op = inplace_view_operator("squeeze_(Tensor(a!) self) -> Tensor(a!)", squeezed)
-squeeze_dim_inplace_op = inplace_view_operator("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", squeezed_dim)
-squeeze_dims_inplace_op = inplace_view_operator(
-    "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", squeezed_dims
-)
-for number, (all_dims, one_dim, several_dims) in enumerate(
-    (
-        (squeeze_op, squeeze_dim_op, squeeze_dims_op),
-        (squeeze_inplace_op, squeeze_dim_inplace_op, squeeze_dims_inplace_op),
-    )
-):
-    all_dims.derivative(
-        self=lambda grad, self_shape: unsqueezed_again(grad, self_shape, range(len(self_shape))),
-        node=f"SqueezeBackward{3 * number}",
-    )
-    one_dim.derivative(
-        self=lambda grad, self_shape, dim: unsqueezed_again(grad, self_shape, [dim]),
-        node=f"SqueezeBackward{3 * number + 1}",
-    )
-    several_dims.derivative(
-        self=lambda grad, self_shape, dim: unsqueezed_again(grad, self_shape, dim),
-        node=f"SqueezeBackward{3 * number + 2}",
-    )
 
 
 def unsqueezed_again(grad: Tensor, self_shape: Sequence[int], dims: Sequence[int]) -> Tensor:
@@ -481,9 +429,46 @@ def unsqueezed_again(grad: Tensor, self_shape: Sequence[int], dims: Sequence[int
     return grad
 
 
-squeeze = public(
-    squeeze_op, squeeze_dim_op, squeeze_dims_op, doc="Returns a view without dimensions of size 1, all or some."
+unsqueeze_op, unsqueeze_inplace_op = view_operator(
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    unsqueezed,
+    lambda grad, dim: grad.squeeze(dim),
+    inplace="unsqueeze_",
+    nodes=(None, "UnsqueezeBackward1"),
+    core=True,
+    doc="Returns a view of the tensor with one more dimension, of size 1, at `dim`.",
 )
+squeeze_op, squeeze_inplace_op = view_operator(
+    "squeeze(Tensor(a) self) -> Tensor(a)",
+    squeezed,
+    lambda grad, self_shape: unsqueezed_again(grad, self_shape, range(len(self_shape))),
+    inplace="squeeze_",
+    nodes=("SqueezeBackward0", "SqueezeBackward3"),
+    doc="Returns a view without dimensions of size 1, all or some.",
+)
+squeeze_dim_op, squeeze_dim_inplace_op = view_operator(
+    "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+    squeezed_dim,
+    lambda grad, self_shape, dim: unsqueezed_again(grad, self_shape, [dim]),
+    inplace="squeeze_.dim",
+    nodes=("SqueezeBackward1", "SqueezeBackward4"),
+    core=True,
+)
+squeeze_dims_op, squeeze_dims_inplace_op = view_operator(
+    "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    squeezed_dims,
+    lambda grad, self_shape, dim: unsqueezed_again(grad, self_shape, dim),
+    inplace="squeeze_.dims",
+    nodes=("SqueezeBackward2", "SqueezeBackward5"),
+    core=True,
+)
+unsqueeze = public(unsqueeze_op)
+unsqueeze_ = public(
+    unsqueeze_inplace_op,
+    function=False,
+    doc="Gives the tensor one more dimension, of size 1, at `dim`, in place.",
+)
+squeeze = public(squeeze_op, squeeze_dim_op, squeeze_dims_op)
 squeeze_ = public(
     squeeze_inplace_op,
     squeeze_dim_inplace_op,
@@ -491,32 +476,25 @@ squeeze_ = public(
     function=False,
     doc="Takes away dimensions of size 1, in place.",
 )
-
-
-expand_op = view_operator(
-    "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", expanded, core=True
+expand_op, _ = view_operator(
+    "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+    expanded,
+    lambda grad: grad,  # the engine sums a gradient to the input's shape
+    core=True,
+    doc="Returns a view of this size, where dimensions of size 1 are repeated.",
 )
-expand_op.derivative(self=lambda grad: grad)  # the engine sums a gradient to the input's shape
-expand = public(expand_op, function=False, doc="Returns a view of this size, where dimensions of size 1 are repeated.")
-
-expand_as_op = composite_view(Operator("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)"))
-expand_as_op.implicit(lambda self, other: expand_op.functional(self, other._shape))
-expand_as = public(
-    expand_as_op, function=False, doc="Returns a view of the tensor that is expanded to the shape of `other`."
-)
-
-broadcast_to_op = composite_view(Operator("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)"))
-broadcast_to_op.implicit(lambda self, size: expand_op.functional(self, size))
-broadcast_to = public(broadcast_to_op, doc="Returns a view of the tensor that is broadcast to the given size.")
+expand = public(expand_op, function=False)
+expand_as = composite(
+    "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    function=False,
+    doc="Returns a view of the tensor that is expanded to the shape of `other`.",
+)(lambda self, other: expand_op.functional(self, other._shape))
+broadcast_to = composite(
+    "broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    doc="Returns a view of the tensor that is broadcast to the given size.",
+)(lambda self, size: expand_op.functional(self, size))
 
 # --- some of the elements ---------------------------------------------------------------------------------------------
-
-
-select_op = view_operator("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", selected, core=True)
-select_op.derivative(
-    self=lambda grad, self_shape, dim, index: select_backward_op.functional(grad, self_shape, dim, index)
-)
-select = public(select_op, doc="Returns a view of the elements at `index` of one dimension, which is gone in it.")
 
 
 def slice_gradient(grad: Tensor, self_shape: Any, dim: int, start: Any, end: Any, step: int) -> Tensor:
@@ -524,20 +502,35 @@ def slice_gradient(grad: Tensor, self_shape: Any, dim: int, start: Any, end: Any
     return slice_backward_op.functional(grad, self_shape, dim, first, past, step)
 
 
-slice_op = view_operator(
+select_op, _ = view_operator(
+    "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
+    selected,
+    through(select_backward_op, "grad", "self_shape", "dim", "index"),
+    core=True,
+    doc="Returns a view of the elements at `index` of one dimension, which is gone in it.",
+)
+slice_op, _ = view_operator(
     "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
     sliced,
+    slice_gradient,
     core=True,
 )
-slice_op.derivative(self=slice_gradient)
-
-narrow_op = composite_view(Operator("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"))
-narrow_tensor_op = composite_view(
-    Operator("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)")
+diagonal_op, _ = view_operator(
+    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+    diagonal_of,
+    through(diagonal_backward_op, "grad", "self_shape", "offset", "dim1", "dim2"),
+    core=True,
+    doc="Returns a view of a diagonal of two dimensions, which stands last in it.",
 )
+unfold_op, _ = view_operator(
+    "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
+    windows,
+    through(unfold_backward_op, "grad", "self_shape", "dimension", "size", "step"),
+    doc="Returns a view of all windows of a dimension, with one more dimension behind.",
+)
+select, diagonal, unfold = public(select_op), public(diagonal_op), public(unfold_op, function=False)
 
 
-@narrow_op.implicit
 def narrowed(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     """Returns a view of `length` elements of one dimension, from `start` on."""
     if not self._shape:
@@ -553,58 +546,40 @@ def narrowed(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     return slice_op.functional(self, dim, first, first + length, 1)
 
 
-@narrow_tensor_op.implicit
-def narrowed_at_tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
+@composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)")
+def narrow_tensor_op(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
     if start._shape or start._dtype.category != 1:
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     return narrowed(self, dim, int(start), length)
 
 
-narrow = public(narrow_op, narrow_tensor_op)
+narrow = composite(
+    "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", also=(narrow_tensor_op,)
+)(narrowed)
 
 
-diagonal_op = view_operator(
-    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", diagonal_of, core=True
+@kernel(
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
+    derivative=as_strided_gradient,
+    core=True,
 )
-diagonal_op.derivative(
-    self=lambda grad, self_shape, offset, dim1, dim2: diagonal_backward_op.functional(
-        grad, self_shape, offset, dim1, dim2
-    )
-)
-diagonal = public(diagonal_op, doc="Returns a view of a diagonal of two dimensions, which stands last in it.")
-
-
-unfold_op = view_operator("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", windows)
-unfold_op.derivative(
-    self=lambda grad, self_shape, dimension, size, step: unfold_backward_op.functional(
-        grad, self_shape, dimension, size, step
-    )
-)
-unfold = public(
-    unfold_op, function=False, doc="Returns a view of all windows of a dimension, with one more dimension behind."
-)
-
-
-as_strided_op = Operator(
-    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", core=True
-)
-
-
-@as_strided_op.explicit
 @leaf
-def as_strided_kernel(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
-    """Any window onto the storage. Nothing is remembered: what is allowed depends on how large the storage is now."""
+def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
+    """Returns a view of the storage with the given size, strides and offset.
+
+    Nothing is remembered: what is allowed depends on how large the storage is now.
+    """
     return strided_window(self, size, stride, storage_offset).of(self)
 
 
+as_strided_op = as_strided.op
 as_strided_inplace_op = inplace_view_operator(
     "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
     strided_window,
+    as_strided_gradient,
+    "AsStridedBackward1",
     batching="view",
 )
-as_strided_op.derivative(self=as_strided_gradient)
-as_strided_inplace_op.derivative(self=as_strided_gradient, node="AsStridedBackward1")
-as_strided = public(as_strided_op, doc="Returns a view of the storage with the given size, strides and offset.")
 as_strided_ = public(
     as_strided_inplace_op, doc="Gives the tensor the given size, strides and offset in its storage, in place."
 )
@@ -612,13 +587,6 @@ as_strided_ = public(
 # --- into parts -------------------------------------------------------------------------------------------------------
 
 _PARTS = "(Tensor(a -> *) self, {}, int dim=0) -> Tensor(a)[]"
-split_op = Operator(f"split.Tensor{_PARTS.format('SymInt split_size')}")
-split_sizes_op = composite_view(Operator(f"split.sizes{_PARTS.format('SymInt[] split_size')}"))
-split_with_sizes_op = Operator(f"split_with_sizes{_PARTS.format('SymInt[] split_sizes')}", core=True)
-chunk_op = composite_view(Operator(f"chunk{_PARTS.format('int chunks')}"))
-tensor_split_sections_op = composite_view(Operator(f"tensor_split.sections{_PARTS.format('SymInt sections')}"))
-tensor_split_indices_op = composite_view(Operator(f"tensor_split.indices{_PARTS.format('SymInt[] indices')}"))
-unbind_op = Operator("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
 
 
 def split_evenly(self: Tensor, split_size: int, dim: int) -> list[Geometry]:
@@ -655,26 +623,23 @@ def consecutive(x: Tensor, lengths: Sequence[int], dim: int) -> list[Geometry]:
     return made
 
 
+def split_evenly_back(grads: Any, self_shape: Any, split_size: int, dim: int) -> Tensor:
+    return split_gradient(grads, self_shape, split_lengths(self_shape[dim], split_size), dim)
+
+
+split_op = Operator(f"split.Tensor{_PARTS.format('SymInt split_size')}")
+split_with_sizes_op = Operator(f"split_with_sizes{_PARTS.format('SymInt[] split_sizes')}", core=True)
 give_parts(split_op, split_evenly)
 give_parts(split_with_sizes_op, split_by_sizes)
-split_op.derivative(
-    self=lambda grads, self_shape, split_size, dim: split_gradient(
-        grads, self_shape, split_lengths(self_shape[dim], split_size), dim
-    )
-)
-split_with_sizes_op.derivative(
-    self=lambda grads, self_shape, split_sizes, dim: split_gradient(grads, self_shape, split_sizes, dim)
+split_op.derivative(self=split_evenly_back)
+split_with_sizes_op.derivative(self=split_gradient)
+split_sizes_op = composite(f"split.sizes{_PARTS.format('SymInt[] split_size')}")(
+    lambda self, split_size, dim: split_with_sizes_op.functional(self, split_size, dim)
 )
 
 
-@split_sizes_op.implicit
-def split_sizes_composite(self: Tensor, split_size: Sequence[int], dim: int) -> Any:
-    return split_with_sizes_op.functional(self, split_size, dim)
-
-
-@chunk_op.implicit
-def chunked(self: Tensor, chunks: int, dim: int) -> Any:
-    """Returns views of `chunks` parts of a dimension, of equal size but the last; fewer where it is too small."""
+def chunked(self: Tensor, chunks: int, dim: int, evenly: Operator, by_sizes: Operator) -> Any:
+    """`chunks` parts of equal size but the last, by these operators; fewer where the dimension is too small."""
     if not self._shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -682,28 +647,27 @@ def chunked(self: Tensor, chunks: int, dim: int) -> Any:
     size = self._shape[wrap_dim(dim, len(self._shape))]
     each = -(-size // chunks)
     if each == 0 and size == 0:
-        return split_with_sizes_op.functional(self, [0] * chunks, dim)
-    return split_op.functional(self, each, dim)
+        return by_sizes.functional(self, [0] * chunks, dim)
+    return evenly.functional(self, each, dim)
 
 
-@tensor_split_sections_op.implicit
-def split_in_sections(self: Tensor, sections: int, dim: int) -> list[Tensor]:
+@composite(f"tensor_split.indices{_PARTS.format('SymInt[] indices')}")
+def tensor_split_indices_op(self: Tensor, indices: Sequence[int], dim: int) -> list[Tensor]:
+    axis = _axis_to_split(self, dim)
+    starts, ends = [0, *indices], [*indices, self._shape[axis]]
+    return [slice_op.functional(self, axis, a, b, 1) for a, b in zip(starts, ends, strict=True)]
+
+
+@composite(f"tensor_split.sections{_PARTS.format('SymInt sections')}", also=(tensor_split_indices_op,))
+def tensor_split(self: Tensor, sections: int, dim: int) -> list[Tensor]:
     """Returns views of parts of a dimension: so many that differ by at most one element, or between the given
-    indices.
-    """
+    indices."""
     axis = _axis_to_split(self, dim)
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
     least, longer = divmod(self._shape[axis], sections)
     ends = [(i + 1) * least + min(i + 1, longer) for i in range(sections)]
     starts = [0, *ends[:-1]]
-    return [slice_op.functional(self, axis, a, b, 1) for a, b in zip(starts, ends, strict=True)]
-
-
-@tensor_split_indices_op.implicit
-def split_at_indices(self: Tensor, indices: Sequence[int], dim: int) -> list[Tensor]:
-    axis = _axis_to_split(self, dim)
-    starts, ends = [0, *indices], [*indices, self._shape[axis]]
     return [slice_op.functional(self, axis, a, b, 1) for a, b in zip(starts, ends, strict=True)]
 
 
@@ -721,6 +685,10 @@ def unbound(self: Tensor, dim: int) -> list[Geometry]:
     return [selected(self, dim, index) for index in range(self._shape[dim])]
 
 
+unbind_op = Operator(
+    "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+    doc="Returns views of all elements of a dimension, which is gone in them.",
+)
 give_parts(unbind_op, unbound)
 unbind_op.derivative(self=unbind_gradient)
 split = public(
@@ -733,6 +701,8 @@ split = public(
 split_with_sizes = public(
     split_with_sizes_op, doc="Returns views of the parts of a dimension that have the given sizes."
 )
-chunk = public(chunk_op)
-tensor_split = public(tensor_split_sections_op, tensor_split_indices_op)
-unbind = public(unbind_op, doc="Returns views of all elements of a dimension, which is gone in them.")
+chunk = composite(
+    f"chunk{_PARTS.format('int chunks')}",
+    doc="Returns views of `chunks` parts of a dimension, of equal size but the last; fewer where it is too small.",
+)(lambda self, chunks, dim: chunked(self, chunks, dim, split_op, split_with_sizes_op))
+unbind = public(unbind_op)

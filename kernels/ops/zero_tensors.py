@@ -18,22 +18,23 @@ from redispatch.dispatch.tensor import (
 )
 from redispatch.kernels import contiguous_strides
 
-from ..declare.declare import Operator
+from ..declare.operator import kernel
 from ..declare.pointwise import Pointwise
-from ..declare.public import public
 from .arithmetic import add_op, div_op, mul_op, sub_op
 from .copying import to_copy_op
 from .creation import full_op, zeros_op
 from .views import expand_op
 
-efficientzerotensor_op = Operator(
+
+@kernel(
     "_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-    "bool? pin_memory=None) -> Tensor"
+    "bool? pin_memory=None) -> Tensor",
+    "CPU",
+    "Meta",
+    doc="Returns a tensor of zeros whose storage has no data.",
+    face=True,
 )
-
-
-@efficientzerotensor_op.kernel("CPU", "Meta")
-def efficientzerotensor_kernel(size: Sequence[int], dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _efficientzerotensor(size: Sequence[int], dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     """A tensor of zeros whose storage has no data."""
     shape, element, on = Size(size), dtype or get_default_dtype(), device or CPU
     strides = contiguous_strides(shape)
@@ -43,6 +44,9 @@ def efficientzerotensor_kernel(size: Sequence[int], dtype: Any, layout: Any, dev
     return made
 
 
+efficientzerotensor_op = _efficientzerotensor.op
+
+
 def zeros_in_memory(tensor: Tensor) -> Tensor:
     """One zero, expanded."""
     zero = zeros_op.functional([], dtype=tensor._dtype, device=tensor._device)
@@ -50,7 +54,6 @@ def zeros_in_memory(tensor: Tensor) -> Tensor:
 
 
 ZEROS_IN_MEMORY.fill(zeros_in_memory)
-_efficientzerotensor = public(efficientzerotensor_op, doc="Returns a tensor of zeros whose storage has no data.")
 
 # --- what stays zero --------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from .conftest import devices_of
 pytest.importorskip("cuda.core", reason="NVIDIA's bindings, whose signatures are checked: install redispatch[cuda]")
 pytestmark = pytest.mark.skipif(not cuda.available(), reason="kernels are compiled: install redispatch[cuda]")
 
-from .fake_card import fake_cards  # noqa: E402  # behind the skips
+from .fakes import fake_cards  # noqa: E402  # behind the skips
 
 
 @pytest.fixture

@@ -1,6 +1,10 @@
-"""The device "cuda" from the host's side: what it registers, allocator, streams, counts. Nothing is compiled here."""
+"""The device "cuda" from the host's side: what it registers, allocator, streams, counts, names.
+
+Nothing is compiled here.
+"""
 
 import gc
+import importlib
 import subprocess
 import sys
 import threading
@@ -8,14 +12,17 @@ import threading
 import pytest
 
 import redispatch as rd
+from redispatch.backends import cudnn
 from redispatch.cuda import MODULES, NAMES, api
 from redispatch.kernels import cuda
 from redispatch.kernels.cuda.choose import found
-from redispatch.kernels.cuda.runtime.devices import started
+from redispatch.kernels.cuda.runtime.devices import start, started
 from redispatch.kernels.cuda.runtime.memory import CachingAllocator, OutOfMemoryError, size_class
 from redispatch.nn import functional as F
 
 from .conftest import devices_of
+
+# --- devices ----------------------------------------------------------------------------------------------------------
 
 
 def stats(name, what="current"):
@@ -85,7 +92,7 @@ def test_whatever_is_first_asked_for_finds_the_device():
 def test_the_names_are_those_that_there_are():
     made = {name for name, value in vars(api).items() if getattr(value, "__module__", "") == api.__name__}
     own = {name for name in made if not name.startswith("_")}
-    assert own <= NAMES and all(hasattr(rd.cuda, name) for name in NAMES)
+    assert own <= NAMES.keys() and all(hasattr(rd.cuda, name) for name in NAMES)
     assert dir(rd.cuda) == sorted({"amp", "nvtx", *MODULES, *NAMES})
     assert not hasattr(rd.cuda, "operators")
 
@@ -223,6 +230,40 @@ def test_what_scans_sorting_and_choosing_cost_is_counted(null):
         (lambda: short.nonzero(), (3, 2)),
         (lambda: rd.unique(short), (4, 4)),  # the places in order are not asked for
         (lambda: rd.searchsorted(one, short), (1, 1)),
+    ):
+        assert counted(null, call) == wanted, call.__code__.co_firstlineno
+
+
+def test_what_layers_losses_and_optimizers_cost_is_counted(null):
+    x, matrix, w = (rd.empty(shape, device="cuda") for shape in ((64,), (64, 64), (4,)))
+    images, filters = rd.empty(2, 4, 8, 8, device="cuda"), rd.empty(4, 4, 3, 3, device="cuda")
+    heads = rd.empty(2, 4, 16, 8, device="cuda")
+    classes, places = rd.zeros(64, dtype=rd.int64).cuda(), rd.zeros(64, 64, dtype=rd.int64).cuda()
+    moved, leaf = [rd.zeros(4).cuda(), rd.ones(4).cuda()], rd.zeros(64, device="cuda", requires_grad=True)
+    leaf.grad = rd.zeros(64, device="cuda")
+    adam, sgd = rd.optim.Adam([leaf]), rd.optim.SGD([leaf], lr=0.1)
+    for call, wanted in (  # of the allocations one is all memory between launches
+        (lambda: F.layer_norm(matrix, (64,), x, x), (1, 3)),
+        (lambda: F.group_norm(images, 2, w, w), (1, 3)),
+        (lambda: F.batch_norm(images, *moved, w, w, True), (3, 4)),
+        (lambda: F.max_pool2d(images, 2), (1, 2)),
+        (lambda: F.avg_pool2d(images, 2), (1, 1)),
+        (lambda: F.conv2d(images, filters, w, padding=1), (1, 1)),
+        (lambda: F.linear(matrix, matrix, x), (1, 1)),
+        (lambda: F.cross_entropy(matrix, classes), (2, 4)),
+        (lambda: F.embedding(classes, matrix), (1, 1)),
+        (lambda: matrix.gather(1, places), (1, 1)),
+        (lambda: matrix[classes], (1, 1)),
+        (lambda: matrix.logsumexp(1), (1, 1)),
+        (lambda: matrix.var(1), (4, 2)),
+        (lambda: matrix.tril(), (3, 2)),
+        (lambda: F.mse_loss(matrix, matrix), (2, 2)),
+        (lambda: F.dropout(matrix, 0.5), (3, 2)),
+        (lambda: F.scaled_dot_product_attention(heads, heads, heads), (1, 3)),
+        (lambda: rd.randn(64, device="cuda"), (1, 1)),
+        (lambda: matrix.copy_(places), (1, 0)),
+        (adam.step, (1, 0)),
+        (sgd.step, (1, 0)),
     ):
         assert counted(null, call) == wanted, call.__code__.co_firstlineno
 
@@ -464,14 +505,6 @@ def test_nothing_is_looked_at_where_no_index_was_used(null):
     assert reads == [20, 32, 8 // 2]
 
 
-def test_pooling_is_a_launch_and_what_it_is_told_is_remembered(null):
-    x = rd.empty(1, 4, 8, 8, device="cuda")
-    rd.nn.functional.max_pool2d(x, 2)
-    null.launched.clear()
-    kept = [rd.nn.functional.max_pool2d(x, 2) for _ in range(3)]
-    assert len(null.launched) == len(kept) == 3
-
-
 def test_the_columns_of_a_batch_are_one_launch(null):
     x = rd.empty(3, 2, 8, 8, device="cuda")
     F.fold(F.unfold(x, 2), 8, 2)
@@ -495,3 +528,91 @@ def test_no_matrix_of_scores_is_ever_in_memory(null):
     assert [n for n in names[at:] if "gradient" in n or "products" in n] == [
         "products_of_rows", "gradient_of_queries", "gradient_of_keys",
     ]  # fmt: skip
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_name_is_there_also_in_modules_of_its_own(null):
+    assert all(getattr(rd.cuda, name) is not None for name in NAMES)
+    for module, rows in MODULES.items():
+        names = " ".join(rows.values()).split()
+        found = importlib.import_module(f"redispatch.cuda.{module}")
+        assert found is getattr(rd.cuda, module) and set(names) <= NAMES.keys()
+        assert all(getattr(found, name) is getattr(rd.cuda, name) for name in names)
+        with pytest.raises(AttributeError, match=f"module 'redispatch.cuda.{module}' has no attribute 'colour'"):
+            _ = found.colour
+
+
+def test_tensors_of_a_pool_lie_apart(null):
+    pool = rd.cuda.MemPool()
+    before = rd.empty(1000, device="cuda")
+    with rd.cuda.use_mem_pool(pool):
+        inside = rd.empty(1000, device="cuda")
+    behind = rd.empty(1000, device="cuda")
+    owners = [x._storage.block.pool.owner for x in (before, inside, behind)]
+    assert owners == [None, pool._pools, None]
+    address = inside.data_ptr()
+    del inside, owners
+    gc.collect()
+    other = rd.empty(1000, device="cuda")
+    with rd.cuda.use_mem_pool(pool):
+        again = rd.empty(1000, device="cuda")
+    assert other.data_ptr() != address == again.data_ptr()
+    graph = rd.cuda.CUDAGraph()
+    with rd.cuda.graph(graph, pool=pool.id):
+        before * 2
+    assert graph.pool() == pool.id and pool.use_count() == 2
+    graph.reset()
+    assert pool.use_count() == 1
+    with pytest.raises(NotImplementedError, match="memory from the driver"):
+        rd.cuda.MemPool(object())
+    del pool, again
+    gc.collect()
+    assert not start().allocator.private
+
+
+def test_regions_for_profilers_are_counted_and_harmless():
+    nvtx = rd.cuda.nvtx
+    assert (nvtx.range_push("a"), nvtx.range_push("b")) == (0, 1)
+    with nvtx.range("part {}", 3):
+        nvtx.mark("here")
+    assert (nvtx.range_pop(), nvtx.range_pop(), nvtx.range_pop()) == (1, 0, -1)
+    assert nvtx.range_end(nvtx.range_start("c")) is None
+
+
+def test_what_a_device_can_is_told(null):
+    assert not rd.cuda.can_device_access_peer(0, 0)
+    with pytest.raises(AssertionError, match="Invalid peer device id"):
+        rd.cuda.can_device_access_peer(0, 7)
+    assert rd.cuda.get_arch_list() == ["sm_80"] and not rd.cuda.is_tf32_supported()
+    assert rd.cuda.get_gencode_flags() == "-gencode compute=compute_80,code=sm_80"
+    assert rd.cuda.get_allocator_backend() == "native" and rd.cuda.get_sync_debug_mode() == 0
+    rd.cuda.set_sync_debug_mode("default")
+    with pytest.raises(NotImplementedError, match="debug_mode must be 0 or 'default'"):
+        rd.cuda.set_sync_debug_mode("warn")
+    with pytest.warns(FutureWarning, match="renamed to memory_reserved"):
+        assert rd.cuda.memory_cached() == rd.cuda.memory_reserved()
+    stream = rd.cuda.Stream()
+    with rd.cuda.StreamContext(stream):
+        assert rd.cuda.current_stream() == stream
+    assert rd.cuda.current_stream() != stream and rd.cuda.Stream.priority_range() == (0, -1)
+    graph = rd.cuda.CUDAGraph()
+    graph.enable_debug_mode()
+    with pytest.raises(NotImplementedError, match="cannot be written to a file"):
+        graph.debug_dump("graph.dot")
+
+
+def test_a_seed_holds_for_devices_that_start_later():
+    rd.manual_seed(11)
+    with devices_of(cuda.NullDriver(capacity=1 << 20)):
+        assert rd.cuda.initial_seed() == 11
+
+
+def test_switches_of_cudnn_are_kept():
+    assert not cudnn.is_available() and cudnn.version() is None and not cudnn.is_acceptable(rd.ones(2))
+    cudnn.benchmark = True
+    with cudnn.flags(enabled=False, deterministic=True):
+        assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == (False, False, True)
+    assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == (True, True, False)
+    cudnn.benchmark = False

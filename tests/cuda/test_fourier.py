@@ -11,7 +11,7 @@ from redispatch.kernels.cuda.ops import fourier as kernels
 from redispatch.kernels.cuda.sass import machine_code
 from redispatch.testing import assert_close
 
-from .families import check_entry, compare, entries, same_gradients
+from .helpers import compare, same_gradients
 
 pytestmark = pytest.mark.usefixtures("simulator")
 
@@ -110,14 +110,6 @@ def test_no_elements_no_dimensions_and_a_result_that_is_given():
     assert_close(there.cpu(), rd.fft.fft(x))
     with pytest.raises(RuntimeError, match="Unsupported dtype|Only supports"):
         rd.fft.fft(x.real.half().cuda())
-
-
-OPERATORS = entries("_fft_c2c _fft_r2c _fft_c2r")
-
-
-@pytest.mark.parametrize("info", OPERATORS, ids=str)
-def test_an_operator_gives_what_it_gives_on_the_cpu(info):
-    check_entry(info, rd.complex64 if rd.complex64 in info.dtypes else rd.float32)
 
 
 def test_gradients():

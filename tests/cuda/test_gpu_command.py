@@ -67,7 +67,7 @@ def test_a_wrong_operator_is_found(command, tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not cuda.available(), reason="kernels are compiled by numba-cuda: install redispatch[cuda]")
 def test_a_card_is_compared_with_the_cpu_and_the_simulator(command, tmp_path, monkeypatch):
-    from .fake_card import fake_cards
+    from .fakes import fake_cards
 
     with fake_cards(monkeypatch, memory=1 << 26) as (driver, _), devices_of(driver):
         given = ["--small", "--only", "atan2", "--jobs", "0", "--out", str(tmp_path / "g")]

@@ -16,46 +16,11 @@ from redispatch.kernels.cuda import compiler, elementwise, reduce
 from redispatch.kernels.cuda.runtime import operands
 from redispatch.kernels.declare.pointwise import DECLARED
 from redispatch.testing import assert_close
-from redispatch.testing.op_db import op_db
-from redispatch.utils import _pytree as pytree
 
-from .. import drawing
+from .helpers import compare
 from .texts import sources, text
 
 pytestmark = pytest.mark.usefixtures("simulator")
-POINTWISE = {form for op in DECLARED for form in op.forms}
-
-# One in so many pointwise operators of the table is drawn, and of the others: to compile the kernels of one takes 0.1
-# to 2 s, once per machine.
-POINTWISE_SHARE, SHARE = 40, 4
-OTHERS = (
-    "sum sum.dim_IntList mean.dim prod all any.dim amax amin max count_nonzero cat stack clone _to_copy copy_ "
-    "fill_.Scalar masked_fill.Scalar masked_fill_.Scalar masked_fill.Tensor zeros_like full "
-    "arange eye where.self contiguous equal"
-).split()
-INFOS = [info for info in op_db if info.op in POINTWISE]
-CHOSEN = [info for info in op_db if info.name in {f"aten::{name}" for name in OTHERS}]
-TABLE = [*INFOS, *(info for info in CHOSEN if info not in INFOS)]
-SOME = [info for info in TABLE if drawing.one_in(SHARE if info in CHOSEN else POINTWISE_SHARE, "kernels", info)]
-
-
-def compare(found, wanted):
-    for ours, theirs in zip(pytree.tree_leaves(found), pytree.tree_leaves(wanted), strict=True):
-        if isinstance(theirs, rd.Tensor):
-            assert (ours.shape, ours.dtype, ours.stride()) == (theirs.shape, theirs.dtype, theirs.stride())
-            assert_close(ours.cpu(), theirs, equal_nan=True)
-        else:
-            assert ours == theirs or ours != ours
-
-
-@pytest.mark.parametrize("info", [pytest.param(info, id=str(info)) for info in (TABLE if drawing.everything else SOME)])
-def test_an_operator_gives_what_it_gives_on_the_cpu(info):
-    dtype = rd.float32 if rd.float32 in info.dtypes else info.main_dtype
-    for sample in list(info.sample_inputs(dtype))[: None if drawing.everything else 6]:
-        wanted = info.op(*sample.copy().arguments, **sample.kwargs)
-        moved = sample.map(lambda x: x.cuda()).map(lambda on: rd.device("cuda"), rd.device)
-        compare(info.op(*moved.arguments, **moved.kwargs), wanted)
-
 
 DTYPES = [getattr(rd, name) for name in kernels.DTYPES]
 
@@ -108,7 +73,7 @@ def test_layouts_in_place_and_out():
 
 
 def launched(simulator, function):
-    """What a call gave, and the names of the kernels that were launched for it."""
+    """Returns the result of a call, and the names of the kernels that were launched for it."""
     device, names = simulator.device, []
     launch = device.launch
     try:
@@ -341,7 +306,7 @@ def test_an_argument_of_another_kind_is_refused_as_a_card_would_misread_it(simul
 
 
 def python(folder, *arguments, **environment):
-    """What a new process prints, with compiled kernels in `folder`."""
+    """Returns what a new process prints, with compiled kernels in `folder`."""
     known = {**os.environ, "REDISPATCH_CACHE_DIR": str(folder), **environment}
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=known, check=True).stdout
 

@@ -8,8 +8,7 @@ import redispatch as rd
 from redispatch.dispatch import DispatchKey
 from redispatch.kernels.cuda.runtime import launch_recorder
 from redispatch.kernels.cuda.runtime.devices import started
-from redispatch.kernels.cuda.runtime.launch_codegen import packed
-from redispatch.kernels.cuda.runtime.launch_plan import NUMBERS, Recorded
+from redispatch.kernels.cuda.runtime.launch_plan import NUMBERS, Recorded, packed
 from redispatch.kernels.cuda.runtime.launch_recorder import Place
 from redispatch.kernels.ops.random import Generator
 from redispatch.testing import assert_close
@@ -18,7 +17,7 @@ F = rd.nn.functional
 
 
 def kernel_of(op):
-    """What is remembered of an overload."""
+    """Returns the recorded kernel of an overload."""
     return op.registrations[DispatchKey.CUDA][-1].function.__self__
 
 
@@ -75,52 +74,6 @@ def test_a_second_call_launches_the_same_with_its_own_addresses(null):
         assert y.data_ptr() in told and x.data_ptr() not in told
         assert other.data_ptr() in told and (one is x or one.data_ptr() not in told)
         assert one._interned is other._interned or one.shape == other.shape
-
-
-def test_how_much_is_launched_and_allocated(null):
-    x, matrix, w = (rd.empty(shape, device="cuda") for shape in ((64,), (64, 64), (4,)))
-    images, filters = rd.empty(2, 4, 8, 8, device="cuda"), rd.empty(4, 4, 3, 3, device="cuda")
-    heads, mask = rd.empty(2, 4, 16, 8, device="cuda"), matrix > 0
-    classes, places = rd.zeros(64, dtype=rd.int64).cuda(), rd.zeros(64, 64, dtype=rd.int64).cuda()
-    moved, leaf = [rd.zeros(4).cuda(), rd.ones(4).cuda()], rd.zeros(64, device="cuda", requires_grad=True)
-    leaf.grad = rd.zeros(64, device="cuda")
-    adam, sgd = rd.optim.Adam([leaf]), rd.optim.SGD([leaf], lr=0.1)
-    for call, *wanted in (  # launches; allocations, of which one is all memory between launches
-        (lambda: F.layer_norm(matrix, (64,), x, x), 1, 3),
-        (lambda: F.group_norm(images, 2, w, w), 1, 3),
-        (lambda: F.batch_norm(images, *moved, w, w, True), 3, 4),
-        (lambda: F.max_pool2d(images, 2), 1, 2),
-        (lambda: F.avg_pool2d(images, 2), 1, 1),
-        (lambda: F.conv2d(images, filters, w, padding=1), 1, 1),
-        (lambda: F.linear(matrix, matrix, x), 1, 1),
-        (lambda: F.cross_entropy(matrix, classes), 2, 4),
-        (lambda: F.embedding(classes, matrix), 1, 1),
-        (lambda: matrix.gather(1, places), 1, 1),
-        (lambda: matrix[classes], 1, 1),
-        (lambda: rd.where(mask, matrix, matrix), 1, 1),
-        (lambda: matrix.masked_fill(mask, 0.0), 1, 1),
-        (lambda: matrix.cumsum(1), 1, 1),
-        (lambda: matrix.logsumexp(1), 1, 1),
-        (lambda: matrix.argmax(1), 1, 1),
-        (lambda: matrix.topk(4), 1, 2),
-        (lambda: matrix.var(1), 4, 2),
-        (lambda: matrix.tril(), 3, 2),
-        (lambda: rd.cat([matrix, matrix]), 2, 1),
-        (lambda: F.mse_loss(matrix, matrix), 2, 2),
-        (lambda: F.dropout(matrix, 0.5), 3, 2),
-        (lambda: F.scaled_dot_product_attention(heads, heads, heads), 1, 3),
-        (lambda: rd.zeros(64, device="cuda"), 1, 1),
-        (lambda: rd.randn(64, device="cuda"), 1, 1),
-        (lambda: matrix.copy_(places), 1, 0),
-        (adam.step, 1, 0),
-        (sgd.step, 1, 0),
-    ):
-        call()
-        null.launched.clear()
-        before = rd.cuda.memory_stats()["allocation.all.allocated"]
-        call()
-        made = rd.cuda.memory_stats()["allocation.all.allocated"] - before
-        assert [len(null.launched), made] == wanted, call.__code__.co_firstlineno
 
 
 def test_a_plan_does_what_the_kernel_does(null):

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.kernels.cuda import argreduce, scan
-from redispatch.kernels.cuda.ops import compaction, searchsorted, selection, sort
+from redispatch.kernels.cuda.ops import argreduce, compaction, scan, searching, selection, sort
 from redispatch.testing import assert_close
 
-from .families import same_gradients
+from .helpers import same_gradients
 
 SMALL = scan.Cut(threads=64, groups=6, walkers=40, shortest=4)
 EVERY_DTYPE = [
@@ -38,7 +37,7 @@ def tight(simulator, monkeypatch):
     monkeypatch.setattr(selection, "LONG", 0)  # and by all blocks
     monkeypatch.setattr(compaction, "CUT", compaction.Cut(threads=64, most=3))
     monkeypatch.setattr(argreduce, "CUT", argreduce.Cut(threads=64, piece=16, groups=8))
-    monkeypatch.setattr(searchsorted, "ROOM", searchsorted.Room(shared=16, each=2))
+    monkeypatch.setattr(searching, "ROOM", searching.Room(shared=16, each=2))
     return monkeypatch
 
 

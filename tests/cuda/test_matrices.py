@@ -9,7 +9,7 @@ from redispatch.kernels.cuda.ops import factorisations as kernels
 from redispatch.kernels.cuda.templates import Written
 from redispatch.testing import assert_close
 
-from .families import compare, same_gradients
+from .helpers import compare, same_gradients
 
 WIDE = [pytest.param(dtype, marks=pytest.mark.long) for dtype in (rd.float64, rd.complex64, rd.complex128)]
 

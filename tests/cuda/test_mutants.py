@@ -1,7 +1,8 @@
 """Wrong kernels are found: each kernel of the kept texts is changed in one place after another, and every change is
 caught, by what the simulator watches or by a wrong result. So the tests of kernels are themselves tested.
 
-What no test can catch, because the changed kernel is right, too, is listed with the reason.
+What no test can catch, because the changed kernel is right, too, is listed with the reason. Scans, sorts and what is
+kept are compiled here, and have a barrier, a shuffle, a store or a load changed.
 """
 
 import re
@@ -10,7 +11,10 @@ import signal
 import numpy as np
 import pytest
 
+from redispatch.kernels import cuda
+from redispatch.kernels.cuda import compiler
 from redispatch.kernels.cuda.elementwise import as_argument, magic
+from redispatch.kernels.cuda.ops import compaction, scan, sort
 from redispatch.kernels.cuda.simulator import Device, KernelFault, PTXError
 
 from .texts import text
@@ -31,7 +35,7 @@ class Bench:
         return address
 
     def run(self, name, grid, block, out, *arguments):
-        """What lies in memory like `out` afterwards; the address of that memory is the first argument but for `n`."""
+        """Returns the memory like `out` afterwards, whose address is the first argument but for `n`."""
         address = self.device.allocate(out.nbytes)
         values = [address if value is OUT else value for value in arguments]
         self.device.launch(self.module, name, (grid, 1, 1), (block, 1, 1), values)
@@ -42,7 +46,7 @@ OUT = object()
 
 
 def axpy(code):
-    for n in (1, 4, 7, 103):
+    for n in (1, 3, 4, 7, 103):
         bench, x, y = Bench(code), np.arange(n, dtype=np.float32) - 3, np.linspace(1, 2, n, dtype=np.float32)
         given = [n, OUT, bench.given(x), bench.given(y), as_argument(0.5, "float32")]
         yield bench.run("axpy_contiguous", -(-(n // 4 + n % 4) // 32) + 1, 32, x, *given), np.float32(0.5) * x + y
@@ -245,6 +249,7 @@ EQUIVALENT = [
     ),
     ("sum_rows", r"shfl.*", "idx", "one step down from lane 0, whose sum counts, is lane 1"),
     ("sum_rows", r"setp\.ne\.s64 .* 0", "eq", "warps that should rest add up the same, and write the same"),
+    ("kept", r"ld\.global\.f32 .*", "+4", "the first element is kept, whatever stands before it"),
 ]
 
 
@@ -257,14 +262,20 @@ def excused(name, line, changed):
     ]
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_every_change_of_a_kernel_is_caught(name):  # 1 to 4 s: a hundred kernels run on several inputs
+def surviving(name, run, code, mutations=MUTATIONS):
+    """The changes that are not caught, and how the others are, by kind."""
     survivors, found = [], {}
-    for kind, line, changed, code in mutants(text(name)):
-        how = caught(RUNS[name], code)
+    for kind, line, changed, mutant in mutants(code, mutations):
+        how = caught(run, mutant)
         found.setdefault(kind, []).append(how)
         if how is None and not excused(name, line, changed):
             survivors.append((kind, line, changed))
+    return survivors, found
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_change_of_a_kernel_is_caught(name):  # 1 to 4 s: a hundred kernels run on several inputs
+    survivors, found = surviving(name, RUNS[name], text(name))
     assert not survivors
     counts = {kind: len(hows) - hows.count(None) for kind, hows in found.items()}
     assert all(counts.values()) and sum(counts.values()) > 15, counts
@@ -276,4 +287,121 @@ def test_every_kind_of_change_is_tried_and_each_excuse_is_needed():
         for kind, line, changed, _ in mutants(text(name)):
             kinds.add(kind)
             used.update(excused(name, line, changed))
-    assert kinds == {mutation.__name__ for mutation in MUTATIONS} and used == set(range(len(EQUIVALENT)))
+    needed = {k for k, (kernels, *_) in enumerate(EQUIVALENT) if kernels != "kept"}
+    assert kinds == {mutation.__name__ for mutation in MUTATIONS} and used == needed
+
+
+# --- kernels that are compiled here -----------------------------------------------------------------------------------
+
+
+THREADS = 64
+
+
+def shuffle_up(line):
+    """A shuffle goes the other way, or takes a lane's own value."""
+    if "shfl.sync.up" in line:
+        yield line.replace(".up.", ".down.")
+        yield line.replace(".up.", ".idx.")
+
+
+KINDS = (barrier, shuffle, shuffle_up, store, load)
+
+
+def ran(code, name, blocks, outs, *arguments):
+    """Returns the memory like `outs` afterwards, whose addresses stand where these arrays are among the arguments."""
+    bench = Bench(code)
+    places = {id(out): bench.device.allocate(out.nbytes) for out in outs}
+    told = []
+    for one in arguments:
+        is_array = isinstance(one, np.ndarray)
+        told.append(places.get(id(one)) or bench.given(one) if is_array else one)
+    bench.device.launch(bench.module, name, (blocks, 1, 1), (THREADS, 1, 1), told)
+    return [bench.device.read(places[id(out)], out.nbytes).view(out.dtype).reshape(out.shape) for out in outs]
+
+
+def scanned(code):
+    for size in (1, 63, 256, 701):
+        x = (np.arange(2 * size, dtype=np.float32).reshape(2, size) * 7) % 5
+        out = np.empty_like(x)
+        (found,) = ran(code, "scan_rows", 2, [out], out, out, out, x, 2, size, 1, size)
+        yield found, x.cumsum(1)
+
+
+def sorted_in_block(code):
+    for lines, size, span, together in ((3, 20, 32, 2), (1, 64, 64, 1), (5, 3, 4, 16), (2, 1, 1, 2)):
+        x = (np.arange(lines * size, dtype=np.float32).reshape(lines, size) * 7) % 5
+        values, places = np.empty_like(x), np.empty(x.shape, np.int64)
+        numbers = (lines, size, 1, size, 0, span, together)
+        blocks = -(-lines // together)
+        found = ran(code, "sort_in_block", blocks, [values, places], values, places, values, values, x, *numbers)
+        order = x.argsort(1, kind="stable")
+        yield found[0], np.take_along_axis(x, order, 1)
+        yield found[1], order
+    x = (np.arange(20 * 6, dtype=np.float32).reshape(2, 20, 3) * 7) % 5
+    values, places = np.empty_like(x), np.empty(x.shape, np.int64)
+    given = (values, places, values, values, x)
+    found = ran(code, "sort_in_block", 3, [values, places], *given, 6, 20, 3, 20, 0, 32, 2)
+    order = x.argsort(1, kind="stable")
+    yield found[0], np.take_along_axis(x, order, 1)
+    yield found[1], order
+
+
+def moved(code):
+    for size in (1, 130, 300):
+        x, tiles = (np.arange(size) % 40 * 6 + np.arange(size) % 3).astype(np.uint8), -(-size // 128)
+        counts = np.zeros((256, tiles), np.int32)
+        for tile in range(tiles):
+            counts[:, tile] = np.bincount(x[tile * 128 : tile * 128 + 128], minlength=256)
+        upto = counts.reshape(-1).cumsum().astype(np.int32)
+        values, places = np.empty_like(x), np.empty(size, np.int64)
+        given = (values, places, values, values, values, values, upto, x)
+        found = ran(code, "move_by_digit", tiles, [values, places], *given, size, 1, tiles, 0, 0, size)
+        order = x.argsort(kind="stable")
+        yield found[0], x[order]
+        yield found[1], order
+
+
+def kept(code):
+    for n, piece in ((5, 256), (700, 256), (513, 512)):
+        x = ((np.arange(n) // 3 * 7) % 5).astype(np.float32)
+        flags = x != np.concatenate([[-1], x[:-1]])
+        places = np.append(np.flatnonzero(flags), n)
+        blocks = -(-n // piece)
+        upto = np.array([flags[: (k + 1) * piece].sum() for k in range(blocks)], np.int64)
+        made = np.empty_like(places), np.empty(flags.sum(), np.float32), np.empty(n, np.int64)
+        order = np.arange(n)[::-1].copy()
+        found = ran(code, "write_kept", blocks, made, *made, upto, x, x, order, n, piece)
+        yield found[0], places
+        yield found[1], x[flags]
+        yield found[2], (flags.cumsum() - 1)[::-1]
+
+
+def sources():
+    cut = scan.Cut(threads=THREADS, groups=1)
+    key = sort.KEYS["float32"].given()
+    flags = {"RUNS": True, "PLACES": True, "VALUES": True, "GROUPS": True}
+    kinds = ("int64", "float32", "int64", "int64", "float32", "float32", "int64")
+    digits = {"FIRST": True, "LAST": True, "DIGITS": 256, "TABLES": 512, "THREADS": THREADS, "EACH": 2}
+    narrow = ("uint8", "int64", "int32", "int32", "int32", "int32", "int32", "uint8")
+    return {
+        scanned: scan.planned(scan.CUMSUM, "float32", "float32", 2, 701, 1, cut).launches[0].kernel.make(),
+        sorted_in_block: sort.BLOCK.source(
+            "float32", ("float32", "int64", "int32", "int32", "float32"), BY_KEYS=False, SLOTS=64, **key
+        ),
+        moved: sort.MOVE.source("uint8", narrow, **digits, **sort.KEYS["uint8"].given()),
+        kept: compaction.WRITE.source(
+            "float32", kinds, **flags, THREADS=THREADS, WARPS=2, scanned=compaction.counting(THREADS)
+        ),
+    }
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not cuda.available(), reason="kernels are compiled by numba-cuda: install redispatch[cuda]")
+@pytest.mark.parametrize("run", sources(), ids=lambda run: run.__name__)
+def test_every_change_of_a_kernel_that_is_compiled_is_caught(run):  # 9 s in all
+    code = compiler.ptx(sources()[run])
+    assert caught(run, code) is None
+    # What moves elements adds up in the last round what nobody reads: there barriers are tried alone.
+    survivors, found = surviving(run.__name__, run, code, (barrier,) if run is moved else KINDS)
+    assert not survivors
+    assert sum(map(len, found.values())) > (2 if run is moved else 15)

@@ -6,24 +6,14 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.kernels.cuda import compiler, softmax
+from redispatch.kernels.cuda import compiler
+from redispatch.kernels.cuda.ops import softmax
 from redispatch.nn import functional as F
 from redispatch.testing import assert_close
 
-from .families import check_entry, compare, entries, same_gradients
+from .helpers import compare, same_gradients
 
 pytestmark = pytest.mark.usefixtures("simulator")
-
-OPERATORS = entries(
-    "_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data softmax.int log_softmax.int logsumexp "
-    "nll_loss nll_loss_forward nll_loss2d_forward nll_loss_backward nll_loss2d_backward _fused_adam_ _fused_adamw_"
-)
-
-
-@pytest.mark.parametrize("info", OPERATORS, ids=str)
-def test_an_operator_gives_what_it_gives_on_the_cpu(info):
-    check_entry(info, rd.float32)
-
 
 # --- softmax ----------------------------------------------------------------------------------------------------------
 
@@ -55,9 +45,8 @@ def test_softmax_of_what_is_infinite():
 
 
 def test_a_row_is_read_in_single_precision():
-    combine = {"combine_total": softmax.block_total, "combine_most": softmax.block_most}
-    lowest = np.float32(-np.inf)
-    source = softmax.SOFTMAX.source("float32", ["bfloat16"] * 2, TOGETHER=1, lowest=lowest, LOGARITHM=True, **combine)
+    given = {"TOGETHER": 1, "lowest": np.float32(-np.inf), "LOGARITHM": True, **softmax.BY_BLOCK}
+    source = softmax.SOFTMAX.source("float32", ["bfloat16"] * 2, **given)
     code = compiler.ptx(source)
     assert "shfl.sync" in code and not re.search(r"\.f64|\.local|\bcall\b", code)
 
@@ -96,16 +85,6 @@ def test_a_label_that_is_no_class_is_told_of_when_the_program_waits(reduction):
 
 
 # --- norms ------------------------------------------------------------------------------------------------------------
-
-NORMS = entries(
-    "native_layer_norm native_layer_norm_backward native_group_norm native_batch_norm "
-    "_native_batch_norm_legit.no_stats _native_batch_norm_legit_no_training rms_norm"
-)
-
-
-@pytest.mark.parametrize("info", NORMS, ids=str)
-def test_a_norm_gives_what_it_gives_on_the_cpu(info):
-    check_entry(info, rd.float32)
 
 
 @pytest.mark.parametrize("shape,size", [((3, 5), 5), ((2, 300), 300), ((2, 3, 33), 33), ((0, 4), 4), ((40, 1), 1)])

@@ -269,19 +269,7 @@ def test_votes_ask_the_whole_warp(device):
     assert taken(device, out, np.uint32, 64).tolist() == [7] * 32 + [0] * 32
 
 
-# --- the library's kernels --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [1, 3, 4, 103, 1024])
-def test_vectors_and_what_is_left_of_them(device, n):
-    x, y = np.arange(n, dtype=np.float32), np.linspace(0, 1, n, dtype=np.float32)
-    out, a, b = device.allocate(4 * n), given(device, x), given(device, y)
-    threads = n // 4 + n % 4
-    module = device.load(text("axpy"))
-    device.launch(
-        module, "axpy_contiguous", (-(-threads // 64), 1, 1), (64, 1, 1), [n, out, a, b, as_argument(0.5, "float32")]
-    )
-    assert np.array_equal(taken(device, out, np.float32, n), np.float32(0.5) * x + y)
+# --- the library's kernels: test_mutants.py runs more ----------------------------------------------------------------
 
 
 def test_halves_are_converted_in_registers(device):
@@ -302,17 +290,6 @@ def test_large_angles_need_memory_of_the_lanes_own(device):
     assert np.abs(found[:5] - wanted).max() < 2e-7 and np.isnan(found[5])
 
 
-def test_places_are_found_by_multiplication(device):
-    x = np.arange(3 * 5 * 7, dtype=np.float64) - 20.5
-    view = x.reshape(7, 5, 3).transpose(2, 1, 0)
-    out, a = device.allocate(4 * 105), given(device, x)
-    tables = []
-    for size, to, source in zip((3, 5, 7), (35, 7, 1), (1, 3, 15), strict=True):
-        tables += [size, *magic(size), to, source]
-    device.launch(device.load(text("transpose")), "copy_strided", (1, 1, 1), (128, 1, 1), [105, out, a, *tables])
-    assert np.array_equal(taken(device, out, np.int32, 105).reshape(3, 5, 7), view.astype(np.int32))
-
-
 def test_magic_divides():
     numbers = np.array([0, 1, 2, 1000, 2**31 - 1, 2**31 - 2, 12345678], object)
     for divisor in [*range(1, 70), 1000, 65537, 2**31 - 1]:
@@ -328,19 +305,6 @@ def row_sums(device, code, rows=3, count=1000):
     arguments = [out, a, rows, count, count, rows, *magic(rows), 1, count, count, *magic(count), 1]
     device.launch(device.load(code), "sum_rows", (rows, 1, 1), (256, 1, 1), arguments)
     return taken(device, out, np.float32, rows), x.sum(1)
-
-
-def test_a_row_is_summed_by_shuffles_and_shared_memory(device):
-    found, wanted = row_sums(device, text("sum_rows"))
-    assert np.array_equal(found, wanted)
-
-
-def test_columns_are_reduced_in_step(device):
-    x = (np.arange(50 * 70, dtype=np.int64).reshape(50, 70) * 7919) % 1009
-    out, a = device.allocate(8 * 70), given(device, x)
-    arguments = [out, a, 70, 50, 50, 70, *magic(70), 1, 1, 50, *magic(50), 70]
-    device.launch(device.load(text("amax_columns")), "amax_columns", (3, 1, 1), (256, 1, 1), arguments)
-    assert np.array_equal(taken(device, out, np.int64, 70), x.max(0))
 
 
 # --- what is wrong ----------------------------------------------------------------------------------------------------

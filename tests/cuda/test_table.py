@@ -1,6 +1,6 @@
 """The whole table of operators on the simulated device, against the CPU; what has no kernel stands in missing.py.
 
-What the simulator was given to run is made into machine code, too, which has to keep the rules of rules.py.
+What the simulator was given to run is made into machine code, too, which has to keep the rules of helpers.py.
 """
 
 import pytest
@@ -8,13 +8,15 @@ import pytest
 import redispatch as rd
 from redispatch.dispatch import MissingKernelError, operator_named
 from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.declare.declare import declarations
+from redispatch.kernels.declare.pointwise import DECLARED
 from redispatch.testing import SampleInput
 from redispatch.testing.op_db import op_db
 
 from .. import drawing
 from ..op_db.driver import as_list, close, run
+from .helpers import check, check_entry
 from .missing import MISSING, NOT_ALIKE
-from .rules import check
 
 LARGEST = 3000  # elements: the simulator takes microseconds for each
 
@@ -35,6 +37,48 @@ def cases():
         if drawing.one_in(ALIKE if info.alike or not info.is_cheap else OWN, "cuda", info):
             for dtype in dtypes_of(info)[: None if drawing.everything else 1]:
                 yield pytest.param(info, dtype, id=f"{info}-{dtype.name}")
+
+
+# Operators whose kernels have shapes of their own, which are run in any case.
+FAMILIES = """
+    mm bmm addmm baddbmm addbmm mv addmv dot vdot addr outer matmul linear einsum linalg_multi_dot tensordot inner
+    _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data softmax.int log_softmax.int logsumexp
+    nll_loss nll_loss_forward nll_loss2d_forward nll_loss_backward nll_loss2d_backward _fused_adam_ _fused_adamw_
+    native_layer_norm native_layer_norm_backward native_group_norm native_batch_norm
+    _native_batch_norm_legit.no_stats _native_batch_norm_legit_no_training rms_norm
+    convolution convolution_backward conv1d conv2d conv3d conv_transpose2d.input conv2d.padding
+    max_pool2d_with_indices max_pool2d_with_indices_backward max_pool3d avg_pool2d avg_pool2d_backward avg_pool3d
+    _adaptive_avg_pool2d _adaptive_avg_pool2d_backward adaptive_max_pool2d adaptive_max_pool2d_backward max_pool1d
+    _fft_c2c _fft_r2c _fft_c2r
+""".split()
+BY_HOST = [declared.base_name for declared in declarations() if declared.by_host]
+# One in so many of these is drawn, and one in so many pointwise operators: to compile the kernels of one takes 0.1 to
+# 2 s, once per machine.
+SHARE, POINTWISE_SHARE = 4, 40
+OTHERS = """
+    sum sum.dim_IntList mean.dim prod all any.dim amax amin max count_nonzero cat stack clone _to_copy
+    masked_fill.Scalar masked_fill.Tensor zeros_like full
+    arange eye where.self contiguous equal
+""".split()
+POINTWISE = {form for op in DECLARED for form in op.forms}
+
+
+def with_kernels():
+    always = {*FAMILIES, *BY_HOST}
+    assert {info.name.removeprefix("aten::") for info in op_db} >= {*always, *OTHERS}
+    for info in op_db:
+        name = info.name.removeprefix("aten::")
+        if name in always:
+            yield info, None
+        elif name in OTHERS or info.op in POINTWISE:
+            share = SHARE if name in OTHERS else POINTWISE_SHARE
+            if drawing.everything or drawing.one_in(share, "kernels", info):
+                yield info, None if drawing.everything else 6
+
+
+@pytest.mark.parametrize("info, most", [pytest.param(*case, id=str(case[0])) for case in with_kernels()])
+def test_an_operator_with_a_kernel_gives_what_it_gives_on_the_cpu_and_lies_as_there(simulator, info, most):
+    check_entry(info, dtypes_of(info)[0], most)
 
 
 def on_device(info, sample):

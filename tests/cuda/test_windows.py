@@ -9,17 +9,9 @@ from redispatch.kernels.cuda import compiler
 from redispatch.kernels.cuda.ops import convolution, matmul
 from redispatch.nn import functional as F
 
-from .families import check_entry, compare, entries, same_gradients
+from .helpers import compare, same_gradients
 
 pytestmark = pytest.mark.usefixtures("simulator")
-
-CONVOLUTIONS = entries("convolution convolution_backward conv1d conv2d conv3d conv_transpose2d.input conv2d.padding")
-
-
-@pytest.mark.parametrize("info", CONVOLUTIONS, ids=str)
-def test_a_convolution_gives_what_it_gives_on_the_cpu(info):
-    check_entry(info, rd.float32)
-
 
 # input, weight, and how: for a product in tiles, 8 or more channels are needed
 CASES = [
@@ -67,17 +59,6 @@ def test_a_tile_of_a_convolution_is_kept_in_registers(what):
 
 
 # --- pooling ----------------------------------------------------------------------------------------------------------
-
-POOLS = entries(
-    "max_pool2d_with_indices max_pool2d_with_indices_backward max_pool3d avg_pool2d avg_pool2d_backward avg_pool3d "
-    "_adaptive_avg_pool2d _adaptive_avg_pool2d_backward adaptive_max_pool2d adaptive_max_pool2d_backward max_pool1d"
-)
-
-
-@pytest.mark.parametrize("info", POOLS, ids=str)
-def test_a_pooling_gives_what_it_gives_on_the_cpu(info):
-    check_entry(info, rd.float32)
-
 
 HOW = [
     {"kernel_size": 2},

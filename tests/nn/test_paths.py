@@ -11,13 +11,40 @@ from redispatch.nn.modules import PLACES
 from redispatch.nn.modules.utils import _ntuple, _pair, _single, _triple
 from redispatch.testing import assert_close
 
+# PyTorch's file -> layers in it, among them those whose names are like those of another file
+IN = {
+    "activation": "MultiheadAttention ReLU Softmax2d", "adaptive": "AdaptiveLogSoftmaxWithLoss",
+    "batchnorm": "BatchNorm1d LazyBatchNorm3d SyncBatchNorm", "channelshuffle": "ChannelShuffle",
+    "container": "Container ModuleDict ModuleList ParameterDict ParameterList Sequential",
+    "conv": "Conv1d ConvTranspose3d LazyConv2d LazyConvTranspose1d", "distance": "CosineSimilarity PairwiseDistance",
+    "dropout": "AlphaDropout Dropout Dropout3d", "flatten": "Flatten Unflatten", "fold": "Fold Unfold",
+    "instancenorm": "InstanceNorm1d LazyInstanceNorm3d", "linear": "Bilinear Identity LazyLinear Linear",
+    "loss": "CTCLoss L1Loss LinearCrossEntropyLoss NLLLoss2d", "module": "Module",
+    "normalization": "CrossMapLRN2d GroupNorm LayerNorm LocalResponseNorm RMSNorm",
+    "padding": "CircularPad1d ConstantPad2d ReflectionPad3d ReplicationPad1d ZeroPad2d",
+    "pixelshuffle": "PixelShuffle PixelUnshuffle", "pooling": "AdaptiveAvgPool1d LPPool2d MaxPool3d MaxUnpool1d",
+    "rnn": "GRU GRUCell LSTM LSTMCell RNN RNNBase RNNCell RNNCellBase", "sparse": "Embedding EmbeddingBag",
+    "transformer": "Transformer TransformerDecoderLayer TransformerEncoder",
+    "upsampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
+}  # fmt: skip
 
-@pytest.mark.parametrize("file", PLACES)
+
+@pytest.mark.parametrize("file", IN)
 def test_a_layer_is_the_same_by_pytorchs_path(file):
     module = importlib.import_module(f"redispatch.nn.modules.{file}")
     assert module is getattr(nn.modules, file)
-    for name in PLACES[file].split():
+    for name in IN[file].split():
         assert getattr(module, name) is getattr(nn, name) is getattr(nn.modules, name)
+
+
+def test_a_layer_has_one_path():
+    assert IN.keys() == PLACES.keys()
+    layers = [name for file in PLACES for name, kind in vars(getattr(nn.modules, file)).items() if is_layer(kind)]
+    assert sorted(layers) == sorted(name for name, kind in vars(nn).items() if is_layer(kind))
+
+
+def is_layer(kind):
+    return isinstance(kind, type) and issubclass(kind, nn.Module)
 
 
 def test_numbers_become_tuples():

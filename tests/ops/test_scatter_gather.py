@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import redispatch.kernels.ops  # noqa: F401  # defines the operators
-from redispatch.kernels.ops import scatter_gather
+from redispatch.kernels.ops import embedding, index_functions
 from redispatch.kernels.ops.from_data import tensor
 
 M = np.arange(6.0).reshape(2, 3)
@@ -12,27 +12,27 @@ M = np.arange(6.0).reshape(2, 3)
 
 def test_embedding_gives_no_gradient_to_the_padding():
     weight = tensor(np.ones((3, 2))).requires_grad_()
-    scatter_gather.functional_embedding(tensor([0, 1, 1, -0]), weight, padding_idx=-2).sum().backward()
+    embedding.functional_embedding(tensor([0, 1, 1, -0]), weight, padding_idx=-2).sum().backward()
     assert weight.grad.tolist() == [[2, 2], [0, 0], [0, 0]]
 
 
 def test_embedding_scales_gradients_by_frequency():
     weight = tensor(np.ones((3, 2))).requires_grad_()
-    scatter_gather.embedding(weight, tensor([0, 0, 2]), -1, True).sum().backward()
+    embedding.embedding(weight, tensor([0, 0, 2]), -1, True).sum().backward()
     assert weight.grad.tolist() == [[1, 1], [0, 0], [1, 1]]
 
 
 def test_embedding_shortens_long_rows():
     weight = tensor([[3.0, 4.0], [0.3, 0.4], [30.0, 40.0]])
-    rows = scatter_gather.functional_embedding(tensor([0, 1]), weight, max_norm=1.0)
+    rows = embedding.functional_embedding(tensor([0, 1]), weight, max_norm=1.0)
     assert np.allclose(rows.numpy(), [[0.6, 0.8], [0.3, 0.4]]) and weight[2].tolist() == [30, 40]
 
 
 def test_one_hot():
-    assert scatter_gather.one_hot(tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]
-    assert scatter_gather.one_hot(tensor([[1]]), 2).shape == (1, 1, 2)
+    assert embedding.one_hot(tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]
+    assert embedding.one_hot(tensor([[1]]), 2).shape == (1, 1, 2)
     with pytest.raises(RuntimeError, match="Class values must be smaller than num_classes."):
-        scatter_gather.one_hot(tensor([3]), 2)
+        embedding.one_hot(tensor([3]), 2)
 
 
 LONG = [
@@ -53,8 +53,8 @@ LONG = [
     ),
     (lambda x: x.masked_fill(x, 1), RuntimeError, "masked_fill_ only supports boolean masks, but got mask with dtype"),
     (lambda x: x.masked_select(x), RuntimeError, "masked_select: expected BoolTensor for mask"),
-    (lambda x: scatter_gather.embedding(x, tensor([2])), IndexError, "index out of range in self"),
-    (lambda x: scatter_gather.embedding(x[0], tensor([2])), RuntimeError, "'weight' must be 2-D"),
+    (lambda x: embedding.embedding(x, tensor([2])), IndexError, "index out of range in self"),
+    (lambda x: embedding.embedding(x[0], tensor([2])), RuntimeError, "'weight' must be 2-D"),
     (
         lambda x: x.scatter_(0, tensor([[0, 0, 0]]), x),
         RuntimeError,
@@ -74,4 +74,4 @@ def test_wrong_arguments_get_the_reference_error(wrong, kind, text):
 
 def test_taking_along_a_dimension_needs_dimensions():
     with pytest.raises(IndexError, match="tensor has no dimensions"):
-        scatter_gather.take_along_dim(tensor(3.0), tensor(0), 0)
+        index_functions.take_along_dim(tensor(3.0), tensor(0), 0)

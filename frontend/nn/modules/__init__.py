@@ -6,6 +6,7 @@ names of `nn`; nothing is defined in it. Imported when first asked for.
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -13,53 +14,16 @@ from typing import Any
 
 nn: Any = sys.modules[__name__.rpartition(".")[0]]  # the package above, whose names alone are wanted
 
-# PyTorch's file -> what programs import from it
+# PyTorch's file -> the layers in it, a pattern of their names; the first that fits. The others are in `activation`.
 PLACES = {
-    "activation": """
-        CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish
-        MultiheadAttention PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus
-        Softshrink Softsign Tanh Tanhshrink Threshold
-    """,
-    "adaptive": "AdaptiveLogSoftmaxWithLoss",
-    "batchnorm": "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d SyncBatchNorm",
-    "channelshuffle": "ChannelShuffle",
-    "container": "Container ModuleDict ModuleList ParameterDict ParameterList Sequential",
-    "conv": """
-        Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d
-        LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d
-    """,
-    "distance": "CosineSimilarity PairwiseDistance",
-    "dropout": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
-    "flatten": "Flatten Unflatten",
-    "fold": "Fold Unfold",
-    "instancenorm": """
-        InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d
-    """,
-    "linear": "Bilinear Identity LazyLinear Linear",
-    "loss": """
-        BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss GaussianNLLLoss
-        HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss LinearCrossEntropyLoss MSELoss MarginRankingLoss
-        MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss NLLLoss2d PoissonNLLLoss SmoothL1Loss
-        SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss
-    """,
-    "module": "Module",
-    "normalization": "CrossMapLRN2d GroupNorm LayerNorm LocalResponseNorm RMSNorm",
-    "padding": """
-        CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d
-        ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d
-        ZeroPad3d
-    """,
-    "pixelshuffle": "PixelShuffle PixelUnshuffle",
-    "pooling": """
-        AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
-        AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d FractionalMaxPool2d FractionalMaxPool3d LPPool1d
-        LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d
-    """,
-    "rnn": "GRU GRUCell LSTM LSTMCell RNN RNNBase RNNCell RNNCellBase",
-    "sparse": "Embedding EmbeddingBag",
-    "transformer": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer",
-    "upsampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
-}
+    "adaptive": "AdaptiveLog.*", "batchnorm": ".*BatchNorm.*", "channelshuffle": "ChannelShuffle",
+    "container": "Container|Sequential|.*List|.*Dict", "conv": "(Lazy)?Conv.*",
+    "distance": "CosineSimilarity|PairwiseDistance", "dropout": ".*Dropout.*", "flatten": "Flatten|Unflatten",
+    "fold": "Fold|Unfold", "instancenorm": ".*InstanceNorm.*", "linear": "Bilinear|Identity|(Lazy)?Linear",
+    "loss": ".*Loss(2d)?", "module": "Module", "normalization": ".*(Norm|LRN2d)", "padding": ".*Pad.d",
+    "pixelshuffle": "Pixel.*", "pooling": ".*(Pool|Unpool).d", "rnn": "(RNN|LSTM|GRU).*", "sparse": "Embedding.*",
+    "transformer": "Transformer.*", "upsampling": "Upsampl.*", "activation": ".*",
+}  # fmt: skip
 
 
 def place(name: str, members: dict[str, Any]) -> ModuleType:
@@ -72,10 +36,11 @@ def place(name: str, members: dict[str, Any]) -> ModuleType:
     return made
 
 
-_CLASSES = {name: getattr(nn, name) for names in PLACES.values() for name in names.split()}
+_CLASSES = {name: kind for name, kind in vars(nn).items() if isinstance(kind, type) and issubclass(kind, nn.Module)}
+_FILE_OF = {name: next(file for file, names in PLACES.items() if re.fullmatch(names, name)) for name in _CLASSES}
 globals().update(_CLASSES)
 globals().update(
-    {file: place(file, {name: _CLASSES[name] for name in names.split()}) for file, names in PLACES.items()}
+    {file: place(file, {name: kind for name, kind in _CLASSES.items() if _FILE_OF[name] == file}) for file in PLACES}
 )
 
 

@@ -23,6 +23,15 @@ class _Fields(NamedTuple):
     unsorted_indices: Any
 
 
+def _to(dtype: dtypes.dtype) -> Callable[[PackedSequence], PackedSequence]:
+    """Returns the method that converts the data to a dtype."""
+
+    def converted(self: PackedSequence) -> PackedSequence:
+        return self.to(dtype=dtype)
+
+    return converted
+
+
 class PackedSequence(_Fields):
     """Sequences, longest first, step by step: `data` the rows, `batch_sizes` how many sequences have each step.
 
@@ -68,29 +77,9 @@ class PackedSequence(_Fields):
     def pin_memory(self) -> PackedSequence:
         return self._with_data(lambda data: data.pin_memory())
 
-    def double(self) -> PackedSequence:
-        return self.to(dtype=dtypes.float64)
-
-    def float(self) -> PackedSequence:
-        return self.to(dtype=dtypes.float32)
-
-    def half(self) -> PackedSequence:
-        return self.to(dtype=dtypes.float16)
-
-    def long(self) -> PackedSequence:
-        return self.to(dtype=dtypes.int64)
-
-    def int(self) -> PackedSequence:
-        return self.to(dtype=dtypes.int32)
-
-    def short(self) -> PackedSequence:
-        return self.to(dtype=dtypes.int16)
-
-    def char(self) -> PackedSequence:
-        return self.to(dtype=dtypes.int8)
-
-    def byte(self) -> PackedSequence:
-        return self.to(dtype=dtypes.uint8)
+    double, float, half = _to(dtypes.float64), _to(dtypes.float32), _to(dtypes.float16)
+    long, int, short = _to(dtypes.int64), _to(dtypes.int32), _to(dtypes.int16)
+    char, byte = _to(dtypes.int8), _to(dtypes.uint8)
 
     @property
     def is_cuda(self) -> bool:

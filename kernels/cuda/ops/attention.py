@@ -33,7 +33,7 @@ from redispatch.dispatch.tensor.operand import Operand
 from redispatch.kernels.cpu.random import block as random_words
 from redispatch.kernels.engine.convert import CONVERT, conversion
 from redispatch.kernels.engine.primitives import maximum
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 from redispatch.kernels.maths.vecmath import exp, log
 from redispatch.kernels.ops import fused_attention
 from redispatch.kernels.ops.fused_attention import SDPAParams, given_bias, has_widths, random_count, scale_of
@@ -41,14 +41,12 @@ from redispatch.kernels.ops.random import drawn
 
 from ..compiler import CUDA as cuda
 from ..elementwise import as_argument, loading
-from ..intrinsics import shuffle_across
 from ..launch import Launch
-from ..runtime.definitions import apart_from_target
 from ..runtime.launch_recorder import refuse
 from ..runtime.operands import operand
 from ..runtime.rng_state import write_seed
-from ..runtime.structured import SCRATCH, ByWork, Task, define
-from ..templates import THREADS, Written, divided, in_turn
+from ..runtime.structured import SCRATCH, ByWork, Task, apart_from_target, define
+from ..templates import Written, add, divided, in_turn, over_lanes
 
 TILE, STEP = 64, 16
 LINE = TILE + 1  # of shared memory: one more, so that a column lies in different banks
@@ -73,22 +71,8 @@ def multiplied(sums, left, left_at, left_line, right, right_line, high, wide):
                 sums[r * wide + c] += x * right[uint64(step * right_line + j + 16 * c)]
 
 
-@integral
-def most_of_row(x):
-    """The largest of what the 16 threads of a row have, NaN if one is."""
-    x = maximum(x, shuffle_across(x, 8))
-    x = maximum(x, shuffle_across(x, 4))
-    x = maximum(x, shuffle_across(x, 2))
-    return maximum(x, shuffle_across(x, 1))
-
-
-@integral
-def total_of_row(x):
-    """Its sum."""
-    x += shuffle_across(x, 8)
-    x += shuffle_across(x, 4)
-    x += shuffle_across(x, 2)
-    return x + shuffle_across(x, 1)
+# Of what the 16 threads of a row have: the largest, NaN if one is, and the sum.
+most_of_row, total_of_row = over_lanes(maximum, 16), over_lanes(add, 16)
 
 
 def walks(load):
@@ -174,7 +158,7 @@ def chosen_along_rows(seed, offset, row, column, columns, limit, high):
 
 @integral
 def chosen_along_columns(seed, offset, row, column, columns, limit, high):
-    """The same with queries as columns: `high` bits of each, from those of the quarter of `column` on."""
+    """Draws the mask with queries as columns: `high` bits of each, from those of the quarter of `column` on."""
     bits = int64(0)
     for c in range(4):
         found = chosen_of_row(seed, offset, row + 16 * c, column, columns, limit) >> (column // 16 % 4)
@@ -191,7 +175,7 @@ def no_choices(seed, offset, row, column, columns, limit, high):
 
 @integral
 def factor_of(bits, place, factor):
-    """What a weight is multiplied by: 0, where it is left out."""
+    """Returns the factor of a weight: 0, where it is left out."""
     return factor if (bits >> place) & 1 == 1 else ZERO
 
 
@@ -251,8 +235,7 @@ def attended(
         most[r] = lowest
         totals[r] = zero
     end = min(columns, top + (16 * HIGH - 1) + reach)
-    side = int64(0)
-    while side < end:
+    for side in steps(int64(0), end, TILE):
         scored(scores, left, right, HIGH, q, q_at, q_row, top, rows, k, k_at, k_row, side, columns, width)
         choice = chosen(seed, offset, pair * rows + top + i, side + j, columns, limit, HIGH)
         for r in range(HIGH):
@@ -278,7 +261,6 @@ def attended(
                 totals[r] += share
                 shares[uint64((j + 16 * c) * PITCH + i + 16 * r)] = share * kept(choice, 4 * r + c, number(rescale))
         weighed(sums, shares, right, HIGH, WIDE, v, v_at, v_row, side, end, value_width)
-        side += TILE
     for r in range(HIGH):
         row = top + i + 16 * r
         total = total_of_row(totals[r])
@@ -339,8 +321,7 @@ def gradient_of_queries(
     for part in range(SUMS):
         sums[part] = zero
     end = columns if wants_bias == 1 else min(columns, top + (16 * HIGH - 1) + reach)
-    side = int64(0)
-    while side < end:
+    for side in steps(int64(0), end, TILE):
         scored(scores, left, right, HIGH, q, q_at, q_row, top, rows, k, k_at, k_row, side, columns, width)
         scored(
             slopes, left, right, HIGH, grad, grad_at, grad_row, top, rows, v, v_at, v_row, side, columns, value_width
@@ -363,7 +344,6 @@ def gradient_of_queries(
                     grad_bias[at] = store_grad_bias(slope)
                 shares[uint64((j + 16 * c) * PITCH + i + 16 * r)] = slope * number(scale)
         weighed(sums, shares, right, HIGH, WIDE, k, k_at, k_row, side, end, width)
-        side += TILE
     for r in range(HIGH):
         row = top + i + 16 * r
         for c in range(WIDE):
@@ -404,8 +384,7 @@ def gradient_of_keys(
         head = of_key * together + member
         q_at, grad_at = batch * q_batch + head * q_head, batch * grad_batch + head * grad_head
         bias_at, pair = batch * bias_batch + head * bias_head, batch * heads + head
-        top = max(side - reach + 1, 0) // TILE * TILE  # queries before see none of these keys
-        while top < rows:
+        for top in steps(max(side - reach + 1, 0) // TILE * TILE, rows, TILE):  # queries before see none of these keys
             scored(scores, left, right, HIGH, k, k_at, k_row, side, columns, q, q_at, q_row, top, rows, width)
             scored(
                 slopes,
@@ -446,7 +425,6 @@ def gradient_of_keys(
                 for r in range(HIGH):
                     shares[uint64((j + 16 * c) * PITCH + i + 16 * r)] = slopes[r * 4 + c]
             weighed(of_keys, shares, right, HIGH, WIDE, q, q_at, q_row, top, rows, width)
-            top += TILE
     for r in range(HIGH):
         column = side + i + 16 * r
         for c in range(WIDE):
@@ -464,16 +442,10 @@ def gradient_of_keys(
 
 ATTENDED = Written(attended, ("out", "logs", "seed", "offset", "q", "k", "v", "bias"), AT_ONCE)
 PRODUCTS = Written(products_of_rows, ("deltas", "grad", "out"))
-OF_QUERIES = Written(
-    gradient_of_queries,
-    ("grad_q", "grad_bias", "deltas", "grad", "q", "k", "v", "bias", "logs", "seed", "offset"),
-    AT_ONCE,
-)
-OF_KEYS = Written(
-    gradient_of_keys,
-    ("grad_k", "grad_v", "deltas", "grad", "q", "k", "v", "bias", "logs", "seed", "offset"),
-    AT_ONCE,
-)
+READ = ("deltas", "grad", "q", "k", "v", "bias", "logs", "seed", "offset")
+AFTER_BIAS = ("float32", "int64", "int64")  # the dtypes of the last three
+OF_QUERIES = Written(gradient_of_queries, ("grad_q", "grad_bias", *READ), AT_ONCE)
+OF_KEYS = Written(gradient_of_keys, ("grad_k", "grad_v", *READ), AT_ONCE)
 
 
 class Attention:
@@ -502,7 +474,7 @@ class Attention:
         self.drops, self.adds = dropout > 0, bias is not None
 
     def given(self, high: int, wide: int, widest: int, chosen: Callable = chosen_along_rows) -> dict[str, object]:
-        """What a version of a kernel is told: how many rows and columns a thread has, and the widest of its walks."""
+        """Returns the names of a version of a kernel: of so many rows and columns a thread, and its widest walk."""
         scored, weighed = walks_of(self.dtype)
         line = 16 * high + 1
         shape = {"HIGH": high, "WIDE": wide, "PITCH": line, "SUMS": high * wide, "SCORES": high * 4}
@@ -512,49 +484,49 @@ class Attention:
         return {**shape, **memory, **choice, **score, "lowest": LOWEST}
 
     def forward(self, out: Operand, kept_rows: int) -> tuple[Launch, tuple[int, ...]]:
-        """What fills `out` and, for so many rows of each head, the logarithms of sums."""
+        """Returns the launch that fills `out` and, for so many rows of each head, the logarithms of sums."""
         wide = each(self.value_width)
         high = 2 if wide + 2 * self.drops + self.adds <= 8 else 1
         dtypes = (self.dtype, "float32", "int64", "int64", *[self.dtype] * 3, self.bias_dtype)
-        kernel = ATTENDED.kernel("float32", dtypes, **self.given(high, wide, wide))
         rest = (*self.numbers, kept_rows, *out.strides[:3], *self.steps, *self.bias_steps)
-        return Launch(kernel, (self.batch * self.heads * -(-self.rows // (16 * high)), 1, 1), (THREADS, 1, 1)), rest
+        blocks = self.batch * self.heads * -(-self.rows // (16 * high))
+        return ATTENDED.launch("float32", dtypes, blocks, **self.given(high, wide, wide)), rest
 
     def products(self, grad: Operand, out: Operand) -> tuple[Launch, tuple[int, ...]]:
-        """What fills the float32 numbers, one for each row, that both gradients need."""
+        """Returns the launch that fills the float32 numbers, one for each row, that both gradients need."""
         count = self.batch * self.heads * self.rows
-        kernel = PRODUCTS.kernel("float32", ("float32", self.dtype, self.dtype))
         rest = (count, self.rows, self.heads, self.value_width, *grad.strides[:3], *out.strides[:3])
-        return Launch(kernel, (-(-count // 16), 1, 1), (THREADS, 1, 1)), rest
+        return PRODUCTS.launch("float32", ("float32", self.dtype, self.dtype), -(-count // 16)), rest
 
     def of_queries(
         self, to: Operand | None, to_bias: Operand | None, grad: Operand, kept_rows: int
     ) -> tuple[Launch, tuple[int, ...]]:
-        """What fills the gradients of the query and of the bias, which has all scores' shape."""
+        """Returns the launch that fills the gradients of the query and of the bias, which has all scores' shape."""
         wide, high = each(self.width), 2
-        dtypes = (*[self.dtype, self.bias_dtype, "float32"], *[self.dtype] * 4, self.bias_dtype, "float32")
-        kernel = OF_QUERIES.kernel("float32", (*dtypes, "int64", "int64"), **self.given(high, wide, wide))
+        dtypes = (self.dtype, self.bias_dtype, "float32", *[self.dtype] * 4, self.bias_dtype, *AFTER_BIAS)
         wanted = [int(to is not None), int(to_bias is not None)]
         steps = [*steps_of(to), *steps_of(to_bias), *grad.strides[:3], *self.steps, *self.bias_steps]
-        rest = (*self.numbers, kept_rows, *wanted, *steps)
-        return Launch(kernel, (self.batch * self.heads * -(-self.rows // (16 * high)), 1, 1), (THREADS, 1, 1)), rest
+        rest, blocks = (
+            (*self.numbers, kept_rows, *wanted, *steps),
+            self.batch * self.heads * -(-self.rows // (16 * high)),
+        )
+        return OF_QUERIES.launch("float32", dtypes, blocks, **self.given(high, wide, wide)), rest
 
     def of_keys(
         self, to: Operand | None, to_value: Operand | None, grad: Operand, kept_rows: int
     ) -> tuple[Launch, tuple[int, ...]]:
-        """What fills the gradients of key and value."""
+        """Returns the launch that fills the gradients of key and value."""
         wide, value_wide = each(self.width), each(self.value_width)
         widest = max(wide, value_wide)
         high = 4 if widest <= 4 else 2 if widest <= 8 else 1
-        dtypes = (*[self.dtype] * 2, "float32", *[self.dtype] * 4, self.bias_dtype, "float32", "int64", "int64")
+        dtypes = (self.dtype, self.dtype, "float32", *[self.dtype] * 4, self.bias_dtype, *AFTER_BIAS)
         given = self.given(high, wide, widest, chosen_along_columns)
         of_values = {"VALUE_WIDE": value_wide, "VALUE_SUMS": high * value_wide}
-        kernel = OF_KEYS.kernel("float32", dtypes, **given, **of_values)
         wanted = [int(to is not None), int(to_value is not None)]
         steps = [*steps_of(to), *steps_of(to_value), *grad.strides[:3], *self.steps, *self.bias_steps]
         rest = (*self.numbers, kept_rows, *wanted, *steps)
         blocks = self.batch * self.shared * -(-self.columns // (16 * high))
-        return Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), rest
+        return OF_KEYS.launch("float32", dtypes, blocks, **given, **of_values), rest
 
 
 def each(width: int) -> int:
@@ -579,7 +551,7 @@ def adding_of(dtype: str) -> Callable:
 
 
 def loaded(dtype: str) -> Callable:
-    """What makes float32 of what lies in memory."""
+    """Returns the function from the bits in memory to float32."""
     return in_turn([*loading(dtype), *conversion(dtype, "float32"), CONVERT["float32"]])
 
 

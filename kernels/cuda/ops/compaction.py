@@ -1,9 +1,9 @@
-"""What is kept of many elements on a GPU: the places of those that are not zero, of a mask, the first of each run.
+"""Keeping some of many elements on a GPU: the places of those that are not zero, of a mask, the first of each run.
 
 Blocks count what is to be kept of their pieces; a scan of these counts says where each block's results begin, and its
 last one how many there are, which the host reads, and so waits for; then the blocks count again, and write. An element
 is kept where it is not zero, or, of RUNS, where it differs from the one before. Operands are dense.
-Read next: searchsorted.py.
+Read next: searching.py.
 """
 
 # ruff: noqa: F821  # names that the compiled text is given
@@ -20,14 +20,14 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.dispatch.tensor.operand import DTYPES
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
+from redispatch.kernels.ops.masking import nonzero_static_shape
 
 from ..compiler import CUDA as cuda
-from ..launch import Launch
 from ..runtime.structured import Task, composite_of, dense, launched
-from ..scan import CUMSUM, keep_number, kept_number, number, scanning
-from ..scan import planned as planned_scan
-from ..templates import THREADS, WARP, Written, block_total
+from ..templates import THREADS, WARP, Written, block_total, part
+from .scan import CUMSUM, keep_number, kept_number, number, scanning
+from .scan import planned as planned_scan
 
 aten = ops.aten
 int32, int64 = np.int32, np.int64
@@ -35,7 +35,7 @@ int32, int64 = np.int32, np.int64
 
 @integral
 def add_counts(a, b):
-    """Of a block, which 32 bits hold: half as many shuffles."""
+    """Adds two counts of a block, which 32 bits hold: half as many shuffles."""
     return int32(a + b)
 
 
@@ -44,15 +44,19 @@ def counting(lanes: int) -> Callable:
     return scanning(add_counts, number("int32", 0), keep_number, kept_number, lanes)
 
 
+@part
+def is_kept(x, i):
+    here = load_x(x[i])
+    return i == 0 or here != load_x(x[max(i - 1, 0)]) if RUNS else here != zero
+
+
 def count_kept(counts, x, n, piece):
     """How many are kept of each piece."""
     parts = cuda.shared.array(WARPS, int64)
     thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
-    i, end, count = block * piece + thread, min(n, (block + 1) * piece), int64(0)
-    while i < end:
-        here = load_x(x[i])
-        count += int64(i == 0 or here != load_x(x[max(i - 1, 0)]) if RUNS else here != zero)
-        i += THREADS
+    end, count = min(n, (block + 1) * piece), int64(0)
+    for i in steps(block * piece + thread, end, THREADS):
+        count += int64(is_kept(x, i))
     count = block_total(count, parts)
     if thread == 0:
         counts[block] = count
@@ -70,8 +74,7 @@ def write_kept(places, out, groups, counts, x, source, order, n, piece):
         for k in range(4):
             i = first + k
             if i < end:
-                here = load_x(x[i])
-                flags |= int64(i == 0 or here != load_x(x[max(i - 1, 0)]) if RUNS else here != zero) << k
+                flags |= int64(is_kept(x, i)) << k
         before, total = scanned(int32(cuda.popc(flags)), sums, 0)
         to = upto + before
         for k in range(4):
@@ -113,51 +116,9 @@ class Cut(NamedTuple):
 CUT = Cut()
 
 
-class Kept(NamedTuple):
-    """The launches that count, told (counts, x) and (counts, counts, counts, counts); how many counts there are; and
-    what the last launch is told behind its arrays."""
-
-    counts: Launch
-    rest: tuple[int, ...]
-    sums: Launch
-    sums_rest: tuple[int, ...]
-    parts: int
-
-
-def counts_of(dtype: str, n: int, runs: bool) -> Kept:
-    """What counts what is kept of `n` elements; there are some."""
-    tile = CUT.threads * 4
-    piece = -(-n // (tile * CUT.most)) * tile
-    parts = -(-n // piece)
-    given = {"RUNS": runs, "THREADS": CUT.threads, "WARPS": CUT.threads // WARP}
-    compute, dtypes = computing(("int64", dtype))
-    count = COUNT.launch(compute, dtypes, parts, CUT.threads, **given)
-    sums = planned_scan(CUMSUM, "int64", "int64", 1, parts, 1)
-    (one,) = sums.launches
-    return Kept(count, (n, piece), one, sums.rest, parts)
-
-
-def writing(dtype: str, out: str, part: Kept, *, runs: bool, places: bool, values: bool, groups: bool) -> Launch:
-    """The launch that writes what is kept."""
-    threads = CUT.threads
-    return WRITE.launch(
-        *computing(("int64", out, "int64", "int64", dtype, out, "int64")),
-        part.parts,
-        threads,
-        RUNS=runs,
-        PLACES=places,
-        VALUES=values,
-        GROUPS=groups,
-        THREADS=threads,
-        WARPS=threads // WARP,
-        scanned=counting(threads),
-    )
-
-
-def computing(dtypes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The type in which the second-last kind of array is compared, and dtypes in which a bool is a byte."""
-    known = tuple("uint8" if name == "bool" else name for name in dtypes)
-    return DTYPES[known[1 if len(known) == 2 else 4]].compute, known
+def as_bytes(*dtypes: str) -> tuple[str, ...]:
+    """The dtypes with a bool as a byte."""
+    return tuple("uint8" if name == "bool" else name for name in dtypes)
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
@@ -178,17 +139,25 @@ def kept(x: Tensor, source: Tensor | None = None, *, runs: bool = False, order: 
     if not n:
         nothing = positions(1, x).fill_(0), None if source is None else empty((0,), other._dtype, x._device)
         return *nothing, None if order is None else positions(0, x)
-    plan = counts_of(x._dtype.name, n, runs)
-    counts = positions(plan.parts, x)
-    launched([Task(plan.counts, (0, 1), plan.rest), Task(plan.sums, (0, 0, 0, 0), plan.sums_rest)], [counts, x])
-    count = int(counts[plan.parts - 1].item())
+    tile, threads = CUT.threads * 4, CUT.threads
+    piece = -(-n // (tile * CUT.most)) * tile
+    parts = -(-n // piece)
+    (kind,) = as_bytes(x._dtype.name)
+    given = {"RUNS": runs, "THREADS": threads, "WARPS": threads // WARP}
+    compute, rest = DTYPES[kind].compute, (n, piece)
+    count_each = COUNT.launch(compute, ("int64", kind), parts, threads, **given)
+    sums = planned_scan(CUMSUM, "int64", "int64", 1, parts, 1)
+    counts = positions(parts, x)
+    launched([Task(count_each, (0, 1), rest), Task(sums.launches[0], (0, 0, 0, 0), sums.rest)], [counts, x])
+    count = int(counts[parts - 1].item())
     places = positions(count + 1, x)
     out = None if source is None else empty((count,), other._dtype, x._device)
     groups = None if order is None else positions(n, x)
-    asked = {"places": source is None or runs, "values": source is not None, "groups": order is not None}
-    launch = writing(x._dtype.name, other._dtype.name, plan, runs=runs, **asked)
     told = [places, out, groups, counts, x, dense(other), order]
-    launched([Task(launch, tuple(range(7)), plan.rest)], told)
+    given |= {"PLACES": source is None or runs, "VALUES": source is not None, "GROUPS": order is not None}
+    kinds = as_bytes("int64", other._dtype.name, "int64", "int64", kind, other._dtype.name, "int64")
+    writing = WRITE.launch(compute, kinds, parts, threads, scanned=counting(threads), **given)
+    launched([Task(writing, tuple(range(7)), rest)], told)
     return places, out, groups
 
 
@@ -219,9 +188,7 @@ def nonzero(self: Any) -> Any:
 @composite_of("nonzero_static")
 def nonzero_static(self: Any, size: int, fill_value: int) -> Any:
     """The indices of the first `size` elements that are not zero; rows of `fill_value` where there are fewer."""
-    if size < 0:
-        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    made = self.new_full([size, len(self._shape)], fill_value, dtype=dtypes.int64)
+    made = self.new_full([*nonzero_static_shape(self, size)], fill_value, dtype=dtypes.int64)
     found = nonzero(self)
     count = min(size, found._shape[0])
     made.narrow(0, 0, count).copy_(found.narrow(0, 0, count))

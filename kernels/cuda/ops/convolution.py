@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor import Tensor, channels_last_strides, empty
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 from redispatch.kernels.ops import convolution
 from redispatch.kernels.ops.convolution import Setting, is_channels_last
 
@@ -36,8 +36,7 @@ from ..compiler import CUDA as cuda
 from ..elementwise import MOST
 from ..launch import Launch
 from ..runtime.copies import laid
-from ..runtime.definitions import kernel_of
-from ..runtime.structured import Task, dense, launched, work_of
+from ..runtime.structured import Task, dense, kernel_of, launched, work_of
 from ..templates import THREADS, Written, accumulating, divided
 from .matmul import ROW, SHARED, STEP, TILE, tile_of
 
@@ -111,13 +110,13 @@ def pixel_of_row(g, group, row, column):
 
 @integral
 def gradient_of_row_last(g, group, row, at):
-    """The same in a tensor whose channels come last."""
+    """Returns the place of a gradient in a tensor whose channels come last."""
     return at * g[19] * g[20] + group * g[19] + row
 
 
 @integral
 def pixel_of_row_last(g, group, row, column):
-    """The same in a tensor whose channels come last."""
+    """Returns the place of a pixel in a tensor whose channels come last."""
     return column * g[18] * g[20] + group * g[18] + row
 
 
@@ -166,8 +165,7 @@ def gathered_tiles(
     i, j = thread >> 4, thread & 15
     for part in range(SUMS):
         sums[part] = zero
-    start = int64(0)
-    while start < inner:
+    for start in steps(int64(0), inner, STEP):
         for part in range(4):
             element = thread + part * THREADS
             at, row = element & 15, element >> 4
@@ -195,7 +193,6 @@ def gathered_tiles(
                 sums[part + 2 * EACH] += x2 * y
                 sums[part + 3 * EACH] += x3 * y
         cuda.syncthreads()
-        start += STEP
     for part in range(SUMS):
         row, column = top + i + part // EACH * 16, side + j + part % EACH * 16
         if row < rows and column < columns:
@@ -253,7 +250,7 @@ class Geometry(NamedTuple):
     groups: int
 
     def numbers(self) -> tuple[int, ...]:
-        """What kernels are told of it."""
+        """Returns its numbers as kernels take them."""
         lists = (self.image, self.counts, self.window, self.stride, self.padding, self.dilation)
         return (*(number for one in lists for number in one), self.into, self.made, self.groups)
 

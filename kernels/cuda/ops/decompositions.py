@@ -1,8 +1,10 @@
-"""Operators that are put together from others on a device: other orders, masks, losses, bags of embeddings.
+"""Operators that are put together from others on a device: other orders, masks, losses, bags of embeddings,
+draws of several passes.
 
 On the CPU each is a function of numpy's or a loop of its own. Here it is a few launches: what its operator's meta
 function says of the result, and then indices, scans and comparisons. Nothing waits, unless a shape depends on numbers;
-an index out of bounds is told of when the program does (async_errors.py). Read next: compaction.py, searchsorted.py.
+an index out of bounds is told of when the program does (async_errors.py). What is drawn is what the CPU's kernels draw,
+in the same order. Read next: compaction.py, searching.py.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, dtypes, view_over, wrap_dim
+from redispatch.dispatch.tensor import Tensor, dtypes, empty, view_over, wrap_dim
 from redispatch.kernels.declare.structured import not_implemented
-from redispatch.kernels.ops import norms, shape
-from redispatch.kernels.ops.embedding_bag import MAX, MEAN, SUM, check_bags, needs_no_bags, places
+from redispatch.kernels.ops import norms, rearrange
+from redispatch.kernels.ops.distributions import check_multinomial, check_precise
+from redispatch.kernels.ops.embedding import MAX, MEAN, SUM, check_bags, needs_no_bags, places
 from redispatch.kernels.ops.fused_updates import LARGEST, check_number
+from redispatch.kernels.ops.masking import check_enough, check_masked_scatter
 from redispatch.kernels.ops.matrix_functions import linalg_cross
 from redispatch.kernels.ops.pair_losses import (
     NONE,
@@ -29,26 +33,15 @@ from redispatch.kernels.ops.pair_losses import (
     reduced,
     smooth_l1_loss,
 )
+from redispatch.kernels.ops.shape import check_repeats, check_total
 
 from ..runtime.copies import copy_on_device
-from ..runtime.device_target import on_device
-from ..runtime.launch_recorder import constant
+from ..runtime.cpu_kernels import on_device
 from ..runtime.structured import composite_of
-from .searchsorted import below_or_at
-
-MOST_KEPT = 1 << 14  # numbers that are kept on a device for calls that look alike; more are sent each time
+from .compaction import places_of_true
+from .searching import below_or_at, counted
 
 aten = ops.aten
-
-
-def counted(n: int, like: Tensor) -> Any:
-    """0, 1, ..., n - 1 on the device of a tensor, where nobody writes to them."""
-
-    def made() -> Any:
-        return aten.arange.default(n, dtype=dtypes.int64, device=like._device)
-
-    return constant(made) if n <= MOST_KEPT else made()
-
 
 # --- other orders -----------------------------------------------------------------------------------------------------
 
@@ -56,7 +49,7 @@ def counted(n: int, like: Tensor) -> Any:
 @composite_of("flip")
 def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
     """Each of the dimensions backwards."""
-    result = shape.flip_op.meta_function(self, dims).allocate()
+    result = rearrange.flip.op.meta_function(self, dims).allocate()
     if result._shape.numel():
         turned, steps, offset = {wrap_dim(dim, len(self._shape)) for dim in dims}, list(self._stride), self._offset
         for dim in turned if self._shape else ():
@@ -68,8 +61,7 @@ def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
 
 @composite_of("roll")
 def roll(self: Any, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
-    """What is pushed out at the end of a dimension comes in at its start; without dims, of the flattened tensor."""
-    shape.roll_op.meta_function(self, shifts, dims)
+    """Shifts elements along dimensions, from the end to the start; without dims, of the flattened tensor."""
     if not self._shape.numel():
         return self.clone()
     if not dims:
@@ -116,19 +108,11 @@ def from_diagonal(x: Any) -> Any:
 @composite_of("masked_scatter_")
 def masked_scatter_inplace(self: Any, mask: Any, source: Any) -> Any:
     """Puts the first elements of `source`, in order, where the mask is true."""
-    if self._dtype is not source._dtype:
-        raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got{self._dtype.tensor_name} and "
-            f"{source._dtype.tensor_name}"
-        )
-    if mask._dtype is not dtypes.bool:
-        raise RuntimeError(
-            f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask._dtype.tensor_name}"
-        )
+    check_masked_scatter(self, mask, source)
     flat = mask.expand(list(self._shape)).reshape([-1])
     upto = flat.cumsum(0)
-    if flat._shape[0] and int(upto[-1].item()) > source._shape.numel():
-        raise RuntimeError("Number of elements of source < number of ones in mask")
+    if flat._shape[0]:
+        check_enough(source, int(upto[-1].item()))
     if source._shape.numel() and flat._shape[0]:
         chosen = source.reshape([-1]).index_select(0, (upto - 1).clamp(0, source._shape.numel() - 1))
         self.copy_(aten.where.self(flat, chosen, self.reshape([-1])).reshape(list(self._shape)))
@@ -144,16 +128,10 @@ def masked_scatter(self: Any, mask: Any, source: Any) -> Any:
 @composite_of("repeat_interleave.Tensor")
 def repeat_interleave(repeats: Any, output_size: int | None) -> Any:
     """0 repeats[0] times, 1 repeats[1] times, ...: the indices that repeat by."""
-    if repeats._dtype.name not in ("int32", "int64"):
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats._dtype.tensor_name}'")
-    if len(repeats._shape) != 1:
-        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    if repeats._shape[0] and int(repeats.min().item()) < 0:
-        raise RuntimeError("repeats can not be negative")
-    ends = repeats.cumsum(0)
-    total = int(ends[-1].item()) if repeats._shape[0] else 0
-    if output_size is not None and output_size != total:
-        raise RuntimeError("allocated size does not match required size")
+    check_repeats(repeats)
+    ends, some = repeats.cumsum(0), repeats._shape[0] > 0
+    total = int(ends[-1].item()) if some else 0
+    check_total(int(repeats.min().item()) if some else 0, total, output_size)
     return below_or_at(ends, counted(total, repeats), True).to(repeats._dtype)
 
 
@@ -172,7 +150,6 @@ def pair_loss(op: PairLoss) -> Callable[..., Any]:
     launched = on_device(each, op.base_name)
 
     def kernel(*args: Any) -> Any:
-        op.meta_function(*args)
         each_loss = launched(*[NONE if i == op.reduction else value for i, value in enumerate(args)])
         return reduced(each_loss, args[op.reduction])
 
@@ -281,7 +258,63 @@ def embedding_renorm_inplace(self: Any, indices: Any, max_norm: float, norm_type
 @composite_of("renorm")
 def renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """Each part along `dim`, scaled down to `maxnorm` where its p-norm is larger."""
-    norms.renorm.op.meta_function(self, p, dim, maxnorm)
     axes = list(norms.other_dims(dim, len(self._shape)))
     norm = aten.linalg_vector_norm.default(self.abs().to(dtypes.float64), float(p), axes, True)
     return aten.where.self(norm > maxnorm, self * (maxnorm / (norm + norms.SMALL)), self).to(self._dtype)
+
+
+# --- draws of several passes: a seed gives what it gives on the CPU ---------------------------------------------------
+
+
+def uniform(shape: Any, like: Any, generator: Any) -> Any:
+    """Numbers from [0, 1), in float64."""
+    return empty(tuple(shape), dtypes.float64, like._device).uniform_(generator=generator)
+
+
+@composite_of("multinomial")
+def multinomial(self: Any, num_samples: int, replacement: bool, generator: Any) -> Any:
+    """Places of the last dimension, each with a probability in proportion to its weight. Waits for two answers."""
+    check_multinomial(self, num_samples, replacement)
+    shape = [*self._shape[:-1], num_samples]
+    if not math.prod(shape):
+        return self.new_empty(shape, dtype=dtypes.int64)
+    weights = self.to(dtypes.float64)
+    if not (weights.isfinite() & (weights >= 0)).all().item():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    totals = weights.cumsum(-1)
+    last = totals.narrow(-1, totals._shape[-1] - 1, 1)
+    if not (last > 0).all().item():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if replacement:
+        return below_or_at(totals, uniform(shape, self, generator) * last, True)
+    keys = weights / -(-uniform(self._shape, self, generator)).log1p()
+    _, order = aten.where.ScalarOther(weights > 0, keys, 0).neg().sort(stable=True, dim=-1)
+    return order.narrow(-1, 0, num_samples).contiguous()
+
+
+@composite_of("_standard_gamma")
+def standard_gamma(self: Any, generator: Any) -> Any:
+    """A gamma number for each shape parameter. Those that are refused are drawn again, once their number is known.
+
+    Source: Marsaglia, Tsang, A simple method for generating gamma variables, 2000.
+    """
+    check_precise("gamma_cpu", self._dtype)
+    result = aten.empty_like.default(self)
+    a = self.to(dtypes.float64).reshape([-1])
+    center = aten.where.self(a < 1, a + 1, a) - 1 / 3
+    found = aten.where.ScalarOther(a == 0, a * 0, math.nan).masked_fill(a > 0, math.inf)
+    left = places_of_true((a > 0) & (a < math.inf))
+    while left._shape[0]:
+        d = center.index_select(0, left)
+        x = empty((left._shape[0],), dtypes.float64, self._device).normal_(generator=generator)
+        u = uniform(left._shape, self, generator)
+        v = (1 + x / (9 * d).sqrt()) ** 3
+        taken = (v > 0) & ((-u).log1p() < 0.5 * x * x + d * (1 - v + v.log()))
+        good = places_of_true(taken)
+        found.index_copy_(0, left.index_select(0, good), (d * v).index_select(0, good))
+        left = left.index_select(0, places_of_true(taken.logical_not()))
+    small = places_of_true((a > 0) & (a < 1))
+    if small._shape[0]:
+        power = (1 - uniform(small._shape, self, generator)) ** (1 / a.index_select(0, small))
+        found.index_copy_(0, small, found.index_select(0, small) * power)
+    return result.copy_(found.reshape(list(self._shape)))

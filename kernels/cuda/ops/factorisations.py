@@ -33,17 +33,17 @@ import numpy as np
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, view_over
 from redispatch.kernels import DTYPES, broadcast_strides
 from redispatch.kernels.engine.convert import as_is
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 
 from .. import blas, solver
 from ..compiler import CUDA as cuda
 from ..indexing import report
-from ..intrinsics import advanced, shuffle_across, shuffle_down
+from ..intrinsics import advanced, shuffle_down
 from ..runtime.async_errors import late_errors
 from ..runtime.copies import copied, copy_on_device
 from ..runtime.operands import allocator
 from ..runtime.structured import ERRORS, Task, launched
-from ..templates import THREADS, WARP, Written, block_total, conjugate, threads_for
+from ..templates import THREADS, WARP, Written, add, block_total, conjugate, over_lanes, part, threads_for
 
 int32, int64 = np.int32, np.int64
 
@@ -80,21 +80,6 @@ def size_of_complex(x):
 
 
 @integral
-def warp_total(x):
-    """The sum of what the lanes of the warp have, for each of them."""
-    x += shuffle_across(x, 16)
-    x += shuffle_across(x, 8)
-    x += shuffle_across(x, 4)
-    x += shuffle_across(x, 2)
-    return x + shuffle_across(x, 1)
-
-
-@integral
-def warp_total_of_complex(x):
-    return complex(warp_total(x.real), warp_total(x.imag))
-
-
-@integral
 def larger(best, place, distance):
     """The larger of two lanes' numbers with its place; the first one of equals."""
     other, there = shuffle_down(best, distance), shuffle_down(place, distance)
@@ -104,7 +89,7 @@ def larger(best, place, distance):
 
 
 def arithmetic(dtype: str) -> dict[str, object]:
-    """What the kernels call, for numbers of a dtype: `conj`, `real`, `imag`, `squared`, `sized`, `total_of`, and
+    """Returns the functions that kernels call, for a dtype: `conj`, `real`, `imag`, `squared`, `sized`, `total_of`, and
     `nought` and `unit`, the real 0 and 1."""
     kind = np.dtype(dtype)
     wide = kind.kind == "c"
@@ -115,12 +100,27 @@ def arithmetic(dtype: str) -> dict[str, object]:
         "imag": (nothing_imaginary, imaginary_part),
         "squared": (square, square_of_complex),
         "sized": (size, size_of_complex),
-        "total_of": (warp_total, warp_total_of_complex),
     }
-    return {**{name: pair[wide] for name, pair in names.items()}, "nought": real(0), "unit": real(1), "real_kind": real}
+    parts = {name: pair[wide] for name, pair in names.items()}
+    return {**parts, "total_of": over_lanes(add, WARP), "nought": real(0), "unit": real(1), "real_kind": real}
 
 
 # --- factorisations: a block for each matrix --------------------------------------------------------------------------
+
+
+@part
+def carried_in(work, x, m, n, source, x_row, x_column):
+    """A matrix by columns: a warp for each of them."""
+    thread = int64(cuda.threadIdx.x)
+    for column in steps(thread >> 5, n, int64(cuda.blockDim.x) >> 5):
+        for row in steps(thread & 31, m, 32):
+            work[column * m + row] = load_x(x[source + row * x_row + column * x_column])
+
+
+@part
+def carried_out(out, base, work, elements):
+    for place in steps(int64(cuda.threadIdx.x), elements, int64(cuda.blockDim.x)):
+        out[base + place] = store_out(work[place])
 
 
 def cholesky_of_each(out, info, x, n, upper, x_step, x_row, x_column):
@@ -129,16 +129,12 @@ def cholesky_of_each(out, info, x, n, upper, x_step, x_row, x_column):
     base, source = matrix * n * n, matrix * x_step
     work = cuda.shared.array(SIZE, compute) if SHARED else advanced(out, base)
     lane, warp, warps = thread & 31, thread >> 5, int64(cuda.blockDim.x) >> 5
-    column = warp
-    while column < n:
-        row = column + lane
-        while row < n:
+    for column in steps(warp, n, warps):
+        for row in steps(column + lane, n, 32):
             if upper == 1:
                 work[column * n + row] = conj(load_x(x[source + column * x_row + row * x_column]))
             else:
                 work[column * n + row] = load_x(x[source + row * x_row + column * x_column])
-            row += 32
-        column += warps
     cuda.syncthreads()
     k, failed = int64(0), int64(0)
     while k < n and failed == 0:
@@ -148,29 +144,23 @@ def cholesky_of_each(out, info, x, n, upper, x_step, x_row, x_column):
             root = math.sqrt(pivot)
             if thread == 0:
                 work[k * n + k] = compute(root)
-            row = k + 1 + thread
-            while row < n:
+            for row in steps(k + 1 + thread, n, int64(cuda.blockDim.x)):
                 work[k * n + row] *= unit / root
-                row += int64(cuda.blockDim.x)
             cuda.syncthreads()
-            column = k + 1 + warp
-            while column < n:
+            for column in steps(k + 1 + warp, n, warps):
                 factor = conj(work[k * n + column])
-                row = column + lane
-                while row < n:
+                for row in steps(column + lane, n, 32):
                     work[column * n + row] -= work[k * n + row] * factor
-                    row += 32
-                column += warps
             cuda.syncthreads()
         else:
             failed = k + 1
         k += 1
     if thread == 0:
         info[matrix] = int32(failed)
-    column = warp
-    while column < n:
-        row = column + lane
-        while row < n:  # in the result's own memory, too, a thread has both places of a pair to itself
+    for column in steps(warp, n, warps):
+        for row in steps(
+            column + lane, n, 32
+        ):  # in the result's own memory, too, a thread has both places of a pair to itself
             value = work[column * n + row]
             if row > column:
                 out[base + column * n + row] = store_out(zero)
@@ -179,8 +169,6 @@ def cholesky_of_each(out, info, x, n, upper, x_step, x_row, x_column):
                 out[base + row * n + column] = store_out(conj(value))
             else:
                 out[base + column * n + row] = store_out(value)
-            row += 32
-        column += warps
 
 
 def lu_of_each(out, pivots, info, x, m, n, x_step, x_row, x_column):
@@ -190,25 +178,17 @@ def lu_of_each(out, pivots, info, x, m, n, x_step, x_row, x_column):
     work = cuda.shared.array(SIZE, compute) if SHARED else advanced(out, base)
     chosen = cuda.shared.array(1, int64)
     lane, warp, warps = thread & 31, thread >> 5, threads >> 5
-    column = warp
-    while column < n:
-        row = lane
-        while row < m:
-            work[column * m + row] = load_x(x[source + row * x_row + column * x_column])
-            row += 32
-        column += warps
+    carried_in(work, x, m, n, source, x_row, x_column)
     # Nobody waits here, nor at the end of a step: what is looked at next, a column by the lanes of warp 0, these lanes
     # have written themselves.
     k, failed = int64(0), int64(0)
     while k < few:
         if warp == 0:
             best, place = -unit, k
-            row = k + lane
-            while row < m:
+            for row in steps(k + lane, m, 32):
                 here = sized(work[k * m + row])
                 if here > best:
                     best, place = here, row
-                row += 32
             best, place = larger(best, place, 16)
             best, place = larger(best, place, 8)
             best, place = larger(best, place, 4)
@@ -219,12 +199,10 @@ def lu_of_each(out, pivots, info, x, m, n, x_step, x_row, x_column):
                 pivots[matrix * few + k] = int32(place + 1)
         cuda.syncthreads()
         place = chosen[0]
-        column = thread if place != k else n
-        while column < n:
+        for column in steps(thread if place != k else n, n, threads):
             value = work[column * m + k]
             work[column * m + k] = work[column * m + place]
             work[column * m + place] = value
-            column += threads
         cuda.syncthreads()
         pivot = work[k * m + k]
         if pivot == zero:
@@ -232,27 +210,18 @@ def lu_of_each(out, pivots, info, x, m, n, x_step, x_row, x_column):
                 failed = k + 1
         else:
             scale = one / pivot
-            row = k + 1 + thread
-            while row < m:
+            for row in steps(k + 1 + thread, m, threads):
                 work[k * m + row] *= scale
-                row += threads
             cuda.syncthreads()
-            column = k + 1 + warp
-            while column < n:
+            for column in steps(k + 1 + warp, n, warps):
                 factor = work[column * m + k]
-                row = k + 1 + lane
-                while row < m:
+                for row in steps(k + 1 + lane, m, 32):
                     work[column * m + row] -= work[k * m + row] * factor
-                    row += 32
-                column += warps
         k += 1
     if thread == 0:
         info[matrix] = int32(failed)
     if SHARED:  # the last step changed nothing behind its last barrier
-        place = thread
-        while place < m * n:
-            out[base + place] = store_out(work[place])
-            place += threads
+        carried_out(out, base, work, m * n)
 
 
 def reflections_of_each(out, tau, x, m, n, x_step, x_row, x_column):
@@ -262,21 +231,12 @@ def reflections_of_each(out, tau, x, m, n, x_step, x_row, x_column):
     work = cuda.shared.array(SIZE, compute) if SHARED else advanced(out, base)
     parts = cuda.shared.array(32, real_kind)
     lane, warp, warps = thread & 31, thread >> 5, threads >> 5
-    column = warp
-    while column < n:
-        row = lane
-        while row < m:
-            work[column * m + row] = load_x(x[source + row * x_row + column * x_column])
-            row += 32
-        column += warps
+    carried_in(work, x, m, n, source, x_row, x_column)
     cuda.syncthreads()
-    k = int64(0)
-    while k < few:
+    for k in steps(int64(0), few, 1):
         squares = nought
-        row = k + 1 + thread
-        while row < m:
+        for row in steps(k + 1 + thread, m, threads):
             squares += squared(work[k * m + row])
-            row += threads
         squares = block_total(squares, parts)
         first = work[k * m + k]
         cuda.syncthreads()
@@ -290,33 +250,21 @@ def reflections_of_each(out, tau, x, m, n, x_step, x_row, x_column):
         if thread == 0:
             work[k * m + k] = first
             tau[matrix * few + k] = store_tau(factor)
-        row = k + 1 + thread
-        while row < m:
+        for row in steps(k + 1 + thread, m, threads):
             work[k * m + row] *= scale
-            row += threads
         cuda.syncthreads()
-        column = k + 1 + warp
-        while column < n:
+        for column in steps(k + 1 + warp, n, warps):
             along = work[column * m + k] if lane == 0 else zero
-            row = k + 1 + lane
-            while row < m:
+            for row in steps(k + 1 + lane, m, 32):
                 along += conj(work[k * m + row]) * work[column * m + row]
-                row += 32
             along = total_of(along) * conj(factor)
             if lane == 0:
                 work[column * m + k] -= along
-            row = k + 1 + lane
-            while row < m:
+            for row in steps(k + 1 + lane, m, 32):
                 work[column * m + row] -= work[k * m + row] * along
-                row += 32
-            column += warps
         cuda.syncthreads()
-        k += 1
     if SHARED:
-        place = thread
-        while place < m * n:
-            out[base + place] = store_out(work[place])
-            place += threads
+        carried_out(out, base, work, m * n)
 
 
 # --- with factors: all columns are worked on at once ------------------------------------------------------------------
@@ -334,26 +282,20 @@ def triangles_solved(
     matrix = block // groups
     column, lane = (block - matrix * groups) * each + thread // down, thread % down
     at, source = matrix * out_step + column * out_column, matrix * a_step
-    step = int64(0)
-    while step < n:
+    for step in steps(int64(0), n, 1):
         k = step if lower == 1 else n - 1 - step
         if column < columns:
             value = load_out(out[at + k * out_row])
             if unitary == 0:
                 value /= of_a(load_a(a[source + k * (a_row + a_column)]))
-            left = lane
-            while left < n - 1 - step:
+            for left in steps(lane, n - 1 - step, down):
                 row = k + 1 + left if lower == 1 else k - 1 - left
                 change = of_a(load_a(a[source + row * a_row + k * a_column])) * value
                 out[at + row * out_row] = store_out(load_out(out[at + row * out_row]) - change)
-                left += down
         cuda.syncthreads()
-        step += 1
-    row = lane if column < columns and unitary == 0 else n
-    while row < n:
+    for row in steps(lane if column < columns and unitary == 0 else n, n, down):
         value = load_out(out[at + row * out_row]) / of_a(load_a(a[source + row * (a_row + a_column)]))
         out[at + row * out_row] = store_out(value)
-        row += down
 
 
 def reflected_columns(
@@ -365,25 +307,19 @@ def reflected_columns(
     lane, pair = thread & 31, int64(cuda.blockIdx.x) * (int64(cuda.blockDim.x) >> 5) + (thread >> 5)
     matrix = pair // columns
     at = matrix * out_step + (pair - matrix * columns) * out_column
-    step = int64(0) if pair < pairs else count
-    while step < count:
+    for step in steps(int64(0) if pair < pairs else count, count, 1):
         k = count - 1 - step if backwards == 1 else step
         source = matrix * v_step + k * v_column
         start = (k & -32) + lane
         start += 32 if start < k else 0
         along = zero
-        row = start
-        while row < m:
+        for row in steps(start, m, 32):
             v = one if row == k else of_vector(load_vectors(vectors[source + row * v_row]))
             along += conj(v) * load_out(out[at + row * out_row])
-            row += 32
         along = total_of(along) * of_tau(load_tau(tau[matrix * tau_step + k * tau_one]))
-        row = start
-        while row < m:
+        for row in steps(start, m, 32):
             v = one if row == k else of_vector(load_vectors(vectors[source + row * v_row]))
             out[at + row * out_row] = store_out(load_out(out[at + row * out_row]) - v * along)
-            row += 32
-        step += 1
 
 
 # --- rows in order, and copies ----------------------------------------------------------------------------------------
@@ -396,13 +332,12 @@ def orders_of_pivots(order, pivots, error, operator, dim, n, count, pivots_step,
     """Where the rows of P A come from. A pivot that is no row is told of (async_errors.py), and left out."""
     matrix, thread = int64(cuda.blockIdx.x), int64(cuda.threadIdx.x)
     work = cuda.shared.array(SIZE, int32) if SHARED else advanced(order, matrix * n)
-    row = thread
-    while row < n:
+    for row in steps(thread, n, int64(cuda.blockDim.x)):
         work[row] = int32(row)
-        row += int64(cuda.blockDim.x)
     cuda.syncthreads()
-    k = int64(0) if thread == 0 else count
-    while k < count:  # one exchange depends on the other; in shared memory it takes some ten cycles
+    for k in steps(
+        int64(0) if thread == 0 else count, count, 1
+    ):  # one exchange depends on the other; in shared memory it takes some ten cycles
         place = int64(pivots[matrix * pivots_step + k * pivots_one])
         if place < 1 or place > n:
             report(error, operator, place, n + 1, dim)
@@ -410,13 +345,10 @@ def orders_of_pivots(order, pivots, error, operator, dim, n, count, pivots_step,
             value = work[k]
             work[k] = work[place - 1]
             work[place - 1] = value
-        k += 1
     cuda.syncthreads()
     if SHARED:
-        row = thread
-        while row < n:
+        for row in steps(thread, n, int64(cuda.blockDim.x)):
             order[matrix * n + row] = work[row]
-            row += int64(cuda.blockDim.x)
 
 
 def copied_matrices(
@@ -555,7 +487,7 @@ def one_block_each(written: Written, tensors: Sequence[Tensor], x: Batch, *rest:
 
 
 def used(written: Written, given: dict[str, Any]) -> dict[str, Any]:
-    """Those that the kernel names: others would only make it a kernel of its own."""
+    """Returns the values that the kernel names: others would only make it a kernel of its own."""
     return {name: value for name, value in given.items() if name in written.words}
 
 

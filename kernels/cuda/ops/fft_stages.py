@@ -149,7 +149,7 @@ def odd(radix: int, compute: Any) -> Callable:
 
 @once
 def stage(radix: int, compute: Any) -> Callable:
-    """What does one stage of all lines of a block: see Note [A stage by Stockham]."""
+    """Makes the function that does one stage of all lines of a block: see Note [A stage by Stockham]."""
     whole: dict[int, Callable] = {2: two, 4: four, 8: eight}
     butterfly = whole[radix] if radix in whole else odd(radix, compute)
     kept = 1 if radix in whole else radix // 2 + 1
@@ -180,7 +180,7 @@ def stage(radix: int, compute: Any) -> Callable:
 
 
 def scale_of(compute: str) -> Callable:
-    """What makes the real factor of an int64 argument."""
+    """Returns the function that makes the real factor of an int64 argument."""
     return single_factor if compute == "complex64" else double_of_bits
 
 

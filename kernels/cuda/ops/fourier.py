@@ -37,13 +37,12 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.geometry import contiguous_strides, plan
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels.engine.convert import as_is, real_part
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 from redispatch.kernels.ops.fft import axes_of, fft_c2c_op, fft_c2r_op, fft_r2c_op
 
 from .. import cufft
 from ..compiler import CUDA as cuda
 from ..elementwise import MOST, as_argument, magic
-from ..launch import Launch
 from ..runtime.copies import table_on
 from ..runtime.operands import allocator
 from ..runtime.structured import SCRATCH, Task, work_of
@@ -99,8 +98,7 @@ def transformed_lines(
     room = cuda.shared.array(SHARED, compute, 16)
     thread, threads = int64(cuda.threadIdx.x), int64(cuda.blockDim.x)
     first, all_of_it = int64(cuda.blockIdx.x) * together, together * size
-    e = thread
-    while e < all_of_it:
+    for e in steps(thread, all_of_it, threads):
         i = quotient(e, m_together, s_together) if x_across == 1 else e
         line = e - i * together if x_across == 1 else quotient(e, m_size, s_size)
         i = i if x_across == 1 else e - line * size
@@ -121,7 +119,6 @@ def transformed_lines(
                 if x_factors >= 0:
                     value = value * pair_at(factors, x_factors + place)
         put_pair(room, padded(line * size + i), value)
-        e += threads
     cuda.syncthreads()
     source, target, done = int64(0), int64(SHARED // 2), int64(1)
     for k in range(stages):
@@ -142,8 +139,7 @@ def transformed_lines(
             stage_7(room, source, target, twiddles, *given)
         cuda.syncthreads()
         source, target, done = target, source, done * radix
-    e = thread
-    while e < all_of_it:
+    for e in steps(thread, all_of_it, threads):
         i = quotient(e, m_together, s_together) if out_across == 1 else e
         line = e - i * together if out_across == 1 else quotient(e, m_size, s_size)
         i = i if out_across == 1 else e - line * size
@@ -164,14 +160,13 @@ def transformed_lines(
                 if out_swaps == 1:
                     value = swapped(value)
                 put_out(out, starts(table, dims, o)[1] + out_start + place * out_step, store_out(of_out(value)))
-        e += threads
 
 
 KERNEL = Written(transformed_lines, ("out", "x", "twiddles", "factors", "table"))
 
 
 def given(compute: str, out: str, x: str) -> dict[str, object]:
-    """What the kernel names beside what `Written` puts there."""
+    """Returns the names of the kernel beside those that `Written` puts there."""
     real = DTYPES[out].kind != "complex"
     reads = number_at if DTYPES[x].kind != "complex" else pair_at
     ends = {"of_out": real_part if real else as_is, "put_out": put_number if real else put_pair, "x_at": reads}
@@ -229,7 +224,7 @@ def roots(k: np.ndarray, n: int) -> np.ndarray:
 
 
 def twiddle_table(size: int, after: int, compute: str) -> np.ndarray:
-    """What a pass reads: the roots of its own size; of `size after`, the first FINE, and every FINE-th."""
+    """Makes the roots that a pass reads: those of its own size; of `size after`, the first FINE, and every FINE-th."""
     found = [roots(np.arange(size), size)]
     if after > 1:
         whole = size * after
@@ -276,22 +271,6 @@ class Transform(NamedTuple):
     scale: float = 1.0
 
 
-class Table(NamedTuple):
-    """What is sent to a device once: `make(*key)`, in the type of the numbers, or int64."""
-
-    make: Callable[..., np.ndarray]
-    key: tuple[Any, ...]
-
-
-class Step(NamedTuple):
-    """A launch: the tensors out and x, the tables behind them, and the numbers behind these."""
-
-    launch: Launch
-    tensors: tuple[int, int]
-    tables: tuple[Table, Table, Table]
-    rest: tuple[int, ...]
-
-
 class End(NamedTuple):
     """Where a pass reads or writes: the steps between lines, outermost first, and along a long line; and what becomes
     of numbers there (`transformed_lines`)."""
@@ -310,12 +289,12 @@ class End(NamedTuple):
 
 
 class Lines:
-    """The lines of a transform, and the memory between its passes. `steps` are the launches."""
+    """The lines of a transform on a device, and the memory between its passes. `tasks` are the launches."""
 
-    def __init__(self, t: Transform, x: Place, out: Place, scratch: int, start: int) -> None:
-        """scratch: the number of the tensor that stands for such memory; start: what is taken of it, in elements."""
-        self.compute = COMPUTE[x.dtype]
-        self.scratch, self.start, self.steps = scratch, start, list[Step]()
+    def __init__(self, t: Transform, x: Place, out: Place, start: int, on: Any) -> None:
+        """start: how many elements of SCRATCH are taken."""
+        self.compute, self.on = COMPUTE[x.dtype], on
+        self.start, self.tasks = start, list[Task]()
         others = [d for d in range(len(t.shape)) if d != t.axis]
         walk = plan(tuple(t.shape[d] for d in others), tuple(tuple(one.strides[d] for d in others) for one in (out, x)))
         self.sizes, self.count = tuple(walk.sizes.tolist()), walk.numel
@@ -331,16 +310,15 @@ class Lines:
             return
         length = convolved(t.n)
         between = self.between(length)
-        self.transformed(
-            first._replace(factors=0), between._replace(swaps=True, factors=t.n), length, (t.n, self.compute)
-        )
+        table = t.n, self.compute
+        self.transformed(first._replace(factors=0), between._replace(swaps=True, factors=t.n), length, table)
         last = last._replace(factors=t.n + length, swaps=t.forward, scale=t.scale / length)
-        self.transformed(between, last, length, (t.n, self.compute))
+        self.transformed(between, last, length, table)
 
     def between(self, length: int) -> End:
         """Fresh memory for long lines."""
         steps = contiguous_strides((*self.sizes, length))
-        found = End(self.scratch, self.compute, self.start, steps[:-1], 1, length, length, length)
+        found = End(SCRATCH, self.compute, self.start, steps[:-1], 1, length, length, length)
         self.start += self.count * length
         return found
 
@@ -355,6 +333,10 @@ class Lines:
             x, before = target, before * size
         self.kept, self.start = max(getattr(self, "kept", 0), self.start), freed
 
+    def table(self, make: Callable[..., np.ndarray], *key: Any) -> Tensor:
+        """`make(*key)`, sent to the device once."""
+        return table_on(self.on, (make.__name__, key), lambda: make(*key))
+
     def passed(self, x: End, out: End, size: int, before: int, after: int, factors: tuple[Any, ...]) -> None:
         """One pass."""
         lines, room = self.count * before * after, ROOM // np.dtype(self.compute).itemsize
@@ -366,7 +348,7 @@ class Lines:
         if not (x_across or out_across):  # more blocks, where there are few
             together = min(together, max(-(-lines // BLOCKS), -(-THREADS // size)))
         within = radices(size) or []
-        table = Table(stage_table, (self.sizes, x.steps, out.steps, size, tuple(within)))
+        table = self.table(stage_table, self.sizes, x.steps, out.steps, size, tuple(within))
         dtypes = (out.dtype, x.dtype, self.compute, self.compute, "int64")
         given_names = given(self.compute, out.dtype, x.dtype)
         counts = (together, size, before, after)
@@ -376,11 +358,11 @@ class Lines:
             x.start, x.step, x.size, x.stored, x.mirror, int(x_across), int(x.swaps), x.factors,
             out.start, out.step, out.size, int(out_across), int(out.swaps), out.factors, scale,
         )  # fmt: skip
-        twiddles = Table(twiddle_table, (size, after, self.compute))
-        own = Table(factor_table, factors) if factors else twiddles
+        twiddles = self.table(twiddle_table, size, after, self.compute)
+        own = self.table(factor_table, *factors) if factors else twiddles
         threads = threads_for(-(-together * size // 4))
         launch = KERNEL.launch(self.compute, dtypes, -(-lines // together), threads, **given_names)
-        self.steps.append(Step(launch, (out.tensor, x.tensor), (twiddles, own, table), rest))
+        self.tasks.append(Task(launch, (out.tensor, x.tensor), rest, 0, (twiddles, own, table)))
 
 
 def is_across(end: End) -> bool:
@@ -391,7 +373,7 @@ def is_across(end: End) -> bool:
 def stage_table(
     sizes: Sequence[int], x_steps: Sequence[int], out_steps: Sequence[int], size: int, within: Sequence[int]
 ) -> np.ndarray:
-    """What a kernel reads of dimensions and of stages."""
+    """Makes the table of dimensions and of stages that a kernel reads."""
     found: list[int] = []
     for one, x_step, out_step in zip(sizes, x_steps, out_steps, strict=True):
         found += [one, *magic(one), x_step, out_step]
@@ -405,11 +387,6 @@ def stage_table(
 # --- operators --------------------------------------------------------------------------------------------------------
 
 OUT, SELF = 0, 1
-
-
-def table_of(table: Table, like: Tensor) -> Tensor:
-    """A table on a tensor's device."""
-    return table_on(like._device, (table.make.__name__, table.key), lambda: table.make(*table.key))
 
 
 class Work:
@@ -433,11 +410,9 @@ class Work:
         return found
 
     def put(self, transform: Transform, x: Place, out: Place) -> None:
-        lines = Lines(transform, x, out, SCRATCH, self.taken)
+        lines = Lines(transform, x, out, self.taken, self.out._device)
         self.most = max(self.most, lines.kept, self.taken)
-        for step in lines.steps:
-            tables = tuple(table_of(one, self.self) for one in step.tables)
-            self.tasks.append(Task(step.launch, step.tensors, step.rest, 0, tables))
+        self.tasks += lines.tasks
 
     def copy(self, shape: tuple[int, ...], x: Place, out: Place, scale: float = 1.0) -> None:
         """Lines of one element."""
@@ -460,10 +435,8 @@ class Work:
         reached = 1 + sum((size - 1) * step for size, step in zip(shape, x.strides, strict=True))
         span = reached * complex_bytes // 2 if real else 0
         run = cufft.Transformation(plan, forward, complex_bytes, span)
-        at = (
-            -(-(self.taken if SCRATCH in (x.tensor, out.tensor) else 0) * complex_bytes // cufft.ALIGNED)
-            * cufft.ALIGNED
-        )
+        taken = self.taken if SCRATCH in (x.tensor, out.tensor) else 0
+        at = -(-taken * complex_bytes // cufft.ALIGNED) * cufft.ALIGNED
         self.tasks.append(Task(run, (out.tensor, x.tensor, SCRATCH), (at,)))
         self.nbytes = max(self.nbytes, at + run.nbytes)
         return True

@@ -2,7 +2,7 @@
 
 As on the CPU, an operator's `metas` say what its results look like, and a body fills them. What went wrong stays on
 the device as `info`, unless the operator itself has to raise; then the program waits for it. What is not here the CPU
-does: cpu_fallback.py.
+does: cpu_kernels.py.
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ import numpy as np
 
 from redispatch.dispatch import OpOverload, ops
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, shown, view_over
-from redispatch.kernels.declare.structured import (
-    Meta,
-    Several,
-    check_no_internal_overlap,
-    check_out_dtype,
-    resize_out,
-)
+from redispatch.kernels.declare.structured import Several
 from redispatch.kernels.ops import lu, solving, spectra
 from redispatch.kernels.ops.matrices import (
     check_has_lapack,
@@ -33,10 +27,9 @@ from redispatch.kernels.ops.matrices import (
 
 from .. import solver
 from ..runtime.copies import array_on, copied, copy_on_device
-from ..runtime.definitions import DEFINED, Definition, Forms, apart_from_target
 from ..runtime.launch_recorder import refuse
 from ..runtime.operands import allocator
-from ..runtime.structured import Task, composite_of, launched
+from ..runtime.structured import InParts, Task, apart_from_target, composite_of, define, launched
 from .factorisations import (
     UPPER,
     columns_of,
@@ -56,63 +49,42 @@ from .factorisations import (
 aten = ops.aten
 
 
-class OnMatrices:
+Body = Callable[..., None]
+BY_LIBRARY: list[InParts] = []  # where NVIDIA's library is, and suits
+
+
+def filled(op: Any, body: Body, named: str) -> InParts:
     """The kernels of an operator: `body(results, *arguments)` fills what its meta function says.
 
     named: PyTorch's name of the CPU's kernel, in the error for dtypes that factorisations do not take; "" where all are
     taken.
     """
 
-    def __init__(self, op: Any, body: Callable[..., None], named: str = "") -> None:
-        self.op, self.body, self.named = op, body, named
-        self.one = not isinstance(op, Several)
+    def function(*args: Any) -> Any:
+        if named:
+            check_has_lapack(next(x for x in args if isinstance(x, Tensor)), named)
+        results = tuple(meta.allocate() for meta in op.metas_function(*args))
+        body(results, *args)
+        return results if isinstance(op, Several) else results[0]
 
-    def functional(self, *args: Any) -> Any:
-        metas = self.op.metas_function(*args)
-        if self.named:
-            check_has_lapack(next(x for x in args if isinstance(x, Tensor)), self.named)
-        results = tuple(meta.allocate() for meta in metas)
-        self.body(results, *args)
-        return results[0] if self.one else results
-
-    def out(self, *args: Any) -> Any:
-        count = len(self.op.functional.schema.returns)
-        inputs, outs = args[:-count], args[-count:]
-        found = self.functional(*inputs)
-        for out, result in zip(outs, (found,) if self.one else found, strict=True):
-            if not self.one:
-                check_out_dtype(out, result._dtype)
-            resize_out(out, Meta(tuple(result._shape), result._dtype, result._device, tuple(result._stride)))
-            check_no_internal_overlap(out)
-        for out, result in zip(outs, (found,) if self.one else found, strict=True):
-            copy_on_device(out, result)
-        return outs[0] if self.one else outs
-
-    def forms(self) -> Forms:
-        """Each overload with its kernel."""
-        found = [(self.op.functional, self.functional), (self.op.out, self.out)]
-        return [(form, apart_from_target(kernel)) for form, kernel in found if form is not None]
-
-
-Body = Callable[..., None]
-BY_LIBRARY: list[OnMatrices] = []  # where NVIDIA's library is, and suits
+    return InParts(op, apart_from_target(function))
 
 
 def fills(op: Any, named: str = "") -> Callable[[Body], Body]:
     """Registers the body of an operator."""
 
     def register(body: Body) -> Body:
-        DEFINED.append(Definition(f"on matrices: {op.base_name}", OnMatrices(op, body, named).forms))
+        define(filled(op, body, named))
         return body
 
     return register
 
 
 def library_for(op: Any, named: str) -> Callable[[Body], Body]:
-    """Registers the body of an operator that the CPU computes elsewhere (cpu_fallback.py)."""
+    """Registers the body of an operator that the CPU computes elsewhere (cpu_kernels.py)."""
 
     def register(body: Body) -> Body:
-        BY_LIBRARY.append(OnMatrices(op, body, named))
+        BY_LIBRARY.append(filled(op, body, named))
         return body
 
     return register

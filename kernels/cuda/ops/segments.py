@@ -22,17 +22,14 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty
 from redispatch.kernels import DTYPES
 from redispatch.kernels.engine.primitives import maximum, minimum
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 from redispatch.kernels.ops.scans import OF_NOTHING, check_call, check_dtype, runs_of
 
 from ..compiler import CUDA as cuda
 from ..elementwise import as_argument
-from ..intrinsics import shuffle_down
 from ..runtime.structured import Task, composite_of, dense, launched
-from ..scan import add, multiply
-from ..templates import THREADS, WARP, Written
-from .decompositions import counted
-from .searchsorted import below_or_at
+from ..templates import THREADS, WARP, Written, add, multiply, over_lanes
+from .searching import below_or_at, counted
 
 aten = ops.aten
 int64 = np.int64
@@ -48,7 +45,7 @@ def inside(place, size):
 
 
 def reduced_runs(out, x, offsets, outputs, runs, size, inner, start, nothing, averages, empty_mean):
-    """What `start` and the entries of each run come to. Lanes that have none of these begin with `nothing`."""
+    """Combines `start` and the entries of each run. Lanes that have none of these begin with `nothing`."""
     thread = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     index, lane = thread // LANES, thread % LANES
     if index < outputs:
@@ -57,16 +54,9 @@ def reduced_runs(out, x, offsets, outputs, runs, size, inner, start, nothing, av
         first = inside(offsets[run + row], size)
         last = inside(offsets[run + row + 1], size)
         total = number(start) if lane == 0 else number(nothing)
-        at = first + lane
-        while at < last:
+        for at in steps(first + lane, last, LANES):
             total = combine(total, load_x(x[(row * size + at) * inner + column]))
-            at += LANES
-        if LANES > 1:
-            total = combine(total, shuffle_down(total, 16))
-            total = combine(total, shuffle_down(total, 8))
-            total = combine(total, shuffle_down(total, 4))
-            total = combine(total, shuffle_down(total, 2))
-            total = combine(total, shuffle_down(total, 1))
+        total = over_all(total)
         if averages == 1:
             total = total / compute(last - first) if last > first else number(empty_mean)
         if lane == 0:
@@ -95,7 +85,14 @@ def reduced(data: Tensor, offsets: Tensor, shape: tuple[int, ...], size: int, re
         start, empty_mean = (nothing, math.nan) if initial is None else (float(initial), float(initial))
         numbers = [as_argument(one, compute) for one in (start, nothing, empty_mean)]
         rest = (outputs, ends - 1, size, inner, *numbers[:2], int(reduce == "mean"), numbers[2])
-        launch = RUNS.spread(compute, kinds, outputs * lanes, combine=COMBINE[reduce], LANES=lanes)
+        launch = RUNS.spread(
+            compute,
+            kinds,
+            outputs * lanes,
+            combine=COMBINE[reduce],
+            over_all=over_lanes(COMBINE[reduce], lanes),
+            LANES=lanes,
+        )
         launched([Task(launch, (0, 1, 2), rest)], [made, dense(data), offsets])
     return made
 

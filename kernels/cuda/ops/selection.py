@@ -1,4 +1,4 @@
-"""What is chosen of a line by its rank, on a GPU: the first few in order, the middle one, the most frequent one.
+"""Choosing of a line by rank, on a GPU: the first few in order, the middle one, the most frequent one.
 
 Of a line that `sort.py` has put in order, by keys, `rank_in_order` takes one element, and `longest_runs` the key that
 occurs most often. A long line need not be put in order for its first elements: a block per line finds the key of the
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor import Tensor, dtypes, empty, wrap_dim
+from redispatch.dispatch.tensor import Tensor, dtypes, wrap_dim
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels import is_dense
 from redispatch.kernels.engine.program import integral
@@ -30,13 +30,11 @@ from redispatch.kernels.ops.extremes import ELSEWHERE
 
 from ..compiler import CUDA as cuda
 from ..launch import Launch
-from ..runtime.argreduce import find_extremes
-from ..runtime.copies import copy_on_device, laid
-from ..runtime.definitions import as_on_cpu
-from ..runtime.softmax import around
-from ..runtime.structured import Task, Within, composite_of, dense, launched
-from ..scan import add, keep_number, kept_number, number, scanning
+from ..runtime.copies import laid
+from ..runtime.structured import Task, Within, around, as_on_cpu, composite_of, filled_anyhow, launched
 from ..templates import Written
+from .argreduce import find_extremes
+from .scan import add, keep_number, kept_number, number, scanning
 from .sort import (
     DIGIT,
     DIGITS,
@@ -46,7 +44,6 @@ from .sort import (
     VALUES,
     Key,
     Sorting,
-    Step,
     X,
     aligned,
     in_order,
@@ -259,7 +256,7 @@ def first_few(dtype: str, outer: int, size: int, inner: int, wanted: int, larges
     if wanted > ROOM.slots and sorts or not takes_a_block(lines, size):
         return planned_sort(dtype, outer, size, inner, wanted, largest)
     rest = (size, inner, wanted, KEYS[dtype].flip(largest), int(sorts), 0, 0)
-    return Sorting((Step(selecting(dtype, lines, one=False), (VALUES, PLACES, X), rest),), 0)
+    return Sorting([Task(selecting(dtype, lines, one=False), (VALUES, PLACES, X), rest)])
 
 
 def of_rank(dtype: str, outer: int, size: int, inner: int, rank: int, skip_nan: bool) -> Sorting:
@@ -267,13 +264,13 @@ def of_rank(dtype: str, outer: int, size: int, inner: int, rank: int, skip_nan: 
     lines, key = outer * inner, KEYS[dtype]
     if takes_a_block(lines, size):
         rest = (size, inner, 1, 0, 0, rank, int(skip_nan))
-        return Sorting((Step(selecting(dtype, lines, one=True), (VALUES, PLACES, X), rest),), 0)
+        return Sorting([Task(selecting(dtype, lines, one=True), (VALUES, PLACES, X), rest)])
     done = planned_sort(dtype, outer, size, inner, size, False, by_keys=True)
     kinds, threads = (dtype, "int64", key.kind, "int32", dtype), ROOM.threads
     given = {"THREADS": threads, **searching(key)}
     launch = RANK.launch(DTYPES[dtype].compute, kinds, -(-lines // threads), threads, **given)
     told = (VALUES, PLACES, done.keys, done.order, X)
-    return done._replace(steps=(*done.steps, Step(launch, told, (lines, size, inner, rank, int(skip_nan)))))
+    return done._replace(tasks=[*done.tasks, Task(launch, told, (lines, size, inner, rank, int(skip_nan)))])
 
 
 def most_frequent(dtype: str, outer: int, size: int, inner: int) -> Sorting:
@@ -283,17 +280,17 @@ def most_frequent(dtype: str, outer: int, size: int, inner: int) -> Sorting:
     each = threads * ROOM.each
     parts = -(-size // each) if lines < ROOM.few else 1
     piece = each if parts > 1 else size
-    bests = aligned(done.scratch)
+    bests = Within(aligned(done.scratch))
     given = {"THREADS": threads, **searching(key)}
     kinds = (dtype, "int64", "int64", key.kind, "int32", dtype)
     launch = RUNS.launch(DTYPES[dtype].compute, kinds, lines * parts, threads, **given)
     told = (VALUES, PLACES, bests, done.keys, done.order, X)
-    steps = [*done.steps, Step(launch, told, (size, inner, parts, piece))]
+    tasks = [*done.tasks, Task(launch, told, (size, inner, parts, piece))]
     if parts > 1:
         fewer, blocks = (*kinds[:3], *kinds[4:]), -(-lines // threads)
         launch = OF_PIECES.launch(DTYPES[dtype].compute, fewer, blocks, threads, THREADS=threads)
-        steps.append(Step(launch, (*told[:3], *told[4:]), (lines, size, inner, parts)))
-    return done._replace(steps=tuple(steps), scratch=bests + 8 * lines * parts)
+        tasks.append(Task(launch, (*told[:3], *told[4:]), (lines, size, inner, parts)))
+    return done._replace(tasks=tasks, scratch=bests.offset + 8 * lines * parts)
 
 
 def searching(key: Key) -> dict[str, object]:
@@ -323,8 +320,6 @@ def selecting(dtype: str, lines: int, one: bool) -> Launch:
         IS_FLOAT=key.is_float,
         **key.given(),
     )
-    assert threads >= 1 << DIGIT
-    return Launch(kernel, (lines, 1, 1), (threads, 1, 1))
 
 
 # --- operators --------------------------------------------------------------------------------------------------------
@@ -357,35 +352,25 @@ def choose(op: Any, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> N
     if not values._shape.numel():
         return
     dim = wrap_dim(args[op.names.index("dim")], len(x._shape))
+
+    def tasks(x: Tensor, lines: tuple[int, int, int]) -> list[Task]:
+        plan = OPERATORS[op](x._dtype.name, *lines, *args[1:])
+        return [task._replace(scratch=plan.scratch) for task in plan.tasks]
+
     keeps_order = values._shape == x._shape and values._stride == indices._stride and is_dense(x._shape, values._stride)
-    if keeps_order:  # the results of a sort lie as what is sorted, which may be turned
-        x = laid(x, values._stride)
-        size = x._shape[dim] if x._shape else 1
-        inner = x._stride[dim] if size > 1 else 1
-        found = [values, indices]
-        lines = x._shape.numel() // (size * inner), size, inner
-    else:
-        x, lines = dense(x), around(x._shape, dim)
-        found = [
-            one if one.is_contiguous() else empty(one._shape, one._dtype, one._device) for one in (values, indices)
-        ]
-    plan = OPERATORS[op](x._dtype.name, *lines, *args[1:])
-    known: dict[str, int] = {VALUES: 0, PLACES: 1, X: 2}
-    tasks = []
-    for step in plan.steps:
-        told = tuple(known[k] if isinstance(k, str) else Within(k) for k in step.told)
-        tasks.append(Task(step.launch, told, step.rest, plan.scratch))
-    launched(tasks, [*found, x])
-    for target, one in zip((values, indices), found, strict=True):
-        if one is not target:
-            copy_on_device(target, one)
+    if not keeps_order:
+        filled_anyhow((values, indices), x, lambda x, *_: tasks(x, around(x._shape, dim)))
+        return
+    x = laid(x, values._stride)  # the results of a sort lie as what is sorted, which may be turned
+    size = x._shape[dim] if x._shape else 1
+    inner = x._stride[dim] if size > 1 else 1
+    launched(tasks(x, (x._shape.numel() // (size * inner), size, inner)), [values, indices, x])
 
 
 def middle_of_all(skip_nan: bool) -> Callable[..., Tensor]:
     """The middle one of all elements."""
 
     def kernel(self: Any) -> Any:
-        sorting.median.op.meta_function(self)
         if not self._shape.numel():
             return self.new_full([], sorting.of_none(self._dtype), dtype=dtypes.float32).to(self._dtype)
         op = sorting.nanmedian.ops[1] if skip_nan else sorting.median.ops[1]

@@ -26,14 +26,14 @@ import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels.cpu.sort import key_of_double, key_of_float, key_of_long, key_of_small
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 
 from ..compiler import CUDA as cuda
 from ..elementwise import MOST
-from ..launch import Launch
-from ..scan import CUMSUM, Cut
-from ..scan import planned as planned_scan
+from ..runtime.structured import Task, Within
 from ..templates import WARP, Written
+from .scan import CUMSUM, Cut
+from .scan import planned as planned_scan
 
 DIGIT = 8  # bits
 DIGITS = 1 << DIGIT
@@ -84,7 +84,7 @@ class Key(NamedTuple):
         return "int64" if self.bits == 64 else "int32"
 
     def flip(self, descending: bool) -> int:
-        """What keys are combined with by exclusive or, to turn the order round."""
+        """Returns the bits that turn the order of keys round by exclusive or."""
         return (-1 if self.bits == 64 else (1 << self.bits) - 1) if descending else 0
 
     def given(self) -> dict[str, object]:
@@ -146,18 +146,15 @@ def sort_in_block(values, places, keys_out, order_out, x, lines, size, inner, wa
     keys, order = cuda.shared.array(SLOTS, key_kind), cuda.shared.array(SLOTS, int32)
     thread, threads = int64(cuda.threadIdx.x), int64(cuda.blockDim.x)
     first, slots = int64(cuda.blockIdx.x) * together, span * together
-    i = thread
-    while i < slots:  # neighbours in memory are neighbours of a warp, along a line or across
+    for i in steps(thread, slots, threads):  # neighbours in memory are neighbours of a warp, along a line or across
         own, j = (i // span, i % span) if inner == 1 else (i % together, i // together)
         key = ~key_kind(0)
         if first + own < lines and j < size:
             key = key_of(x[start_of(first + own, size, inner) + j * inner]) ^ key_kind(flip)
         keys[own * span + j] = key
         order[own * span + j] = int32(j)  # what is behind the end of a line stays there: its place is larger
-        i += threads
     in_order(keys, order, slots, span)
-    i = thread
-    while i < slots:
+    for i in steps(thread, slots, threads):
         own, j = (i // span, i % span) if inner == 1 else (i % together, i // together)
         line, slot = first + own, own * span + j
         if line < lines and j < wanted:
@@ -169,7 +166,6 @@ def sort_in_block(values, places, keys_out, order_out, x, lines, size, inner, wa
                 at = start_of(line, wanted, inner) + j * inner
                 values[at] = x[start_of(line, size, inner) + place * inner]
                 places[at] = place
-        i += threads
 
 
 # --- digit by digit ---------------------------------------------------------------------------------------------------
@@ -182,22 +178,16 @@ def count_digits(counts, keys, x, size, inner, tiles, shift, flip):
     line = int64(cuda.blockIdx.x) // tiles
     tile = int64(cuda.blockIdx.x) - line * tiles
     base = start_of(line, size, inner) if FIRST else line * size
-    digit = thread
-    while digit < DIGITS:
+    for digit in steps(thread, DIGITS, THREADS):
         table[digit] = 0
-        digit += THREADS
     cuda.syncthreads()
-    j = tile * (THREADS * EACH) + thread
     end = min(size, (tile + 1) * (THREADS * EACH))
-    while j < end:
+    for j in steps(tile * (THREADS * EACH) + thread, end, THREADS):
         key = key_of(x[base + j * inner]) ^ key_kind(flip) if FIRST else key_kind(keys[base + j])
         cuda.atomic.add(table, int64(key >> key_kind(shift)) & (DIGITS - 1), 1)
-        j += THREADS
     cuda.syncthreads()
-    digit = thread
-    while digit < DIGITS:
+    for digit in steps(thread, DIGITS, THREADS):
         counts[(line * DIGITS + digit) * tiles + tile] = table[digit]
-        digit += THREADS
 
 
 @integral
@@ -222,10 +212,8 @@ def move_by_digit(
     line = int64(cuda.blockIdx.x) // tiles
     tile = int64(cuda.blockIdx.x) - line * tiles
     base = start_of(line, size, inner) if FIRST else line * size
-    k = thread
-    while k < TABLES:
+    for k in steps(thread, TABLES, THREADS):
         table[k] = 0
-        k += THREADS
     cuda.syncthreads()
     begin, own = (tile * THREADS + warp * 32) * EACH + lane, warp * DIGITS
     for e in range(EACH):
@@ -238,8 +226,7 @@ def move_by_digit(
             table[own + digit] += cuda.popc(peers)
         cuda.syncwarp()
     cuda.syncthreads()
-    digit = thread
-    while digit < DIGITS:
+    for digit in steps(thread, DIGITS, THREADS):
         at = int64(counts[(line * DIGITS + digit) * tiles + tile])
         for w in range(TABLES // DIGITS):
             at -= table[w * DIGITS + digit]
@@ -247,7 +234,6 @@ def move_by_digit(
             count = table[w * DIGITS + digit]
             table[w * DIGITS + digit] = at
             at += count
-        digit += THREADS
     cuda.syncthreads()
     for e in range(EACH):
         j, digit, key = begin + e * 32, int64(0), key_kind(0)
@@ -292,24 +278,16 @@ class Room(NamedTuple):
 
 
 ROOM = Room()
-VALUES, PLACES, X = "values", "places", "x"  # what a step is told the address of, beside places in scratch memory
-
-
-class Step(NamedTuple):
-    """A launch: the addresses that it is told, names or bytes of scratch memory, and numbers."""
-
-    launch: Launch
-    told: tuple[str | int, ...]
-    rest: tuple[int, ...]
+VALUES, PLACES, X = 0, 1, 2  # the tensors that a launch is told the addresses of, beside places in scratch memory
 
 
 class Sorting(NamedTuple):
     """The launches, the bytes of scratch memory that they share, and where in them keys and places are afterwards."""
 
-    steps: tuple[Step, ...]
-    scratch: int
-    keys: int = 0
-    order: int = 0
+    tasks: list[Task]
+    scratch: int = 0
+    keys: Within = Within(0)
+    order: Within = Within(0)
 
 
 def planned(
@@ -329,19 +307,14 @@ def in_block(dtype: str, lines: int, size: int, inner: int, wanted: int, descend
     key, room = KEYS[dtype], ROOM
     span = 1 << max(size - 1, 0).bit_length()
     together = min(max(1, min(room.few, room.slots) // span), lines)
-    kernel = BLOCK.kernel(
-        DTYPES[dtype].compute,
-        (dtype, "int64", key.kind, "int32", dtype),
-        BY_KEYS=by_keys,
-        SLOTS=room.slots,
-        **key.given(),
-    )
-    threads = min(room.threads, max(WARP, span * together // 2))
-    launch = Launch(kernel, (-(-lines // together), 1, 1), (-(-threads // WARP) * WARP, 1, 1))
-    order = aligned(lines * size * (8 if key.bits == 64 else 4)) if by_keys else 0
-    told = (X, X, 0, order, X) if by_keys else (VALUES, PLACES, X, X, X)
+    threads, blocks = min(room.threads, max(WARP, span * together // 2)), -(-lines // together)
+    kinds, given = (dtype, "int64", key.kind, "int32", dtype), {"BY_KEYS": by_keys, "SLOTS": room.slots, **key.given()}
+    launch = BLOCK.launch(DTYPES[dtype].compute, kinds, blocks, -(-threads // WARP) * WARP, **given)
     rest = (lines, size, inner, wanted, key.flip(descending), span, together)
-    return Sorting((Step(launch, told, rest),), order + 4 * lines * size if by_keys else 0, 0, order)
+    if not by_keys:
+        return Sorting([Task(launch, (VALUES, PLACES, X, X, X), rest)])
+    keys, order = Within(0), Within(aligned(lines * size * (8 if key.bits == 64 else 4)))
+    return Sorting([Task(launch, (X, X, keys, order, X), rest)], order.offset + 4 * lines * size, keys, order)
 
 
 def by_digits(dtype: str, lines: int, size: int, inner: int, wanted: int, descending: bool, by_keys: bool) -> Sorting:
@@ -350,34 +323,28 @@ def by_digits(dtype: str, lines: int, size: int, inner: int, wanted: int, descen
     place = 0
     offsets = []
     for nbytes in (*[(8 if key.bits == 64 else 4) * lines * size, 4 * lines * size] * 2, 4 * lines * DIGITS * tiles):
-        offsets.append(place)
+        offsets.append(Within(place))
         place += aligned(nbytes)
     *halves, counts = offsets
     sums = planned_scan(CUMSUM, "int32", "int32", lines, DIGITS * tiles, 1, room.scan)
-    given = {**key.given(), "THREADS": room.threads, "EACH": room.each}
-    grid, block = (lines * tiles, 1, 1), (room.threads, 1, 1)
-    steps = []
+    given = {**key.given(), "THREADS": room.threads, "EACH": room.each, "DIGITS": DIGITS}
+    size_of = (lines * tiles, room.threads)
+    tasks = []
     for number in range(passes):
         first, last = number == 0, number == passes - 1 and not by_keys
         read, write = (halves[2:], halves[:2]) if number % 2 == 0 else (halves[:2], halves[2:])
         read_told = (X, X) if first else tuple(read)
         shift = number * DIGIT
-        count = COUNT.kernel(compute, ("int32", key.kind, dtype), FIRST=first, DIGITS=DIGITS, **given)
-        steps.append(Step(Launch(count, grid, block), (counts, read_told[0], X), (size, inner, tiles, shift, flip)))
-        steps += [Step(launch, (counts, counts, place, counts), sums.rest) for launch in sums.launches]
-        move = MOVE.kernel(
-            compute,
-            (dtype, "int64", key.kind, "int32", key.kind, "int32", "int32", dtype),
-            FIRST=first,
-            LAST=last,
-            DIGITS=DIGITS,
-            TABLES=DIGITS * (room.threads // WARP),
-            **given,
-        )
+        count = COUNT.launch(compute, ("int32", key.kind, dtype), *size_of, FIRST=first, **given)
+        tasks.append(Task(count, (counts, read_told[0], X), (size, inner, tiles, shift, flip)))
+        tasks += [Task(launch, (counts, counts, Within(place), counts), sums.rest) for launch in sums.launches]
+        kinds = (dtype, "int64", key.kind, "int32", key.kind, "int32", "int32", dtype)
+        tables = DIGITS * (room.threads // WARP)
+        move = MOVE.launch(compute, kinds, *size_of, FIRST=first, LAST=last, TABLES=tables, **given)
         told = (*((VALUES, PLACES, X, X) if last else (X, X, *write)), *read_told, counts, X)
-        steps.append(Step(Launch(move, grid, block), told, (size, inner, tiles, shift, flip, wanted)))
+        tasks.append(Task(move, told, (size, inner, tiles, shift, flip, wanted)))
     keys, order = halves[:2] if passes % 2 else halves[2:]
-    return Sorting(tuple(steps), place + 8 * sums.carried, keys, order)
+    return Sorting(tasks, place + 8 * sums.carried, keys, order)
 
 
 def aligned(nbytes: int) -> int:

@@ -14,7 +14,7 @@ operators themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,13 @@ from redispatch.kernels import DTYPES
 from redispatch.kernels.cpu.pooling import Windows3d
 from redispatch.kernels.engine.program import integral
 from redispatch.kernels.ops.folding import Blocks, blocks_of_columns, blocks_of_images, col2im, im2col
-from redispatch.kernels.ops.max_pooling import Fractional, check_samples
-from redispatch.kernels.ops.pooling import ELSEWHERE, Loops, check_dtype
+from redispatch.kernels.ops.max_pooling import Fractional
+from redispatch.kernels.ops.pooling import ELSEWHERE, Loops
 from redispatch.kernels.ops.pooling import OPERATORS as POOLS
 
 from ..compiler import CUDA as cuda
 from ..runtime.copies import table_on
-from ..runtime.definitions import as_on_cpu, kernel_of
-from ..runtime.structured import Task, dense, launched, work_of
+from ..runtime.structured import Task, as_on_cpu, dense, launched, work_of
 from ..templates import THREADS, Written, accumulating, divided
 
 int64, float32, float64 = np.int64, np.float32, np.float64
@@ -52,6 +51,16 @@ def with_covering(table: np.ndarray) -> np.ndarray:
     return np.concatenate(parts).astype(np.int64)
 
 
+@integral
+def place_of(index, depth, height, width):
+    """(image, z, y, x) of an element, which is counted over images of these sizes."""
+    image = index // (depth * height * width)
+    rest = index - image * depth * height * width
+    z = rest // (height * width)
+    y = (rest - z * height * width) // width
+    return image, z, y, rest - (z * height + y) * width
+
+
 def largest_of_windows(out, places, x, table, windows):
     """The largest element of each window, and where in the image it is; NaN is the largest.
 
@@ -60,11 +69,7 @@ def largest_of_windows(out, places, x, table, windows):
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     if index < windows:
         h, w, od, oh, ow = table[1], table[2], table[3], table[4], table[5]
-        image = index // (od * oh * ow)
-        rest = index - image * od * oh * ow
-        k = rest // (oh * ow)
-        j = (rest - k * oh * ow) // ow
-        i = rest - (k * oh + j) * ow
+        image, k, j, i = place_of(index, od, oh, ow)
         z_at, y_at, x_at = HEAD + k, HEAD + 3 * od + j, HEAD + 3 * od + 3 * oh + i
         base = image * table[0] * h * w
         best, place = lowest, (table[z_at] * h + table[y_at]) * w + table[x_at]
@@ -92,14 +97,11 @@ def start_at_random(shift, i, size, count, span):
 def largest_of_windows_at_random(
     out, places, x, samples, windows, d, h, w, od, oh, ow, kd, kh, kw, numbers, z_number, y_number, x_number
 ):  # fmt: skip
-    """The same for windows of one size whose places follow, in each image, from `numbers` random ones, an axis each."""
+    """Finds the maxima of windows of one size whose places follow, in each image, from `numbers` random ones, an axis
+    each."""
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     if index < windows:
-        image = index // (od * oh * ow)
-        rest = index - image * od * oh * ow
-        k = rest // (oh * ow)
-        j = (rest - k * oh * ow) // ow
-        i = rest - (k * oh + j) * ow
+        image, k, j, i = place_of(index, od, oh, ow)
         z0 = start_at_random(load_samples(samples[image * numbers + z_number]), k, d, od, kd)
         y0 = start_at_random(load_samples(samples[image * numbers + y_number]), j, h, oh, kh)
         x0 = start_at_random(load_samples(samples[image * numbers + x_number]), i, w, ow, kw)
@@ -120,11 +122,7 @@ def means_of_windows(out, x, table, windows):
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     if index < windows:
         h, w, od, oh, ow = table[1], table[2], table[3], table[4], table[5]
-        image = index // (od * oh * ow)
-        rest = index - image * od * oh * ow
-        k = rest // (oh * ow)
-        j = (rest - k * oh * ow) // ow
-        i = rest - (k * oh + j) * ow
+        image, k, j, i = place_of(index, od, oh, ow)
         z_at, y_at, x_at = HEAD + k, HEAD + 3 * od + j, HEAD + 3 * od + 3 * oh + i
         base, total = image * table[0] * h * w, zero
         for z in range(table[z_at], table[z_at + od]):
@@ -140,11 +138,8 @@ def gathered_by_pixels(out, grad, places, table, pixels):
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     if index < pixels:
         d, h, w, od, oh, ow = table[0], table[1], table[2], table[3], table[4], table[5]
-        image = index // (d * h * w)
-        pixel = index - image * d * h * w
-        z = pixel // (h * w)
-        y = (pixel - z * h * w) // w
-        x = pixel - (z * h + y) * w
+        image, z, y, x = place_of(index, d, h, w)
+        pixel = (z * h + y) * w + x
         covering = HEAD + 3 * (od + oh + ow)
         z_at, y_at, x_at = covering + z, covering + 2 * d + y, covering + 2 * d + 2 * h + x
         total = zero
@@ -233,27 +228,18 @@ def shared_out(grad: Tensor, self: Tensor, windows: Windows3d, dims: int) -> Ten
     return out
 
 
-def at_random(dims: int) -> Callable[..., Any]:
-    """The kernel of `fractional_max_pool2d`, for two dimensions. The random numbers stay on the device."""
-
-    def kernel(self: Tensor, size: Sequence[int], counts: Sequence[int], samples: Tensor) -> tuple[Tensor, Tensor]:
-        setting = Fractional(dims, self, size, counts)
-        check_samples(self, samples, dims)
-        check_dtype(f"fractional_max_pool{dims}d_out_frame", self)
-        out, places = empty(setting.shape, self._dtype, self._device), empty(setting.shape, dtypes.int64, self._device)
-        missing = [1] * (3 - dims)
-        sizes = [*missing, *setting.sizes, *missing, *counts, *missing, *size]
-        order = (0, 1, 0) if dims == 2 else (0, 1, 2)  # of the random numbers, for depth, height and width
-        tensors = (out, places, dense(self), dense(samples))
-        launch(AT_RANDOM, DTYPES[self._dtype.name].compute, tensors, (*sizes, dims, *order))
-        return out, places
-
-    return kernel
+def at_random(self: Tensor, setting: Fractional, samples: Tensor) -> tuple[Tensor, Tensor]:
+    """The random numbers stay on the device."""
+    out, places = empty(setting.shape, self._dtype, self._device), empty(setting.shape, dtypes.int64, self._device)
+    missing = [1] * (3 - setting.dims)
+    sizes = [*missing, *setting.sizes, *missing, *setting.counts, *missing, *setting.kernel]
+    order = (0, 1, 0) if setting.dims == 2 else (0, 1, 2)  # of the random numbers, for depth, height and width
+    tensors = (out, places, dense(self), dense(samples))
+    launch(AT_RANDOM, DTYPES[self._dtype.name].compute, tensors, (*sizes, setting.dims, *order))
+    return out, places
 
 
-for _dims in (2, 3):
-    kernel_of(f"fractional_max_pool{_dims}d")(at_random(_dims))
-ELSEWHERE["cuda"] = Loops(largest, put_back, averaged, shared_out)
+ELSEWHERE["cuda"] = Loops(largest, at_random, put_back, averaged, shared_out)
 as_on_cpu("pooling", *[pool.functional for pool in POOLS])
 
 # --- windows as columns -----------------------------------------------------------------------------------------------

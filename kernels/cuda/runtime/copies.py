@@ -7,6 +7,7 @@ done where it costs least: on the CPU before bytes go up, on the device before t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache as once
 from typing import Any
 
 import numpy as np
@@ -40,19 +41,16 @@ from .launch_recorder import constant
 from .operands import address_of, allocator, block_of, fresh_like, located, operand, stream_for
 
 ABOVE = keyset("AutogradCUDA", "ADInplaceOrView")  # where layers are that kernels are not to enter again
-_LOOPS: dict[Elementwise, CUDAElementwise] = {}
 TABLES: dict[Any, Tensor] = {}  # by device and what they are; of the devices there are
 MOST_TABLES = 1024
 # Copies by metadata of the target and of the source, fills by metadata; of the devices there are.
 READY: dict[Any, Ready] = {}
 
 
+@once
 def on_cuda(loops: Elementwise) -> CUDAElementwise:
-    """The CUDA kernels of an `Elementwise`, made once."""
-    found = _LOOPS.get(loops)
-    if found is None:
-        found = _LOOPS[loops] = CUDAElementwise(loops)
-    return found
+    """The CUDA kernels of an `Elementwise`."""
+    return CUDAElementwise(loops)
 
 
 def on_cpu(op: Any, *args: Any) -> Any:
@@ -106,6 +104,8 @@ def laid(x: Tensor, strides: Sequence[int] | None) -> Tensor:
 
 def apart(value: Any, target: Tensor, elementwise: bool = True) -> Any:
     """`value`, or a copy where it shares memory with `target`: Note [Inputs that share memory with the output]."""
+    if isinstance(value, list | tuple):
+        return [apart(item, target, elementwise) for item in value]
     if not isinstance(value, Tensor) or value._storage is not target._storage:
         return value
     a, b = operand(value), operand(target)
@@ -262,7 +262,7 @@ def fill_kernel(self: Tensor, value: Any) -> Tensor:
 
 
 def filled_first(self: Tensor, value: Any) -> Tensor:
-    """The same for a tensor that looks so for the first time, or lies less aligned than others."""
+    """Fills a tensor of metadata that comes for the first time, or that lies less aligned than others."""
     check_no_internal_overlap(self)
     value = storable(value, self._dtype)
     if self._dtype.is_complex:

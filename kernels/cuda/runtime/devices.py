@@ -9,12 +9,10 @@ from typing import Any
 from redispatch.dispatch import Library, MissingKernelError, OpOverload, impl, place_of
 from redispatch.dispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
 from redispatch.kernels.cuda import current_stream, driver, why_not
+from redispatch.kernels.cuda.ops.copying import spaced_on_device
 from redispatch.kernels.cuda.ops.matrices import or_library
-from redispatch.kernels.cuda.ops.ranges import spaced_on_device
 from redispatch.kernels.declare.declare import declarations
 from redispatch.kernels.declare.pointwise import DECLARED, Pointwise
-from redispatch.kernels.declare.structured import unmarked
-from redispatch.kernels.ops import scans as ops_scans
 from redispatch.kernels.ops.creation import CONSTANTS
 from redispatch.kernels.ops.device_memory import memory_kernels
 from redispatch.kernels.ops.distances import cdist_backward_kernel, pdist_backward_kernel
@@ -23,18 +21,16 @@ from redispatch.kernels.ops.matrices import check_errors_kernel
 from redispatch.kernels.ops.random import RECORDINGS, Generator, Recording, generator_at, seed_of_all
 from redispatch.kernels.ops.reductions import Reduced
 
-from . import argreduce, copies, losses, norms, scans, softmax
+from . import copies
 from .async_errors import late_errors
-from .cpu_fallback import through_host
-from .definitions import DEFINED, apart_from_target, kernel_of, on_cpu, operator
-from .device_target import on_device, served
+from .cpu_kernels import on_device, served, through_host
 from .launch_plan import Recorded, is_recorded
 from .launch_recorder import taken
 from .memory import Block, CachingAllocator
 from .operands import block_of
 from .pinned import PinnedBlock, PinnedCache
-from .pointwise import PointwiseOnCUDA
-from .reductions import ReductionOnCUDA
+from .pointwise import PointwiseOnCUDA, ReductionOnCUDA
+from .structured import DEFINED, apart_from_target, kernel_of, operator
 
 KEY = "CUDA"
 CODE = 2  # DLPack's, of CUDA devices
@@ -52,7 +48,6 @@ MEMORY: dict[str, Callable[..., Any]] = {
 KERNELS: dict[str, Callable[..., Any]] = {
     "_cdist_backward": cdist_backward_kernel,
     "_pdist_backward": pdist_backward_kernel,
-    **norms.KERNELS,
 }
 for _name, _kernel in KERNELS.items():
     kernel_of(_name)(_kernel)
@@ -78,12 +73,12 @@ def start() -> Started:
 
 
 def started() -> Started | None:
-    """What `start` made, if it was called."""
+    """Returns the devices that `start` made, if it was called."""
     return _started
 
 
 def stands_for(generator: Generator, count: int) -> tuple[int, int] | None:
-    """What stands for seed and offset on a tape (launch_recorder.py), and in a graph (rng_state.py)."""
+    """Returns the stand-ins of seed and offset on a tape (launch_recorder.py), or in a graph (rng_state.py)."""
     on_tape = taken(generator, count)
     running = started()
     if on_tape is not None or running is None or not running.recorded:
@@ -136,11 +131,6 @@ class Started:
         for reduced in declarations():
             if isinstance(reduced, Reduced):
                 self._reduce(reduced)
-        for family in [room.OPERATORS for room in (softmax, losses, norms, scans, argreduce)]:
-            for structured in family:
-                for op, function in structured.forms():
-                    self._record(op, function, f"planned {op._opname}")
-        self._choose()
         self.serve_declared()
         for overload, function in through_host():
             self._put(overload, apart_from_target(or_library(overload, function)), f"by the CPU: {overload.name()}")
@@ -168,14 +158,6 @@ class Started:
             self.undo.append(recorded.forget)
             kernel = recorded.run
         self._put(op, kernel, name)
-
-    def _choose(self) -> None:
-        """Operators with places among their results: the functional form remembers what it launched."""
-        ops_scans.ELSEWHERE["cuda"] = scans.fill_extremes
-        for op in (*scans.RECORDED, *argreduce.RECORDED):
-            self._record(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
-            if op.out is not None:
-                self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")
 
     def serve_declared(self) -> bool:
         """Gives kernels to pointwise operators and users' reductions that have none yet; whether there were any."""

@@ -124,7 +124,7 @@ def exported(x: Any, address: int, device: tuple[int, int], versioned: bool) -> 
 
 
 class Contents(NamedTuple):
-    """What a capsule tells. `release` is to be called when the memory is not needed any longer."""
+    """The contents of a capsule. `release` is to be called when the memory is not needed any longer."""
 
     address: int
     device: tuple[int, int]
@@ -135,7 +135,7 @@ class Contents(NamedTuple):
 
 
 def imported(capsule: Any) -> Contents:
-    """What a capsule tells; it is used up.
+    """Reads a capsule, which is used up.
 
     Errors: RuntimeError for what is no capsule, or was used already; BufferError for a dtype that we have not, and a
     version that is not known.

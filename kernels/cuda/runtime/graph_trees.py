@@ -125,7 +125,7 @@ class GraphTree:
         self.here = self.root
 
     def paths(self) -> list[str]:
-        """What was recorded behind what, a line each: "encode > decode"."""
+        """Lists the paths of recordings, a line each: "encode > decode"."""
 
         def below(node: Node, before: tuple[str, ...]) -> list[str]:
             found = []
@@ -252,7 +252,7 @@ class GraphTree:
 
 
 def metadata(x: Any) -> Any:
-    """What of an argument a recording is made for."""
+    """Returns the metadata of an argument, or the argument, for which a recording is made."""
     return (x._shape, x._stride, x._dtype, x._device) if isinstance(x, Tensor) else (type(x), x)
 
 

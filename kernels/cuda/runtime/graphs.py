@@ -12,7 +12,7 @@ what is made while recording lies in memory that belongs to the graph (memory.py
 and is read, must be kept by whoever replays. Graphs that are given one `pool` share their memory: they are to be
 replayed in the order of their recording, and what one leaves in a tensor that nobody holds any longer may be
 overwritten by the next. A `MemPool` is such memory of a program's own, out of which a block makes its tensors.
-Read next: graphed.py, graph_trees.py.
+Read next: frontend/cuda/graphed.py, graph_trees.py.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class CUDAGraph:
         return any(one.generator._state is generator._state for one in self._seeds)
 
     def seed_of(self, generator: Generator) -> CapturedSeed:
-        """What stands for a generator's seed in what is recorded. RuntimeError for one that is not registered."""
+        """Returns the stand-in of a generator's seed in the recording. RuntimeError for one that is not registered."""
         for one in self._seeds:
             if one.generator._state is generator._state:
                 return one
@@ -168,7 +168,7 @@ class CUDAGraph:
         )
 
     def pool(self) -> Handle:
-        """What other graphs are given as `pool` to share its memory."""
+        """Returns the `pool` by which other graphs share its memory."""
         if self._handle is None:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
         return self._handle

@@ -1,8 +1,17 @@
 """Plans on CUDA: a call is a look-up, memory for the results, and the launches.
 
 `Recorded(op, kernel).run` stands in the place of a kernel that decides anew each time: any kernel. The launches that it
-makes for arguments of such metadata are found on a tape (launch_recorder.py), and written down as a function of a few
-lines (launch_codegen.py), the `run` of a plan (kernels/declare/plan.py).
+makes for arguments of such metadata are found on a tape (launch_recorder.py), and written down as the `run` of a plan
+(kernels/declare/plan.py), with all that they are told but for addresses:
+
+    def run(addresses, stream):
+        block = allocate(1024, on)
+        at = block.address
+        start0((64, at, addresses[0], 17), stream)
+        start1((64, addresses[2], at, addresses[1] + 16), stream)
+
+It is a function of its own for each plan: to put such tuples together from a list of what goes where takes as long as
+all else that a planned call does.
 """
 
 from __future__ import annotations
@@ -15,13 +24,13 @@ from redispatch.dispatch import STATE, Memo, OpOverload, within
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import Tensor, depends_on_default, empty_from, get_default_dtype, remember
 from redispatch.kernels import has_internal_overlap
-from redispatch.kernels.cuda import STREAMS
+from redispatch.kernels.cuda import STREAMS, TAPES
 from redispatch.kernels.declare.plan import PLANS, Deciding, Plan
 from redispatch.kernels.ops.random import Generator
 
+from .async_errors import late_errors
 from .copies import ABOVE
-from .launch_codegen import function_of
-from .launch_recorder import AT_WORK, FAR, OTHER, Refused, Tape
+from .launch_recorder import AT_WORK, FAR, OTHER, Place, Refused, Tape, Told, keep
 from .operands import address_of, allocator, located, stream_for
 
 ALIGNMENT = 15  # bits of an address that a plan is for: no access is wider than 16 bytes
@@ -144,7 +153,7 @@ class Recorded(Deciding):
             return EACH_TIME
 
     def taped(self, args: tuple[Any, ...], tape: Tape, bits: Sequence[int]) -> Taped:
-        """What a run of the kernel on a tape leaves there."""
+        """Runs the kernel on a tape, and returns the tape."""
         left = iter(bits)
         places: list[int | None] = []
 
@@ -235,7 +244,7 @@ def finished(op: Recorded, plan: Plan, addresses: list[int], args: tuple[Any, ..
 
 @leaf
 def finished_some(op: Recorded, plan: Plan, addresses: list[int]) -> Any:
-    """The same where only some results are asked for."""
+    """Runs a plan of which only some results are asked for."""
     results = [None if spec is None else empty_from(spec) for spec in plan.outputs]
     made = [x for x in results if x is not None]
     plan.run([*addresses, *addresses_in(made)], made[0]._storage.block.stream if made else 0)
@@ -258,3 +267,74 @@ def same(a: Taped, b: Taped) -> bool:
     """Whether a kernel did the same on two tapes. As text, -0.0 is another number than 0.0, and NaN the same as NaN."""
     said = [[[(one.place, repr(one.number)) for one in told] for _, told in taped.tape.steps()] for taped in (a, b)]
     return said[0] == said[1] and a.outputs == b.outputs and a.made == b.made
+
+
+# --- launches, written out --------------------------------------------------------------------------------------------
+
+
+Run = Callable[[list[int], int], None]  # (addresses, stream)
+ALIGNED = 512  # bytes, of pieces of memory
+
+
+def function_of(tape: Tape, order: Sequence[int | None]) -> Run:
+    """The launches of a tape as `run(addresses, stream)`, where `order` says which place each address is of.
+
+    Memory that a kernel made for the while is allocated again, and random numbers are drawn anew.
+    """
+    errors, index, steps = late_errors(tape.allocator.driver), tape.device.index or 0, tape.steps()
+    scope: dict[str, Any] = {"allocate": tape.allocator.allocate, "on": tape.device}
+    names = {k: f"addresses[{i}]" for i, k in enumerate(order) if k is not None}
+    lines: list[str] = []
+
+    def named(hint: str, value: Any) -> str:
+        name = f"{hint}{len(scope)}"
+        scope[name] = value
+        return name
+
+    def text(told: Told) -> str:
+        if told.place is not None:
+            return f"{names[told.place]} + {told.number}" if told.number else names[told.place]
+        return str(told.number) if type(told.number) is int else named("number", told.number)
+
+    if tape.kept:
+        scope |= {"tapes": TAPES, "keep": keep, "kept": tape.kept}
+        lines.append("if tapes: keep(kept)")
+    for generator, count, k in tape.drawn:
+        names |= {k: f"seed{k}", k + 1: f"offset{k}"}
+        lines.append(f"seed{k}, offset{k} = {named('take', generator.take)}({count})")
+    pieces = sorted({one.place for _, told in steps for one in told if one.place is not None} - {*names})
+    if tape.allocator.told:  # the driver is told who has which memory, and so sees where each piece ends
+        for k in pieces:
+            names[k] = f"at{k}"
+            lines += [f"block{k} = allocate({tape.size_of(k)}, on)", f"at{k} = block{k}.address"]
+    elif pieces:
+        starts, whole = packed([tape.size_of(k) for k in pieces], [tape.places[k] for k in pieces])
+        lines += [f"block = allocate({whole}, on)", "at = block.address"]
+        names |= {k: f"at + {start}" if start else "at" for k, start in zip(pieces, starts, strict=True)}
+    for start, told in steps:
+        lines.append(f"{named('start', start)}(({''.join(text(one) + ', ' for one in told)}), stream)")
+    words = errors.words.get(index)
+    if any(one.place is None and one.number == words for _, told in steps for one in told):
+        scope["asked"] = errors.asked.add  # the device is to be asked for errors later
+        lines.append(f"asked({index})")
+    source = "\n    ".join(["def run(addresses, stream):", *(lines or ["pass"])])
+    exec(compile(source, "<launches of a plan>", "exec"), scope)
+    run: Run = scope["run"]
+    return run
+
+
+def packed(sizes: Sequence[int], lives: Sequence[Place]) -> tuple[list[int], int]:
+    """Where each of these pieces begins in one block, and the block's size; what never lives at once may overlap."""
+    taken: list[tuple[int, int, Place]] = []
+    for size, life in zip(sizes, lives, strict=True):
+        at = 0
+        for low, high, other in sorted(taken, key=lambda one: one[0]):
+            apart = ends(other) <= life.since or ends(life) <= other.since
+            if not apart and at < high and low < at + size:
+                at = high
+        taken.append((at, at + -(-max(size, 1) // ALIGNED) * ALIGNED, life))
+    return [low for low, _, _ in taken], max((high for _, high, _ in taken), default=0)
+
+
+def ends(life: Any) -> float:
+    return float("inf") if life.until is None else life.until

@@ -104,7 +104,7 @@ class Place:
 
 
 class Told(NamedTuple):
-    """What a launch is told: so many bytes behind the beginning of a place, or, where that is None, a number."""
+    """An argument of a launch: so many bytes behind the beginning of a place, or, where that is None, a number."""
 
     place: int | None
     number: Any
@@ -157,7 +157,7 @@ class Tape:
         return made
 
     def spec_of(self, result: Any) -> OutputSpec:
-        """What a result was made from; it must have all of its memory, and no other."""
+        """Returns the spec that a result was made from; it must have all of its memory, and no other."""
         block: Any = result._storage.block
         made = output_spec(result._shape, result._dtype, result._device, tuple(result._stride))
         k = self.number_of(block.address) if type(block) is Block and block.pool is self.pool else -1
@@ -182,7 +182,7 @@ class Tape:
             del self.allocator.pools[self.index, self.number], TAPES[self.number]
 
     def told(self, number: Any) -> Told:
-        """What a number says to a launch."""
+        """Reads a number as an argument of a launch."""
         if type(number) is int and self.base <= number < self.base + len(self.places) * SPAN:
             k = self.number_of(number)
             behind = number - (self.base + k * SPAN + SPAN // 2 + self.places[k].low)
@@ -202,7 +202,7 @@ def refuse() -> None:
 
 
 def constant(make: Callable[[], Any]) -> Any:
-    """What a kernel sends to a device for all calls whose arguments look so: it is made past the tape, and kept."""
+    """Makes, past the tape, what a kernel sends to a device for all calls with such metadata, and keeps it."""
     tape = AT_WORK.get()
     if tape is None:
         return make()
@@ -229,7 +229,7 @@ def keep(made: Any) -> None:
 
 
 def taken(generator: Any, count: int) -> tuple[int, int] | None:
-    """What stands on a tape for the seed and the offset of so many numbers; None where there is no tape."""
+    """Returns the stand-ins of seed and offset of so many numbers on a tape; None where there is no tape."""
     tape = AT_WORK.get()
     if tape is None:
         return None

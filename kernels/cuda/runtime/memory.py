@@ -122,7 +122,7 @@ class Block(Memory):
 
 @dataclass(slots=True)
 class Segment:
-    """What the driver gave, and to which pool it goes back when it is free."""
+    """Memory from the driver, and the pool to which it goes back when it is free."""
 
     address: int
     room: int
@@ -218,7 +218,7 @@ class CachingAllocator(Allocator):
         return block
 
     def maker(self, on: device) -> Callable[[int], UntypedStorage]:
-        """What makes a storage of so many bytes on a device: `allocate` written out, since each tensor passes here."""
+        """Returns the maker of storages on a device: `allocate` written out, since each tensor passes here."""
         index = on.index or 0
         shelves = (self.usual.get(index) or self._new_pool(index, -index)).shelves
         chosen, storage_of = STREAMS.get, UntypedStorage.on_device

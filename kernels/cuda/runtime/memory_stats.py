@@ -1,4 +1,4 @@
-"""What the allocator counts, and how it is told: the names of PyTorch's `memory_stats`."""
+"""The allocator's counts, and PyTorch's names for them: those of `memory_stats`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels at the key CUDA see: operands whose array is a storage's block. Read next: copies.py."""
+"""Operands for the kernels at the key CUDA: their array is a storage's block. Read next: copies.py."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def address_of(x: Tensor) -> int:
 
 @inline
 def located(x: Tensor) -> int:
-    """The same, worked out where it is asked for."""
+    """Returns the place of a tensor's memory, worked out where it is asked for."""
     store: Any = x._store
     if store is None or store.block is None:
         raise not_here(x)

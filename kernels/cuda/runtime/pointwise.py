@@ -1,7 +1,7 @@
-"""Every pointwise operator on a device: kernels/declare/pointwise.py with launches for loops.
+"""Every pointwise operator on a device: kernels/declare/pointwise.py with launches for loops; and every reduction.
 
 What a call comes down to (dtypes, shape, strides, which scalar function) is the operator's own plan; here it is carried
-out. There is nothing about any one operator.
+out. There is nothing about any one operator. A reduction has the recipe of its CPU kernel (`Reduced`).
 
 Note [A launch for arguments that look alike]
 How often a kernel runs, with which grid, and what it is told beside addresses follows from the plan, too. So there is a
@@ -17,13 +17,16 @@ from typing import Any
 
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import Tensor, dtypes, empty_from, metadata_of, no_memory
+from redispatch.kernels.cpu.reduce import Reduction
+from redispatch.kernels.cuda import CUDAReduction
 from redispatch.kernels.cuda.elementwise import VECTOR, Ready
 from redispatch.kernels.declare.pointwise import Pointwise, Variant, as_it_is, shares_memory
 from redispatch.kernels.declare.structured import check_no_internal_overlap
 from redispatch.kernels.ops.fused_updates import number_of
+from redispatch.kernels.ops.reductions import Reduced
 
-from .copies import on_cuda, sent, uploaded
-from .operands import address_of, block_of, operand, stream_for
+from .copies import copied, on_cuda, sent, uploaded
+from .operands import Scratch, address_of, block_of, operand, stream_for
 from .structured import OnDevice
 
 
@@ -151,3 +154,41 @@ def as_input(value: Any, compute: str, fit: Any, target: Tensor) -> Any:
     if "complex" in compute:  # such a number does not fit into one argument of a launch
         return uploaded(value, target._device, getattr(dtypes, compute))
     return fit(value)
+
+
+# --- reductions -------------------------------------------------------------------------------------------------------
+
+
+_KERNELS: dict[Reduction, CUDAReduction] = {}
+
+
+class ReductionOnCUDA(OnDevice):
+    """The kernels of one operator."""
+
+    op: Reduced
+
+    def run_out(self, *args: Any) -> Tensor:
+        if self.op.check_out is not None:
+            self.op.meta_function(*args[:-1])
+            self.op.check_out(args[-1], args[0])
+        return super().run_out(*args)
+
+    def body_function(self, out: Tensor, *args: Any) -> None:
+        """Reduces into any tensor."""
+        x, dims, convert_to = self.decided(args)
+        if convert_to is not None:
+            x = copied(x, convert_to)
+        self.kernels.launch(operand(out), operand(x), dims, Scratch(x))
+
+    @property
+    def kernels(self) -> CUDAReduction:
+        found = _KERNELS.get(self.op.reduction)
+        if found is None:
+            found = _KERNELS[self.op.reduction] = CUDAReduction(self.op.reduction)
+        return found
+
+    def decided(self, args: tuple[Any, ...]) -> tuple[Tensor, tuple[int, ...], Any]:
+        """The tensor, the dimensions, and the dtype to which it is converted before; None where it is not."""
+        x, dims, dtype, _ = self.op.decided(args)
+        exact = x._dtype.category <= dtypes.INTEGER and dtype is dtypes.int64  # integers are added up in int64 anyway
+        return x, dims, None if x._dtype is dtype or exact else dtype

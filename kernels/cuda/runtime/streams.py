@@ -6,6 +6,7 @@ everything at once, so that a program which forgets to wait is not found out the
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any
 
@@ -174,31 +175,21 @@ def set_stream(stream: Stream) -> None:
 
 def stream(stream: Stream | None) -> Any:
     """`with stream(s):` has work go to a stream, and its device be the current one."""
-    return Nothing() if stream is None else stream
+    return nullcontext() if stream is None else stream
 
 
 class StreamContext:
-    """What `stream(s)` is, as a class."""
+    """`stream(s)` as a class."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
-        self.block = Nothing() if stream is None else stream
+        self.block = nullcontext() if stream is None else stream
 
     def __enter__(self) -> None:
         self.block.__enter__()
 
     def __exit__(self, *error: Any) -> None:
         self.block.__exit__(*error)
-
-
-class Nothing:
-    """A block that changes nothing."""
-
-    def __enter__(self) -> None:
-        """No stream was chosen."""
-
-    def __exit__(self, *error: object) -> None:
-        """None is given back."""
 
 
 def synchronize(device: Any = None) -> None:

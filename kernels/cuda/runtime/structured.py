@@ -1,27 +1,91 @@
-"""Structured operators on a device: a meta function says the metadata of results, launches fill them.
+"""The table of kernels at the key CUDA, and how files of operators fill it; `devices.py` registers it at the start.
+
+    @kernel_of("masked_fill.Tensor")     a function that launches
+    @composite_of("flip")                one in other operators, for all forms of the operator
+    @work_of(linalg.mm_op)               one that says what is to be launched
 
 An operator's `work` gets results and arguments, as its CPU `loop` does, reads only their metadata, and returns the
-launches. They are launched anew at each call here; launch_plan.py records them once per metadata.
+launches; its meta function says the metadata of results. They are launched anew at each call here; launch_plan.py
+records them once per metadata.
 
-Read next: ../ops/matmul.py, softmax.py.
+Read next: ../ops/matmul.py, kernels/cuda/ops/softmax.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from redispatch.dispatch.tensor import Tensor
-from redispatch.kernels import is_contiguous
+from redispatch.dispatch import DispatchKey, OpOverload, ops
+from redispatch.dispatch.tensor import Tensor, empty, wrap_dim
+from redispatch.kernels import is_contiguous, on_target
 from redispatch.kernels.cuda import Launch, current_stream
 from redispatch.kernels.declare import structured
 from redispatch.kernels.declare.planned import PlannedSeveral
-from redispatch.kernels.declare.structured import Structured, check_no_internal_overlap, unmarked
+from redispatch.kernels.declare.structured import Several, Structured, check_no_internal_overlap, unmarked
 
 from .async_errors import late_errors
 from .copies import apart, copied, copy_on_device
-from .definitions import DEFINED, Definition, Forms, apart_from_target, on_cpu, operator
 from .operands import address_of, allocator, not_here
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+Forms = Iterable[tuple[OpOverload, Callable[..., Any]]]
+
+
+class Definition(NamedTuple):
+    """Overloads with their kernels; whether these are recorded (launch_plan.py)."""
+
+    title: str
+    forms: Callable[[], Forms]
+    recorded: bool = True
+
+
+DEFINED: list[Definition] = []
+
+
+def kernel_of(*names: str, recorded: bool = True) -> Callable[..., Any]:
+    """Registers a function as the kernel of overloads of the namespace aten."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        DEFINED.extend(Definition(name, lambda name=name: [(operator(name), function)], recorded) for name in names)  # type: ignore[misc]  # mypy gives up on a default argument
+        return function
+
+    return register
+
+
+def as_on_cpu(title: str, *overloads: OpOverload | None) -> None:
+    """Registers the CPU's kernels of overloads, which ask a table for what does the work on a device."""
+    DEFINED.append(Definition(title, lambda: [(op, unmarked(on_cpu(op))) for op in overloads if op is not None]))
+
+
+def operator(name: str) -> OpOverload:
+    """The overload of the namespace aten with this name."""
+    base, _, overload = name.partition(".")
+    return getattr(getattr(ops.aten, base), overload or "default")
+
+
+def on_cpu(op: OpOverload) -> Callable[..., Any]:
+    """The kernel of an operator at the key CPU, which may know of other devices."""
+    function: Callable[..., Any] = op.registrations[DispatchKey.CPU][-1].function
+    return function
+
+
+def apart_from_target(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as called by itself, where another operator's kernel calls it that runs on a device
+    (cpu_kernels.py): the operators that it calls choose where they run."""
+
+    def kernel(*args: Any) -> Any:
+        with on_target(None):
+            return function(*args)
+
+    return kernel
+
+
+# --- launches ---------------------------------------------------------------------------------------------------------
+
 
 SCRATCH, ERRORS = -2, -1  # stand behind the tensors
 
@@ -68,6 +132,28 @@ def launched(tasks: Sequence[Task], tensors: Sequence[Tensor | None]) -> None:
 def dense(x: Tensor) -> Tensor:
     """The tensor, or a copy that lies row by row."""
     return x if is_contiguous(x._shape, x._stride) else copied(x)
+
+
+def dense_like(x: Tensor) -> Tensor:
+    """The tensor, or another one of its metadata that lies row by row."""
+    return x if x.is_contiguous() else empty(x._shape, x._dtype, x._device)
+
+
+def filled_anyhow(results: Sequence[Tensor], x: Tensor, work: Callable[..., Sequence[Task]]) -> None:
+    """Fills results that may lie anyhow: `work(x, *results)` is what launches fill those that lie row by row."""
+    found, x = [dense_like(one) for one in results], dense(x)
+    launched(work(x, *found), [*found, x])
+    for target, one in zip(results, found, strict=True):
+        if one is not target:
+            copy_on_device(target, one)
+
+
+def around(shape: Sequence[int], dim: int) -> tuple[int, int, int]:
+    """How many elements come before, along and behind a dimension."""
+    if not shape:
+        return 1, 1, 1
+    d = wrap_dim(dim, len(shape))
+    return math.prod(shape[:d]), shape[d], math.prod(shape[d + 1 :])
 
 
 class OnDevice(structured.Forms):
@@ -138,15 +224,24 @@ class ByWork(OnDevice):
 
 
 class InParts(OnDevice):
-    """The kernels of a structured operator that other operators make up: `function` gets its arguments."""
+    """The kernels of a structured operator whose results `function` makes, of other operators or in parts."""
 
-    def __init__(self, op: Structured, function: Callable[..., Tensor]) -> None:
+    def __init__(self, op: Structured, function: Callable[..., Any]) -> None:
         super().__init__(op)
         self.function = function
 
-    def run_functional(self, *args: Any) -> Tensor:
-        self.op.meta_function(*args)
+    def run_functional(self, *args: Any) -> Any:
+        self.op.metas_function(*args)
         return self.function(*args)
+
+    def run_out(self, *args: Any) -> Any:
+        if not isinstance(self.op, Several):
+            return super().run_out(*args)
+        inputs, outs = self.op._resized(args)
+        for out, result in zip(outs, self.function(*inputs), strict=True):
+            check_no_internal_overlap(out)
+            copy_on_device(out, result)
+        return outs
 
     def fill(self, target: Tensor, args: Sequence[Any]) -> None:
         check_no_internal_overlap(target)

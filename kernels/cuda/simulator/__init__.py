@@ -9,8 +9,7 @@ It is the test bed of the CUDA kernels, and a tool to find mistakes with: access
 reads of what was never written, missing and divergent barriers, shuffles from lanes that are not there are each a
 `KernelFault` (a RuntimeError) that names kernel, line, block, thread, address and allocation. It measures no time.
 
-Read parser.py, memory.py, races.py, arithmetic.py, grid.py, steps.py, lanes.py, in this order; device.py puts them
-together.
+Read parser.py, memory.py, arithmetic.py, grid.py, steps.py, in this order; device.py puts them together.
 """
 
 from .device import Device, Loaded

@@ -1,4 +1,4 @@
-"""What each arithmetic instruction computes: pure functions over numpy arrays, one element a lane.
+"""Arithmetic instructions as pure functions over numpy arrays, one element a lane.
 
 `operation(("fma", "rn", "f32"))` is an `Operation`: the types of the sources and of the result, and the function
 between them. The functions say what the ISA says, where numpy means something else: shifts clamp, integer division
@@ -11,6 +11,7 @@ Read next: `grid.py`. Source: NVIDIA's "Parallel Thread Execution ISA", chapter 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -40,10 +41,10 @@ class Unknown(Exception):
 
 
 def operation(opcode: tuple[str, ...]) -> Operation:
-    """What an opcode computes. Unknown for one that is not here."""
+    """Looks up what an opcode computes. Unknown for one that is not here."""
     name, *modifiers = opcode
     kind = modifiers[-1] if modifiers else ""
-    for table in (_memoryless, _compare, _convert, _float, _integer):
+    for table in (_move, _compare, _convert, _float, _integer):
         found = table(name, modifiers, kind)
         if found is not None:
             return found
@@ -51,44 +52,6 @@ def operation(opcode: tuple[str, ...]) -> Operation:
 
 
 # --- moves, choices, bits -------------------------------------------------------------------------------------------
-
-
-def _memoryless(name: str, modifiers: Sequence[str], kind: str) -> Operation | None:
-    if name in ("mov", "cvta"):
-        return Operation(kind, (kind,), lambda a: a)
-    if name == "selp":
-        return Operation(kind, (kind, kind, "pred"), lambda a, b, p: np.where(p, a, b))
-    if name in BITWISE:
-        function = BITWISE[name]
-        return Operation(kind, (kind,) * function.__code__.co_argcount, function)
-    if name == "shl":
-        return Operation(kind, (kind, "u32"), lambda a, n: np.where(n < bits(a), a << (n % bits(a)).astype(a.dtype), 0))
-    if name == "shr":
-        unsigned = kind[0] != "s"
-
-        def shift_right(a: Array, n: Array) -> Array:
-            whole = bits(a)
-            moved = a >> np.minimum(n, whole - 1).astype(a.dtype)
-            return np.where(n < whole, moved, 0) if unsigned else moved
-
-        return Operation(kind, (kind, "u32"), shift_right)
-    if name == "shf":
-        return Operation("b32", ("b32", "b32", "u32"), FUNNEL["l" in modifiers, "wrap" in modifiers])
-    if name in COUNTING:
-        return Operation("u32", (f"u{kind[1:]}",), COUNTING[name])
-    if name == "brev":
-        return Operation(kind, (kind,), reverse_bits)
-    if name == "bfind":
-        return Operation("u32", (kind,), find_first)
-    if name == "bfe":
-        return Operation(kind, (kind, "u32", "u32"), extract_bits)
-    if name == "bfi":
-        return Operation(kind, (kind, kind, "u32", "u32"), insert_bits)
-    if name == "prmt":
-        return Operation("b32", ("b32", "b32", "u32"), permute_bytes)
-    if name == "lop3":
-        return Operation("b32", ("b32", "b32", "b32", "u32"), by_table)
-    return None
 
 
 def bits(a: Array) -> int:
@@ -99,12 +62,13 @@ def invert(a: Array) -> Array:
     return ~a
 
 
-BITWISE: dict[str, Callable[..., Array]] = {
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "not": invert,
-}
+def shift_left(a: Array, n: Array) -> Array:
+    return np.where(n < bits(a), a << (n % bits(a)).astype(a.dtype), 0)
+
+
+def shift_right(a: Array, n: Array) -> Array:
+    moved = a >> np.minimum(n, bits(a) - 1).astype(a.dtype)
+    return np.where(n < bits(a), moved, 0) if a.dtype.kind == "u" else moved
 
 
 def unsigned_of(a: Array) -> Array:
@@ -135,10 +99,10 @@ def find_first(a: Array) -> Array:
     return np.where(zeros == bits(a), np.uint32(0xFFFFFFFF), np.uint32(bits(a) - 1) - zeros)
 
 
-COUNTING: dict[str, Callable[..., Array]] = {
-    "popc": lambda a: np.bitwise_count(a).astype(np.uint32),
-    "clz": leading_zeros,
-}
+def ones(length: Array) -> Array:
+    """The number whose lowest bits, so many, are 1."""
+    short = (np.uint64(1) << np.minimum(length, 63).astype(np.uint64)) - np.uint64(1)
+    return np.where(length >= 64, np.uint64(2**64 - 1), short)
 
 
 def extract_bits(a: Array, start: Array, length: Array) -> Array:
@@ -149,9 +113,7 @@ def extract_bits(a: Array, start: Array, length: Array) -> Array:
         wide = a.astype(np.int64).view(np.uint64)
     signed = wide.view(np.int64) if a.dtype.kind == "i" else wide
     moved = signed >> np.minimum(start, 63).astype(signed.dtype)
-    mask = np.where(
-        length >= 64, np.uint64(2**64 - 1), (np.uint64(1) << np.minimum(length, 63).astype(np.uint64)) - np.uint64(1)
-    )
+    mask = ones(length)
     field = moved.view(np.uint64) & mask
     if a.dtype.kind == "i":
         last = np.minimum(start + length - 1, whole - 1)
@@ -163,12 +125,9 @@ def extract_bits(a: Array, start: Array, length: Array) -> Array:
 def insert_bits(a: Array, b: Array, start: Array, length: Array) -> Array:
     whole = bits(b)
     start, length = (start & 0xFF).astype(np.uint64), np.minimum(length & 0xFF, 64).astype(np.uint64)
-    ones = np.where(
-        length >= 64, np.uint64(2**64 - 1), (np.uint64(1) << np.minimum(length, 63).astype(np.uint64)) - np.uint64(1)
-    )
     inside = start < whole
     start = np.minimum(start, 63).astype(np.uint64)
-    mask = np.where(inside, ones << start, np.uint64(0))
+    mask = np.where(inside, ones(length) << start, np.uint64(0))
     value = (a.astype(np.uint64) << start) & mask
     return ((b.astype(np.uint64) & ~mask) | value).astype(b.dtype)
 
@@ -192,7 +151,9 @@ def by_table(a: Array, b: Array, c: Array, table: Array) -> Array:
     return result
 
 
-def _funnel(left: bool, wrap: bool) -> Callable[..., Array]:
+def funnel(left: bool, wrap: bool) -> Callable[..., Array]:
+    """Shifts two words as one, and returns the upper or the lower."""
+
     def shift(a: Array, b: Array, n: Array) -> Array:
         n = ((n & 31) if wrap else np.minimum(n, 32)).astype(np.uint64)
         both = a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
@@ -202,35 +163,66 @@ def _funnel(left: bool, wrap: bool) -> Callable[..., Array]:
     return shift
 
 
-FUNNEL = {(left, wrap): _funnel(left, wrap) for left in (False, True) for wrap in (False, True)}
+# The types of the result and of the sources, `k` for that of the opcode and `u` for the unsigned one; the function.
+MOVES: dict[str, tuple[str, str, Callable[..., Array]]] = {
+    "mov": ("k", "k", lambda a: a),
+    "cvta": ("k", "k", lambda a: a),
+    "selp": ("k", "k k pred", lambda a, b, p: np.where(p, a, b)),
+    "and": ("k", "k k", operator.and_),
+    "or": ("k", "k k", operator.or_),
+    "xor": ("k", "k k", operator.xor),
+    "not": ("k", "k", invert),
+    "shl": ("k", "k u32", shift_left),
+    "shr": ("k", "k u32", shift_right),
+    "popc": ("u32", "u", lambda a: np.bitwise_count(a).astype(np.uint32)),
+    "clz": ("u32", "u", leading_zeros),
+    "brev": ("k", "k", reverse_bits),
+    "bfind": ("u32", "k", find_first),
+    "bfe": ("k", "k u32 u32", extract_bits),
+    "bfi": ("k", "k k u32 u32", insert_bits),
+    "prmt": ("b32", "b32 b32 u32", permute_bytes),
+    "lop3": ("b32", "b32 b32 b32 u32", by_table),
+}
+
+
+def _move(name: str, modifiers: Sequence[str], kind: str) -> Operation | None:
+    if name == "shf":
+        return Operation("b32", ("b32", "b32", "u32"), funnel("l" in modifiers, "wrap" in modifiers))
+    if name not in MOVES:
+        return None
+    (result, sources, function), named = MOVES[name], {"k": kind, "u": f"u{kind[1:]}"}
+    return Operation(named.get(result, result), tuple(named.get(one, one) for one in sources.split()), function)
+
 
 # --- comparisons ----------------------------------------------------------------------------------------------------
 
-COMPARE: dict[str, Callable[[Array, Array], Array]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: (a < b) | (a > b) if a.dtype.kind == "f" else a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "lo": lambda a, b: a < b,
-    "ls": lambda a, b: a <= b,
-    "hi": lambda a, b: a > b,
-    "hs": lambda a, b: a >= b,
-    "num": lambda a, b: (a == a) & (b == b),
-    "nan": lambda a, b: (a != a) | (b != b),
-    "equ": lambda a, b: ~((a < b) | (a > b)),
-    "neu": lambda a, b: a != b,
-    "ltu": lambda a, b: ~(a >= b),
-    "leu": lambda a, b: ~(a > b),
-    "gtu": lambda a, b: ~(a <= b),
-    "geu": lambda a, b: ~(a < b),
+
+def unordered(a: Array, b: Array) -> Array:
+    return (a != a) | (b != b)
+
+
+def different(a: Array, b: Array) -> Array:
+    return (a < b) | (a > b) if a.dtype.kind == "f" else a != b
+
+
+def or_unordered(compare: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    return lambda a, b: compare(a, b) | unordered(a, b)
+
+
+ORDERED: dict[str, Callable[[Array, Array], Array]] = {
+    "eq": operator.eq, "ne": different, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
+COMPARE = {
+    **ORDERED,
+    **{f"{name}u": or_unordered(compare) for name, compare in ORDERED.items()},
+    "lo": operator.lt,  # of unsigned numbers, as the next three
+    "ls": operator.le,
+    "hi": operator.gt,
+    "hs": operator.ge,
+    "num": lambda a, b: ~unordered(a, b),
+    "nan": unordered,
 }
-JOIN: dict[str, Callable[[Array, Array], Array]] = {
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-}
+JOIN = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
 
 
 def _compare(name: str, modifiers: Sequence[str], kind: str) -> Operation | None:
@@ -242,13 +234,7 @@ def _compare(name: str, modifiers: Sequence[str], kind: str) -> Operation | None
         return Operation("pred", (kind, kind, "pred"), lambda a, b, p: joined[0](function(a, b), p))
     if name == "set":
         to, function = modifiers[-2], COMPARE[modifiers[0]]
-        true = (
-            NUMPY[to].type(1)
-            if to == "f32"
-            else NUMPY[to].type(np.iinfo(NUMPY[to]).max)
-            if to[0] == "u"
-            else NUMPY[to].type(-1)
-        )
+        true = NUMPY[to].type(1) if to == "f32" else np.array(-1).astype(NUMPY[to])[()]  # all bits of an integer
         return Operation(to, (kind, kind), lambda a, b: np.where(function(a, b), true, NUMPY[to].type(0)))
     if name == "testp":
         return Operation("pred", (kind,), TESTS[modifiers[0]])
@@ -302,6 +288,10 @@ def _convert(name: str, modifiers: Sequence[str], kind: str) -> Operation | None
 def clamped(a: Array) -> Array:
     """Between 0 and 1, which is what `.sat` means for floats; NaN becomes 0."""
     return np.fmin(np.fmax(a, a.dtype.type(0)), a.dtype.type(1))
+
+
+def saturating(function: Callable[..., Array], modifiers: Sequence[str]) -> Callable[..., Array]:
+    return (lambda *a: clamped(function(*a))) if "sat" in modifiers else function
 
 
 def saturated(a: Array, least: int, most: int) -> Array:
@@ -386,7 +376,7 @@ def approximate(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 
 UNARY: dict[str, Callable[[Array], Array]] = {
-    "neg": lambda a: -a,
+    "neg": operator.neg,
     "abs": np.abs,
     "sqrt": np.sqrt,
     "rcp": lambda a: a.dtype.type(1) / a,
@@ -398,12 +388,14 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "tanh": approximate(np.tanh),
 }
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
     "min": np.fmin,
     "max": np.fmax,
+    "min.NaN": np.minimum,
+    "max.NaN": np.maximum,
     "copysign": lambda a, b: np.copysign(b, a),  # the sign of the first, on the second
 }
 
@@ -411,22 +403,13 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
 def _float(name: str, modifiers: Sequence[str], kind: str) -> Operation | None:
     if kind not in FLOATS:
         return None
-    function: Callable[..., Array] | None = None
-    if name in ("fma", "mad"):
-        function = fused
-    elif name in ("min", "max") and "NaN" in modifiers:
-        function = np.minimum if name == "min" else np.maximum
-    elif name in UNARY:
-        function = UNARY[name]
-    elif name in BINARY:
-        function = BINARY[name]
-    if function is None:
-        return None
-    count = 3 if function is fused else 1 if name in UNARY else 2
-    if "sat" in modifiers:
-        exact = function
-        function = lambda *a: clamped(exact(*a))  # noqa: E731  # one line says it
-    return Operation(kind, (kind,) * count, flushed(function, modifiers, kind))
+    if name in ("min", "max") and "NaN" in modifiers:
+        name += ".NaN"
+    for count, table in ((1, UNARY), (2, BINARY), (3, {"fma": fused, "mad": fused})):
+        exact = table.get(name)
+        if exact is not None:
+            return Operation(kind, (kind,) * count, flushed(saturating(exact, modifiers), modifiers, kind))
+    return None
 
 
 # --- integers -------------------------------------------------------------------------------------------------------
@@ -444,14 +427,10 @@ def _integer(name: str, modifiers: Sequence[str], kind: str) -> Operation | None
 
 
 def _product(name: str, modifiers: Sequence[str], kind: str) -> Operation:
-    result, multiply = kind, low_product
+    result, multiply = kind, operator.mul
     if "wide" in modifiers:
         result = WIDER[kind]
-        wide = NUMPY[result]
-
-        def multiply(a: Array, b: Array) -> Array:
-            return a.astype(wide) * b.astype(wide)
-
+        multiply = wide_product(NUMPY[result])
     elif "hi" in modifiers:
         multiply = high_product
     if name == "mul":
@@ -459,8 +438,8 @@ def _product(name: str, modifiers: Sequence[str], kind: str) -> Operation:
     return Operation(result, (kind, kind, result), lambda a, b, c: multiply(a, b) + c)
 
 
-def low_product(a: Array, b: Array) -> Array:
-    return a * b
+def wide_product(wide: np.dtype) -> Callable[[Array, Array], Array]:
+    return lambda a, b: a.astype(wide) * b.astype(wide)
 
 
 def high_product(a: Array, b: Array) -> Array:
@@ -493,13 +472,13 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 INTEGER: dict[str, Callable[..., Array]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
+    "add": operator.add,
+    "sub": operator.sub,
     "div": quotient,
     "rem": remainder,
     "min": np.minimum,
     "max": np.maximum,
-    "neg": lambda a: -a,
+    "neg": operator.neg,
     "abs": np.abs,
     "sad": lambda a, b, c: c + (np.maximum(a, b) - np.minimum(a, b)),
 }

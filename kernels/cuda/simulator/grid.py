@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .memory import LOCAL, SHARED, WINDOW, Arena
+from .memory import LOCAL, SHARED, WINDOW, Arena, OwnMemory, Races
 from .parser import Kernel
-from .races import OwnMemory, Races
 
 Dim = tuple[int, int, int]
 Lanes = Any  # an array of lanes' numbers, or EVERY
@@ -21,7 +20,7 @@ WARP = 32
 
 
 class KernelFault(RuntimeError):
-    """What a kernel did wrong. Fields: `kernel`, `line` (of its PTX), `block` and `thread` (x, y, z), `address`."""
+    """A kernel's mistake. Fields: `kernel`, `line` (of its PTX), `block` and `thread` (x, y, z), `address`."""
 
     def __init__(
         self, message: str, kernel: str, line: int, block: Dim, thread: Dim, address: int | None, instruction: str

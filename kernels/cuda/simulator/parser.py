@@ -90,7 +90,7 @@ class Kernel:
 
 @dataclass(slots=True)
 class Module:
-    """What a text holds."""
+    """The contents of a text."""
 
     target: str
     version: str
@@ -280,7 +280,7 @@ def _write_out(
 
 
 def _declare(kernel: Kernel, statement: str, line: int, mark: str, own: dict[str, str]) -> None:
-    """What a body declares: registers, memory, parameters of calls."""
+    """Notes a declaration of a body: registers, memory, parameters of calls."""
     registers = REGISTERS.match(statement)
     if registers:
         width = WIDTHS[registers[1]]
@@ -324,18 +324,7 @@ def _instruction(statement: str, line: int, mark: str, own: dict[str, str]) -> I
     return instruction
 
 
-SPECIAL = (
-    "%tid",
-    "%ntid",
-    "%ctaid",
-    "%nctaid",
-    "%laneid",
-    "%warpid",
-    "%lanemask",
-    "%clock",
-    "%globaltimer",
-    "%nwarpid",
-)
+SPECIAL = tuple("%tid %ntid %ctaid %nctaid %laneid %warpid %lanemask %clock %globaltimer %nwarpid".split())
 
 
 def _marked(register: str, mark: str) -> str:

@@ -1,8 +1,8 @@
-"""What one instruction does to the lanes that run it: reads registers, computes or touches memory, writes registers.
+"""Instructions as functions on the lanes that run them: they read registers, compute or touch memory, write registers.
 
 `step(instruction, kernel)` is a function `(grid, lanes)`, made once. Arithmetic comes from the tables of
 `arithmetic.py`; here is what needs more than the lane's own numbers: memory, votes, shuffles, atomics, carries.
-A register holds bits. Which numbers they mean is said by each instruction's type. Read next: `lanes.py`.
+A register holds bits. Which numbers they mean is said by each instruction's type. Read next: `device.py`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def raw_of(kind: np.dtype) -> np.dtype:
 
 
 def get(text: str, type_: str, kernel: Kernel) -> Getter:
-    """What reads an operand as numbers of a PTX type."""
+    """Makes the reader of an operand, as numbers of a PTX type."""
     kind = NUMPY[type_]
     if text.startswith("!"):
         inner = get(text[1:], type_, kernel)
@@ -140,7 +140,7 @@ def address_named(grid: Grid, name: str) -> int:
 
 
 def put(name: str, kernel: Kernel) -> Callable[[Grid, Lanes, Any], None]:
-    """What writes a register; narrower numbers are widened, by their sign if they have one."""
+    """Makes the writer of a register; narrower numbers are widened, by their sign if they have one."""
     if name == "_":
         return lambda grid, lanes, value: None
     width = kernel.widths[name]
@@ -245,7 +245,7 @@ def with_carry(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def address(text: str, kernel: Kernel) -> tuple[Getter, str, int]:
-    """What reads an address operand, `[%rd1+16]`; its name and offset."""
+    """Makes the reader of an address operand, `[%rd1+16]`; with its name and offset."""
     found = ADDRESS.match(text)
     if found is None:
         raise KeyError(text)
@@ -274,7 +274,7 @@ def vector_of(instruction: Instruction) -> int:
 
 
 def hand_over(instruction: Instruction) -> Step:
-    """What a call takes or returns changes its name."""
+    """Renames what a call takes or returns."""
     target, source = instruction.operands
 
     def run(grid: Grid, lanes: Lanes) -> None:

@@ -1,35 +1,44 @@
-"""The CPU's own kernels of operators, carried out on a device: what stands in for the CPU while they run.
+"""The CPU's own kernels of operators for a device: carried out there, or by the CPU with what is fetched from there.
 
 An operator's kernel checks its arguments, decides on shapes and walks, and calls functions of the room `kernels`. None
 of that knows where the numbers are. `on_device(kernel)` is that kernel with a device as the target of those functions
 (dispatch/tensor/target.py): loops become launches, arrays blocks of memory, and an index out of bounds a late error.
+
+`by_host(op)` fetches the arguments, has the CPU's kernel run, and sends the results. It is for algorithms of many steps
+that depend on one another's numbers (iterations until an eigenvalue has converged, a rank that is found on the way), on
+which a GPU is seldom faster than the host for matrices of a common size; PyTorch, too, has the host do `eig`. All forms
+of an operator are meant: what is written to is sent back as well, and a result has the strides that it has on the CPU.
+The program waits for the device, so that such a call cannot be recorded. Nobody computes on the null device, where
+results are memory that looks as they do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache as once
 from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import OpOverload
-from redispatch.dispatch.tensor import Tensor, dtypes
+from redispatch.dispatch import OpOverload, keyset, run
+from redispatch.dispatch import pytree as pytree
+from redispatch.dispatch.tensor import CPU, META, Tensor, dtypes, empty
 from redispatch.dispatch.tensor.target import TARGET, Place
-from redispatch.kernels import DTYPES, Operand, Reduction, Target, contiguous_strides, copy, numel, on_target
+from redispatch.kernels import DTYPES, Operand, Target, contiguous_strides, copy, is_dense, numel, on_target
 from redispatch.kernels.cuda import CUDAReduction, Launch, current_stream
 from redispatch.kernels.cuda.indexing import Indexing
 from redispatch.kernels.cuda.loops import DeviceLoop
 from redispatch.kernels.declare.declare import DECLARED
 from redispatch.kernels.declare.planned import Planned, PlannedSeveral
-from redispatch.kernels.declare.structured import Structured
+from redispatch.kernels.declare.structured import Structured, common_device, resize
 
 from .async_errors import late_errors
-from .copies import on_cuda, sent, table_on, uploaded
+from .copies import fetch, on_cuda, send, sent, table_on, uploaded
 from .launch_recorder import constant, refuse
 from .operands import address_of, allocator, not_here, operand
 
 INDEXING = Indexing()
-REDUCTIONS: dict[Reduction, CUDAReduction] = {}
+reduction_on_cuda = once(CUDAReduction)
 # Operators whose tensors may be on the CPU beside others on a device; elsewhere those without dimensions may.
 FROM_ANYWHERE = frozenset("index index_put_ _ctc_loss _ctc_loss_backward".split())
 
@@ -101,10 +110,7 @@ class OnDevice(Target):
         return x._replace(array=array)
 
     def reduce(self, reduction: Any, out: Operand, x: Operand, dims: Sequence[int]) -> None:
-        found = REDUCTIONS.get(reduction)
-        if found is None:
-            found = REDUCTIONS[reduction] = CUDAReduction(reduction)
-        found.launch(out, x, dims, self.piece)
+        reduction_on_cuda(reduction).launch(out, x, dims, self.piece)
 
     def piece(self, nbytes: int) -> Any:
         block = self.memory(nbytes, np.uint8)
@@ -205,3 +211,67 @@ def several(op: PlannedSeveral, *args: Any) -> tuple[Any, ...]:
     written = [part for x in results if x is not None for part in (x._operand.array, x._offset)]
     run(*written, *op.operands(args))
     return results
+
+
+# --- by the host ------------------------------------------------------------------------------------------------------
+
+
+ON_CPU, ON_META = keyset("CPU"), keyset("Meta")
+
+
+def through_host() -> Iterator[tuple[OpOverload, Callable[..., Any]]]:
+    """Each overload of the operators whose declarations say why the host computes them, and what is to run."""
+    for op, declared in DECLARED.items():
+        if declared.by_host and "CPU" in {key.name for key in op.registrations}:
+            yield op, by_host(op)
+
+
+def by_host(op: OpOverload) -> Callable[..., Any]:
+    """The kernel of an overload that the CPU carries out."""
+
+    def kernel(*args: Any) -> Any:
+        here = common_device(*[x for x in args if isinstance(x, Tensor)])
+        driver = allocator().driver
+        if driver.captured(current_stream(here.index or 0)):
+            raise RuntimeError(
+                f"{op.name()} is computed by the CPU, which a graph cannot record: call it before, and record what "
+                "comes behind"
+            )
+        copies: dict[int, Tensor] = {}  # by the tensors' ids: what is passed twice is one tensor there, too
+        given = pytree.tree_map_only(Tensor, lambda x: fetched(x, copies, driver.computes), args)
+        found = run(op, ON_CPU if driver.computes else ON_META, [*given])
+        for i in op.schema.mutable_positions:
+            put_back(args[i], given[i], driver.computes)
+        written = {id(given[i]): args[i] for i in op.schema.mutable_positions}
+        return pytree.tree_map_only(
+            Tensor, lambda x: written[id(x)] if id(x) in written else sent_as_it_lies(x, here, driver.computes), found
+        )
+
+    return kernel
+
+
+def fetched(x: Tensor, copies: dict[int, Tensor], computes: bool) -> Tensor:
+    """The tensor on the CPU, lying as it does; without numbers, where there are none."""
+    found = copies.get(id(x))
+    if found is None:
+        strides = tuple(x._stride) if is_dense(x._shape, x._stride) else None
+        found = copies[id(x)] = empty(x._shape, x._dtype, CPU if computes else META, strides)
+        if computes and x._shape.numel():
+            fetch(found, x)
+    return found
+
+
+def sent_as_it_lies(x: Tensor, here: Any, computes: bool) -> Tensor:
+    """The CPU's tensor on a device, with its strides."""
+    made = empty(x._shape, x._dtype, here, tuple(x._stride))
+    if computes and x._shape.numel():
+        send(made, x)
+    return made
+
+
+def put_back(target: Tensor, result: Tensor, computes: bool) -> None:
+    """Writes what the CPU has written where it is to be written; an `out=` that it has resized is resized."""
+    if target._shape != result._shape:
+        resize(target, result._shape, tuple(result._stride))
+    if computes and result._shape.numel():
+        send(target, result)

@@ -1,12 +1,56 @@
-"""The rules that the machine code of a kernel keeps: no spills, no calls, wide accesses, no precision nobody asked for.
+"""Helpers of the tests on the simulated device: comparisons with the CPU, and rules for machine code.
 
-Read next: test_lint.py, which has rules broken.
+The machine code of a kernel has no spills and no calls, but wide accesses, and no precision that nobody asked for;
+test_lint.py has these rules broken.
 """
 
+import itertools
 import re
 
+import redispatch as rd
 from redispatch.kernels.cuda import compiler
 from redispatch.kernels.cuda.sass import machine_code
+from redispatch.testing import assert_close
+from redispatch.utils import _pytree as pytree
+
+# --- comparisons with the CPU -----------------------------------------------------------------------------------------
+
+
+def compare(found, wanted):
+    """Both have the same metadata and numbers."""
+    for ours, theirs in zip(pytree.tree_leaves(found), pytree.tree_leaves(wanted), strict=True):
+        if not isinstance(theirs, rd.Tensor):
+            assert ours == theirs or ours != ours
+            continue
+        assert (ours.shape, ours.dtype, ours.stride()) == (theirs.shape, theirs.dtype, theirs.stride())
+        assert_close(ours.detach().cpu(), theirs.detach(), equal_nan=True)
+
+
+def check_entry(info, dtype, most=None):
+    """An entry's samples, or the first of them, give on the device what they give on the CPU."""
+    for sample in itertools.islice(info.sample_inputs(dtype), most):
+        wanted = info.op(*sample.copy().arguments, **sample.kwargs)
+        moved = sample.map(lambda x: x.cuda()).map(lambda on: rd.device("cuda"), rd.device)
+        compare(info.op(*moved.arguments, **moved.kwargs), wanted)
+
+
+def same_gradients(function, *tensors):
+    """A function of tensors has the same result on both devices, and the same gradients of it."""
+    here = [x.detach().clone().requires_grad_(x.is_floating_point() or x.is_complex()) for x in tensors]
+    there = [x.detach().cuda().requires_grad_(x.is_floating_point() or x.is_complex()) for x in tensors]
+    ours, theirs = function(*there), function(*here)
+    compare(ours, theirs)
+    slope = rd.randn(theirs.shape).to(theirs.dtype)
+    theirs.backward(slope)
+    ours.backward(slope.cuda())
+    for a, b in zip(there, here, strict=True):
+        assert (a.grad is None) == (b.grad is None)
+        if b.grad is not None:
+            assert_close(a.grad.cpu(), b.grad, equal_nan=True)
+
+
+# --- rules for machine code -------------------------------------------------------------------------------------------
+
 
 TARGETS = ("sm_80", "sm_90")
 REGISTERS = 128  # of a lane: with more, a card runs fewer than 512 of them at once on each of its processors
@@ -31,7 +75,7 @@ def is_wide(source):
 
 
 def problems(source, target, text=None):
-    """What is wrong with a kernel for such cards, in words. `text` is PTX that they are given, where it is of older
+    """Says what is wrong with a kernel for such cards. `text` is PTX that they are given, where it is of older
     ones; by default it is compiled for them."""
     cubin = compiler.cubin(source, target) if text is None else compiler.link(text, target)
     text = compiler.ptx(source, target) if text is None else text

@@ -1,4 +1,4 @@
-"""Operators made by one decorator run on a device like the library's own: the same loops, the same numbers."""
+"""Operators that one statement declares run on a device like the library's own, with their gradients."""
 
 import math
 
@@ -9,8 +9,31 @@ from redispatch.library import _scoped_library, elementwise, reduction
 from redispatch.testing import assert_close
 
 from ..ops.test_from_scalar import all_of_math
+from ..ops.test_one_file import family  # noqa: F401  # a fixture
 
 pytestmark = pytest.mark.usefixtures("simulator")
+
+
+# --- one file ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_device(family, simulator):  # noqa: F811  # the fixture; before the devices, which give each operator its kernels
+    return family
+
+
+def test_values_forms_and_gradient(on_device):
+    x = rd.tensor([[0.5, -1.0], [2.0, 0.25]])
+    there = x.cuda().requires_grad_()
+    result = on_device.test_hill(there)
+    assert_close(result.detach().cpu(), on_device.test_hill(x))
+    assert_close(on_device.test_hill.inplace(x.cuda()).cpu(), on_device.test_hill(x))
+    (grad,) = rd.autograd.grad(result.sum(), there)
+    assert_close(grad.cpu(), -2 * x * (-x * x).exp())
+
+
+# --- from scalar ------------------------------------------------------------------------------------------------------
+
 
 SCHEMA = "(Tensor x, int[1]? dim=None, bool keepdim=False) -> Tensor"
 

@@ -10,7 +10,7 @@ stands before first. Two forms:
 
 Few long lines are cut into pieces, so that all of the GPU has work: one launch leaves the total of each piece, and in a
 second one each block first combines those of the pieces before its own. Operands are dense; `out` may be `x`.
-Read next: `sort.py`.
+Read next: sort.py.
 """
 
 # ruff: noqa: F821  # names that the compiled text is given
@@ -22,19 +22,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache as once
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.operand import DTYPES
+from redispatch.kernels.engine.program import integral
+from redispatch.kernels.maths.vecmath import exp, log, log1p
+from redispatch.kernels.ops import scans
+from redispatch.kernels.ops.scans import ELSEWHERE
 
-from ..engine.program import integral
-from ..maths.vecmath import exp, log, log1p
-from .compiler import CUDA as cuda
-from .elementwise import MOST
-from .intrinsics import shuffle_up
-from .launch import Launch
-from .templates import THREADS, WARP, Written, accumulating
+from ..compiler import CUDA as cuda
+from ..elementwise import MOST
+from ..intrinsics import shuffle_up
+from ..launch import Launch
+from ..runtime.structured import SCRATCH, Task, around, as_on_cpu, filled_anyhow, work_of
+from ..templates import THREADS, WARP, Written, accumulating, add, multiply, part
 
 EACH = 4  # neighbours that a thread takes
 FEW = (4, WARP)  # threads of a line that is no longer than they take at once; all others have a block
@@ -82,6 +86,13 @@ def scanning(combine: Callable, nothing: Callable, keep: Callable, kept: Callabl
 # --- the two forms ----------------------------------------------------------------------------------------------------
 
 
+@part
+def put(out, places, at, acc):
+    """Writes a result, and its place."""
+    out[at] = store_out(value_of(acc))
+    write_place(places, at, acc)
+
+
 def scan_rows(out, places, carry, x, lines, size, parts, piece):
     """A group of LANES threads for each piece of a line. TOTALS: the total of each piece is all that is wanted."""
     totals, standing = cuda.shared.array(WARPS, compute), cuda.shared.array(WARPS, int32)
@@ -111,17 +122,13 @@ def scan_rows(out, places, carry, x, lines, size, parts, piece):
         if not TOTALS:
             a, b, c, d = combine(ahead, a), combine(ahead, b), combine(ahead, c), combine(ahead, d)
             if j < end:
-                out[at] = store_out(value_of(a))
-                write_place(places, at, a)
+                put(out, places, at, a)
             if j + 1 < end:
-                out[at + 1] = store_out(value_of(b))
-                write_place(places, at + 1, b)
+                put(out, places, at + 1, b)
             if j + 2 < end:
-                out[at + 2] = store_out(value_of(c))
-                write_place(places, at + 2, c)
+                put(out, places, at + 2, c)
             if j + 3 < end:
-                out[at + 3] = store_out(value_of(d))
-                write_place(places, at + 3, d)
+                put(out, places, at + 3, d)
         before = combine(before, total)
     if TOTALS and lane == 0 and line < lines:
         carry[group] = to_hold(before)
@@ -151,21 +158,16 @@ def scan_columns(out, places, carry, x, count, size, inner, parts, piece):
             c = combine(b, c)
             acc = combine(c, d)
             if not TOTALS:
-                out[at] = store_out(value_of(a))
-                write_place(places, at, a)
-                out[at + inner] = store_out(value_of(b))
-                write_place(places, at + inner, b)
-                out[at + 2 * inner] = store_out(value_of(c))
-                write_place(places, at + 2 * inner, c)
-                out[at + 3 * inner] = store_out(value_of(acc))
-                write_place(places, at + 3 * inner, acc)
+                put(out, places, at, a)
+                put(out, places, at + inner, b)
+                put(out, places, at + 2 * inner, c)
+                put(out, places, at + 3 * inner, acc)
             j += 4
         while j < end:
             at = base + j * inner
             acc = combine(acc, taken(load_x(x[at]), j))
             if not TOTALS:
-                out[at] = store_out(value_of(acc))
-                write_place(places, at, acc)
+                put(out, places, at, acc)
             j += 1
         if TOTALS:
             carry[index] = to_hold(acc)
@@ -178,7 +180,7 @@ ROWS, COLUMNS = Written(scan_rows, ARRAYS, at_once=512), Written(scan_columns, A
 
 
 class Operation(NamedTuple):
-    """What a scan carries along. All functions are for the type that is computed in.
+    """The operation of a scan. All functions are for the type that is computed in.
 
     nothing: what changes nothing, as a function of that type. placed: whether a number goes with its place.
     """
@@ -189,14 +191,6 @@ class Operation(NamedTuple):
     placed: bool = False
 
 
-def add(a, b):
-    return a + b
-
-
-def multiply(a, b):
-    return a * b
-
-
 def log_add_exp(a, b):
     """log(exp(a) + exp(b)): of infinities and NaN, too."""
     most, least = (a, b) if b < a else (b, a)
@@ -204,7 +198,7 @@ def log_add_exp(a, b):
 
 
 def log_add_exp_of_complex(a, b):
-    """The same; the one with the larger real part is taken out."""
+    """Returns log(exp(a) + exp(b)); the one with the larger real part is taken out."""
     most, least = (a, b) if b.real < a.real else (b, a)
     return most if least.real == most.real and least.real - least.real != 0 else most + log(1.0 + exp(least - most))
 
@@ -220,7 +214,7 @@ def later_smallest(a, b):
 
 @once
 def number(compute: str, value: float) -> Callable:
-    """What returns a number of that type."""
+    """Makes a function that returns a number of that type."""
     start = np.dtype(compute).type(value)
 
     def constant():
@@ -394,11 +388,7 @@ def planned(
         blocks, rest = -(-count // cut.threads), (count, size, inner, parts, piece)
     flags: Sequence[tuple[bool, bool]] = [(True, False), (False, True)] if parts > 1 else [(False, False)]
     launches = tuple(
-        Launch(
-            written.kernel(compute, dtypes, TOTALS=totals, CARRIED=carried, **given),
-            (blocks, 1, 1),
-            (cut.threads, 1, 1),
-        )
+        written.launch(compute, dtypes, blocks, cut.threads, TOTALS=totals, CARRIED=carried, **given)
         for totals, carried in flags
     )
     return Planned(launches, rest, carry, outer * inner * parts if parts > 1 else 0)
@@ -410,3 +400,46 @@ def pieces(size: int, least: int, lines: int, wanted: int) -> tuple[int, int]:
     parts = max(1, min(size // least, wanted // max(lines, 1)))
     piece = max(1, -(-size // (parts * least))) * least
     return max(1, -(-size // piece)), piece
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
+
+
+def launches_of(operation: Operation, out: Tensor, self: Tensor, dim: int) -> list[Task]:
+    """The launches that fill `out` with the results up to each element of `self` along `dim`; both are dense.
+
+    An operation that tells of places fills another tensor, which stands behind `out` among the task's tensors.
+    """
+    if not out._shape.numel():
+        return []
+    plan = planned(operation, out._dtype.name, self._dtype.name, *around(self._shape, dim))
+    carry = SCRATCH if plan.carried else 0
+    tensors = (0, 1, carry, 2) if operation.placed else (0, 0, carry, 1)
+    nbytes = plan.carried * DTYPES[plan.carry].storage.itemsize
+    return [Task(launch, tensors, plan.rest, nbytes) for launch in plan.launches]
+
+
+@work_of(scans.cumsum.op, dense=("self",), elementwise=True)
+def cumsum_work(out: Tensor, self: Tensor, dim: int, dtype: Any) -> list[Task]:
+    return launches_of(CUMSUM, out, self, dim)
+
+
+@work_of(scans.cumprod.op, dense=("self",), elementwise=True)
+def cumprod_work(out: Tensor, self: Tensor, dim: int, dtype: Any) -> list[Task]:
+    return launches_of(CUMPROD, out, self, dim)
+
+
+@work_of(scans.logcumsumexp.op, dense=("self",), elementwise=True)
+def logcumsumexp_work(out: Tensor, self: Tensor, dim: int) -> list[Task]:
+    return launches_of(COMPLEX_LOGCUMSUMEXP if self._dtype.is_complex else LOGCUMSUMEXP, out, self, dim)
+
+
+def fill_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> None:
+    """Fills both results of `cummax` or `cummin`, which may lie anyhow."""
+    operation = CUMMAX if name == "cummax" else CUMMIN
+    filled_anyhow((values, indices), self, lambda x, out, places: launches_of(operation, out, x, dim))
+
+
+ELSEWHERE["cuda"] = fill_extremes
+for _op in (scans.cummax.op, scans.cummin.op):
+    as_on_cpu(f"on the device: {_op.base_name}", _op.functional, _op.out)
