@@ -231,7 +231,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    _tangent: Any = None  # in forward mode: see dispatch/autograd/duals.py
+    _tangent: Any = None  # in forward mode: see dispatch/autograd/jvp_level.py
     __array_priority__ = 1000  # numpy leaves `ndarray + tensor` to us
     _is_param = False
 
