@@ -70,6 +70,15 @@ JOINED = {
         "node": "needs",
         "operator_node": "straight",
     },
+    "redispatch.dispatch.tensor": {
+        "copies": "swapping",
+        "devices": "device_kinds",
+        "dtypes": "limits promotion",
+        "metadata": "size",
+        "operand": "overlap target",
+        "printing": "notebook",
+        "storage": "shared_memory",
+    },
     "redispatch.distributions": {
         "bernoulli": "binary binomial geometric negative_binomial poisson",
         "categorical": "mixture_same_family multinomial one_hot_categorical relaxed_bernoulli relaxed_categorical",

@@ -20,9 +20,21 @@ from redispatch.dispatch.tensor.geometry import (
     numel,
     output_strides,
 )
-from redispatch.dispatch.tensor.operand import DTYPES, DType, Operand, as_ndarray
-from redispatch.dispatch.tensor.overlap import has_internal_overlap, overlap
-from redispatch.dispatch.tensor.target import TARGET, Target, cached_by_target, do_not_cache, memory, numbers, on_target
+from redispatch.dispatch.tensor.operand import (
+    DTYPES,
+    TARGET,
+    DType,
+    Operand,
+    Target,
+    as_ndarray,
+    cached_by_target,
+    do_not_cache,
+    has_internal_overlap,
+    memory,
+    numbers,
+    on_target,
+    overlap,
+)
 
 from .cpu import lapack, pooling
 from .cpu.adam import ADAM_LOOP

@@ -8,7 +8,7 @@ record for autograd and one that says what it is a view of (record.py).
 Every public method and property can be overridden by `__torch_function__` and function modes: `@overridable` asks. It
 costs a plain tensor outside such a mode one comparison.
 
-Read next: factory.py (how tensors come to be), promotion.py, subclass.py.
+Read next: factory.py (how tensors come to be), dtypes.py, subclass.py.
 """
 
 from __future__ import annotations
@@ -51,20 +51,16 @@ from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
 from redispatch.dispatch.protocols.override import DEFAULT_HANDLER, PLAIN_TYPES
 
-from .device_kinds import KINDS
-from .devices import CPU, device, device_keyset
+from .devices import CPU, KINDS, device, device_keyset
 from .dtypes import dtype, get_default_dtype
 from .geometry import check_view, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
-from .metadata import Metadata
-from .notebook import tensor_html
-from .operand import Operand
-from .printing import format_tensor
+from .metadata import Metadata, Size
+from .operand import TARGET, Operand
+from .printing import format_tensor, tensor_html
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, ViewRecord
 from .routes import routed
-from .size import Size
 from .storage import UntypedStorage
-from .target import TARGET
 
 get_state = STATE.get  # every method and property asks, and a name is found faster than an attribute
 

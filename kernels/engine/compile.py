@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any
 
-from redispatch.dispatch.tensor.target import TARGET
+from redispatch.dispatch.tensor.operand import TARGET
 
 from ..maths.vecmath import define
 from . import cache, primitives
