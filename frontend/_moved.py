@@ -57,10 +57,14 @@ JOINED = {
         "story": "tour",
         "train": "activation data model",
     },
+    "redispatch.dispatch": {
+        "keys": "keyset_class own_keys",
+    },
     "redispatch.dispatch.autograd": {
         "accumulate": "grad_dtype",
         "derivative": "no_derivative",
         "engine": "current_pass",
+        "formulas": "conjugate",
         "forward": "transposition",
         "grad_level": "pullback",
         "graph": "mutation saved_hooks",
@@ -70,6 +74,19 @@ JOINED = {
         "node": "needs",
         "operator_node": "straight",
     },
+    "redispatch.dispatch.layers": {
+        "layer": "meta not_yet",
+        "lazy_bit": "conjugate negative zero_tensor",
+    },
+    "redispatch.dispatch.protocols": {
+        "override": "conventions",
+    },
+    "redispatch.dispatch.schema": {
+        "schema": "tags",
+    },
+    "redispatch.dispatch.specialiser": {
+        "site": "memo",
+    },
     "redispatch.dispatch.tensor": {
         "copies": "swapping",
         "devices": "device_kinds",
@@ -78,6 +95,11 @@ JOINED = {
         "operand": "overlap target",
         "printing": "notebook",
         "storage": "shared_memory",
+    },
+    "redispatch.dispatch.transforms": {
+        "functionalize": "functionalize_api regions",
+        "reverse": "arguments",
+        "vmap_level": "function_rule",
     },
     "redispatch.distributions": {
         "bernoulli": "binary binomial geometric negative_binomial poisson",

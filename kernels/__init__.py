@@ -4,7 +4,7 @@ A kernel takes `Operand`s (a storage's flat array, and how to walk it) and write
 promotes no dtype: callers decide both. From one scalar function per operator come its loops; numba compiles them when
 they are first used, and the machine code is kept on disk.
 
-Read `operand.py`, `geometry.py`, `overlap.py`; then `program.py`, `compile.py`, `cache.py`, `pool.py`; then
+Read `operand.py`, `geometry.py`; then `program.py`, `compile.py`, `cache.py`, `pool.py`; then
 `elementwise.py` and the families after it.
 """
 

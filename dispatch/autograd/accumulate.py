@@ -37,7 +37,7 @@ from redispatch.dispatch.tensor import (
 )
 from redispatch.dispatch.tensor.geometry import is_dense
 
-from .conjugate import resolved
+from .formulas import resolved
 from .hooks import HookDict, NodeHooks, check_value
 from .node import Node
 

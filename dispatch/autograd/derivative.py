@@ -82,7 +82,7 @@ def differentiable(
     `name` is that of its nodes ("MulBackward0"). Each formula comes with the inputs whose gradients it yields: one
     value for one input (for a Tensor[], a list), a tuple for several. None stands for zero.
     `nondifferentiable_outputs` None means all. Not `for_complex`: the formulas say what the gradients of real
-    numbers are, and those of complex ones follow (conjugate.py). With `later`, they are read when first needed.
+    numbers are, and those of complex ones follow (formulas.py). With `later`, they are read when first needed.
     `pointwise`: each element of the result depends on one element of each argument alone (forward.py makes use of it).
     Errors: TypeError where a formula asks for something that the schema does not have.
     """

@@ -28,7 +28,7 @@ from redispatch.dispatch.tensor.geometry import is_contiguous
 
 from .accumulate import AccumulateGrad, held_by_list_alone
 from .anomaly_mode import explained
-from .conjugate import resolved
+from .formulas import resolved
 from .node import Edge, Node, evaluate, fit, fits
 
 Target = tuple[Node, int] | tuple[Node, int, Tensor]

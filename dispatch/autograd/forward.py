@@ -27,9 +27,8 @@ from redispatch.dispatch.layers.autograd import DERIVATIVES
 from redispatch.dispatch.tensor import dtypes
 from redispatch.dispatch.tensor.wrapped import is_batched
 
-from .conjugate import conjugates, one_complex
 from .derivative import OperatorDerivative
-from .formulas import Need, fact_of
+from .formulas import Need, conjugates, fact_of, one_complex
 from .grad_level import GradLevel
 from .node import ZEROS
 from .operator_node import spread
@@ -294,7 +293,7 @@ def multilinear_tangent(op: OpOverload, stack: list[Any], tangents: list[Any]) -
 def is_one_number(rule: OperatorDerivative, stack: list[Any], result: Any) -> bool:
     """Whether the derivative of an element is one number, which the formula multiplies by.
 
-    So it is for real numbers. For complex ones the formula must be that of a holomorphic function (conjugate.py).
+    So it is for real numbers. For complex ones the formula must be that of a holomorphic function (formulas.py).
     """
     kinds = {value._dtype.is_complex for value in (*stack, result) if is_differentiable(value)}
     return rule.pointwise and (kinds == {False} or (kinds == {True} and not rule.for_complex))

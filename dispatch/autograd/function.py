@@ -33,7 +33,7 @@ from redispatch.dispatch.layers.ad_inplace_or_view import bump_version
 from redispatch.dispatch.tensor import CreationMeta, Tensor, dtypes, metadata_of
 
 from .anomaly_mode import ANOMALY, remember
-from .conjugate import any_complex, resolved
+from .formulas import any_complex, resolved
 from .history import gradient_edge, rebase, set_edge, tie_fresh
 from .hooks import WATCH
 from .node import SEQUENCE, ZEROS, Node

@@ -22,8 +22,7 @@ from redispatch.dispatch.specialiser.residual import Block, Writer, compiled
 from redispatch.dispatch.specialiser.specialise import BOXED_AT_FIRST, SpecialisationError, written
 from redispatch.dispatch.specialiser.values import Code, Frame, StateCode, Static, Unsupported
 
-from .conjugate import any_complex, conjugates, one_complex
-from .formulas import Formula, Need, Rule
+from .formulas import Formula, Need, Rule, any_complex, conjugates, one_complex
 from .node import Node
 from .saved import FREED, UNSAVED, kept_result_value, kept_value
 

@@ -45,10 +45,8 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.core.state import PLAIN_TENSORS, State
 from redispatch.dispatch.inspection.origins import telling_origin
-from redispatch.dispatch.layers.conjugate import CONJUGATE
-from redispatch.dispatch.layers.negative import NEGATIVE
+from redispatch.dispatch.layers.lazy_bit import CONJUGATE, NEGATIVE, ZERO_TENSOR
 from redispatch.dispatch.layers.python import has_handler
-from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
 from redispatch.dispatch.protocols.override import DEFAULT_HANDLER, PLAIN_TYPES
 
 from .devices import CPU, KINDS, device, device_keyset
@@ -71,7 +69,7 @@ CONSTRUCT: Slot[Callable[..., Any]] = Slot("how Tensor(...) makes a tensor")
 def overridable(function: Callable[..., Any], asked: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A method of Tensor which subclasses and function modes may override.
 
-    asked: how they see the call (dispatch/protocols/conventions.py); if not said, as that of a method which PyTorch has
+    asked: how they see the call (dispatch/protocols/override.py); if not said, as that of a method which PyTorch has
     in C++.
     """
     method: Any

@@ -16,8 +16,7 @@ from redispatch.dispatch.pytree import tree_flatten, tree_map_only, tree_unflatt
 from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.wrapped import wrapped
 
-from .arguments import flat_tensors, output_tensors, split_aux
-from .reverse import vjp
+from .reverse import flat_tensors, output_tensors, split_aux, vjp
 
 NAME = "jvp(f, primals, tangents)"
 

@@ -58,7 +58,7 @@ class Kernel:
     def entry(self, *signature: str) -> Entry:
         """The entry point for a signature: compiled, or loaded from disk, when first asked for.
 
-        While a target is set (target.py), it is what runs the loop there.
+        While a target is set (operand.py), it is what runs the loop there.
         """
         target = TARGET.get()
         if target is not None:
