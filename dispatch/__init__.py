@@ -38,7 +38,7 @@ from .inspection.breakpoint import Breakpoint, breakpoint
 from .inspection.explain import dump_registrations, dump_table, explain
 from .inspection.missing import describe_value
 from .inspection.trace import Hop, trace
-from .keyset_class import DispatchKeySet, as_keyset
+from .keys import DispatchKeySet, as_keyset, define_backend, define_key, undefine
 from .layers.backend_select import WITHOUT_MODULE
 from .library import (
     Library,
@@ -50,9 +50,7 @@ from .library import (
     own_namespace,
 )
 from .namespaces import OpOverloadPacket, operator_named, ops
-from .own_keys import define_backend, define_key, undefine
 from .places import caller, place_of
-from .protocols.conventions import OfPython, ask_mode_of_builtin_method, of_builtin_method
 from .protocols.mode_stack import (
     TorchDispatchMode,
     TorchDispatchModeKey,
@@ -66,16 +64,19 @@ from .protocols.mode_stack import (
 )
 from .protocols.override import (
     HANDLER_CHANGED,
+    OfPython,
     TensorMeta,
     _disabled_torch_function_impl,
     ask,
     ask_function_mode,
+    ask_mode_of_builtin_method,
     asked_once,
     asks,
     call_overridden,
     given_tensor_likes,
     handle_torch_function,
     not_handled,
+    of_builtin_method,
     one_per_type,
     overridden,
     overrides,
@@ -88,9 +89,8 @@ from .regions import Region, Setting, exclude, force, include
 from .rules import RuleTable, Slot
 from .schema.convert import NUMBER_FOR_TENSOR
 from .schema.parser import parse_schema
-from .schema.schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType
-from .schema.tags import Tag
-from .specialiser.memo import Memo
+from .schema.schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType, Tag
+from .specialiser.site import Memo
 
 __all__ = [
     "AcceleratorError",

@@ -189,7 +189,7 @@ class HigherOrderOperator(abc.ABC):
         the key Functionalize, under the transform, and under a mode that functionalizes.
 
         `ctx` unwraps and wraps tensors, and makes a functional program of a function
-        (dispatch/transforms/functionalize_api.py). For NotImplemented a transparent operator runs its body.
+        (dispatch/transforms/functionalize.py). For NotImplemented a transparent operator runs its body.
         """
 
         def functionalized(*args: Any, **kwargs: Any) -> Any:

@@ -44,7 +44,7 @@ _names.take(
             bfloat16 bool cdouble cfloat complex64 complex128 double float float16 float32 float64 half int int8 int16
             int32 int64 long short uint8
         """,
-        "redispatch.dispatch.transforms.regions": """
+        "redispatch.dispatch.transforms.functionalize": """
             _disable_functionalization _enable_functionalization _from_functional_tensor _functionalize_commit_update
             _functionalize_has_data_mutation _functionalize_has_metadata_mutation _functionalize_mutation_counter
             _functionalize_replace _functionalize_sync _is_functional_tensor _is_functional_tensor_base _sync

@@ -57,6 +57,50 @@ JOINED = {
         "story": "tour",
         "train": "activation data model",
     },
+    "redispatch.dispatch": {
+        "keys": "keyset_class own_keys",
+    },
+    "redispatch.dispatch.autograd": {
+        "accumulate": "grad_dtype",
+        "derivative": "no_derivative",
+        "engine": "current_pass",
+        "formulas": "conjugate",
+        "forward": "transposition",
+        "grad_level": "pullback",
+        "graph": "mutation saved_hooks",
+        "history": "copy_slices",
+        "hooks": "watch",
+        "jvp_level": "duals",
+        "node": "needs",
+        "operator_node": "straight",
+    },
+    "redispatch.dispatch.layers": {
+        "layer": "meta not_yet",
+        "lazy_bit": "conjugate negative zero_tensor",
+    },
+    "redispatch.dispatch.protocols": {
+        "override": "conventions",
+    },
+    "redispatch.dispatch.schema": {
+        "schema": "tags",
+    },
+    "redispatch.dispatch.specialiser": {
+        "site": "memo",
+    },
+    "redispatch.dispatch.tensor": {
+        "copies": "swapping",
+        "devices": "device_kinds",
+        "dtypes": "limits promotion",
+        "metadata": "size",
+        "operand": "overlap target",
+        "printing": "notebook",
+        "storage": "shared_memory",
+    },
+    "redispatch.dispatch.transforms": {
+        "functionalize": "functionalize_api regions",
+        "reverse": "arguments",
+        "vmap_level": "function_rule",
+    },
     "redispatch.distributions": {
         "bernoulli": "binary binomial geometric negative_binomial poisson",
         "categorical": "mixture_same_family multinomial one_hot_categorical relaxed_bernoulli relaxed_categorical",

@@ -4,7 +4,7 @@ A kernel takes `Operand`s (a storage's flat array, and how to walk it) and write
 promotes no dtype: callers decide both. From one scalar function per operator come its loops; numba compiles them when
 they are first used, and the machine code is kept on disk.
 
-Read `operand.py`, `geometry.py`, `overlap.py`; then `program.py`, `compile.py`, `cache.py`, `pool.py`; then
+Read `operand.py`, `geometry.py`; then `program.py`, `compile.py`, `cache.py`, `pool.py`; then
 `elementwise.py` and the families after it.
 """
 
@@ -20,9 +20,21 @@ from redispatch.dispatch.tensor.geometry import (
     numel,
     output_strides,
 )
-from redispatch.dispatch.tensor.operand import DTYPES, DType, Operand, as_ndarray
-from redispatch.dispatch.tensor.overlap import has_internal_overlap, overlap
-from redispatch.dispatch.tensor.target import TARGET, Target, cached_by_target, do_not_cache, memory, numbers, on_target
+from redispatch.dispatch.tensor.operand import (
+    DTYPES,
+    TARGET,
+    DType,
+    Operand,
+    Target,
+    as_ndarray,
+    cached_by_target,
+    do_not_cache,
+    has_internal_overlap,
+    memory,
+    numbers,
+    on_target,
+    overlap,
+)
 
 from .cpu import lapack, pooling
 from .cpu.adam import ADAM_LOOP

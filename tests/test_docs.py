@@ -15,7 +15,7 @@ import pytest
 
 from redispatch.dispatch.core.key import KEYS
 from redispatch.dispatch.core.registry import OPERATORS, remove_operator
-from redispatch.dispatch.own_keys import undefine
+from redispatch.dispatch.keys import undefine
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md"))]

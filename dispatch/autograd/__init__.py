@@ -1,9 +1,8 @@
 """The graph that backward walks, and the engine that walks it.
 
-Read in this order: hooks, node, accumulate, saved, views, copy_slices, history, derivative, formulas, keeping,
-operator_node, straight, no_derivative, engine, current_pass, api; then forward mode and transforms: grad_level,
-transposition, forward, duals, jvp_level, forward_ad, pullback; then what stands beside: grad_mode, anomaly_mode,
-watch, function, op_function, saved_hooks, mutation, graph, variable.
+Read in this order: hooks, node, accumulate, saved, views, history, derivative, formulas, saving, operator_node, engine,
+api; then forward mode and transforms: grad_level, forward, jvp_level, forward_ad; then what stands beside: grad_mode,
+anomaly_mode, function, op_function, graph, variable.
 """
 
 from . import anomaly_mode, forward_ad, function, grad_mode, graph
@@ -15,10 +14,10 @@ from .anomaly_mode import (
     set_detect_anomaly,
 )
 from .api import GradientEdge, backward, grad
-from .derivative import differentiable
+from .derivative import NoDerivative, differentiable
 from .forward import FORWARD
 from .function import Function, FunctionCtx, once_differentiable
-from .grad_level import GradLevel
+from .grad_level import GradLevel, pulled_back
 from .grad_mode import (
     _unsafe_preserve_version_counter,
     enable_grad,
@@ -34,11 +33,8 @@ from .grad_mode import (
 )
 from .hooks import RemovableHandle
 from .jvp_level import JvpLevel
-from .needs import BATCHED, ONES_LIKE, ZEROS
-from .no_derivative import NoDerivative
-from .node import Node
+from .node import BATCHED, ONES_LIKE, ZEROS, Node
 from .op_function import register_function_derivative
-from .pullback import pulled_back
 from .saved import SavedTensor
 from .variable import Variable
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from redispatch.dispatch.tensor import as_numpy
 
+from .hooks import WATCH
 from .node import Node, evaluate
-from .watch import WATCH
 
 # (whether anomaly mode is on, whether it looks for NaN)
 ANOMALY: ContextVar[tuple[bool, bool]] = ContextVar("anomaly mode", default=(False, True))

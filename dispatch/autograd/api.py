@@ -22,14 +22,11 @@ from redispatch.dispatch.tensor import (
 )
 
 from .accumulate import hooks_of_leaf
-from .current_pass import run_announced
-from .engine import Target, run_backward
+from .engine import Target, run_announced, run_backward
 from .history import gradient_edge
-from .hooks import HookDict, RemovableHandle
-from .needs import BATCHED, ONES_LIKE, ZEROS
-from .node import Node
+from .hooks import WATCH, HookDict, RemovableHandle
+from .node import BATCHED, ONES_LIKE, ZEROS, Node
 from .views import current_grad_fn
-from .watch import WATCH
 
 
 class GradientEdge(NamedTuple):

@@ -26,9 +26,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.dispatch import ListType, OpOverload, TensorBase, wants_gradient
+from redispatch.dispatch import ListType, OpOverload, TensorBase, describe_value, wants_gradient
 from redispatch.dispatch.core.registry import Undo
-from redispatch.dispatch.layers.autograd import DERIVATIVES
+from redispatch.dispatch.layers.autograd import DERIVATIVES, NO_DERIVATIVE
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import dtypes
 
@@ -37,17 +37,21 @@ from .history import (
     can_be_retied,
     check_each_write,
     check_writes,
+    gradient_edge,
     gradient_edges,
     is_new_view,
     refuse_out,
     retie,
+    tensors_of,
     tie_fresh,
     tie_fresh_ones,
     tie_fresh_view,
     tie_new,
     tie_results,
+    written_tensors,
 )
-from .node import SEQUENCE
+from .hooks import WATCH
+from .node import SEQUENCE, Node
 from .operator_node import OperatorNode
 from .saved import kept_result
 from .saving import (
@@ -60,7 +64,6 @@ from .saving import (
     saved_value,
     shown_name,
 )
-from .watch import WATCH
 
 
 def differentiable(
@@ -79,7 +82,7 @@ def differentiable(
     `name` is that of its nodes ("MulBackward0"). Each formula comes with the inputs whose gradients it yields: one
     value for one input (for a Tensor[], a list), a tuple for several. None stands for zero.
     `nondifferentiable_outputs` None means all. Not `for_complex`: the formulas say what the gradients of real
-    numbers are, and those of complex ones follow (conjugate.py). With `later`, they are read when first needed.
+    numbers are, and those of complex ones follow (formulas.py). With `later`, they are read when first needed.
     `pointwise`: each element of the result depends on one element of each argument alone (forward.py makes use of it).
     Errors: TypeError where a formula asks for something that the schema does not have.
     """
@@ -272,3 +275,69 @@ def any_wants(value: Any) -> bool:
 
 def any_list(returns: Sequence[Any]) -> bool:
     return any(isinstance(returned.type, ListType) for returned in returns)
+
+
+# The node of an operator without a derivative: it raises when backward reaches it -------------------------------------
+#
+# The error comes in backward, not in forward, because most results are never differentiated. Where it is known that no
+# derivative can come, it does not wait: a custom operator that writes a tensor of the graph would cut it off from its
+# history, and an operator that writes cannot be given a derivative. (PyTorch records nothing there, and backward gives
+# the gradient of another program.)
+
+
+class NotImplementedNode(Node):
+    """The node of an operator of which nobody has declared the derivative."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: OpOverload, edges: tuple[Any, ...]) -> None:
+        super().__init__(edges)
+        self.op = op
+
+    def name(self) -> str:
+        return "torch::autograd::NotImplemented"
+
+    def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
+        if self.op.namespace == "aten":
+            raise RuntimeError(f"derivative for {self.op.schema.name} is not implemented")
+        raise RuntimeError(
+            f"Trying to backward through {self.op} but no autograd formula was registered. Please use "
+            "register_autograd to add one."
+        )
+
+
+NotImplementedNode.__name__ = "NotImplemented"  # as tensors print it: grad_fn=<NotImplemented>
+
+
+class NoDerivative:
+    """The rule of every operator that has none."""
+
+    def begin(self, op: OpOverload, stack: list[Any]) -> NotImplementedNode:
+        refuse_out(op)
+        for position in op.schema.mutable_positions:
+            check_writes(stack[position])
+            if op.namespace != "aten":
+                refuse_graph_tensors(op, position, stack[position])
+        # What is written comes first: its former value is what the node's first edge must lead to (history.py).
+        written = written_tensors(op, stack)
+        others = [tensor for tensor in tensors_of(stack) if all(tensor is not one for one in written)]
+        return NotImplementedNode(op, tuple(gradient_edge(tensor) for tensor in (*written, *others)))
+
+    def finish(self, op: OpOverload, node: NotImplementedNode, stack: list[Any], result: Any) -> Any:
+        return tie_results(op, node, stack, result)[0]
+
+
+def refuse_graph_tensors(op: OpOverload, position: int, written: Any) -> None:
+    """RuntimeError where an argument to be written is the result of recorded calls."""
+    if any(wants_gradient(tensor) for tensor in tensors_of(written)):
+        name = op.schema.arguments[position].name
+        raise RuntimeError(
+            f"{op} writes its argument '{name}', which is part of a graph, and has no derivative: backward could not "
+            "go past the write.\n"
+            f"  you passed   {name}: {', '.join(map(describe_value, tensors_of(written)))}, requires grad\n"
+            f"  to fix       call it under no_grad(), or on a clone that is detached; for gradients, write a "
+            "functional operator, give it a derivative by register_autograd, and take its `inplace_form()`"
+        )
+
+
+NO_DERIVATIVE.fill(NoDerivative())

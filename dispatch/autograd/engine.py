@@ -28,7 +28,7 @@ from redispatch.dispatch.tensor.geometry import is_contiguous
 
 from .accumulate import AccumulateGrad, held_by_list_alone
 from .anomaly_mode import explained
-from .conjugate import resolved
+from .formulas import resolved
 from .node import Edge, Node, evaluate, fit, fits
 
 Target = tuple[Node, int] | tuple[Node, int, Tensor]
@@ -339,3 +339,29 @@ def callers(nodes: Iterable[Node], targets: Sequence[Target]) -> set[Node]:
                 found.add(caller)
                 todo.append(caller)
     return found
+
+
+# The backward pass that runs now, for those that have to tell one pass from another (`utils.checkpoint`) --------------
+#
+# To say so takes as long as a small node does; so it is said only in a process in which somebody asked (hooks.py).
+
+
+class BackwardPass:
+    """One backward pass. `partial`: it goes only where some gradients were asked for."""
+
+    __slots__ = ("partial", "__weakref__")
+
+    def __init__(self, partial: bool) -> None:
+        self.partial = partial
+
+
+CURRENT_PASS: ContextVar[BackwardPass | None] = ContextVar("current backward pass", default=None)
+
+
+def run_announced(roots: Sequence[Target], gradients: Sequence[Any], **options: Any) -> list[Any]:
+    """`run_backward`, during which CURRENT_PASS says that it runs."""
+    token = CURRENT_PASS.set(BackwardPass(partial=bool(options.get("targets"))))
+    try:
+        return run_backward(roots, gradients, **options)
+    finally:
+        CURRENT_PASS.reset(token)

@@ -23,13 +23,11 @@ from redispatch.dispatch import STATE, OpOverload, Setting, below, define_key, k
 from redispatch.dispatch.layers.layer import layer
 from redispatch.dispatch.tensor.wrapped import level_of
 
-from .duals import put, tangent_of
-from .forward import composite_kernel, tangent_of_call
+from .forward import composite_kernel, is_given, tangent_of_call
 from .function import DUAL_CALL, Function
 from .function_levels import asked_for_tangents, paired, tangents_by_user
-from .jvp_level import JvpLevel
+from .jvp_level import JvpLevel, put, tangent_of
 from .saving import kept_twin
-from .transposition import is_given
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 

@@ -33,13 +33,12 @@ from redispatch.dispatch.layers.ad_inplace_or_view import bump_version
 from redispatch.dispatch.tensor import CreationMeta, Tensor, dtypes, metadata_of
 
 from .anomaly_mode import ANOMALY, remember
-from .conjugate import any_complex, resolved
+from .formulas import any_complex, resolved
 from .history import gradient_edge, rebase, set_edge, tie_fresh
-from .needs import ZEROS
-from .node import SEQUENCE, Node
+from .hooks import WATCH
+from .node import SEQUENCE, ZEROS, Node
 from .saved import FREED, PACKING, WRAPPED, SavedTensor, kept_value, saved_tensor, version_of, without_history
 from .views import current_grad_fn, make_view
-from .watch import WATCH
 
 
 class FunctionCtx:

@@ -2,7 +2,7 @@
 
 `forward` runs once, outside of all levels, on plain tensors. Each level on the way out does with the outputs what it is
 there for: a GradLevel records them with the user's backward, a JvpLevel asks the user's jvp for their tangents, and
-vmap (dispatch/transforms/function_rule.py) asks the user's vmap, or maps forward and backward themselves. So what
+vmap (dispatch/transforms/vmap_level.py) asks the user's vmap, or maps forward and backward themselves. So what
 forward and backward share must be set up for every level anew: by a `setup_context` of its own, apart from `forward`.
 
 Read next: grad_level.py, jvp_level.py.

@@ -4,15 +4,15 @@ Every tensor is a wrapper with a history of its own. A call passes through the l
 only through these; then, at BackMode, it goes on with the wrappers' values, outside. So what is recorded here is a
 graph of wrappers, and its backward is a computation like any other, which levels outside may watch.
 
-Source: PyTorch's functorch (GradInterpreterPtr). Read next: transposition.py, forward.py, jvp_level.py.
+Source: PyTorch's functorch (GradInterpreterPtr). Read next: forward.py, jvp_level.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from redispatch.dispatch import STATE, LevelKind, OpOverload, State, call, wants_gradient, within
+from redispatch.dispatch import STATE, LevelKind, OpOverload, State, TensorBase, call, wants_gradient, within
 from redispatch.dispatch.layers.transforms import Level, each_tensor
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import SET_REQUIRES_GRAD, Tensor
@@ -104,3 +104,27 @@ def refuse_captured(level: Level, op: OpOverload, written: Any) -> None:
                 f"operation ({op.qualified_name}) that would mutate a captured Tensor. This is not supported; please "
                 "rewrite the function being transformed to explicitly accept the mutated Tensor(s) as inputs."
             )
+
+
+# Derivatives of a function that is written in operators: run once more, recorded, and sent back -----------------------
+#
+# An operator's kernel cannot be differentiated, but what it computes can often be written as mathematics, too. Then the
+# derivative need not be worked out by hand: it follows from the mathematics, and so do all further derivatives.
+
+
+def pulled_back(
+    function: Callable[..., Any], inputs: Sequence[Any], gradients: Sequence[Any], needs: Sequence[bool] | None = None
+) -> list[Any]:
+    """The gradients of `inputs`, of which some may be None, where those of the results of `function` are `gradients`.
+
+    A result that is None has no gradient among these. None stands for zero, and for the gradient of an input that
+    `needs` leaves out.
+    """
+    wanted = [isinstance(x, TensorBase) and need for x, need in zip(inputs, needs or [True] * len(inputs), strict=True)]
+    with GradLevel() as level:
+        given = [level.leaf(x) if want else x for x, want in zip(inputs, wanted, strict=True)]
+        results = [y for y in function(*given) if y is not None]
+        pairs = [(y, g) for y, g in zip(results, gradients, strict=True) if g is not None]
+        leaves = [x for x, want in zip(given, wanted, strict=True) if want]
+        found = iter(level.gradients([y for y, _ in pairs], leaves, [g for _, g in pairs]))
+        return [next(found) if want else None for want in wanted]

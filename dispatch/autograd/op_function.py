@@ -19,8 +19,8 @@ from .anomaly_mode import ANOMALY, remember
 from .derivative import is_new
 from .function import FunctionCtx, FunctionNode
 from .history import gradient_edge, refuse_out, tie_fresh, tie_results
+from .hooks import WATCH
 from .node import SEQUENCE
-from .watch import WATCH
 
 
 def register_function_derivative(

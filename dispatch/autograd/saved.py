@@ -39,8 +39,7 @@ from redispatch.dispatch.tensor.wrapped import is_wrapped
 
 from .accumulate import accumulator
 from .anomaly_mode import watch_writes, write_after
-from .hooks import type_name
-from .watch import WATCH
+from .hooks import WATCH, type_name
 
 new = object.__new__
 Pack = Callable[[Any], Any]

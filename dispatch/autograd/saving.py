@@ -20,6 +20,7 @@ from redispatch.dispatch.tensor.metadata import Metadata
 
 from .anomaly_mode import ANOMALY, remember, watch_writes
 from .formulas import KeptArgument, KeptResult, Rule
+from .hooks import WATCH
 from .node import Edge
 from .operator_node import OperatorNode, spans_of
 from .saved import (
@@ -36,7 +37,6 @@ from .saved import (
     saved_tensor,
     version_of,
 )
-from .watch import WATCH
 
 
 @inline

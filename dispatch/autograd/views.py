@@ -9,7 +9,7 @@ Some views cannot be written so. Those made under `no_grad` have no node to rebu
 results share one node; those returned from a custom Function would lose its backward. The view remembers under which
 circumstances it was made (`CreationMeta`), and writing it is refused.
 
-Read next: copy_slices.py, history.py.
+Read next: history.py, history.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keysets: sets of dispatch keys as plain ints, where the highest bit is where a call goes first.
 
 Inside the library a keyset is an int: `|` unites, `&` intersects, and the highest functionality bit together with
-the highest backend bit is the runtime key that answers. `DispatchKeySet`, in ../keyset_class.py, is the same int with
+the highest backend bit is the runtime key that answers. `DispatchKeySet`, in ../keys.py, is the same int with
 PyTorch's methods, for users. Removing a key clears its functionality's bit, never a backend's:
 `{CPU, AutogradCPU} - {AutogradCPU}` is still a set on CPU.
 

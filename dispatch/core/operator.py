@@ -13,10 +13,9 @@ from typing import Any
 from ..entry.entries import EntryPoint, HasEntryPoint, OpForm, RedispatchEntryPoint
 from ..inspection.missing import MISSING
 from ..inspection.stops import STOPS, with_stops
-from ..keyset_class import as_keyset
+from ..keys import as_keyset
 from ..protocols.override import handle_torch_function, overridden, overriding
-from ..schema.schema import FunctionSchema
-from ..schema.tags import Tag
+from ..schema.schema import FunctionSchema, Tag
 from ..schema.text import SchemaText
 from ..specialiser.annotations import frozen, pure
 from ..specialiser.site import Site

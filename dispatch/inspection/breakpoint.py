@@ -18,7 +18,7 @@ from ..core.key import DispatchKey, key_named
 from ..core.operator import OpOverload
 from ..core.registry import LOCK, OVERLOADS, forget_entries
 from ..core.table import Entry, members
-from ..keyset_class import DispatchKeySet
+from ..keys import DispatchKeySet
 from ..namespaces import OpOverloadPacket, operator_named
 from ..specialiser.annotations import leaf
 from .stops import STOPS

@@ -12,7 +12,7 @@ from ..core.key import DispatchKey
 from ..core.keyset import describe, runtime_keys
 from ..core.operator import OpOverload
 from ..core.table import Entry, runtime_table_keys
-from ..keyset_class import as_keyset
+from ..keys import as_keyset
 from ..layers.autocast import POLICIES
 from ..layers.autograd import DERIVATIVES
 from ..namespaces import OpOverloadPacket, operator_named

@@ -5,20 +5,7 @@ transforms > python (its snapshot key) > autocast > autograd > ad_inplace_or_vie
 functionalize > python > backend_select > backends, meta.
 """
 
-from . import (
-    ad_inplace_or_view,
-    autocast,
-    autograd,
-    backend_select,
-    conjugate,
-    functionalize,
-    meta,
-    negative,
-    not_yet,
-    python,
-    transforms,
-    zero_tensor,
-)
+from . import ad_inplace_or_view, autocast, autograd, backend_select, functionalize, layer, lazy_bit, python, transforms
 
 __all__ = [
     "ad_inplace_or_view",

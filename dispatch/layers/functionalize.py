@@ -34,8 +34,7 @@ from ..core.registry import LISTENERS, OVERLOADS
 from ..core.state import STATE, within
 from ..core.table import Kernel
 from ..rules import RuleTable, Slot
-from ..schema.schema import FunctionSchema
-from ..schema.tags import Tag
+from ..schema.schema import FunctionSchema, Tag
 from ..specialiser.annotations import frozen, pure
 from .ad_inplace_or_view import base_position, returned_arguments, tensors_in
 from .layer import layer

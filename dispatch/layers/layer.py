@@ -7,12 +7,17 @@ rules in the table that the layer publishes; it does its work and continues with
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..core.key import DispatchKey
+from ..core.operator import OpOverload
 from ..core.registry import add_fallback
 from ..core.table import Boxed, Kernel
+from ..errors import MissingKernelError
+from ..inspection.missing import facts_of_call
 from ..kernel_conventions import fallthrough
 from ..places import place_of
+from ..specialiser.annotations import leaf
 
 
 def boxed_kernel(function: Boxed) -> Kernel:
@@ -35,3 +40,42 @@ def skipped(place: str, *keys: str) -> None:
     """Has calls pass these keys at no cost, but for the operators that register a kernel there."""
     for name in keys:
         add_fallback(getattr(DispatchKey, name), fallthrough(place))
+
+
+# Keys of the reference's order at which no layer of this library does anything yet: calls pass them at no cost --------
+#
+# Nothing sets their bits today. A layer that comes to be takes its key out of this list.
+
+
+def _pass() -> None:
+    """Where `explain` says these fallthroughs come from."""
+
+
+skipped(
+    place_of(_pass),
+    "PythonDispatcher",
+    "FuncTorchVmapMode",
+    "BatchedNestedTensor",
+    "VmapMode",
+    "Batched",
+    "Tracer",
+)
+
+
+# Meta: tensors without data. An operator answers here by its meta function; where it has none, this says so -----------
+
+
+@layer("Meta")
+def meta(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """Raises NotImplementedError: nothing says what shape and dtype the result would have."""
+    raise no_fake(op, keyset, stack)
+
+
+@leaf
+def no_fake(op: OpOverload, keyset: int, stack: list[Any]) -> MissingKernelError:
+    text = (
+        f"{op.name()}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
+        "registered for this operator."
+    )
+    fix = f"register one: library.register_fake('{op.qualified_name}')(function)"
+    return MissingKernelError(text + facts_of_call(op, keyset, stack, fix), op, DispatchKey.Meta, keyset)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from redispatch.dispatch.kernel_conventions import checked
+
 from ..core.base import TensorBase
 from ..core.boxing import unbind
 from ..core.interpreter import call, run
@@ -20,10 +22,9 @@ from ..core.operator import OpOverload
 from ..core.state import ABOVE_PYTHON, STATE, within
 from ..protocols.override import HANDLER_CHANGED, described, not_handled
 from ..rules import RuleTable
-from ..schema.results import checked
 from ..schema.schema import FunctionSchema
 from ..specialiser.annotations import inline, leaf
-from ..specialiser.memo import Memo
+from ..specialiser.site import Memo
 from .layer import layer
 
 PYTHON = keys("Python")

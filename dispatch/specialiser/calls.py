@@ -24,10 +24,9 @@ from ..core.state import INFERENCE, MODES, NO_GRAD, OWN_POLICIES, STATE
 from ..schema.convert import is_default
 from ..schema.schema import NO_DEFAULT, TENSOR
 from .evaluator import Evaluator, Path, foldable, known_function
-from .memo import UNKNOWN, Memo
 from .reads import is_plain
 from .residual import Block
-from .site import Site, known_at
+from .site import UNKNOWN, Memo, Site, known_at
 from .values import (
     NONE,
     Closure,
@@ -236,7 +235,7 @@ class Calls(Evaluator):
         return Code(variable, kind=TensorBase if len(returns) == 1 and returns[0].type == TENSOR else None)
 
     def memo_get(self, memo: Static, facts: Items, path: Path, hint: str) -> Any:
-        """A look-up in a memo, in the part for the facts that are known (memo.py)."""
+        """A look-up in a memo, in the part for the facts that are known (site.py)."""
         given = tuple(known(fact) if is_static(fact) else UNKNOWN for fact in facts.items)
         left = [self.code(fact, path) for fact in facts.items if not is_static(fact)]
         part = self.reads.answer(memo.value.part(given), Memo.part, [memo.value, given], {})

@@ -37,9 +37,8 @@ from ..disk import digest
 from ..schema.convert import default_of, is_default
 from ..schema.schema import NO_DEFAULT
 from .annotations import FROZEN
-from .memo import UNKNOWN, Memo
 from .residual import constant_name
-from .site import Site
+from .site import UNKNOWN, Memo, Site
 from .values import VARIABLE, before, class_attribute, is_constant
 
 # Objects that the evaluator knows by itself: they have the first numbers, `builtins` the very first

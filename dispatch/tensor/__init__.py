@@ -1,41 +1,45 @@
 """Tensors: storages, dtypes, devices, shapes, and the class that ties them together.
 
-Read in this order: dtypes, promotion, devices, device_kinds, layouts, size, metadata, storage, shared_memory, record,
-tensor, factory, subclass, copies, printing.
+Read in this order: dtypes, devices, layouts, metadata, storage, record, tensor, factory, subclass, copies,
+printing; operand, what kernels get of a tensor.
 """
 
-from . import copies, dtypes, shared_memory
-from .device_kinds import (
-    FOREIGN,
-    KINDS,
-    MAKERS,
-    STARTERS,
-    Allocator,
-    DeviceKind,
-    DLPack,
-    current_index,
-    indexed,
-    set_current_index,
-)
+from . import copies, dtypes, storage
+from .copies import swap_tensors
 from .devices import (
     CPU,
     DEVICE_CONTEXT,
+    FOREIGN,
+    KINDS,
+    MAKERS,
     META,
+    STARTERS,
     TYPE_NAMED,
+    Allocator,
+    DeviceKind,
+    DLPack,
     add_device_type,
     as_device,
+    current_index,
     device,
     device_keyset,
+    indexed,
     rename_device_type,
+    set_current_index,
 )
 from .dtypes import (
     DTYPES,
+    can_cast,
     depends_on_default,
     dtype,
+    finfo,
     from_numpy_dtype,
     get_default_dtype,
+    iinfo,
+    number_dtype,
     promote_types,
     remember,
+    result_type,
     set_default_dtype,
 )
 from .factory import (
@@ -65,17 +69,13 @@ from .layouts import (
     sparse_csr,
     strided,
 )
-from .limits import finfo, iinfo
-from .metadata import Metadata, lay_out, metadata_of, show_same
+from .metadata import Metadata, Size, lay_out, metadata_of, show_same
 from .pinned import PINNERS, Pinned, owner_of, pinned, pinned_copy, pinned_memory
 from .printing import get_printoptions, printoptions, set_printoptions
-from .promotion import can_cast, number_dtype, result_type
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, CreationMeta, ViewRecord
 from .routes import ROUTES, Route
-from .size import Size
 from .storage import UntypedStorage
 from .subclass import as_subclass, make_subclass, make_wrapper_subclass, shell
-from .swapping import swap_tensors
 from .tensor import (
     CONSTRUCT,
     Tensor,

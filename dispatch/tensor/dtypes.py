@@ -4,7 +4,7 @@
 kernels see both as uint16 and convert in registers. So a dtype has two faces: `numpy`, for users, and `array`, the
 dtype of the flat arrays that a storage gives to kernels.
 
-Source of the promotion rules: PyTorch's "Type promotion" documentation; `result_type` is in promotion.py.
+Source of the promotion rules: PyTorch's "Type promotion" documentation.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from redispatch.dispatch import TensorBase
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)  # the categories; promotion never goes down
 
@@ -162,3 +164,143 @@ def remember(planner: Any, key: Any, plan: Any, default: dtype) -> None:
     with _CHANGING:
         if _default is default:
             planner.plans[key] = plan
+
+
+# Type promotion over operands: tensors with dimensions, tensors without and Python numbers are three ranks ------------
+#
+# A lower rank changes the result only if it is of a higher category: `int_tensor + 1.5` is floating, while
+# `float_tensor + double_scalar_tensor` stays float32.
+
+
+def number_dtype(value: Any) -> dtype:
+    """The dtype that a Python number would have as a tensor."""
+    if isinstance(value, builtins.bool):
+        return bool
+    if isinstance(value, builtins.int):
+        return int64
+    if isinstance(value, builtins.float):
+        return get_default_dtype()
+    if isinstance(value, complex):
+        return get_default_dtype().to_complex()
+    raise TypeError(f"expected a number or a tensor, but got {type(value).__name__}")
+
+
+def result_type(*operands: Any) -> dtype:
+    """The dtype in which these tensors and numbers are computed. TypeError for anything else.
+
+    Source: PyTorch's `torch.result_type`.
+
+    >>> import redispatch as rd
+    >>> rd.result_type(rd.ones(2, dtype=rd.int8), 1.5)
+    torch.float32
+    """
+    ranks: list[dtype | None] = [None, None, None]  # with dimensions, without, numbers
+    for value in operands:
+        if isinstance(value, TensorBase):
+            tensor: Any = value
+            rank, kind = (0 if tensor._shape else 1), tensor._dtype
+        else:
+            rank, kind = 2, number_dtype(value)
+        former = ranks[rank]
+        ranks[rank] = kind if former is None else promote_types(former, kind)
+    return _over(ranks[0], _over(ranks[1], ranks[2]))
+
+
+def _over(high: dtype | None, low: dtype | None) -> Any:
+    """`high`, unless `low` is of a higher category."""
+    if high is None or low is None:
+        return high or low
+    if low.category <= high.category:
+        return high
+    if low.is_complex and high.is_floating_point:
+        return high.to_complex()
+    return low if high.category == BOOL or low.category > high.category else high
+
+
+def can_cast(from_: dtype, to: dtype) -> builtins.bool:
+    """Whether an in-place operator may store a result of one dtype in a tensor of the other: never down a category.
+
+    >>> import redispatch as rd
+    >>> rd.can_cast(rd.float64, rd.int32)
+    False
+    """
+    return from_.category <= to.category
+
+
+# finfo and iinfo: what numbers a dtype can hold. numpy's, with PyTorch's names; bfloat16's are those of ml_dtypes -----
+
+dtype_class = dtype  # which has another meaning inside these classes
+
+
+class Limits:
+    """The common base of finfo and iinfo: a dtype, by whose name they are equal."""
+
+    __slots__ = ("_kind",)
+    _kind: dtype_class
+    _shown: tuple[str, ...]
+
+    @property
+    def bits(self) -> builtins.int:
+        return self._kind.to_real().itemsize * 8
+
+    @property
+    def dtype(self) -> str:
+        return self._kind.to_real().name
+
+    def __eq__(self, other: Any) -> builtins.bool:
+        return type(other) is type(self) and other._kind.to_real() is self._kind.to_real()
+
+    def __hash__(self) -> builtins.int:
+        return hash((type(self), self.dtype))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name):g}" for name in self._shown)
+        return f"{type(self).__name__}({fields}, dtype={self.dtype})"
+
+
+class finfo(Limits):
+    """The limits of a floating dtype, by default the default one; of a complex dtype those of its parts."""
+
+    __module__ = "redispatch"
+    __slots__ = ("min", "max", "eps", "tiny", "smallest_normal", "resolution")
+    _shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+
+    def __init__(self, type: dtype | None = None) -> None:
+        self._kind = kind = get_default_dtype() if type is None else type
+        if not (kind.is_floating_point or kind.is_complex):
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
+        numbers = limits(kind.to_real())
+        self.min, self.max, self.eps = (
+            builtins.float(numbers.min),
+            builtins.float(numbers.max),
+            builtins.float(numbers.eps),
+        )
+        self.tiny = self.smallest_normal = builtins.float(numbers.tiny)
+        self.resolution = 10.0**-numbers.precision  # numpy rounds it to the dtype
+
+
+def limits(kind: dtype) -> Any:
+    if kind.name != "bfloat16":
+        return np.finfo(kind.numpy)
+    import ml_dtypes  # here: most programs do not need it, and it takes long to import
+
+    return ml_dtypes.finfo(kind.numpy)
+
+
+class iinfo(Limits):
+    """The limits of an integer dtype."""
+
+    __module__ = "redispatch"
+    __slots__ = ("min", "max")
+    _shown = ("min", "max")
+
+    def __init__(self, type: dtype) -> None:
+        self._kind = type
+        if type.is_floating_point or type.is_complex:
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
+        if type.name == "bool":
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        numbers = np.iinfo(type.numpy)
+        self.min, self.max = builtins.int(numbers.min), builtins.int(numbers.max)

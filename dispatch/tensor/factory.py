@@ -15,12 +15,10 @@ import numpy as np
 from redispatch.dispatch import LAZY_BITS, STATE
 from redispatch.dispatch.specialiser.annotations import frozen, inline
 
-from .device_kinds import KINDS, MAKERS, indexed
-from .devices import CPU, device, device_keyset
+from .devices import CPU, KINDS, MAKERS, device, device_keyset, indexed
 from .dtypes import dtype
 from .geometry import contiguous_strides
-from .metadata import Metadata, interned
-from .size import Size
+from .metadata import Metadata, Size, interned
 from .storage import UntypedStorage, allocate
 from .tensor import Tensor
 

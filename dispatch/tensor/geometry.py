@@ -4,7 +4,7 @@ Why it exists: a kernel should be a plain loop. What turns a broadcast, transpos
 loop is decided here once per (shapes, strides) and remembered, so that a repeated call is a dictionary look-up.
 
 Sizes, strides and offsets are Python integers here, which do not overflow; `check_view` proves that they lie inside
-the storage before they reach a kernel. Read next: `overlap.py`, for memory that operands share.
+the storage before they reach a kernel. Read next: `operand.py`, for memory that operands share.
 """
 
 from collections.abc import Iterable, Sequence

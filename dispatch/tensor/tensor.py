@@ -8,7 +8,7 @@ record for autograd and one that says what it is a view of (record.py).
 Every public method and property can be overridden by `__torch_function__` and function modes: `@overridable` asks. It
 costs a plain tensor outside such a mode one comparison.
 
-Read next: factory.py (how tensors come to be), promotion.py, subclass.py.
+Read next: factory.py (how tensors come to be), dtypes.py, subclass.py.
 """
 
 from __future__ import annotations
@@ -45,26 +45,20 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.core.state import PLAIN_TENSORS, State
 from redispatch.dispatch.inspection.origins import telling_origin
-from redispatch.dispatch.layers.conjugate import CONJUGATE
-from redispatch.dispatch.layers.negative import NEGATIVE
+from redispatch.dispatch.layers.lazy_bit import CONJUGATE, NEGATIVE, ZERO_TENSOR
 from redispatch.dispatch.layers.python import has_handler
-from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
 from redispatch.dispatch.protocols.override import DEFAULT_HANDLER, PLAIN_TYPES
 
-from .device_kinds import KINDS
-from .devices import CPU, device, device_keyset
+from .devices import CPU, KINDS, device, device_keyset
 from .dtypes import dtype, get_default_dtype
 from .geometry import check_view, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
-from .metadata import Metadata
-from .notebook import tensor_html
-from .operand import Operand
-from .printing import format_tensor
+from .metadata import Metadata, Size
+from .operand import TARGET, Operand
+from .printing import format_tensor, tensor_html
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, ViewRecord
 from .routes import routed
-from .size import Size
 from .storage import UntypedStorage
-from .target import TARGET
 
 get_state = STATE.get  # every method and property asks, and a name is found faster than an attribute
 
@@ -75,7 +69,7 @@ CONSTRUCT: Slot[Callable[..., Any]] = Slot("how Tensor(...) makes a tensor")
 def overridable(function: Callable[..., Any], asked: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A method of Tensor which subclasses and function modes may override.
 
-    asked: how they see the call (dispatch/protocols/conventions.py); if not said, as that of a method which PyTorch has
+    asked: how they see the call (dispatch/protocols/override.py); if not said, as that of a method which PyTorch has
     in C++.
     """
     method: Any
@@ -231,7 +225,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    _tangent: Any = None  # in forward mode: see dispatch/autograd/duals.py
+    _tangent: Any = None  # in forward mode: see dispatch/autograd/jvp_level.py
     __array_priority__ = 1000  # numpy leaves `ndarray + tensor` to us
     _is_param = False
 

@@ -14,8 +14,7 @@ from redispatch.dispatch.layers.transforms import without_dead
 from redispatch.dispatch.specialiser.annotations import leaf
 
 from .devices import device_keyset
-from .metadata import lay_out
-from .size import Size
+from .metadata import Size, lay_out
 from .tensor import Tensor
 
 WATCHED = keyset("FuncTorchGradWrapper")

@@ -6,8 +6,10 @@ rules by which operators work on a whole batch.
 
 from .debug_unwrap import debug_unwrap
 from .forward import jvp, linearize
-from .functionalize import functionalize
-from .functionalize_api import FunctionalizeAPI  # higher-order operators find it when it is imported
+from .functionalize import (
+    FunctionalizeAPI,  # higher-order operators find it when it is imported
+    functionalize,
+)
 from .jacobians import hessian, jacfwd, jacrev
 from .reverse import grad, grad_and_value, vjp
 from .vmap import vmap

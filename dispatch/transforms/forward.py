@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch.autograd import JvpLevel
-from redispatch.dispatch.autograd.duals import tangent_of
+from redispatch.dispatch.autograd.jvp_level import tangent_of
 from redispatch.dispatch.layers.transforms import without_dead
 from redispatch.dispatch.pytree import tree_flatten, tree_map_only, tree_unflatten
 from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.wrapped import wrapped
 
-from .arguments import flat_tensors, output_tensors, split_aux
-from .reverse import vjp
+from .reverse import flat_tensors, output_tensors, split_aux, vjp
 
 NAME = "jvp(f, primals, tangents)"
 

@@ -13,9 +13,8 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
 from redispatch.dispatch.tensor import Tensor
 
-from .arguments import Argnums, chosen, flat_tensors, replaced
 from .forward import jvp
-from .reverse import vjp
+from .reverse import Argnums, chosen, flat_tensors, replaced, vjp
 from .vmap import vmap
 
 

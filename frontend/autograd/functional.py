@@ -14,7 +14,7 @@ from typing import Any
 from redispatch.dispatch import STATE, ops, within
 from redispatch.dispatch.autograd.api import grad
 from redispatch.dispatch.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from redispatch.dispatch.autograd.needs import BATCHED
+from redispatch.dispatch.autograd.node import BATCHED
 from redispatch.dispatch.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

@@ -20,7 +20,7 @@ from redispatch.dispatch.autograd import forward_ad
 from redispatch.dispatch.autograd.api import grad
 from redispatch.dispatch.autograd.engine import run_backward
 from redispatch.dispatch.autograd.history import gradient_edge
-from redispatch.dispatch.autograd.needs import BATCHED
+from redispatch.dispatch.autograd.node import BATCHED
 from redispatch.dispatch.tensor import Tensor, as_numpy, get_default_dtype, shown
 from redispatch.dispatch.tensor.printing import format_tensor
 

@@ -9,7 +9,7 @@ moved and converted. Anything else is an error until `materialize(shape)` makes 
 
 When `Module.to` and its kin convert, a parameter stays the same object, which optimizers hold, and gets other data:
 `parameter.data = converted`. Where that cannot be, between data and no data, there is a new parameter. The data of a
-wrapper subclass is elsewhere, so it changes places with the converted one (dispatch/tensor/swapping.py).
+wrapper subclass is elsewhere, so it changes places with the converted one (dispatch/tensor/copies.py).
 `redispatch.__future__` can ask for either. Read next: tree.py, which files them.
 """
 

@@ -49,10 +49,10 @@ from redispatch.dispatch import (
     operator_named,
     within,
 )
-from redispatch.dispatch.autograd.current_pass import CURRENT_PASS
+from redispatch.dispatch.autograd.engine import CURRENT_PASS
 from redispatch.dispatch.autograd.graph import saved_tensors_hooks
+from redispatch.dispatch.autograd.hooks import WATCH
 from redispatch.dispatch.autograd.saved import copy_of
-from redispatch.dispatch.autograd.watch import WATCH
 from redispatch.dispatch.layers.autocast import CastCache
 from redispatch.dispatch.places import is_own
 from redispatch.dispatch.pytree import tree_leaves, tree_map

@@ -18,10 +18,9 @@ from weakref import WeakKeyDictionary
 
 import redispatch as rd
 from redispatch.dispatch import pytree
-from redispatch.dispatch.autograd.current_pass import CURRENT_PASS
-from redispatch.dispatch.autograd.engine import CURRENT_TASK
+from redispatch.dispatch.autograd.engine import CURRENT_PASS, CURRENT_TASK
 from redispatch.dispatch.autograd.graph import register_multi_grad_hook
-from redispatch.dispatch.autograd.watch import WATCH
+from redispatch.dispatch.autograd.hooks import WATCH
 from redispatch.nn.hooks import register_module_forward_hook, register_module_forward_pre_hook
 
 GLOBAL = "Global"

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import memory
+from redispatch.dispatch.tensor.operand import DTYPES, Operand, memory
 
 from ..engine.elementwise import offset_of
 from ..engine.order import order

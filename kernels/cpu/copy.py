@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguous, numel
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import ByTarget
+from redispatch.dispatch.tensor.operand import DTYPES, ByTarget, Operand
 
 from ..engine.compile import Entry, Kernel
 from ..engine.convert import array_type

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import Operand
-from redispatch.dispatch.tensor.target import memory
+from redispatch.dispatch.tensor.operand import Operand, memory
 
 from ..engine.pool import parallel_for
 from ..engine.program import integral

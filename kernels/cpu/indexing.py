@@ -24,8 +24,7 @@ from redispatch.dispatch.tensor.geometry import (
     numel,
     plan,
 )
-from redispatch.dispatch.tensor.operand import DTYPES, Operand, as_ndarray
-from redispatch.dispatch.tensor.target import TARGET, Place, memory
+from redispatch.dispatch.tensor.operand import DTYPES, TARGET, Operand, Place, as_ndarray, memory
 
 from ..engine.convert import as_is
 from ..engine.elementwise import offset_of

@@ -15,8 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguous, numel
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import memory
+from redispatch.dispatch.tensor.operand import DTYPES, Operand, memory
 
 from ..engine.pool import parallel_for
 from ..engine.primitives import offset_from, seed_from

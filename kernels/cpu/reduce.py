@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import Ints, coalesce, loop_order, numel
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import TARGET, ByTarget, memory, scratch
+from redispatch.dispatch.tensor.operand import DTYPES, TARGET, ByTarget, Operand, memory, scratch
 
 from ..engine.compile import Entry
 from ..engine.convert import CONVERT, as_is, load

@@ -18,8 +18,7 @@ from math import prod
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import memory
+from redispatch.dispatch.tensor.operand import DTYPES, Operand, memory
 
 from ..engine.pool import parallel_for
 from ..engine.program import integral

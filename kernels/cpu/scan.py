@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import scratch
+from redispatch.dispatch.tensor.operand import DTYPES, Operand, scratch
 
 from ..engine.convert import CONVERT, as_is, load
 from ..engine.elementwise import offset_of

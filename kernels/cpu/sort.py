@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import scratch
+from redispatch.dispatch.tensor.operand import DTYPES, Operand, scratch
 
 from ..engine.elementwise import offset_of
 from ..engine.pool import ready

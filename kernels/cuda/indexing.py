@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import plan
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import Place
+from redispatch.dispatch.tensor.operand import DTYPES, Operand, Place
 
 from ..cpu.indexing import COMBINE
 from ..engine.convert import load, real_type, store

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import DTYPES
-from redispatch.dispatch.tensor.target import Scratch
+from redispatch.dispatch.tensor.operand import DTYPES, Scratch
 
 from ..engine.compile import Kernel as Loop
 from ..engine.program import Program

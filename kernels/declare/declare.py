@@ -257,7 +257,7 @@ class Operator:
         `<argument>_shape`; see dispatch/autograd/derivative.py. `joint` formulas, `(("a", "b"), f)`, yield several
         inputs at once. `node` is the name of the node, by default MulBackward0 for mul; `nondifferentiable` outputs get
         none. Formulas are written as for real numbers, and what they give for complex ones follows, unless they are
-        `for_complex` ones themselves; see dispatch/autograd/conjugate.py.
+        `for_complex` ones themselves; see dispatch/autograd/formulas.py.
         """
         rules = [((name,), formula) for name, formula in formulas.items()] + list(joint)
         op.differentiate_by(rules, node, nondifferentiable, for_complex)

@@ -303,7 +303,7 @@ def _kernel(op: Operator, form: OpOverload, key: str, function: Function) -> Non
 
 def in_parts(op: Operator, *inputs: str, nondifferentiable: tuple[int, ...] = ()) -> Callable[[Function], Function]:
     """Makes the decorated function, which calls other operators, the kernel of `op` for every backend: a mode and
-    autograd see one operator, whose derivative is that of its parts (dispatch/autograd/pullback.py).
+    autograd see one operator, whose derivative is that of its parts (dispatch/autograd/grad_level.py).
 
     A composite operator is seen by nobody but as its parts. This is for those that PyTorch gives kernels, because to
     fuse them is what they are there for.

@@ -1,7 +1,7 @@
 """Plain Python functions of the public face that `__torch_function__` and function modes may override.
 
 Faces of operators ask by themselves (public.py). `tensor`, `from_numpy` and the functions of `nn.functional` are no
-operators; these decorators ask for them. What a handler then gets follows PyTorch (dispatch/protocols/conventions.py),
+operators; these decorators ask for them. What a handler then gets follows PyTorch (dispatch/protocols/override.py),
 which has some of them in Python and others in C++:
 
     overridable_function    in Python

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any
 
-from redispatch.dispatch.tensor.target import TARGET
+from redispatch.dispatch.tensor.operand import TARGET
 
 from ..maths.vecmath import define
 from . import cache, primitives
@@ -58,7 +58,7 @@ class Kernel:
     def entry(self, *signature: str) -> Entry:
         """The entry point for a signature: compiled, or loaded from disk, when first asked for.
 
-        While a target is set (target.py), it is what runs the loop there.
+        While a target is set (operand.py), it is what runs the loop there.
         """
         target = TARGET.get()
         if target is not None:

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import Plan, broadcast_strides, plan
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
-from redispatch.dispatch.tensor.target import TARGET, ByTarget
+from redispatch.dispatch.tensor.operand import DTYPES, TARGET, ByTarget, Operand
 
 from .compile import Entry, Kernel
 from .convert import array_type, conversion, load, real_type, store

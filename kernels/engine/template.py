@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import DTYPES
-from redispatch.dispatch.tensor.target import ByTarget
+from redispatch.dispatch.tensor.operand import DTYPES, ByTarget
 
 from .compile import Entry, Kernel
 from .convert import array_type, as_is, load, real_type, store

@@ -10,7 +10,7 @@ is two reals in memory, so its parts are views, too; the imaginary part of a con
     real, imag                      one of each pair
     complex, polar, angle           complex numbers from their parts, and by direction and distance
 
-None of the last is holomorphic. The gradient of a complex number is dL/dx + i dL/dy (dispatch/autograd/conjugate.py),
+None of the last is holomorphic. The gradient of a complex number is dL/dx + i dL/dy (dispatch/autograd/formulas.py),
 so a step dz changes the loss by the real part of conj(grad) dz, and each formula is what stands beside dz, dr, ...
 """
 
@@ -21,9 +21,7 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import call, shared
-from redispatch.dispatch.layers.conjugate import CONJUGATE
-from redispatch.dispatch.layers.lazy_bit import CLONE, STORE
-from redispatch.dispatch.layers.negative import NEGATIVE
+from redispatch.dispatch.layers.lazy_bit import CLONE, CONJUGATE, NEGATIVE, STORE
 from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Tensor, dtypes, metadata_of, overridable_property, view_over
 

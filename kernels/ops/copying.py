@@ -34,10 +34,8 @@ from redispatch.dispatch.autograd.forward_ad import BELOW_FORWARD_AD
 from redispatch.dispatch.layers import autocast
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW_ADINPLACEORVIEW
 from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradient
-from redispatch.dispatch.layers.conjugate import CONJUGATE
-from redispatch.dispatch.layers.negative import NEGATIVE
+from redispatch.dispatch.layers.lazy_bit import CONJUGATE, NEGATIVE, ZERO_TENSOR
 from redispatch.dispatch.layers.python import call_showing_type
-from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
 from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import (
     CPU,

@@ -11,7 +11,7 @@ forward, conjugated; conjugates are lazy. `norm` says where the factor 1 / n goe
 to the other one, "ortho" half to each.
 
 numpy's FFT computes the three, in float64 for float64 and else in float32. A transform is a symmetric matrix times the
-elements, so that its derivative is the same transform again (see dispatch/autograd/conjugate.py for what becomes of it
+elements, so that its derivative is the same transform again (see dispatch/autograd/formulas.py for what becomes of it
 for complex numbers). Where half of what a transform of reals gives is left out, the derivative takes care of it.
 
 Note [Transformed dimensions lie innermost]

@@ -21,10 +21,10 @@ from redispatch.dispatch.tensor import (
     can_cast,
     contiguous_format,
     device,
+    dtypes,
     item_of,
     owner_of,
     promote_types,
-    promotion,
     result_type,
     wrap_dim,
 )
@@ -154,11 +154,11 @@ def to_dense(self, dtype, masked_grad):
     return self if dtype is None else self.to(dtype)
 
 
-# --- which dtype a computation has: dispatch/tensor/promotion.py, asked by modes and subclasses, too ------------------
+# --- which dtype a computation has: dispatch/tensor/dtypes.py, asked by modes and subclasses, too ------------------
 
-result_type = builtin_function(promotion.result_type)
-promote_types = builtin_function(promotion.promote_types)
-can_cast = builtin_function(promotion.can_cast)
+result_type = builtin_function(dtypes.result_type)
+promote_types = builtin_function(dtypes.promote_types)
+can_cast = builtin_function(dtypes.can_cast)
 
 # --- sizes as operators, by which captured programs ask for shapes ----------------------------------------------------
 

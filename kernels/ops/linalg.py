@@ -15,7 +15,7 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import STATE, asks, call, call_overridden, ops, overridden
 from redispatch.dispatch import trace as call_trace
-from redispatch.dispatch.layers.conjugate import CONJUGATE
+from redispatch.dispatch.layers.lazy_bit import CONJUGATE
 from redispatch.dispatch.specialiser.annotations import frozen, inline
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, metadata_of, result_type, wrap_dim
 from redispatch.kernels import Operand, broadcast_shapes

@@ -169,7 +169,7 @@ def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 @overridable_in_python
 def is_shared(self: Any) -> bool:
-    """Returns whether other processes see the memory (dispatch/tensor/shared_memory.py)."""
+    """Returns whether other processes see the memory (dispatch/tensor/storage.py)."""
     return self._storage.is_shared()
 
 

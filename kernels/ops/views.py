@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from redispatch import kernels
 from redispatch.dispatch import call
-from redispatch.dispatch.layers.conjugate import CONJUGATE
-from redispatch.dispatch.layers.negative import NEGATIVE
+from redispatch.dispatch.layers.lazy_bit import CONJUGATE, NEGATIVE
 from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import (
     Tensor,

@@ -1,4 +1,4 @@
-"""Zeros that take no memory (dispatch/layers/zero_tensor.py), and the sums and products which keep them so."""
+"""Zeros that take no memory (dispatch/layers/lazy_bit.py), and the sums and products which keep them so."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch.dispatch import call, shared
-from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR, ZEROS_IN_MEMORY
+from redispatch.dispatch.layers.lazy_bit import ZERO_TENSOR, ZEROS_IN_MEMORY
 from redispatch.dispatch.tensor import (
     CPU,
     Size,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redispatch.dispatch.specialiser.memo import UNKNOWN, Memo
+from redispatch.dispatch.specialiser.site import UNKNOWN, Memo
 
 PLAIN = st.sampled_from([1, 2, "a", 10**30])
 ANY = PLAIN | st.sampled_from([(1, 1), (1, 2), ("a", "a", "a"), ((1, 1),)])

@@ -2,7 +2,7 @@
 
 An operator's kernel checks its arguments, decides on shapes and walks, and calls functions of the room `kernels`. None
 of that knows where the numbers are. `on_device(kernel)` is that kernel with a device as the target of those functions
-(dispatch/tensor/target.py): loops become launches, arrays blocks of memory, and an index out of bounds a late error.
+(dispatch/tensor/operand.py): loops become launches, arrays blocks of memory, and an index out of bounds a late error.
 
 `by_host(op)` fetches the arguments, has the CPU's kernel run, and sends the results. It is for algorithms of many steps
 that depend on one another's numbers (iterations until an eigenvalue has converged, a rank that is found on the way), on
@@ -23,7 +23,7 @@ import numpy as np
 from redispatch.dispatch import OpOverload, keyset, run
 from redispatch.dispatch import pytree as pytree
 from redispatch.dispatch.tensor import CPU, META, Tensor, dtypes, empty
-from redispatch.dispatch.tensor.target import TARGET, Place
+from redispatch.dispatch.tensor.operand import TARGET, Place
 from redispatch.kernels import DTYPES, Operand, Target, contiguous_strides, copy, is_dense, numel, on_target
 from redispatch.kernels.cuda import CUDAReduction, Launch, current_stream
 from redispatch.kernels.cuda.indexing import Indexing

@@ -360,7 +360,7 @@ def add_Tensor(self, other):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, Conjugate, ADInplaceOrView, AutogradCPU), no grad
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    # Conjugate: conjugate (backend fallback), dispatch/layers/conjugate.py
+    # Conjugate: conjugate (backend fallback), dispatch/layers/lazy_bit.py
     if self._keyset & CONJUGATE:
         inner = excluding(AUTOGRAD)
         with within(inner): result = clone_of(self)
@@ -382,7 +382,7 @@ def add__Tensor(self, other):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     no_inference_tensor(self)
-    # Conjugate: conjugate (backend fallback), dispatch/layers/conjugate.py
+    # Conjugate: conjugate (backend fallback), dispatch/layers/lazy_bit.py
     if self._keyset & CONJUGATE:
         inner = after(autograd_adinplaceorview)
         with within(inner): result = clone_of(self)

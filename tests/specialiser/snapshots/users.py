@@ -50,7 +50,7 @@ def shapeless(x):
     # lesson::shapeless(Tensor x) -> Tensor
     # DispatchKeySet(Meta, BackendSelect, ADInplaceOrView, AutogradMeta), no grad
     # AutogradMeta: autograd (backend fallback), dispatch/layers/autograd.py
-    # Meta: meta (backend fallback), dispatch/layers/meta.py
+    # Meta: meta (backend fallback), dispatch/layers/layer.py
     raise no_fake(op, keyset, [x])
 
 # === users_boxed_kernel
