@@ -166,27 +166,6 @@ def test_operators_of_ones_own_are_checked_by_their_entry():
     assert check_subclass(TwoTensor, lambda x: TwoTensor(x, x.clone()), ops=[info]).check().passed == ["kit::tripled"]
 
 
-@pytest.mark.parametrize(
-    "options, text",
-    [
-        ({"ops": ["no_such"]}, "no operator of the table is called no_such"),
-        ({"checks": ["speed"]}, "there is no check 'speed'; there are values, mixed"),
-        ({"not_supported": {"mm/speed": "slow"}}, "'mm/speed' names no check"),
-        ({"not_supported": {"mm": " "}}, "say why for 'mm'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(options, text):
-    with pytest.raises(ValueError, match=text):
-        handmade(**{"ops": ["mm"], **options})
-
-
-def test_a_make_that_makes_none_is_refused_and_a_class_without_a_plain_tensor_is_asked_for_one():
-    with pytest.raises(ValueError, match="gave no TwoTensor"):
-        check_subclass(TwoTensor, lambda x: x)
-    report = check_subclass(Handmade, Handmade, ops=["mm"])
-    assert "Pass `plain`" in report.failures[0].problem
-
-
 def test_progress_is_drawn_where_it_is_asked_for(capsys):
     handmade(ops=["mm", "t"], checks=["values"], progress=True)
     assert "2/2" in capsys.readouterr().out

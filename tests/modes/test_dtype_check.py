@@ -82,11 +82,3 @@ def test_the_backward_pass_is_checked():
     x = rd.ones(2, requires_grad=True)
     y = (x.double() * F64).sum()
     assert found(lambda: y.backward()) == []
-
-
-@pytest.mark.parametrize(
-    "options, message", [({"policy": "none"}, "policy should be one of"), ({"action": 1}, "action")]
-)
-def test_other_options_are_refused(options, message):
-    with pytest.raises(ValueError, match=f"DtypeCheckMode: {message}"):
-        DtypeCheckMode(**options)

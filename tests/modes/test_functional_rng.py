@@ -111,19 +111,6 @@ def test_mixing_is_that_of_splitmix64():
     assert stream == [6457827717110365317, 3203168211198807973, 9817491932198370423]  # as published with the generator
 
 
-@pytest.mark.parametrize(
-    "key, error, message",
-    [
-        (1.5, TypeError, "a key is an integer of 64 bits, got float"),
-        (2**64, ValueError, "a key is an integer of 64 bits, got 18446744073709551616"),
-        (-(2**63) - 1, ValueError, "a key is an integer of 64 bits"),
-    ],
-)
-def test_what_is_no_key(key, error, message):
-    with pytest.raises(error, match=message):
-        FunctionalRNGMode(key)
-
-
 def test_a_passed_generator_is_replaced_or_left_to_draw_where_that_is_said():
     own = rd.Generator().manual_seed(3)
     state = own.get_state()

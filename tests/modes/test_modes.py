@@ -31,11 +31,6 @@ def test_a_mode_says_what_it_teaches(name):
     assert about.startswith(name) and "What it teaches:" in about and "How serious it is:" in about
 
 
-def test_another_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'redispatch.modes' has no attribute 'NoMode'"):
-        _ = rd.modes.NoMode
-
-
 def test_modes_that_check_and_measure_nest_around_a_training_step():
     rd.manual_seed(0)
     model = rd.nn.Sequential(rd.nn.Linear(3, 4), rd.nn.ReLU(), rd.nn.Linear(4, 1))

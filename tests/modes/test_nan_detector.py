@@ -86,11 +86,6 @@ def test_it_warns_where_it_is_asked_to():
         (-ONE).log()
 
 
-def test_another_action_is_refused():
-    with pytest.raises(ValueError, match="NanDetectorMode: action should be one of raise, warn, record, got 'shout'"):
-        NanDetectorMode(action="shout")
-
-
 def test_modes_around_it_do_not_see_its_work():
     with LoggingMode() as log, NanDetectorMode():
         ONE.exp()

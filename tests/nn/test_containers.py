@@ -32,22 +32,6 @@ def test_a_sequential_is_edited_like_a_list():
     assert list(net) == [a, c, b, a, c, b]
 
 
-@pytest.mark.parametrize(
-    ("action", "error", "message"),
-    [
-        (lambda net: net[5], IndexError, "index 5 is out of range"),
-        (lambda net: net + [1], ValueError, "add operator supports only objects of Sequential class"),
-        (lambda net: net * 0, ValueError, "Non-positive multiplication factor 0"),
-        (lambda net: net.insert(7, nn.ReLU()), IndexError, "Index out of range: 7"),
-        (lambda net: net.insert(0, 3), AssertionError, "module should be of type"),
-        (lambda net: nn.Sequential(3), TypeError, "int is not a Module subclass"),
-    ],
-)
-def test_a_sequential_refuses(action, error, message):
-    with pytest.raises(error, match=message):
-        action(nn.Sequential(nn.ReLU()))
-
-
 def test_a_module_list_is_edited_like_a_list_and_prints_runs_together():
     modules = nn.ModuleList([nn.ReLU(), nn.ReLU()])
     modules.append(nn.Tanh())

@@ -76,14 +76,3 @@ def test_averaged_models_get_the_statistics_of_all_batches():
     rd.optim.swa_utils.update_bn(batches, layer)
     assert_close(layer.running_mean, x[..., 0, 0, 0].mean(0))
     assert layer.momentum == 0.1
-
-
-def test_what_does_not_fit_is_an_error():
-    with pytest.raises(ValueError, match="expected 4D input"):
-        nn.BatchNorm2d(6)(x)
-    with pytest.raises(ValueError, match="Expected more than 1 value per channel when training"):
-        nn.BatchNorm1d(6)(x[:1, ..., 0, 0, 0])
-    with pytest.raises(ValueError, match=r"to match num_features \(5\), but got: 6"):
-        nn.InstanceNorm1d(5, affine=True)(x[..., 0, 0])
-    with pytest.raises(NotImplementedError, match="no processes to synchronise with"):
-        nn.SyncBatchNorm(3)

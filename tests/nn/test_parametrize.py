@@ -87,13 +87,6 @@ def test_copies_are_apart_and_pickles_refused():
         pickle.dumps(layer)
 
 
-def test_what_changes_the_shape_or_is_not_there_is_an_error():
-    with pytest.raises(ValueError, match="may not change the shape of the tensor"):
-        parametrize.register_parametrization(nn.Linear(2, 3), "weight", nn.Flatten(0))
-    with pytest.raises(ValueError, match="a parametrized element with name 'width'"):
-        parametrize.register_parametrization(nn.Linear(2, 3), "width", nn.Identity())
-
-
 # --- norms of weights -------------------------------------------------------------------------------------------------
 
 
@@ -200,20 +193,6 @@ def test_an_orthogonal_weight_is_saved_with_its_base():
     assert list(layer.state_dict())[1:] == ["parametrizations.weight.original", "parametrizations.weight.0.base"]
     other.load_state_dict(layer.state_dict())
     assert rd.equal(other.weight, layer.weight)
-
-
-def test_what_cannot_be_orthogonal_is_an_error():
-    layer = nn.Linear(3, 2)
-    with pytest.raises(ValueError, match="has no parameter or buffer with name 'width'"):
-        parametrizations.orthogonal(layer, "width")
-    with pytest.raises(ValueError, match="Got a tensor of 1 dimensions"):
-        parametrizations.orthogonal(layer, "bias")
-    with pytest.raises(ValueError, match='one of "matrix_exp", "cayley", "householder". Got: qr'):
-        parametrizations.orthogonal(layer, orthogonal_map="qr")
-    with pytest.raises(ValueError, match="does not support complex"):
-        parametrizations.orthogonal(nn.Linear(2, 2, dtype=rd.complex64), orthogonal_map="householder")
-    with pytest.raises(ValueError, match=r"of shape torch.Size\(\[2, 3\]\). Got a tensor of shape"):
-        parametrizations.orthogonal(layer).weight = rd.ones(3, 3)
 
 
 # --- from one module to another ---------------------------------------------------------------------------------------

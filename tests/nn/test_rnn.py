@@ -80,27 +80,3 @@ def test_a_sequence_is_learned():
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.2 * losses[0]
-
-
-@pytest.mark.parametrize(
-    "call, error, text",
-    [
-        (lambda: nn.LSTM(2, 3)(rd.ones(2)), ValueError, "LSTM: Expected input to be 2D or 3D, got 1D instead"),
-        (lambda: nn.GRU(2, 3)(rd.ones(2, 2, 3)), RuntimeError, "Expected 2, got 3"),
-        (lambda: nn.GRU(2, 3)(rd.ones(2, 2, 2).double()), ValueError, "does not match weight dtype"),
-        (
-            lambda: nn.RNN(2, 3)(rd.ones(2, 2), rd.ones(1, 1, 3)),
-            RuntimeError,
-            "hx should also be 2-D but got 3-D tensor",
-        ),
-        (lambda: nn.RNN(2, 3)(rd.ones(2, 2, 2), rd.ones(1, 5, 3)), RuntimeError, "Expected hidden size"),
-        (lambda: nn.RNN(2, 3, nonlinearity="sin"), ValueError, "Unknown nonlinearity 'sin'"),
-        (lambda: nn.GRU(2, 3, proj_size=2), ValueError, "proj_size argument is only supported for LSTM"),
-        (lambda: nn.LSTM(2, 3, proj_size=3), ValueError, "proj_size has to be smaller than hidden_size"),
-        (lambda: nn.LSTM(2, 3, num_layers=0), ValueError, "num_layers must be greater than zero"),
-        (lambda: nn.LSTMCell(2, 3)(rd.ones(1, 1, 2)), ValueError, "LSTMCell: Expected input to be 1D or 2D, got 3D"),
-    ],
-)
-def test_what_does_not_fit_is_an_error(call, error, text):
-    with pytest.raises(error, match=text):
-        call()

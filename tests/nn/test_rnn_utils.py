@@ -79,8 +79,3 @@ def test_unflatten_takes_a_dimension_apart():
     assert nn.Unflatten(1, (2, -1))(rd.ones(2, 6)).shape == (2, 2, 3)
     with pytest.raises(TypeError, match="found element of type str at pos 1"):
         nn.Unflatten(1, (2, "a"))
-
-
-def test_lengths_of_a_device_are_refused():
-    with pytest.raises(RuntimeError, match="'lengths' argument should be a 1D CPU int64 tensor, but got 1D meta"):
-        rnn.pack_padded_sequence(rd.ones(2, 3), rd.ones(3, dtype=rd.int64, device="meta"))

@@ -146,11 +146,6 @@ def test_meta_tensors_have_no_values():
         empty((), dtypes.float32, META).item()
 
 
-def test_writing_where_elements_share_memory_is_refused():
-    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
-        tensor([1.0]).expand(2).copy_(tensor([1.0, 2.0]))
-
-
 def test_comparisons_to_a_number():
     x = tensor([1.0, float("nan"), float("inf")])
     assert copying.equal(tensor(M), tensor(M)) and not copying.equal(x, x)

@@ -211,38 +211,6 @@ def test_modes_see_the_operators_below(call, operators):
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
-ZEROS = [[0.0, 0.0], [0.0, 0.0]]
-ONE_OF_TWO = rd.tensor([[[1.0, 0.0], [0.0, 1.0]], ZEROS])
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "text"),
-    [
-        (lambda: rd.linalg.inv(rd.tensor(ZEROS)), rd.linalg.LinAlgError, "linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."),
-        (lambda: rd.linalg.solve(ONE_OF_TWO, rd.ones(2, 2)), rd.linalg.LinAlgError, "torch.linalg.solve: (Batch element 1): The solver failed because the input matrix is singular."),
-        (lambda: rd.linalg.solve_ex(ONE_OF_TWO, rd.ones(2, 2), check_errors=True), rd.linalg.LinAlgError, "torch.linalg.solve_ex: (Batch element 1): The solver failed because the input matrix is singular."),
-        (lambda: rd.linalg.cholesky(-rd.eye(2)), rd.linalg.LinAlgError, "linalg.cholesky: The factorization could not be completed because the input is not positive-definite (the leading minor of order 1 is not positive-definite)."),
-        (lambda: rd.cholesky_inverse(rd.zeros(2, 2)), rd.linalg.LinAlgError, "cholesky_inverse: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."),
-        (lambda: rd.linalg.svd(rd.full((2, 2), math.nan)), rd.linalg.LinAlgError, "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."),
-        (lambda: rd.linalg.eigvals(rd.full((2, 2), math.nan)), RuntimeError, "torch.linalg.eig: input tensor should not contain infs or NaNs."),
-        (lambda: rd.linalg.inv(rd.ones(2, 2, dtype=rd.int64)), RuntimeError, "linalg.inv: Expected a floating point or complex tensor as input. Got Long"),
-        (lambda: rd.linalg.inv(rd.ones(2, 2, dtype=rd.float16)), RuntimeError, "linalg.inv: Low precision dtypes not supported. Got Half"),
-        (lambda: rd.linalg.det(rd.ones(2, 2, dtype=rd.float16)), NotImplementedError, "\"lu_cpu\" not implemented for 'Half'"),
-        (lambda: rd.linalg.inv(rd.eye(2), out=rd.empty(2, 2, dtype=rd.float64)), RuntimeError, "Expected out tensor to have dtype float, but got double instead"),
-        (lambda: rd.norm(rd.ones(2, 2, 2), "nuc"), RuntimeError, "linalg.matrix_norm: dim must be a 2-tuple. Got 0 1 2"),
-        (lambda: rd.norm(rd.ones(2), "x"), RuntimeError, "linalg.matrix_norm: Order x not supported."),
-        (lambda: rd.lu_unpack(rd.eye(2), rd.tensor([3, 3], dtype=rd.int32)), RuntimeError, "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?"),
-        (lambda: rd.linalg.lu_solve(rd.eye(2), rd.tensor([0, 9], dtype=rd.int32), rd.eye(2)), RuntimeError, "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of lu_factor?"),
-        (lambda: rd.linalg.ldl_solve(rd.eye(2), rd.tensor([7, 7], dtype=rd.int32), rd.eye(2)), RuntimeError, "torch.linalg.ldl_solve: these are no pivots as ldl_factor gives them"),
-        (lambda: rd.linalg.ldl_solve(rd.eye(2), rd.tensor([1, -2], dtype=rd.int32), rd.eye(2)), RuntimeError, "torch.linalg.ldl_solve: these are no pivots as ldl_factor gives them"),
-        (lambda: rd.ormqr(rd.ones(4, 3), rd.ones(3), rd.ones(3, 2)), RuntimeError, "torch.ormqr: other.shape[-2] must be equal to input.shape[-2]"),
-    ],
-)  # fmt: skip
-def test_errors(call, kind, text):
-    with pytest.raises(kind) as raised:
-        call()
-    assert str(raised.value) == text
-
 
 def test_what_has_no_derivative_says_so():
     A = rd.ones(4, 3, requires_grad=True)
@@ -255,20 +223,6 @@ def test_what_has_no_derivative_says_so():
         with pytest.raises(RuntimeError) as raised:
             call().sum().backward()
         assert str(raised.value) == text
-
-
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        (lambda A: rd.linalg.eig(A)[1], "linalg_eig"),
-        (lambda A: rd.linalg.eigh(A @ A.mH)[1], "linalg_eigh"),
-        (lambda A: rd.linalg.svd(A)[0], "svd"),
-    ],
-)
-def test_a_function_of_the_phase_of_vectors_has_no_gradient(function, name):
-    A = square(3, 3, dtype="complex128").requires_grad_()
-    with pytest.raises(RuntimeError, match=f"{name}_backward: The .* in the complex case are specified up to"):
-        function(A).real.sum().backward()
 
 
 def test_the_default_dimension_of_cross_is_the_first_of_three():

@@ -5,11 +5,6 @@ import pytest
 import redispatch as rd
 
 
-def test_out_must_have_the_dtype_of_the_result():
-    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got long int instead"):
-        rd.view_copy(rd.ones(2, 3), [6], out=rd.empty(6, dtype=rd.int64))
-
-
 def test_out_is_resized_with_a_warning_where_it_held_something():
     out = rd.empty(2)
     with pytest.warns(UserWarning, match="An output with one or more elements was resized"):

@@ -13,15 +13,6 @@ def test_python_functions_are_written_over_elements():
     assert x.map2_(x.clone(), x.clone(), lambda a, b, c: a + b - c).tolist() == [[3, 5], [16, 18]]
 
 
-def test_python_functions_refuse_what_they_cannot_write():
-    with pytest.raises(RuntimeError, match=r"Can't call apply_\(\) on Variable that requires grad"):
-        rd.ones(2, requires_grad=True).apply_(abs)
-    with pytest.raises(TypeError, match="expected torch.FloatTensor for 'other' .got torch.DoubleTensor"):
-        rd.ones(2).map_(rd.ones(2, dtype=rd.float64), max)
-    with pytest.raises(RuntimeError, match=r"The expanded size of the tensor \(2\) must match"):
-        rd.ones(2).map_(rd.ones(3), max)
-
-
 def test_new_makes_a_tensor_of_the_same_dtype():
     x = rd.ones(1, dtype=rd.int32)
     assert x.new([1, 2]).dtype is rd.int32 and x.new(2, 3).shape == (2, 3) and x.new().numel() == 0

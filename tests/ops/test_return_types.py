@@ -2,8 +2,6 @@
 
 import pickle
 
-import pytest
-
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 
@@ -22,10 +20,3 @@ def test_a_result_has_its_class_by_name():
 def test_results_are_pickled():
     found = pickle.loads(pickle.dumps(rd.tensor([3.0, 1.0]).sort()))
     assert type(found) is rd.return_types.sort and found.values.tolist() == [1, 3]
-
-
-def test_what_is_no_such_result_is_said():
-    with pytest.raises(TypeError, match="takes a 2-sequence \\(3-sequence given\\)"):
-        rd.return_types.max((1, 2, 3))
-    with pytest.raises(AttributeError, match="has no attribute 'add': no operator of that name has named results"):
-        rd.return_types.add

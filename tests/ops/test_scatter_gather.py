@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import redispatch.kernels.ops  # noqa: F401  # defines the operators
-from redispatch.kernels.ops import embedding, index_functions
+from redispatch.kernels.ops import embedding
 from redispatch.kernels.ops.from_data import tensor
 
 M = np.arange(6.0).reshape(2, 3)
@@ -70,8 +70,3 @@ def test_wrong_arguments_get_the_reference_error(wrong, kind, text):
         wrong(x)
     assert text in str(caught.value)
     assert np.array_equal(x.numpy(), M)
-
-
-def test_taking_along_a_dimension_needs_dimensions():
-    with pytest.raises(IndexError, match="tensor has no dimensions"):
-        index_functions.take_along_dim(tensor(3.0), tensor(0), 0)

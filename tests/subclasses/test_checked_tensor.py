@@ -31,11 +31,6 @@ def test_the_first_operator_is_named_with_what_it_made():
     assert caught.value.value.tolist() == [0.0, float("-inf")]
 
 
-def test_nan_and_infinity_are_counted():
-    with pytest.raises(NonFiniteError, match="of 3 elements 1 are NaN and 2 infinite"):
-        checked(0.0, 1.0, -1.0) / rd.zeros(3)
-
-
 def test_what_is_born_in_backward_is_caught_there():
     x = checked(0.0).requires_grad_()
     y = x.sqrt().sum()
@@ -48,11 +43,6 @@ def test_gradients_are_checked_tensors():
     x = checked(1.0, 2.0).requires_grad_()
     (x * x).sum().backward()
     assert type(x.grad) is CheckedTensor and x.grad.tolist() == [2.0, 4.0]
-
-
-def test_in_place_is_checked():
-    with pytest.raises(NonFiniteError, match="aten.div_.Tensor"):
-        checked(1.0).div_(0.0)
 
 
 def test_fresh_memory_and_integers_are_not_looked_at():

@@ -80,18 +80,6 @@ def test_a_zero_by_structure_is_zero_even_times_infinity():
     assert product.to_dense().tolist() == [[float("inf"), 0.0], [0.0, float("inf")]]
 
 
-def test_a_singular_matrix_and_shapes_that_do_not_fit_are_refused_as_the_dense_one_is():
-    with pytest.raises(rd.linalg.LinAlgError, match="singular"):
-        rd.linalg.inv(diag(1.0, 0.0))
-    with pytest.raises(RuntimeError, match="3x2|cannot be multiplied"):
-        diag(1.0, 2.0) @ rd.ones(3, 2)
-
-
-def test_it_wants_a_vector():
-    with pytest.raises(ValueError, match=r"got shape \[2, 2\]; of a matrix, pass matrix.diagonal\(\)"):
-        DiagTensor(MATRIX)
-
-
 def test_another_class_of_its_kind_is_let_answer():
     class Other:
         @classmethod

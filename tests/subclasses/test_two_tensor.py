@@ -1,7 +1,5 @@
 """TwoTensor: both halves run, aliasing is what it is for plain tensors, and autograd sees the wrapper."""
 
-import pytest
-
 import redispatch as rd
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.testing._internal import two_tensor
@@ -80,20 +78,6 @@ def test_it_comes_apart_and_together_again():
 
 def test_it_shows_both():
     assert repr(pair(1)) == "TwoTensor(tensor([1.]), tensor([0.]))"
-
-
-@pytest.mark.parametrize(
-    "b, text",
-    [
-        (rd.ones(3), "a has shape .*2.*, but b has .*3"),
-        (rd.ones(2, dtype=rd.float64), "a has dtype .*float32, but b has .*float64"),
-        (rd.ones(2, requires_grad=True), "a has requires_grad False, but b has True"),
-        (rd.ones(4)[::2], r"a has strides \(1,\) from offset 0, but b has \(2,\)"),
-    ],
-)
-def test_two_that_do_not_look_alike_are_refused(b, text):
-    with pytest.raises(ValueError, match=text):
-        TwoTensor(rd.ones(2), b)
 
 
 def test_it_is_found_where_pytorch_keeps_it():
