@@ -10,7 +10,7 @@ Note [One memory, several histories]
 a flat tensor for each of them; a write to one moves the values of the others, and leaves their gradients alone. A write
 under `no_grad` does that to all of them.
 
-tests/autograd/test_view_programs.py draws programs and compares the two; tests/parity has PyTorch run them as well.
+tests/autograd/test_views.py draws programs and compares the two; tests/parity has PyTorch run them as well.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ They are the programs of view_programs.py, whose steps they take, without gradie
 tensor lies in memory. `layout` says what two runs must have in common besides their values: how each result lies, and
 which of them show the same memory, and how far apart.
 
-tests/func/test_functionalize.py draws programs and compares the two.
+tests/func/test_functions.py draws programs and compares the two.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""The rules of the standard: names, signatures, promotion, and what programs may ask of the namespace and of arrays."""
+"""The array API standard: its names, and its own test suite."""
 
 import inspect
+import re
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.array_api import make_strategies_namespace
 
 import redispatch as rd
+from redispatch import array_api
 from redispatch import array_api as xp
 from redispatch.testing import assert_close
+
+# The rules of the standard --------------------------------------------------------------------------------------------
+
+# Names, signatures, promotion, and what programs may ask of the namespace and of arrays.
 
 # The functions of the standard 2024.12 and of its extensions, as it writes them.
 ONE_ARRAY = """
@@ -259,3 +267,30 @@ def test_a_sort_with_equal_elements_is_stable_in_both_directions():
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 x = rd.ones(2, 3)
+
+
+# `make array-api` runs the standard's own suite, for whoever has it ---------------------------------------------------
+
+# Here, what can be known without it.
+
+HERE = Path(__file__).parent
+SKIPS = (HERE / "skips.txt").read_text()
+IDS = [line for line in SKIPS.splitlines() if line and not line.startswith("#")]
+
+
+def test_without_the_path_of_the_suite_make_says_what_to_do():
+    command = ["make", "array-api", "ARRAY_API_TESTS=nowhere"]
+    made = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True)
+    assert made.returncode and "make array-api ARRAY_API_TESTS=../array-api-tests" in made.stderr
+
+
+def test_every_group_of_tests_left_out_has_a_reason():
+    for group in SKIPS.strip().split("\n\n"):
+        assert group.startswith("# ")
+    assert len(IDS) == len(set(IDS))
+
+
+def test_what_is_left_out_is_a_function_or_an_operator():
+    for one in IDS:
+        name = re.search(r"\[(\w+)\(", one)[1]
+        assert hasattr(array_api, name) or name.startswith("__"), one
