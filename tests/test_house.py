@@ -81,8 +81,6 @@ NO_FACTS = {
     "frontend/functional.py": "PyTorch's module of that name, which publishes these",
     "frontend/nn/functional.py": "PyTorch's module of that name, which publishes these",
     "frontend/testing/op_db": "samples of operators, by their names",
-    "frontend/testing/refusals.py": "about samples: the numbers of some do not fit into some dtypes",
-    "frontend/testing/view_programs.py": "the steps of random programs, of which some are called like operators",
     "kernels/cuda/intrinsics.py": "functions of libdevice",
     "kernels/declare/scalar_functions.py": "functions of Python's math",
     "kernels/ops/device_memory.py": "what an allocator needs to be a device; the file's subject",

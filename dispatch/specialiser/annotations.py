@@ -3,7 +3,8 @@
     @inline     work this function out, statement by statement, where it is called
     @pure       the same arguments give the same answer: where all are known, ask once, when code is made
     @leaf       calls no operator, and asks nothing of the dispatch state but whether it is inference mode
-    @frozen     a class whose instances, once made, keep their attributes: these may be read when code is made
+    @frozen     a class whose instances, once made, keep their attributes: these may be read when code is made; or a
+                function that keeps its own
 
 A layer needs none of them; the helpers that it shares with others carry them. Read next: specialiser/.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
-C = TypeVar("C", bound=type)
+C = TypeVar("C")
 
 FROZEN: set[type] = set()
 
@@ -38,6 +39,10 @@ def leaf(function: F) -> F:
 
 
 def frozen(kind: C) -> C:
-    """Attributes of instances are set once. (What an attribute holds, a dict for instance, may still change.)"""
-    FROZEN.add(kind)
+    """Attributes of instances are set once, or those of a function. (What an attribute holds, a dict for instance, may
+    still change.)"""
+    if isinstance(kind, type):
+        FROZEN.add(kind)
+    else:
+        kind.__frozen__ = True  # type: ignore[attr-defined]  # a mark of ours on Python's object
     return kind

@@ -669,7 +669,8 @@ class Evaluator:
         held, reads = owner.value, self.reads
         if not hasattr(held, name):
             raise Unsupported(f"{name} of {held!r}, which has none")
-        if isinstance(held, ModuleType | type | Enum) or type(held) in FROZEN or isinstance(held, IMMUTABLE):
+        kept = type(held) in FROZEN or type(held) is FunctionType and getattr(held, "__frozen__", False)
+        if kept or isinstance(held, ModuleType | type | Enum) or isinstance(held, IMMUTABLE):
             if type(held) in FROZEN:
                 found = reads.of_class(held, name)
                 if isinstance(found, FunctionType):

@@ -123,7 +123,7 @@ def metadata_of(value: Any) -> tuple[Any, ...]:
 
 def marks_of(value: Any) -> tuple[bool, ...]:
     """How a thing that is called is marked (annotations.py)."""
-    return tuple([bool(getattr(value, mark, False)) for mark in ("__inline__", "__pure__", "__leaf__")])
+    return tuple([bool(getattr(value, mark, False)) for mark in ("__inline__", "__pure__", "__leaf__", "__frozen__")])
 
 
 def parts_of(value: Any) -> Iterable[tuple[str, Any]]:

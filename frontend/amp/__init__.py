@@ -1,6 +1,6 @@
 """Automatic mixed precision, under PyTorch's module path: `redispatch.amp.autocast`, `redispatch.amp.GradScaler`.
 
-Read in this order: autocast_mode, functions, custom, grad_scaler.
+Read in this order: autocast_mode, grad_scaler, by_device.
 """
 
 from redispatch import _moved

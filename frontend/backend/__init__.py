@@ -1,7 +1,7 @@
 """Backends of one's own: `redispatch.backend.register("mydev", allocator=..., kernels={...}, fallback="cpu")`.
 
-Read register.py first; then device_memory.py (what a device has for free once its memory can be read and written)
-and cpu_fallback.py.
+Read register.py first; then kernels/ops/device_memory.py (what a device has for free once its memory can be read and
+written) and cpu_fallback.py.
 """
 
 from redispatch import _moved

@@ -117,9 +117,6 @@ def step(function: Any) -> Any:
     return called
 
 
-__all__ = ["steps_in_place", "wrap"]
-
-
 TRACER: ContextVar[Tracer | None] = ContextVar("the tracer at work", default=None)
 
 
@@ -127,7 +124,7 @@ class Tracer(TracerBase):
     """Traces functions and modules. Override `is_leaf_module` to say which submodules stay whole.
 
     autowrap_modules: modules whose functions are steps of their own: `math` asks for numbers, which a proxy is not.
-    autowrap_functions: those that are steps of their own wherever the traced function finds them by name (wrapping.py).
+    autowrap_functions: those that are steps of their own wherever the traced function finds them by name.
     root: the module that is traced; `tensor_attrs`: tensors that were met and belong to no module, by the name that
     they have.
     """
@@ -364,4 +361,4 @@ class WithConstants(nn.Module):
         vars(self).update({**vars(root), **constants})
 
 
-__all__ = ["Tracer", "modules_intercepted", "symbolic_trace"]
+__all__ = ["Tracer", "modules_intercepted", "steps_in_place", "symbolic_trace", "wrap"]

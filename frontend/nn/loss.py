@@ -19,7 +19,7 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels import broadcast_shapes
 from redispatch.kernels.declare.overridable import overridable_function
-from redispatch.kernels.ops import ctc, distances, linalg, loss, margin_losses, pair_losses
+from redispatch.kernels.ops import distances, linalg, loss, margin_losses, pair_losses
 from redispatch.kernels.ops.activations import log_sigmoid
 from redispatch.kernels.ops.arithmetic import minimum
 from redispatch.kernels.ops.creation import ones_like
@@ -399,7 +399,7 @@ def ctc_loss(
     row; the lengths [batch], numbers in a tuple or a tensor. "mean" is that of the losses per label.
     """
     number = _reduction(None, None, reduction)
-    return ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
+    return loss.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
 
 
 @overridable_function

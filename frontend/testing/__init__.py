@@ -17,7 +17,7 @@ from .scalar_info import info_of
 # Late: they want neural networks, optimizers and files, which the modes that use this room do not.
 _places, __getattr__, __dir__ = _names.late(
     globals(),
-    {".report": "Finding Report ReportError", ".mode_check": "check_mode", ".subclass_check": "check_subclass"},
+    {".report": "Finding Report ReportError", ".subclass_check": "check_mode check_subclass"},
 )
 
 __all__ = [

@@ -6,6 +6,5 @@ from .make_tensor import make_tensor as make_tensor
 from .op_info import ErrorInput as ErrorInput, Maker as Maker, OpInfo as OpInfo, SampleInput as SampleInput, sample as sample
 from .scalar_info import info_of as info_of
 from .report import Finding as Finding, Report as Report, ReportError as ReportError
-from .mode_check import check_mode as check_mode
-from .subclass_check import check_subclass as check_subclass
+from .subclass_check import check_mode as check_mode, check_subclass as check_subclass
 

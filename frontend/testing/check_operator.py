@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from redispatch.autograd import gradcheck, gradgradcheck
-from redispatch.dispatch.tensor import Tensor, can_cast, dtypes
+from redispatch.dispatch.tensor import Tensor, can_cast
 from redispatch.dispatch.transforms.vmap import vmap
 from redispatch.func import jvp, vjp
 from redispatch.kernels.ops.from_data import tensor
-from redispatch.kernels.ops.random import manual_seed
 from redispatch.kernels.ops.shape import stack
 from redispatch.utils import _pytree as pytree
 
 from .comparison import assert_close
-from .op_info import OpInfo, SampleInput
+from .op_info import OpInfo, SampleInput, each, metadata
 
 
 def check_operator(info: OpInfo) -> list[str]:
@@ -52,13 +52,6 @@ def checked_once(name: str, check: Callable[[OpInfo, SampleInput], bool], info: 
         raise AssertionError(f"{info}: {name} does not hold for {sample}: {problem}") from problem
 
 
-def run(info: OpInfo, sample: SampleInput, op: Any = None) -> Any:
-    """The operator's result, or that of another form; one that draws numbers draws the same every time."""
-    if info.random:
-        manual_seed(0)
-    return (op or info.op)(*sample.arguments, **sample.kwargs)
-
-
 # --- the properties: whether there was something to check; AssertionError where it does not hold ----------------------
 
 
@@ -68,7 +61,7 @@ def values_are_the_references(info: OpInfo, sample: SampleInput) -> bool:
     args, kwargs = pytree.tree_map_only(Tensor, Tensor.numpy, (sample.arguments, dict(sample.kwargs)))
     with np.errstate(all="ignore"):
         wanted = info.reference(*args, **kwargs)
-    found = run(info, sample.copy())
+    found = info.run(sample.copy())
     for mine, other in zip(each(found), each(wanted), strict=True):
         rtol, atol = info.tolerance.get(mine.dtype.name, (None, None))
         expected = tensor(np.asarray(other)).to(mine.dtype)
@@ -77,7 +70,7 @@ def values_are_the_references(info: OpInfo, sample: SampleInput) -> bool:
 
 
 def meta_gives_the_same_metadata(info: OpInfo, sample: SampleInput) -> bool:
-    found, wanted = run(info, sample.map(lambda x: x.to("meta"))), run(info, sample.copy())
+    found, wanted = info.run(sample.map(lambda x: x.to("meta"))), info.run(sample.copy())
     assert metadata(found) == metadata(wanted), f"on the meta device {metadata(found)}, else {metadata(wanted)}"
     return bool(sample.tensors())
 
@@ -85,10 +78,10 @@ def meta_gives_the_same_metadata(info: OpInfo, sample: SampleInput) -> bool:
 def in_place_writes_the_same(info: OpInfo, sample: SampleInput) -> bool:
     if info.inplace is None:
         return False
-    wanted, target = run(info, sample.copy()), sample.copy()
+    wanted, target = info.run(sample.copy()), sample.copy()
     if wanted.shape != target.input.shape or not can_cast(wanted.dtype, target.input.dtype):
         return False
-    assert run(info, target, info.inplace) is target.input, "another tensor than the first argument is returned"
+    assert info.run(target, info.inplace) is target.input, "another tensor than the first argument is returned"
     assert_close(target.input, wanted.to(target.input.dtype), equal_nan=True)
     return True
 
@@ -96,11 +89,9 @@ def in_place_writes_the_same(info: OpInfo, sample: SampleInput) -> bool:
 def out_receives_the_same(info: OpInfo, sample: SampleInput) -> bool:
     if info.out is None:
         return False
-    wanted = each(run(info, sample.copy()))
-    names = [argument.name for argument in info.out.schema.arguments if argument.is_out]
+    wanted = each(info.run(sample.copy()))
     targets = [x.new_empty(0) for x in wanted]
-    kwargs = {**sample.kwargs, **dict(zip(names, targets, strict=True))}
-    run(info, SampleInput(sample.input, sample.args, kwargs), info.out)
+    info.run(info.writing_to(targets, sample), info.out)
     assert_close(targets, wanted, equal_nan=True)
     return True
 
@@ -108,24 +99,24 @@ def out_receives_the_same(info: OpInfo, sample: SampleInput) -> bool:
 def layout_does_not_matter(info: OpInfo, sample: SampleInput) -> bool:
     """Each tensor with its last dimension outermost in memory, and twice as far apart."""
     lying = sample.map(lambda x: spread_out(x.detach()))
-    assert_close(run(info, lying), run(info, sample.copy()), equal_nan=True, check_stride=False)
+    assert_close(info.run(lying), info.run(sample.copy()), equal_nan=True, check_stride=False)
     return any(x.dim() for x in sample.tensors())
 
 
 def gradients_are_those_of_finite_differences(info: OpInfo, sample: SampleInput) -> bool:
     function, tensors = as_function(info, sample)
-    return bool(tensors) and gradcheck(function, tensors)
+    return has_gradient(info, function, tensors) and gradcheck(function, tensors)
 
 
 def second_gradients_are_too(info: OpInfo, sample: SampleInput) -> bool:
     function, tensors = as_function(info, sample)
-    return bool(tensors) and gradgradcheck(function, tensors)
+    return has_gradient(info, function, tensors) and gradgradcheck(function, tensors)
 
 
 def tangents_are_those_that_backward_implies(info: OpInfo, sample: SampleInput) -> bool:
     """<u, J t> is <J^T u, t>: J t by forward mode, J^T u by backward."""
     function, tensors = as_function(info, sample)
-    if not tensors:
+    if not has_gradient(info, function, tensors):
         return False
     inputs = tuple(x.detach() for x in tensors)
     directions = tuple(x.cos() for x in inputs)
@@ -141,23 +132,13 @@ def a_batch_gives_what_its_examples_give(info: OpInfo, sample: SampleInput) -> b
     if info.random or info.mutates or not sample.tensors():
         return False
     other = sample.map(lambda x: x.flip(0) if x.dim() else x.clone())
-    leaves, spec = pytree.tree_flatten((sample.arguments, dict(sample.kwargs)))
-    places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
-
-    def function(*tensors: Tensor) -> Any:
-        filled = list(leaves)
-        for place, x in zip(places, tensors, strict=True):
-            filled[place] = x
-        args, kwargs = pytree.tree_unflatten(filled, spec)
-        return info.op(*args, **kwargs)
-
-    pairs = zip(sample.tensors(), other.tensors(), strict=True)
-    batches = [stack([x, y]) for x, y in pairs]
+    filled, tensors = sample.parted()
+    batches = [stack([x, y]) for x, y in zip(tensors, other.tensors(), strict=True)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it is called once for each example
-        found = each(vmap(function)(*batches))
+        found = each(vmap(lambda *xs: info.run(filled(*xs)))(*batches))
     for number, example in enumerate((sample, other)):
-        assert_close([x[number] for x in found], each(run(info, example)), equal_nan=True, check_stride=False)
+        assert_close([x[number] for x in found], each(info.run(example)), equal_nan=True, check_stride=False)
     return True
 
 
@@ -183,15 +164,6 @@ def inner(xs: Any, ys: Any) -> float:
     return sum(float((x.detach().conj() * y.detach()).real.sum()) for x, y in zip(xs, ys, strict=True))
 
 
-def each(result: Any) -> list[Any]:
-    return list(result) if isinstance(result, tuple | list) else [result]
-
-
-def metadata(result: Any) -> list[Any]:
-    """Shape, strides and dtype of each tensor in a result; anything else as it is."""
-    return [(tuple(x.shape), x.stride(), x.dtype.name) if isinstance(x, Tensor) else x for x in each(result)]
-
-
 def spread_out(x: Tensor) -> Tensor:
     if not x.dim():
         return x
@@ -199,20 +171,28 @@ def spread_out(x: Tensor) -> Tensor:
     return room.select(-1, 0).permute(*reversed(range(x.dim()))).copy_(x)
 
 
-def as_function(info: OpInfo, sample: SampleInput) -> tuple[Callable[..., Any], tuple[Tensor, ...]]:
-    """A function of the tensors that require grad, which gives the results that have a gradient; these tensors."""
-    leaves, spec = pytree.tree_flatten((sample.arguments, dict(sample.kwargs)))
-    places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad and x.numel()]
-    if not info.gradients:
-        places = []
+def has_gradient(info: OpInfo, function: Callable[..., Any], tensors: tuple[Tensor, ...]) -> bool:
+    return info.gradients and any(x.numel() for x in tensors) and bool(function(*tensors))
 
-    def function(*tensors: Tensor) -> tuple[Tensor, ...]:
-        filled = list(leaves)
-        for place, x in zip(places, tensors, strict=True):
-            filled[place] = x.clone() if info.mutates and place == 0 else x
-        args, kwargs = pytree.tree_unflatten(filled, spec)
-        results = run(info, SampleInput(args[0], tuple(args[1:]), kwargs))
-        looked_at = each(info.definite(results) if info.definite else results)
-        return tuple(x for x in looked_at if isinstance(x, Tensor) and x._dtype.category >= dtypes.FLOATING)
 
-    return function, tuple(leaves[i] for i in places)
+def as_function(info: OpInfo, sample: SampleInput) -> tuple[Callable[..., tuple[Tensor, ...]], tuple[Tensor, ...]]:
+    """(a function of the sample's tensors that require grad, these tensors)
+
+    The function gives those of the results that have a gradient.
+    """
+    filled, tensors = sample.parted(lambda x: x.requires_grad)
+    differentiable: list[int] = []
+
+    def function(*given: Tensor) -> tuple[Tensor, ...]:
+        call = filled(*given)
+        if info.mutates and isinstance(call.input, Tensor):
+            call = replace(call, input=call.input.clone())
+        if info.hermitian:
+            call = replace(call, input=(call.input + call.input.mH) / 2)
+        results = info.run(call)
+        results = [x for x in each(info.definite(results) if info.definite else results) if isinstance(x, Tensor)]
+        if not differentiable:  # known from the first call, which is made on the sample's own tensors
+            differentiable.extend(i for i, x in enumerate(results) if x.requires_grad)
+        return tuple(results[i] for i in differentiable)
+
+    return function, tuple(tensors)

@@ -4,7 +4,7 @@ A `Subject` says how a plain call becomes one that goes through the layer. Each 
 the same values, and compares. A check returns whether there was something to check, raises `Broken` where something
 else comes out, and lets pass what the layer raises.
 
-Read next: subclass_check.py and mode_check.py, the two kinds of subject; report.py.
+Read next: subclass_check.py, for the two kinds of subject; report.py.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from redispatch.autograd import grad
-from redispatch.dispatch import OpOverload, Tag
+from redispatch.dispatch import Tag
 from redispatch.dispatch.tensor import Tensor, can_cast, dtype, empty
 from redispatch.dispatch.transforms.vmap import vmap
 from redispatch.func import functionalize
-from redispatch.kernels.ops.random import manual_seed
 from redispatch.kernels.ops.shape import stack
 from redispatch.utils import _pytree as pytree
 
@@ -111,9 +110,7 @@ class Trial:
 
     def run(self, call: SampleInput, op: Any = None) -> Any:
         """The operator's result; one that draws numbers draws the same every time."""
-        if self.info.random:
-            manual_seed(0)
-        return (op or self.info.face or self.info.method or self.info.op)(*call.arguments, **call.kwargs)
+        return self.info.run(call, op or self.info.face or self.info.method)
 
     # Comparing -------------------------------------------------------------------------------------------------------
 
@@ -233,15 +230,14 @@ def out(trial: Trial) -> bool:
     op, call = trial.info.out, trial.dressed()
     if op is None:
         return False
-    plain = without_factory_options(op, trial.plain(call))
-    call = without_factory_options(op, call)
+    plain = trial.plain(call)
     results = [x for x in each(trial.expected(plain)) if isinstance(x, Tensor)]
     targets = [trial.subject.dress(alone(x).fill_(1)) for x in results]
     if not all(map(trial.subject.owns, targets)):
         return False
     wanted = [trial.plain_of(x) for x in targets]
-    trial.expected(with_out(op, plain, wanted), op)
-    trial.through(with_out(op, call, targets), op)
+    trial.expected(trial.info.writing_to(wanted, plain), op)
+    trial.through(trial.info.writing_to(targets, call), op)
     trial.same(targets, wanted, "what out= is given, after the call,")
     return True
 
@@ -301,18 +297,13 @@ def batching(trial: Trial) -> bool:
     info, sample = trial.info, trial.sample.map(lambda x: x.detach())
     if info.random or info.mutates or "vmap" in info.skips or not sample.tensors():
         return False
-    spec_leaves, spec = pytree.tree_flatten((sample.arguments, dict(sample.kwargs)))
-    places = [i for i, x in enumerate(spec_leaves) if isinstance(x, Tensor)]
+    filled, tensors = sample.parted()
 
-    def program(*tensors: Any) -> Any:
-        filled = list(spec_leaves)
-        for place, x in zip(places, tensors, strict=True):
-            filled[place] = x
-        args, kwargs = pytree.tree_unflatten(filled, spec)
-        results = trial.run(SampleInput(args[0], args[1:], kwargs))
+    def program(*given: Any) -> Any:
+        results = trial.run(filled(*given))
         return tuple(x for x in each(results, trial.subject) if isinstance(x, Tensor) or trial.subject.owns(x))
 
-    batches = [trial.subject.dress(stack([x, x.flip(0) if x.dim() else x.clone()])) for x in sample.tensors()]
+    batches = [trial.subject.dress(stack([x, x.flip(0) if x.dim() else x.clone()])) for x in tensors]
     if not any(map(trial.subject.owns, batches)):
         return False
     plain = [trial.plain_of(x) if trial.subject.owns(x) else alone(x) for x in batches]
@@ -444,19 +435,6 @@ def fits_in_place(trial: Trial, plain: SampleInput) -> bool:
     op = trial.info.inplace
     turns = op is not None and Tag.inplace_view in op.tags
     return turns or wanted.shape == plain.input.shape and can_cast(wanted.dtype, plain.input.dtype)
-
-
-def without_factory_options(op: OpOverload, call: SampleInput) -> SampleInput:
-    """A call without the options that the out= form does not take."""
-    taken = {argument.name for argument in op.schema.arguments}
-    return SampleInput(call.input, call.args, {k: v for k, v in call.kwargs.items() if k in taken})
-
-
-def with_out(op: OpOverload, call: SampleInput, targets: list[Any]) -> SampleInput:
-    """A call that writes into these tensors, given one by one, or as one list."""
-    keywords = [op.schema.arguments[i].name for i in op.schema.out_positions]
-    given = dict(zip(keywords, targets, strict=True)) if op.schema.returns else {keywords[0]: targets}
-    return SampleInput(call.input, call.args, {**call.kwargs, **given})
 
 
 def can_be_written(trial: Trial) -> bool:

@@ -12,8 +12,9 @@ Read next: op_db/common.py, for how samples are written; tests/op_db/.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -22,12 +23,13 @@ import numpy as np
 
 from redispatch.dispatch import OPERATORS, OpOverload, operator_named
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes
+from redispatch.kernels.declare.declare import DECLARED
 from redispatch.kernels.ops.from_data import tensor
 from redispatch.kernels.ops.functional_forms import MADE
+from redispatch.kernels.ops.random import manual_seed
 from redispatch.utils import _pytree as pytree
 
 from .make_tensor import make_tensor
-from .refusals import NOT_SAMPLED, refused_by
 
 EVERY_DTYPE = (
     dtypes.bool, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16,
@@ -42,12 +44,16 @@ INTEGERS = (dtypes.int64,)
 
 @dataclass(frozen=True)
 class SampleInput:
-    """The arguments of one call: `input` first, then `args` and `kwargs`."""
+    """The arguments of one call: `input` first, then `args` and `kwargs`.
+
+    forward: of a gradient's operator, the call whose gradient it computes.
+    """
 
     input: Any
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     skips: Mapping[str, str] = field(default_factory=dict)  # as in OpInfo, for this call alone
+    forward: SampleInput | None = None
 
     def but_not(self, what: str, reason: str) -> SampleInput:
         """Returns this call, left out of one generic test."""
@@ -60,11 +66,28 @@ class SampleInput:
     def map(self, function: Callable[[Any], Any], kind: type = Tensor) -> SampleInput:
         """Returns the call with `function(x)` for each tensor (or other `kind`) x in it, those in lists included."""
         values, kwargs = pytree.tree_map_only(kind, function, (self.arguments, dict(self.kwargs)))
-        return SampleInput(values[0], tuple(values[1:]), kwargs, self.skips)
+        forward = self.forward and self.forward.map(function, kind)
+        return SampleInput(values[0], tuple(values[1:]), kwargs, self.skips, forward)
 
     def tensors(self) -> list[Tensor]:
         """The tensors of the call, those in lists included, in order."""
         return [x for x in pytree.tree_leaves((self.arguments, dict(self.kwargs))) if isinstance(x, Tensor)]
+
+    def parted(
+        self, which: Callable[[Tensor], bool] = lambda x: True
+    ) -> tuple[Callable[..., SampleInput], list[Tensor]]:
+        """Returns the call as a function of those of its tensors that are chosen, and these tensors."""
+        leaves, spec = pytree.tree_flatten((self.arguments, dict(self.kwargs)))
+        places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and which(x)]
+
+        def filled(*tensors: Any) -> SampleInput:
+            given = list(leaves)
+            for place, x in zip(places, tensors, strict=True):
+                given[place] = x
+            args, kwargs = pytree.tree_unflatten(given, spec)
+            return SampleInput(args[0], tuple(args[1:]), kwargs, self.skips)
+
+        return filled, [leaves[place] for place in places]
 
     def copy(self) -> SampleInput:
         """Returns the call on copies, each with the strides of its tensor; leaves where those were."""
@@ -78,6 +101,16 @@ class SampleInput:
 def sample(*args: Any, **kwargs: Any) -> SampleInput:
     """`sample(x, 1, dim=0)`: a call written as it is made."""
     return SampleInput(args[0], args[1:], kwargs)
+
+
+def each(result: Any) -> list[Any]:
+    """The results of a call one by one, those in a list among them, too."""
+    return [x for item in result for x in each(item)] if isinstance(result, tuple | list) else [result]
+
+
+def metadata(result: Any) -> list[Any]:
+    """Shape, strides and dtype of each tensor in a result; anything else as it is."""
+    return [(tuple(x.shape), x.stride(), x.dtype) if isinstance(x, Tensor) else x for x in each(result)]
 
 
 def copy_of(x: Tensor) -> Tensor:
@@ -169,7 +202,8 @@ class OpInfo:
 
     name:       qualified, "aten::add.Tensor"; "add.Tensor" means the same.
     samples:    calls that must work, made with a Maker, for each of `dtypes`.
-    reference:  the same on numpy arrays (16-bit floats come as float32), None where nothing in numpy is.
+    reference:  the same on numpy arrays (16-bit floats come as float32), None where nothing in numpy is; where samples
+                name a forward call, a function of the incoming gradient and the arguments of that call.
     gradients:  whether it has a gradient at all; where it has none, nothing is recorded.
     hermitian:  whether the first tensor is taken for symmetric; tests of gradients make it so before the call.
     definite:   what tests of gradients look at, a function of the results: vectors that may have any sign have no
@@ -266,12 +300,13 @@ class OpInfo:
     @property
     def refused(self) -> frozenset[str]:
         """The names of the dtypes that it has no kernel for. `dtypes` are those that are compared with numpy."""
-        return refused_by(self.op)
+        declared = DECLARED.get(self.op)
+        return frozenset() if declared is None else frozenset(declared.refuses)
 
     @property
     def not_sampled(self) -> tuple[str, ...]:
         """The names of the dtypes that its samples cannot be made of."""
-        return NOT_SAMPLED.get(str(self), ())
+        return next((kinds for pattern, kinds in NOT_SAMPLED.items() if fnmatch(str(self), pattern)), ())
 
     @property
     def main_dtype(self) -> dtype:
@@ -288,6 +323,21 @@ class OpInfo:
         """
         implicit = "CompositeImplicitAutograd" in {key.name for key in self.op.registrations}
         return self.representative or not ("pointwise" in self.op.tags or implicit)
+
+    def run(self, sample: SampleInput, op: Any = None) -> Any:
+        """The result of a call, or that of another form; an operator that draws numbers draws the same every time."""
+        if self.random:
+            manual_seed(0)
+        return (op or self.op)(*sample.arguments, **sample.kwargs)
+
+    def writing_to(self, targets: Sequence[Any], sample: SampleInput) -> SampleInput:
+        """A call of the out= form, which takes these tensors one by one, or as a list, and not how to make them."""
+        assert self.out is not None
+        schema = self.out.schema
+        taken = {argument.name for argument in schema.arguments}
+        names = [schema.arguments[place].name for place in schema.out_positions]
+        out = dict(zip(names, targets, strict=True)) if schema.returns else {names[0]: targets}
+        return replace(sample, kwargs={k: v for k, v in sample.kwargs.items() if k in taken} | out)
 
     def sample_inputs(
         self, dtype: dtype, requires_grad: bool = False, thorough: bool | None = None
@@ -308,6 +358,24 @@ class OpInfo:
         """Returns the entry for another operator: an alias, or the form that takes a number."""
         return replace(self, name=name, **changes)
 
+
+WHOLE_NAMES = ("uint8", "int8", "int16", "int32", "int64")
+COMPLEX_NAMES = ("complex64", "complex128")
+
+# Their samples need numbers that these dtypes do not hold.
+NOT_SAMPLED: dict[str, tuple[str, ...]] = {
+    "_neg_view*": ("bool",),
+    "retain_grad": ("bool", *WHOLE_NAMES),
+    "cov": ("bool",),
+    "corrcoef": ("bool", *COMPLEX_NAMES),
+    "binomial": ("bool", *WHOLE_NAMES, *COMPLEX_NAMES),  # a ValueError
+    "searchsorted.*": COMPLEX_NAMES,
+    "bucketize.*": COMPLEX_NAMES,
+    "_pdist_forward": ("bool",),
+    "_scaled_dot_product_flash_attention_for_cpu*": WHOLE_NAMES,
+    "_scaled_dot_product_efficient_attention*": WHOLE_NAMES,
+    "_safe_softmax": WHOLE_NAMES,
+}
 
 # What says how a new tensor is made; out= forms do not take it, since they are given the tensor.
 FACTORY_OPTIONS = ("dtype", "layout", "device", "pin_memory")

@@ -3,7 +3,7 @@
 `check_subclass` and `check_mode` return one. It prints as a table, shows itself in a notebook, and raises only when it
 is asked to: `report.check()`.
 
-Read next: subclass_check.py and mode_check.py, which fill it; layer_checks.py, for what is checked.
+Read next: subclass_check.py, which fills it; layer_checks.py, for what is checked.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, call
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.batch_norm import native_group_norm, native_group_norm_backward_op
-from redispatch.kernels.ops.normalization import native_layer_norm_backward_op, native_layer_norm_op
+from redispatch.kernels.ops.normalization import native_layer_norm, native_layer_norm_backward_op
 
 from ...dispatch.transforms.batched import whole
 
@@ -19,7 +19,7 @@ PLACE = "kernels/batching/layer_norm.py"
 
 
 def beside(learned: Any, dim: int | None, size: int, before: int, after: int) -> Any:
-    """What is learned, (batch, 1, ..., *its own shape, 1, ...): with dimensions before and after its own."""
+    """Returns a learned tensor as (batch, 1, ..., *its own shape, 1, ...): with dimensions before and after its own."""
     if dim is None:
         return learned.view((*learned.shape, *(1,) * after))
     rows = whole(learned, dim, size)
@@ -89,7 +89,7 @@ def group_norm_backward_rule(op: OpOverload, values: list[Any], dims: list[Any],
 
 
 for form, rule in [
-    (native_layer_norm_op.functional, layer_norm_rule),
+    (native_layer_norm.op.functional, layer_norm_rule),
     (native_layer_norm_backward_op.functional, layer_norm_backward_rule),
     (native_group_norm.op.functional, group_norm_rule),
     (native_group_norm_backward_op.functional, group_norm_backward_rule),

@@ -6,7 +6,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
-from redispatch.kernels.ops.ctc import ctc_backward_list_op, ctc_backward_tensor_op, ctc_list_op, ctc_tensor_op
+from redispatch.kernels.ops.loss import ctc_backward_list_op, ctc_backward_tensor_op, ctc_list_op, ctc_tensor_op
 from redispatch.kernels.ops.sorting import bucketize_op, bucketize_scalar_op, searchsorted_op, searchsorted_scalar_op
 
 from ...dispatch.transforms.batched import Decomposition, front, is_tensor, rank, whole

@@ -16,7 +16,8 @@
     composite                 by a function in other operators
     kernel, over_a_copy       by a kernel for some backends, or for all; by one that writes into its argument
     structured, planned       by its meta function, which a body or loop below fills (structured.py, planned.py); and
-    several, per_element      the first for several results, and for one that is computed element by element
+    several, planned_several  the same for several results
+    per_element               the first for a result that is computed element by element
 
 All else is a fact beside it:
 
@@ -43,12 +44,13 @@ from functools import partial
 from typing import Any
 
 from redispatch.dispatch import OpOverload, impl
+from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.tensor import Tensor
 
-from .declare import Derivative, Function, Operator, handing_on, through
+from .declare import Derivative, Function, Operator, handing_on, taking, through
 from .from_scalar import derived
 from .out_forms import copy_into_out, resize_and_copy_into_out
-from .planned import Planned
+from .planned import Planned, PlannedSeveral
 from .pointwise import NOT_FLOATING, Pointwise
 from .public import public
 from .structured import PerElement, Several, Structured
@@ -153,6 +155,7 @@ def structured(schema: str, kind: Any = Structured, *, body: Function | None = N
 
 planned = partial(structured, kind=Planned)
 several = partial(structured, kind=Several)
+planned_several = partial(structured, kind=PlannedSeveral)
 per_element = partial(structured, kind=PerElement)
 
 
@@ -278,19 +281,56 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
     of, face = getattr(of, "op", of), _face(facts, has_face(schema))
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
     op.leaves_views_to_others()
-    hand = handing_on(of.functional, of.text)
-    _kernel(op, op.functional, IMPLICIT, (lambda *args: hand(*(args[i] for i in order))) if order else hand)
+    count = of.text.arguments.index("*") if "*" in of.text.arguments else len(of.names)
+
+    def handed(form: Any, args: Sequence[Any], **out: Any) -> Any:
+        given = [args[i] for i in order] if order else args
+        return form(*given[:count], **dict(zip(of.names[count:], given[count:], strict=False)), **out)
+
+    if order or count < len(of.names):
+        _kernel(op, op.functional, IMPLICIT, lambda *args: handed(of.functional, args))
+    else:  # as of most: the specialiser reads it
+        _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*args))
     if op.out is not None:
-        count = of.text.arguments.index("*") if "*" in of.text.arguments else len(of.names)
-
-        def into_out(*args: Any) -> Any:
-            given = [args[i] for i in order or range(len(args) - 1)]
-            return of.out(*given[:count], **dict(zip(of.names[count:], given[count:], strict=False)), out=args[-1])
-
-        _kernel(op, op.out, IMPLICIT, into_out)
+        _kernel(op, op.out, IMPLICIT, lambda *args: handed(of.out, args[:-1], out=args[-1]))
     return face(op)
 
 
 def _kernel(op: Operator, form: OpOverload, key: str, function: Function) -> None:
     """Registers a kernel that was made here under the operator's name, at the line that declares it."""
     impl(form, key, function, convention="positional", place=op.place, name=op.base_name)
+
+
+def in_parts(op: Operator, *inputs: str, nondifferentiable: tuple[int, ...] = ()) -> Callable[[Function], Function]:
+    """Makes the decorated function, which calls other operators, the kernel of `op` for every backend: a mode and
+    autograd see one operator, whose derivative is that of its parts (dispatch/autograd/pullback.py).
+
+    A composite operator is seen by nobody but as its parts. This is for those that PyTorch gives kernels, because to
+    fuse them is what they are there for.
+
+    inputs: the arguments that have gradients; these come by running the function again, with autograd.
+    nondifferentiable: the results through which none flows.
+    """
+    names = op.names
+    places = [names.index(name) for name in inputs]
+    several = len(op.schema.returns) > 1
+
+    def register(function: Function) -> Function:
+        @taking("grads" if several else "grad", *names, "needs")
+        def gradients(given: Any, *arguments_and_needs: Any) -> Sequence[Any]:
+            *arguments, needs = arguments_and_needs
+
+            def again(*differentiated: Any) -> list[Any]:
+                called = list(arguments)
+                for place, value in zip(places, differentiated, strict=True):
+                    called[place] = value
+                results = function(*called)
+                return list(results) if several else [results]
+
+            return pulled_back(again, [arguments[place] for place in places], given if several else [given], needs)
+
+        op.explicit(function)
+        op.derivative((inputs, gradients), nondifferentiable=nondifferentiable)
+        return function
+
+    return register

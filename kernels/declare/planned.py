@@ -125,14 +125,14 @@ class Planned(ByLoop, Structured):
 class PlannedSeveral(ByLoop):
     """Plans an operator with several results, in its functional form.
 
-    `metas` gives the metadata of the results, None for one that is not asked for; `loop` gets them, as a tuple, and the
+    `meta` gives the metadata of the results, None for one that is not asked for; `loop` gets them, as a tuple, and the
     arguments, and returns what fills them: `f(out, out_at, other_out, other_out_at, x, x_at, ...)`, without what is
     None.
     """
 
     several = True
 
-    def metas(self, function: Callable[..., tuple[Meta | None, ...]]) -> Callable[..., tuple[Meta | None, ...]]:
+    def meta(self, function: Callable[..., tuple[Meta | None, ...]]) -> Callable[..., tuple[Meta | None, ...]]:
         """Registers what gives the results' metadata, and with it the kernel of the meta device."""
         self.metas_function = function
         impl(self.functional, "Meta", self.run_meta, convention="positional", place=self.place, name=self.title("meta"))

@@ -35,6 +35,7 @@ from redispatch.dispatch.entry.signature import READS_SELF
 from redispatch.dispatch.inspection.frames import HIDDEN
 from redispatch.dispatch.schema.convert import default_of
 from redispatch.dispatch.schema.schema import NO_DEFAULT
+from redispatch.dispatch.specialiser.annotations import frozen
 from redispatch.dispatch.tensor import SET_REQUIRES_GRAD, Tensor, ask_default
 
 from .declare import Operator
@@ -92,6 +93,7 @@ def public(
             attach(f"{name}_", into, alone=alone, doc=(written, behind))
     if made is not None:
         made.op, made.ops = operators[0], operators
+        frozen(made)  # kernels that are inlined call `made.op.functional`
     return made
 
 

@@ -20,9 +20,9 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, empty_from, output_spec, strided
 from redispatch.kernels import output_strides
 
-from ..declare.operator import LOWER, composite, kernel
+from ..declare.operator import LOWER, composite, kernel, planned_several
 from ..declare.plan import Run
-from ..declare.planned import PlannedSeveral, on_dense
+from ..declare.planned import on_dense
 from ..declare.structured import Meta
 from .convolution import C_NAMES, compute_dtype
 from .fused_attention import EFFICIENT, FLASH, SDPAParams, broadcasts, chosen, efficient_op, scale_of
@@ -50,18 +50,6 @@ def safe_softmax_op(self, dim, dtype):
 # --- the fused operator ----------------------------------------------------------------------------------------------
 
 NAME = "scaled_dot_product_attention_flash_attention"
-flash_op = PlannedSeveral(
-    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., "
-    "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-    refuses="bool complex",
-    late_out=False,
-)
-flash_backward_op = PlannedSeveral(
-    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
-    "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
-    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
-    late_out=False,
-)
 
 
 def check_heads(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, mask: Any) -> None:
@@ -143,10 +131,13 @@ def zeros_in(outs: Sequence[Tensor]) -> Run:
     return run
 
 
-@flash_op.metas
-def flash_metas(
-    query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causal: bool, attn_mask: Any, scale: Any
-) -> tuple[Meta, Meta]:
+@planned_several(
+    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., "
+    "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+    refuses="bool complex",
+    late_out=False,
+)
+def flash_op(query, key, value, dropout_p, is_causal, attn_mask, scale):
     """(the result, laid out as the query; the logarithm of the sum of each query's exponentials)."""
     check_heads(query, key, value, dropout_p, attn_mask)
     batch, heads, rows, _ = shape = query._shape
@@ -166,11 +157,14 @@ def flash_loop(outs, query, key, value, dropout_p, is_causal, attn_mask, scale):
     return of_heads(call.forward(result._operand, outs[1]._operand), outs, three, compute)
 
 
-@flash_backward_op.metas
-def flash_backward_metas(
-    grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor, dropout_p: float,
-    is_causal: bool, attn_mask: Any, scale: Any,
-) -> tuple[Meta, ...]:  # fmt: skip
+@planned_several(
+    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
+    "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
+    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    refuses="bool complex",
+    late_out=False,
+)
+def flash_backward_op(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
     """Gradients of query, key and value; all heads of a row lie side by side."""
     check_heads(query, key, value, dropout_p, attn_mask)
     shape = query._shape
@@ -198,16 +192,12 @@ def flash_backward_loop(outs, grad_out, query, key, value, out, logsumexp, dropo
     return of_heads(call.backward(to_query, to_key, to_value, grad, result, logs), outs, inputs, compute)
 
 
-def flash_gradients(
-    grad: Any, query: Any, key: Any, value: Any, result0: Any, result1: Any, dropout_p: float, is_causal: bool,
-    attn_mask: Any, scale: Any,
-) -> Any:  # fmt: skip
+@flash_op.gradient("query", "key", "value", nondifferentiable=(1,))
+def flash_gradients(grad, query, key, value, result0, result1, dropout_p, is_causal, attn_mask, scale):
     return flash_backward_op.functional(
         grad, query, key, value, result0, result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
     )
 
-
-flash_op.derivative((("query", "key", "value"), flash_gradients), nondifferentiable=(1,))
 
 # --- by its definition -----------------------------------------------------------------------------------------------
 

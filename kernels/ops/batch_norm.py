@@ -16,11 +16,12 @@ from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import Elementwise, Operand
 
-from ..declare.declare import no_formula
+from ..declare.declare import no_formula, taking
 from ..declare.operator import CUDA_FP32, composite, kernel
 from ..declare.structured import not_implemented
 from .creation import preserved_strides
 from .moments import scratch
+from .normalization import gradients
 
 
 def squared_difference(x, mean):
@@ -204,28 +205,6 @@ def batch_norm_no_training_op(input, weight, bias, mean, var, momentum, eps):
     return run_batch_norm(input, weight, bias, mean, var, False, momentum, eps)
 
 
-def gradients(
-    grad: Any, standard: Any, rstd: Any, weight: Any, dims: list[int], moving: bool, wanted: Sequence[bool], over: Any
-) -> tuple[Any, Any, Any]:
-    """Those of the input, the weight and the bias. `standard` is (x - mean) rstd; normalized over `dims`.
-
-    With g the gradient of `standard`: rstd (g - mean(g) - standard mean(g standard)), where the two means are what
-    reaches x through its mean and its deviation; without them where these are not x's own (`moving` false).
-    `over`: what the gradients of weight and bias are sums over.
-    """
-    of_input = of_weight = of_bias = None
-    if wanted[0]:
-        g = grad if weight is None else grad * weight
-        if moving:
-            g = g - g.mean(dims, True) - standard * (g * standard).mean(dims, True)
-        of_input = g * rstd
-    if wanted[1]:
-        of_weight = (grad * standard).sum(over)
-    if wanted[2]:
-        of_bias = grad.sum(over)
-    return of_input, of_weight, of_bias
-
-
 def batch_norm_gradients(
     grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, train: bool, wanted: Sequence[bool]
 ) -> tuple[Any, Any, Any]:
@@ -256,7 +235,8 @@ def second_gradients(
     grads: Sequence[Any], grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
     train: bool, eps: float, output_mask: Sequence[bool], needs: Sequence[bool],
 ) -> Any:  # fmt: skip
-    """Those of `batch_norm_gradients`. In training mean and deviation are the input's own, and move with it."""
+    """Returns the gradients of `batch_norm_gradients`. In training mean and deviation are the input's own, and move
+    with it."""
     dims = batch_dims(input)
 
     def backward(grad_out: Any, input: Any, weight: Any) -> Any:
@@ -295,40 +275,21 @@ def batch_norm_backward(
     return batch_norm_gradients(grad, input, weight, mean, (var + eps).rsqrt(), False, wanted)
 
 
-def with_stats(
-    grad: Any, input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, result1: Any, result2: Any,
-    training: bool, eps: float, needs: Sequence[bool],
-) -> Any:  # fmt: skip
-    return batch_norm_backward(grad, input, weight, running_mean, running_var, result1, result2, training, eps, needs)
+LEARNED = ("input", "weight", "bias")
+STATS = ("grad", "input", "weight", "running_mean", "running_var")
+with_stats = taking(*STATS, "result1", "result2", "training", "eps", "needs")(batch_norm_backward)
+native_batch_norm.op.derivative((LEARNED, with_stats), nondifferentiable=(1, 2))
+batch_norm_legit_op.derivative((LEARNED, with_stats), nondifferentiable=(1, 2))
 
 
-def without_stats(
-    grad: Any, input: Any, weight: Any, bias: Any, result1: Any, result2: Any, training: bool, eps: float,
-    needs: Sequence[bool],
-) -> Any:  # fmt: skip
+@batch_norm_no_stats_op.gradient(*LEARNED, nondifferentiable=(1, 2), node="NativeBatchNormLegitBackward1")
+def without_stats(grad, input, weight, result1, result2, training, eps, needs):
     return batch_norm_backward(grad, input, weight, None, None, result1, result2, training, eps, needs)
 
 
-def without_training(
-    grad: Any,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
-    eps: float,
-    needs: Sequence[bool],
-) -> Any:
+@batch_norm_no_training_op.gradient(*LEARNED, nondifferentiable=(1, 2))
+def without_training(grad, input, weight, running_mean, running_var, eps, needs):
     return batch_norm_backward(grad, input, weight, running_mean, running_var, None, None, False, eps, needs)
-
-
-LEARNED = ("input", "weight", "bias")
-native_batch_norm.op.derivative((LEARNED, with_stats), nondifferentiable=(1, 2))
-batch_norm_legit_op.derivative((LEARNED, with_stats), nondifferentiable=(1, 2))
-batch_norm_no_stats_op.derivative(
-    (LEARNED, without_stats), nondifferentiable=(1, 2), node="NativeBatchNormLegitBackward1"
-)
-batch_norm_no_training_op.derivative((LEARNED, without_training), nondifferentiable=(1, 2))
 
 
 @composite(

@@ -568,3 +568,33 @@ conv_tbc.op.derivative(
         lambda grad, self, weight, bias, pad: conv_tbc_backward_op.functional(grad, self, weight, bias, pad),
     )
 )
+
+# --- told the size of their kernel: thnn_conv2d, slow_conv3d ----------------------------------------------------------
+
+
+def told_its_size(name: str, ndim: int) -> Any:
+    """A convolution of `ndim` dimensions whose kernel is given as rows, or whole, and in any case its size."""
+
+    @composite(
+        f"{name}(Tensor self, Tensor weight, SymInt[{ndim}] kernel_size, Tensor? bias=None, "
+        f"SymInt[{ndim}] stride={[1] * ndim}, SymInt[{ndim}] padding={[0] * ndim}) -> Tensor",
+        out="out",
+        refuses="bool",
+        face=False,
+    )
+    def op(self, weight, kernel_size, bias, stride, padding):
+        if self.dim() != ndim + 2:
+            raise RuntimeError(f"Expected {ndim + 2}D input tensor, but got: {list(self.shape)}")
+        shape = [weight.size(0), self.size(1), *kernel_size]
+        rows = weight.dim() == 2
+        if list(weight.shape) != (shape if not rows else [shape[0], weight.numel() // max(shape[0], 1)]):
+            raise RuntimeError(
+                f"Expected a weight of shape {shape}, or one row for each output, but got: {list(weight.shape)}"
+            )
+        weight = weight.view(shape) if rows else weight
+        return ops.aten.convolution(self, weight, bias, stride, padding, [1] * ndim, False, [0] * ndim, 1)
+
+    return op
+
+
+conv2d_op, conv3d_op = told_its_size("thnn_conv2d", 2), told_its_size("slow_conv3d", 3)

@@ -210,20 +210,20 @@ def new_copy(key: Any, x: Tensor) -> NearPlan:
 
 
 def copier(on: device) -> Any:
-    """What copies between tensors on a user's device: `f(target, source)`, broadcast and converted; None for none."""
+    """Returns `f(target, source)`, which copies on a user's device, broadcast and converted; None if there is none."""
     kind = KINDS.get(on.type)
     return None if kind is None else kind.copy
 
 
 def ready_to_copy(target: Tensor, source: Tensor) -> Any:
-    """What copies such a tensor into such another one; None where they are not both in the CPU's memory."""
+    """Returns what copies such a tensor into such another one; None where they are not both in the CPU's memory."""
     if target._array is None or source._array is None:
         return None
     return kernels.ready_copy(target._operand, source._operand, **conj_neg_flags(target, source))
 
 
 def conj_neg_flags(target: Tensor, source: Tensor) -> dict[str, bool]:
-    """What a copy from memory to memory has to do, as both tensors are to show the same: kernels.copy's options."""
+    """Returns the options of kernels.copy with which both tensors show the same."""
     bits = metadata_of(target).bits ^ metadata_of(source).bits
     return {"conj": bits & CONJUGATE != 0, "neg": bits & NEGATIVE != 0}
 
@@ -259,7 +259,7 @@ def contiguous(self: Tensor, format: Any) -> Tensor:
 
 
 def contiguous_slow(self: Tensor, format: Any) -> Tensor:
-    """The same for another memory format."""
+    """Returns the tensor contiguous in another memory format."""
     format = contiguous_format if format == 0 else format
     if format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
@@ -334,7 +334,7 @@ WRITES: dict[Any, Run] = {}  # what copies one tensor into another, by their met
 
 
 def new_write(key: Any, target: Tensor, source: Tensor) -> Run:
-    """What copies such a tensor into such another. RuntimeError where the one does not broadcast to the other."""
+    """Decides how such a tensor is copied into such another. RuntimeError where that does not broadcast to this."""
     check_no_internal_overlap(target)
     check_broadcasts_to(target, source)
     run = ready_to_copy(target, source)
@@ -345,7 +345,7 @@ def new_write(key: Any, target: Tensor, source: Tensor) -> Run:
 
 
 def copy_inplace_slow(self: Tensor, src: Any) -> Tensor:
-    """The same from a number, from memory that the tensors may share, on the meta device or without memory."""
+    """Copies from a number, from memory that the tensors may share, on the meta device or without memory."""
     if src is self:
         return self
     check_no_internal_overlap(self)
@@ -557,7 +557,7 @@ def lift_fresh_copy_op(self: Tensor) -> Tensor:
 
 
 def _get_data(self: Tensor) -> Tensor:
-    """The same memory outside the graph; unlike `detach()`, it counts its writes for itself."""
+    """Returns the same memory outside the graph; unlike `detach()`, it counts its writes for itself."""
     result = call_showing_type(detach_op.functional, self)
     if result._counter is not None:
         result._counter = [0]
@@ -596,7 +596,7 @@ fill_inplace_tensor_op = Operator("fill_.Tensor(Tensor(a!) self, Tensor value) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FillPlan:
-    """How tensors that look alike are filled, and which numbers need no conversion: those of `kind` in a range."""
+    """A plan that fills tensors which look alike; numbers of `kind` in a range need no conversion."""
 
     run: Run
     kind: type
@@ -650,7 +650,7 @@ def new_fill(x: Tensor) -> FillPlan:
 
 
 def nothing(*args: Any) -> None:
-    """What is to be done where there is no memory."""
+    """Does what is to be done where there is no memory."""
 
 
 @fill_inplace_tensor_op.kernel("CPU", "Meta")

@@ -178,7 +178,7 @@ def filled_by(plan: NearPlan, value: Any) -> Tensor:
 
 
 def filled_first(size: Any, value: Any, dtype: Any, device: Any, pin_memory: Any) -> Tensor:
-    """The same the long way; how it was made is remembered."""
+    """Makes the tensor the long way; how it was made is remembered."""
     dtype = dtype or get_default_dtype()
     result = filled(new(size, dtype, device, pin_memory), value)
     return remembered((tuple(size), dtype, device), result, value)

@@ -47,7 +47,7 @@ def log_normal_number(normal, mean, std):
 
 
 def failures(u, log_of_rest):
-    """How many trials until the first success: the least k with 1 - (1 - p)^k above u."""
+    """Returns the number of trials until the first success: the least k with 1 - (1 - p)^k above u."""
     return np.floor(kernels.log1p(-u) / log_of_rest) + 1
 
 

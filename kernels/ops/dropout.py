@@ -133,7 +133,7 @@ MASKED_AND_SCALED = Elementwise("masked_and_scaled", masked_and_scaled)
 
 
 def dropout_scale(p: float, train: bool | None) -> float:
-    """What the kept elements are multiplied by."""
+    """Returns what the kept elements are multiplied by."""
     if train is False:
         return 1.0
     return 0.0 if p == 1 else 1 / (1 - p)

@@ -39,7 +39,7 @@ class Blocks:
 
     @property
     def elements(self) -> int:
-        """How many elements a window has."""
+        """Returns the number of elements of a window."""
         return self.kernel[0] * self.kernel[1]
 
     @property

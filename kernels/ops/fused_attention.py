@@ -32,6 +32,7 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes
 
+from ..declare.operator import planned_several
 from ..declare.planned import PlannedSeveral
 from ..declare.structured import Meta
 from .random import drawn, generator_at
@@ -45,13 +46,6 @@ efficient_op = PlannedSeveral(
     "bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, "
     "Tensor philox_offset)",
     tags=("nondeterministic_seeded",),
-    refuses="whole complex",
-    late_out=False,
-)
-efficient_backward_op = PlannedSeveral(
-    f"{NAME}_backward(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor attn_bias, Tensor out, "
-    "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, "
-    "bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)",
     refuses="whole complex",
     late_out=False,
 )
@@ -124,28 +118,29 @@ def efficient_metadata(
     return beside(query, value._shape[3]), logs, one, one
 
 
-efficient_op.metas(efficient_metadata)
+efficient_op.meta(efficient_metadata)
 
 
-@efficient_backward_op.metas
-def efficient_backward_metas(
-    grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_bias: Any, out: Tensor, logsumexp: Tensor,
-    philox_seed: Tensor, philox_offset: Tensor, dropout_p: float, grad_input_mask: Sequence[bool], is_causal: bool,
-    scale: Any,
-) -> tuple[Meta | None, ...]:  # fmt: skip
+@planned_several(
+    f"{NAME}_backward(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor attn_bias, Tensor out, "
+    "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, "
+    "bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)",
+    refuses="whole complex",
+    late_out=False,
+    face=False,
+)
+def efficient_backward_op(grad, query, key, value, bias, out, logsumexp, seed, offset, dropout_p, asked, causal, scale):
     """The gradients that are asked for; that of the bias for each score. A bias of shape [0] stands for none."""
-    attn_bias = given_bias(attn_bias)
-    check(f"{NAME}_backward", query, key, value, attn_bias, dropout_p)
-    if tuple(grad_out._shape) != tuple(out._shape):
+    bias = given_bias(bias)
+    check(f"{NAME}_backward", query, key, value, bias, dropout_p)
+    if tuple(grad._shape) != tuple(out._shape):
         raise RuntimeError(
             f"{NAME}_backward: the gradient must have the result's shape, {list(out._shape)}, but has "
-            f"{list(grad_out._shape)}"
+            f"{list(grad._shape)}"
         )
     found: list[Meta | None] = [beside(x) for x in (query, key, value)]
-    bias = None
-    if attn_bias is not None:
-        bias = Meta((*query._shape[:3], key._shape[2]), attn_bias._dtype, query._device)
-    return tuple(one if wanted else None for one, wanted in zip([*found, bias], grad_input_mask, strict=True))
+    of_bias = None if bias is None else Meta((*query._shape[:3], key._shape[2]), bias._dtype, query._device)
+    return tuple(one if wanted else None for one, wanted in zip([*found, of_bias], asked, strict=True))
 
 
 def given_bias(bias: Tensor) -> Tensor | None:
@@ -220,24 +215,12 @@ def logs_of(scores: Any) -> Any:
 
 @efficient_backward_op.explicit
 def efficient_backward_definition(
-    grad_out,
-    query,
-    key,
-    value,
-    attn_bias,
-    out,
-    logsumexp,
-    philox_seed,
-    philox_offset,
-    dropout_p,
-    grad_input_mask,
-    is_causal,
-    scale,
+    grad_out, query, key, value, attn_bias, out, logsumexp, seed, offset, dropout_p, *how
 ):
-    metas = efficient_backward_metas(
-        grad_out, query, key, value, attn_bias, out, logsumexp, philox_seed, philox_offset, dropout_p, grad_input_mask,
-        is_causal, scale,
-    )  # fmt: skip
+    metas = efficient_backward_op.metas_function(
+        grad_out, query, key, value, attn_bias, out, logsumexp, seed, offset, dropout_p, *how
+    )
+    _, is_causal, scale = how
     attn_bias = given_bias(attn_bias)
     heads, shared, exact = query._shape[1], key._shape[1], wide(query)
     q, grad = query.to(exact), grad_out.to(exact)
@@ -246,7 +229,7 @@ def efficient_backward_definition(
     weights = (scores - logsumexp.narrow(2, 0, query._shape[2]).unsqueeze(-1)).exp()
     slopes, dropped = grad.matmul(v.transpose(-2, -1)), weights
     if dropout_p > 0:
-        factors = choices(philox_seed.item(), philox_offset.item(), dropout_p, weights._shape, weights)
+        factors = choices(seed.item(), offset.item(), dropout_p, weights._shape, weights)
         slopes, dropped = slopes * factors, weights * factors
     slopes = weights * (slopes - (grad * out.to(exact)).sum(-1, True))
     factor = scale_of(query, scale)

@@ -1,7 +1,7 @@
 """Layers in one operator each, as hardware libraries have them: a product with its activation, attention with its
 projections, one direction of one LSTM layer.
 
-Here they are written in other operators (written_in_parts.py), so they are as fast as these. Programs meet them in
+Here they are written in other operators (`in_parts`), so they are as fast as these. Programs meet them in
 graphs that PyTorch exported, on its lists of autocast, and where a backend of theirs has a kernel that does better.
 
 Read next: linalg.py, attention.py, recurrent.py.
@@ -18,13 +18,12 @@ from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.operator import CUDA_PROMOTE, composite, kernel
+from ..declare.operator import CUDA_PROMOTE, composite, in_parts, kernel
 from ..declare.structured import not_implemented
 from .activations import gelu, relu
 from .linalg import SCALES, addmm, linear
 from .normalization import softmax
 from .recurrent import LSTM, Weights, lstm_step, over_times
-from .written_in_parts import in_parts
 
 # --- act(beta self + alpha mat1 mat2) ---------------------------------------------------------------------------------
 

@@ -22,11 +22,11 @@ from redispatch.kernels.cpu.grid_sample import BORDER, CUBIC, NEAREST, REFLECTIO
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, taking
+from ..declare.operator import in_parts
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import as_dtype, compute_dtype, dense, zeros
 from .ranges import linspace
-from .written_in_parts import in_parts
 
 HOW = "int interpolation_mode, int padding_mode, bool align_corners"
 WAYS = ("interpolation_mode", "padding_mode", "align_corners")
@@ -148,7 +148,7 @@ def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any
         output_mask: Sequence[bool],
         needs: Sequence[bool],
     ) -> Any:
-        """Those of what sends a gradient back through the sampling."""
+        """Returns the gradients of what sends a gradient back through the sampling."""
         how = (interpolation_mode, padding_mode, align_corners)
         moves = output_mask[1] and interpolation_mode != NEAREST  # the nearest element stays the same one
 

@@ -135,7 +135,7 @@ def operands(indices: Indices) -> list[Operand | None]:
 
 
 def first_bad_index(self: Tensor, indices: Indices) -> IndexError:
-    """What names an index out of bounds: of the first element, row by row, that has one, the first."""
+    """Returns what names an index out of bounds: of the first element, row by row, that has one, the first."""
     given = [(d, as_numpy(index).astype(np.int64)) for d, index in enumerate(indices) if index is not None]
     values = np.stack(np.broadcast_arrays(*(index for _, index in given)), axis=-1).reshape(-1, len(given))
     sizes = np.array([self._shape[d] for d, _ in given])
@@ -411,7 +411,7 @@ def _is_part(item: Any) -> bool:
 
 
 def covered_dims(items: Sequence[Any]) -> int:
-    """How many dimensions the items take up: an n-d mask takes n, None, `...` and bools none."""
+    """Returns the number of dimensions that the items take up: an n-d mask takes n, None, `...` and bools none."""
     count = 0
     for item in items:
         if isinstance(item, Tensor):
@@ -663,7 +663,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 def value_tensor(self: Tensor, value: Any) -> Tensor:
-    """What is to be written, as a tensor: a number gets the dtype of the tensor that it goes into."""
+    """Returns what is to be written, as a tensor: a number gets the dtype of the tensor that it goes into."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):

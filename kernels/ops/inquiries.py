@@ -31,26 +31,36 @@ from redispatch.dispatch.tensor import (
 from redispatch.kernels import has_internal_overlap, is_dense
 
 from ..declare.declare import Operator
-from ..declare.operator import composite, kernel
+from ..declare.operator import LAZY, composite, kernel
 from ..declare.overridable import builtin_function
-from ..declare.public import public
 
 
-def inquiry(schema: str, answer: Callable[..., Any], namespace: str = "aten", **facts: Any) -> Operator:
-    """An operator that looks at its arguments and answers."""
-    op = Operator(schema, namespace=namespace, **facts)
-    op.implicit(answer)
-    op.understands("Conjugate", "Negative", "ZeroTensor")
-    return op
+def inquiry(schema: str, answer: Callable[..., Any], doc: str = "", **facts: Any) -> Any:
+    """An operator that looks at its arguments and answers; with a sentence about it, a public function."""
+    return composite(schema, understands=LAZY, face=bool(doc), method=False, doc=doc, **facts)(answer)
 
 
 is_complex_op = inquiry("is_complex(Tensor self) -> bool", lambda self: self._dtype.is_complex)
 is_floating_point_op = inquiry("is_floating_point(Tensor self) -> bool", lambda self: self._dtype.is_floating_point)
-is_signed_op = inquiry("is_signed(Tensor self) -> bool", lambda self: self._dtype.is_signed)
-is_conj_op = inquiry("is_conj(Tensor self) -> bool", lambda self: self.is_conj())
-is_neg_op = inquiry("is_neg(Tensor self) -> bool", lambda self: self.is_neg())
-is_inference_op = inquiry("is_inference(Tensor self) -> bool", lambda self: self._counter is None)
-is_distributed_op = inquiry("is_distributed(Tensor self) -> bool", lambda self: False)
+is_signed = inquiry(
+    "is_signed(Tensor self) -> bool",
+    lambda self: self._dtype.is_signed,
+    "Returns whether the dtype has negative numbers.",
+)
+is_conj = inquiry(
+    "is_conj(Tensor self) -> bool", lambda self: self.is_conj(), "Returns whether the tensor is a conjugate view."
+)
+is_neg = inquiry(
+    "is_neg(Tensor self) -> bool", lambda self: self.is_neg(), "Returns whether the tensor is a negative view."
+)
+is_inference = inquiry(
+    "is_inference(Tensor self) -> bool",
+    lambda self: self._counter is None,
+    "Returns whether the tensor was made in inference mode.",
+)
+is_distributed = inquiry(
+    "is_distributed(Tensor self) -> bool", lambda self: False, "Returns whether the tensor is distributed; none is."
+)
 cudnn_is_acceptable_op = inquiry("cudnn_is_acceptable(Tensor self) -> bool", lambda self: False)
 
 dim_op = inquiry("dim(Tensor self) -> int", lambda self: len(self._shape))
@@ -58,7 +68,11 @@ numel_op = inquiry("numel(Tensor self) -> int", lambda self: self._shape.numel()
 size_op = inquiry("size.int(Tensor self, int dim) -> int", lambda self, dim: self._shape[wrap(self, dim)])
 stride_op = inquiry("stride.int(Tensor self, int dim) -> int", lambda self, dim: self._stride[wrap(self, dim)])
 storage_offset_op = inquiry("storage_offset(Tensor self) -> int", lambda self: self._offset)
-get_device_op = inquiry("get_device(Tensor self) -> int", lambda self: self.get_device())
+get_device = inquiry(
+    "get_device(Tensor self) -> int",
+    lambda self: self.get_device(),
+    "Returns the index of the tensor's device; -1 for the CPU.",
+)
 is_contiguous_op = inquiry("is_contiguous(Tensor self) -> bool", lambda self: self.is_contiguous())
 is_contiguous_format_op = inquiry(
     "is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
@@ -89,47 +103,23 @@ requires_grad_op = inquiry(
 )
 
 
-@composite(
-    "set_data(Tensor(a!) self, Tensor new_data) -> ()",
-    understands=(
-        "Conjugate",
-        "Negative",
-        "ZeroTensor",
-    ),
-    face=False,
-)
+@composite("set_data(Tensor(a!) self, Tensor new_data) -> ()", understands=LAZY, face=False)
 def set_data_op(self, new_data):
     self.data = new_data
 
 
-@composite(
-    "retain_grad(Tensor(a!) self) -> ()",
-    understands=(
-        "Conjugate",
-        "Negative",
-        "ZeroTensor",
-    ),
-    face=False,
-)
+@composite("retain_grad(Tensor(a!) self) -> ()", understands=LAZY, face=False)
 def retain_grad_op(self):
     self.retain_grad()
 
 
-get_device = public(get_device_op, method=False, doc="Returns the index of the tensor's device; -1 for the CPU.")
-is_conj = public(is_conj_op, method=False, doc="Returns whether the tensor is a conjugate view.")
-is_neg = public(is_neg_op, method=False, doc="Returns whether the tensor is a negative view.")
-is_signed, is_inference = (
-    public(is_signed_op, method=False, doc="Returns whether the dtype has negative numbers."),
-    public(is_inference_op, method=False, doc="Returns whether the tensor was made in inference mode."),
-)
-is_distributed = public(is_distributed_op, method=False, doc="Returns whether the tensor is distributed; none is.")
-
 # --- two tensors, dtypes ----------------------------------------------------------------------------------------------
 
-is_same_size_op = Operator("is_same_size(Tensor self, Tensor other) -> bool")
-is_same_size_op.explicit(lambda self, other: self._shape == other._shape)
-is_same_size_op.not_differentiable()
-is_same_size = public(is_same_size_op, doc="Returns whether both tensors have the same shape.")
+
+@kernel("is_same_size(Tensor self, Tensor other) -> bool", derivative=False)
+def is_same_size(self, other):
+    """Returns whether both tensors have the same shape."""
+    return self._shape == other._shape
 
 
 @kernel("is_set_to(Tensor self, Tensor tensor) -> bool", derivative=False, function=False)
@@ -151,16 +141,18 @@ for _overload, _arguments in (
 
 # --- where memory is, and layouts that are not there ------------------------------------------------------------------
 
-is_pinned_op = Operator("is_pinned(Tensor self, Device? device=None) -> bool")
-is_pinned_op.explicit(lambda self, device: owner_of(self) is not None)
-is_pinned_op.not_differentiable()
-is_pinned = public(is_pinned_op, function=False, doc="Returns whether the tensor's memory is pinned.")
 
-to_dense_op = Operator("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor")
-to_dense_op.implicit(lambda self, dtype, masked_grad: self if dtype is None else self.to(dtype))
-to_dense = public(
-    to_dense_op, function=False, doc="Returns the tensor itself, which is dense, in another dtype if asked for."
-)
+@kernel("is_pinned(Tensor self, Device? device=None) -> bool", derivative=False, function=False)
+def is_pinned(self, device):
+    """Returns whether the tensor's memory is pinned."""
+    return owner_of(self) is not None
+
+
+@composite("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor", function=False)
+def to_dense(self, dtype, masked_grad):
+    """Returns the tensor itself, which is dense, in another dtype if asked for."""
+    return self if dtype is None else self.to(dtype)
+
 
 # --- which dtype a computation has: dispatch/tensor/promotion.py, asked by modes and subclasses, too ------------------
 

@@ -62,7 +62,7 @@ def right_of(x: Any, axis: int) -> Any:
     return x.narrow(axis, start, x.shape[axis] - start)
 
 
-@composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
+@composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", refuses="bool")
 def trapezoid_op(y, dx, dim):
     """Returns the integral where all intervals are `dx` wide: each sample counts once, the first and the last half."""
     axis = check_samples("trapezoid", y, dim)
@@ -73,7 +73,7 @@ def trapezoid_op(y, dx, dim):
     return times(y.sum([axis]) - ends, dx)
 
 
-@composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
+@composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", refuses="bool")
 def cumulative_op(y, dx, dim):
     axis = check_samples("cumulative_trapezoid", y, dim)
     check_distance("cumulative_trapezoid", dx)

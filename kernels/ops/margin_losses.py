@@ -4,7 +4,7 @@
     multilabel_margin_loss  of which several are
     margin_ranking_loss, hinge_embedding_loss, cosine_embedding_loss, triplet_margin_loss
 
-The last four are written in other operators. Read next: ctc.py.
+The last four are written in other operators. Read next: loss.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FLOATS = (dtypes.float32, dtypes.float64)
 
 
 def rows_and_classes(self: Tensor) -> tuple[int, int]:
-    """Of [n, classes], or of the scores of one sample. RuntimeError for anything else."""
+    """Returns the sizes of [n, classes], or of the scores of one sample. RuntimeError for anything else."""
     shape = self._shape
     if len(shape) > 2 or (shape and not shape[-1]):
         raise RuntimeError(

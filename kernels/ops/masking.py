@@ -1,4 +1,4 @@
-"""What masks choose: masked_fill, masked_scatter, masked_select, nonzero and their kin."""
+"""Elements that masks choose: masked_fill, masked_scatter, masked_select, nonzero and their kin."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def masked_fill_kernel(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 def masked_fill_first(key: Any, self: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """The same the long way; how it was made is remembered."""
+    """Fills the long way; how it was made is remembered."""
     result = empty(Size(broadcast_shapes(mask._shape, self._shape)), self._dtype, self._device)
     number = storable(value, self._dtype)
     check_mask(mask)

@@ -223,7 +223,7 @@ def spread_and_mean(name: str, finish: Elementwise, derivative: Any, doc: str) -
 
     schema = f"{name}.correction(Tensor self, {CORRECTION}) -> (Tensor, Tensor)"
     op = PlannedSeveral(schema, tags=REDUCTION, derivative=derivative, for_complex=True, refuses="whole")
-    op.metas(metas)
+    op.meta(metas)
     op.loop(loop)
     return unbiased_forms(name, op, "(Tensor, Tensor)", method=False, doc=doc)
 

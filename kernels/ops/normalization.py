@@ -14,17 +14,9 @@ from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty, strided, wr
 from redispatch.kernels.cpu.softmax import Softmax
 
 from ..declare.declare import no_formula
-from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, planned
-from ..declare.planned import Planned, PlannedSeveral, on_dense
-from ..declare.public import public
+from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, planned, planned_several
+from ..declare.planned import Planned, on_dense
 from ..declare.structured import Meta, not_implemented
-
-native_layer_norm_op = PlannedSeveral(
-    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
-    "-> (Tensor, Tensor, Tensor)",
-    refuses="whole complex",
-    core=True,
-)
 
 
 def check_normalized(input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any) -> None:
@@ -50,10 +42,16 @@ def check_normalized(input: Tensor, normalized_shape: Sequence[int], weight: Any
         raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{input._dtype.tensor_name}'")
 
 
-@native_layer_norm_op.metas
-def native_layer_norm_metas(
-    input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
-) -> tuple[Meta, Meta, Meta]:
+@planned_several(
+    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
+    "-> (Tensor, Tensor, Tensor)",
+    refuses="whole complex",
+    core=True,
+    autocast=CUDA_FP32,
+    method=False,
+    doc="Returns (result, mean, 1 / standard deviation) over the last dimensions.",
+)
+def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """(result, mean, 1 / standard deviation); the last two keep the normalised dimensions as size 1."""
     check_normalized(input, normalized_shape, weight, bias)
     dims = normalized_dims(input, normalized_shape)
@@ -61,7 +59,7 @@ def native_layer_norm_metas(
     return Meta(input._shape, input._dtype, input._device), kept, kept
 
 
-@native_layer_norm_op.loop
+@native_layer_norm.op.loop
 def native_layer_norm_loop(outs, input, normalized_shape, weight, bias, eps):
     size = math.prod(normalized_shape)
     rows = input._shape.numel() // size if size else 0
@@ -83,25 +81,14 @@ def normalized_dims(input: Any, normalized_shape: Sequence[int]) -> list[int]:
     return list(range(ndim - len(normalized_shape), ndim))
 
 
-native_layer_norm_backward_op = PlannedSeveral(
+@planned_several(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
     "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     refuses="whole complex",
     core=True,
+    face=False,
 )
-
-
-@native_layer_norm_backward_op.metas
-def native_layer_norm_backward_metas(
-    grad_out: Tensor,
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    mean: Tensor,
-    rstd: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    output_mask: Sequence[bool],
-) -> tuple[Meta | None, ...]:
+def native_layer_norm_backward_op(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     """The gradients of input, weight and bias, those that are asked for."""
     if not input._dtype.is_floating_point:
         raise not_implemented("LayerNormBackwardKernelImpl", input._dtype)
@@ -130,38 +117,34 @@ def native_layer_norm_backward_loop(outs, grad_out, input, normalized_shape, mea
 
 
 def gradients(
-    grad: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, wanted: Sequence[bool]
+    grad: Any, standard: Any, rstd: Any, weight: Any, dims: list[int], moving: bool, wanted: Sequence[bool], over: Any
 ) -> tuple[Any, Any, Any]:
-    """Those of the input, the weight and the bias.
+    """Returns the gradients of the input, the weight and the bias. `standard` is (x - mean) rstd; normalized over
+    `dims`.
 
-    With y = (x - mean) rstd and g the gradient of y: rstd (g - mean(g) - y mean(g y)). The two means are what reaches x
-    through its mean and through its variance.
+    With g the gradient of `standard`: rstd (g - mean(g) - standard mean(g standard)), where the two means are what
+    reaches x through its mean and its deviation; without them where these are not x's own (`moving` false).
+    `over`: what the gradients of weight and bias are sums over, which may be nothing.
     """
-    dims = normalized_dims(input, normalized_shape)
-    leading = list(range(dims[0]))
-    standard = (input - mean) * rstd
     of_input = of_weight = of_bias = None
     if wanted[0]:
         g = grad if weight is None else grad * weight
-        of_input = rstd * (g - g.mean(dims, True) - standard * (g * standard).mean(dims, True))
+        if moving:
+            g = g - g.mean(dims, True) - standard * (g * standard).mean(dims, True)
+        of_input = g * rstd
     if wanted[1]:
-        of_weight = (grad * standard).sum(leading) if leading else grad * standard
+        of_weight = (grad * standard).sum(over) if over else grad * standard
     if wanted[2]:
-        of_bias = grad.sum(leading) if leading else grad
+        of_bias = grad.sum(over) if over else grad
     return of_input, of_weight, of_bias
 
 
-def native_layer_norm_backward(
-    grad: Any,
-    input: Any,
-    normalized_shape: Any,
-    result1: Any,
-    result2: Any,
-    weight: Any,
-    bias: Any,
-    eps: float,
-    needs: Sequence[bool],
-) -> Any:
+def layer_gradients(grad: Any, x: Any, dims: list[int], mean: Any, rstd: Any, weight: Any, wanted: Any) -> Any:
+    return gradients(grad, (x - mean) * rstd, rstd, weight, dims, True, wanted, list(range(dims[0])))
+
+
+@native_layer_norm.op.gradient("input", "weight", "bias", nondifferentiable=(1, 2))
+def native_layer_norm_backward(grad, input, normalized_shape, result1, result2, weight, bias, eps, needs):
     """One operator; where the gradient is itself to be differentiated, mean and deviation are formed again for it."""
     wanted = list(needs)
     if not STATE.get().grad_enabled:
@@ -171,27 +154,18 @@ def native_layer_norm_backward(
     dims = normalized_dims(input, normalized_shape)
     mean = input.mean(dims, True)
     rstd = ((input - mean).square().mean(dims, True) + eps).rsqrt()
-    return gradients(grad, input, normalized_shape, mean, rstd, weight, wanted)
+    return layer_gradients(grad, input, dims, mean, rstd, weight, wanted)
 
 
-def second_gradients(
-    grads: Sequence[Any],
-    grad_out: Any,
-    input: Any,
-    normalized_shape: Any,
-    rstd: Any,
-    weight: Any,
-    output_mask: Sequence[bool],
-    needs: Sequence[bool],
-) -> Any:
-    """Those of `gradients`, where mean and deviation are the input's own, and move with it."""
+def second_gradients(grads, grad_out, input, normalized_shape, rstd, weight, output_mask, needs):
+    """Returns the gradients of `layer_gradients`, where mean and deviation are the input's own, and move with it."""
     dims = normalized_dims(input, normalized_shape)
 
     def backward(grad_out: Any, input: Any, weight: Any) -> Any:
         mean = input.mean(dims, True)
         var = (input - mean).square().mean(dims, True)
         eps = (rstd.pow(-2) - var).detach()
-        return gradients(grad_out, input, normalized_shape, mean, (var + eps).rsqrt(), weight, output_mask)
+        return layer_gradients(grad_out, input, dims, mean, (var + eps).rsqrt(), weight, output_mask)
 
     return pulled_back(backward, (grad_out, input, weight), grads, needs)
 
@@ -201,11 +175,6 @@ native_layer_norm_backward_op.derivative(
     mean=no_formula("native_layer_norm_backward mean"),
     rstd=no_formula("native_layer_norm_backward rstd"),
     bias=lambda grads: None,
-)
-native_layer_norm_op.derivative((("input", "weight", "bias"), native_layer_norm_backward), nondifferentiable=(1, 2))
-native_layer_norm_op.autocast(cuda="fp32")
-native_layer_norm = public(
-    native_layer_norm_op, method=False, doc="Returns (result, mean, 1 / standard deviation) over the last dimensions."
 )
 
 
@@ -220,7 +189,7 @@ native_layer_norm = public(
 def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     """Returns x less its mean over its standard deviation, both over the last dimensions, times `weight` plus
     `bias`."""
-    return call(native_layer_norm_op.functional, [input, normalized_shape, weight, bias, eps])[0]
+    return call(native_layer_norm.op.functional, [input, normalized_shape, weight, bias, eps])[0]
 
 
 # --- softmax, log_softmax: their derivatives are operators, so that second derivatives follow -------------------------

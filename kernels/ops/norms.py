@@ -1,4 +1,4 @@
-"""Norms of matrices and the many names of norms: linalg.matrix_norm, linalg.norm, norm, dist, renorm.
+"""Norms of matrices and the many names of norms: linalg.matrix_norm, linalg.norm, norm, dist, renorm, _weight_norm.
 
 All end in `linalg_vector_norm` (moments.py), or in singular values (spectra.py).
 """
@@ -84,6 +84,7 @@ def of_singular_values(self: Any, dims: list[int], keepdim: bool, dtype: Any, fu
     "ScalarType? dtype=None) -> Tensor",
     out="str_ord_out",
     autocast=CUDA_SET_DTYPE,
+    refuses="whole",
 )
 def matrix_norm_str_op(self, ord, dim, keepdim, dtype):
     """The root of all squares for "fro", the sum of the singular values for "nuc"."""
@@ -136,6 +137,7 @@ def check_dims(self: Tensor, ord: Any, dim: Any) -> None:
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="ord_str_out",
+    refuses="whole",
 )
 def linalg_norm_str_op(self, ord, dim, keepdim, dtype):
     check_dims(self, ord, dim)
@@ -363,3 +365,31 @@ def renorm_backward(grad, self, p, dim, maxnorm):
     of_norm = vector_norm_backward(along, self, norm, p, dims, True)
     scaled = (grad - of_norm * inverse) * inverse * maxnorm
     return ops.aten.where.self(norm > maxnorm, scaled, grad)
+
+
+# --- what weight normalisation is made of: norm_except_dim, _weight_norm ----------------------------------------------
+
+
+@composite("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", refuses="whole", method=False)
+def norm_except_dim(v, pow, dim):
+    """Returns the norm over all dimensions but `dim`, which are left with size 1; over all of them for -1.
+
+    Errors: IndexError for a dimension that there is not.
+    """
+    if dim == -1:
+        return ops.aten.norm.Scalar(v, pow)
+    dim = wrap_dim(dim, v.dim())
+    ones = [1] * v.dim()
+    if dim == 0:
+        ones[0] = v.size(0)
+        return ops.aten.norm.ScalarOpt_dim(v.contiguous().view(v.size(0), -1), pow, [1]).view(ones)
+    if dim == v.dim() - 1:
+        ones[-1] = v.size(-1)
+        return ops.aten.norm.ScalarOpt_dim(v.contiguous().view(-1, v.size(-1)), pow, [0]).view(ones)
+    return norm_except_dim.op.functional(v.transpose(0, dim), pow, 0).transpose(0, dim)
+
+
+@composite("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", refuses="whole")
+def weight_norm_op(v, g, dim):
+    """`v` with the lengths `g` along `dim`: v g / |v|. (Salimans and Kingma, "Weight normalization", 2016.)"""
+    return v * (g / norm_except_dim.op.functional(v, 2, dim))

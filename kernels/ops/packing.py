@@ -1,4 +1,5 @@
-"""Sequences of several lengths as one tensor: padded to the longest, or packed step by step without padding.
+"""Sequences of several lengths as one tensor: padded to the longest, or packed step by step without padding; and
+tensors of any shapes as one vector.
 
 A packed tensor holds the first step of all sequences, then the second step of those that have one, and so on;
 `batch_sizes` says how many that are at each step. The sequences go from the longest to the shortest. Read next:
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type
+from redispatch.dispatch.tensor import Size, Tensor, as_numpy, contiguous_format, dtypes, empty, result_type
 
 from ..declare.operator import composite, kernel
 
@@ -140,3 +141,23 @@ def unpack_op(data, batch_sizes, batch_first, padding_value, total_length):
     padded = padded_again(data, batch_sizes, [longest, batch, *data.shape[1:]], padding_value)
     lengths = (numbers[:, None] > np.arange(batch)).sum(0)
     return padded.transpose(0, 1) if batch_first else padded, whole_numbers(lengths)
+
+
+# --- many tensors as one vector, and back -----------------------------------------------------------------------------
+
+
+@composite("flatten_dense_tensors(Tensor[] tensors) -> Tensor", face=False)
+def flatten_op(tensors):
+    """The elements of all, one tensor after the other."""
+    return ops.aten.cat([tensor.contiguous(memory_format=contiguous_format).view(-1) for tensor in tensors])
+
+
+@composite("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]", face=False)
+def unflatten_op(flat, tensors):
+    """Views of parts of `flat` with the shapes of `tensors`. One without elements is new: there is nothing to view."""
+    parts, offset = [], 0
+    for tensor in tensors:
+        count = tensor.numel()
+        parts += [flat.narrow(0, offset, count).view(tensor.size()) if count else flat.new_empty(tensor.size())]
+        offset += count
+    return parts

@@ -184,7 +184,7 @@ def covering(x: Tensor, counts: Sequence[int]) -> Windows3d:
 
 
 def images_of(x: Tensor, dims: int) -> int:
-    """How many images there are: samples times channels."""
+    """Returns the number of images: samples times channels."""
     count = 1
     for size in x._shape[:-dims]:
         count *= size

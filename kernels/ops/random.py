@@ -60,7 +60,7 @@ class State:
 
 
 class Recording(NamedTuple):
-    """What a kind of devices says of its generators while work is recorded, to be run later.
+    """Answers of a kind of devices about its generators while work is recorded, to be run later.
 
     take: what stands for seed and offset of so many blocks; None where nothing is recorded. check: raises for what may
     not be done to a generator meanwhile, by its name.
@@ -543,7 +543,7 @@ def randn_rule(dtype: Any, size: Any, generator: Any = None) -> Rule:
 
 
 def given(fill: OpOverload, generator: Any) -> Callable[..., Tensor]:
-    """What fills a tensor with numbers of a generator, or of the default one."""
+    """Returns what fills a tensor with numbers of a generator, or of the default one."""
     return fill if generator is None else partial(fill, generator=generator)
 
 

@@ -33,7 +33,7 @@ def arange_rule(dtype: Any, start: Any, end: Any, step: Any = 1) -> Rule:
 
 
 def arange_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
-    """How many numbers there are from `start` up to `end`, exclusive."""
+    """Returns the count of numbers from `start` up to `end`, exclusive."""
     if dtype is dtypes.bool or dtype.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.tensor_name}'")
     if step == 0:
@@ -114,7 +114,7 @@ def range_rule(dtype: Any, start: Any, end: Any, step: Any = 1) -> Rule:
 
 
 def range_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
-    """How many numbers there are from `start` up to `end`, which is one of them."""
+    """Returns the count of numbers from `start` up to `end`, which is one of them."""
     if dtype is dtypes.bool or dtype.is_complex:
         raise not_implemented("range_cpu", dtype)
     arange_size(start, end, step, dtypes.float64)  # for its errors

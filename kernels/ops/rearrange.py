@@ -102,7 +102,7 @@ roll: Any = structured(
 
 @roll.op.body
 def roll_body(out: Tensor, self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> None:
-    """What is pushed out at the end of a dimension comes in at its start; without dims, of the flattened tensor."""
+    """Moves elements; what leaves at the end comes in at the start. Without dims, those of the flattened tensor."""
     source = kernels.as_ndarray(self._operand)
     if not dims:
         rolled = np.roll(source, shifts[0])

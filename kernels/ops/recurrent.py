@@ -34,7 +34,7 @@ Step = Callable[[Any, State, "Weights"], State]
 
 @dataclass(frozen=True)
 class Weights:
-    """Those of one direction of one layer: of the input and of the hidden state; biases and projection if there are."""
+    """Weights of one direction of a layer, for the input and the hidden state; biases and projection if there are."""
 
     of_input: Any
     of_hidden: Any
@@ -109,7 +109,7 @@ def over_times(step: Step, input: Any, state: State, weights: Weights, backwards
 
 
 class Packed:
-    """The same for packed sequences, which end, or backwards begin, at different times."""
+    """Walks over packed sequences, which end, or backwards begin, at different times."""
 
     def __init__(self, batch_sizes: Any) -> None:
         self.sizes = [int(size) for size in as_numpy(batch_sizes)]
@@ -150,7 +150,7 @@ class Packed:
 
 
 def all_weights(params: Sequence[Any], has_biases: bool, projected: bool) -> list[Weights]:
-    """Of each direction of each layer."""
+    """Yields the weights of each direction of each layer."""
     each = (4 if has_biases else 2) + projected
     if len(params) % each:
         raise RuntimeError("got an incorrect number of RNN parameters")

@@ -86,7 +86,7 @@ class Resizing:
     align_corners: bool = False
 
     def step(self, real: Any) -> Any:
-        """How far apart in the source the elements of the result lie."""
+        """Returns how far apart in the source the elements of the result lie."""
         if self.align_corners:
             return real(self.size - 1) / real(self.count - 1) if self.count > 1 else real(0)
         if self.scale is not None and self.scale > 0:

@@ -164,7 +164,7 @@ HOW = {"": "replace", "add": "sum", "multiply": "prod"}
 
 
 def scatter_meta(self: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Meta:
-    """Of all kinds of scatter; `src` is a tensor, or one number for all indices."""
+    """Returns the metadata of all kinds of scatter; `src` is a tensor, or one number for all indices."""
     if reduce is not None and reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     if isinstance(src, Tensor):
@@ -262,7 +262,7 @@ REDUCE = ("sum", "prod", "mean", "amax", "amin")
 
 
 def identity_of(reduce: str, self: Tensor) -> Any:
-    """What changes nothing: a place that nothing has reached begins with it."""
+    """Returns the number that changes nothing: a place that nothing has reached begins with it."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":
@@ -328,7 +328,7 @@ def reduce_into(
 def gradients(
     grad: Any, self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool, result: Any
 ) -> tuple[Any, Any]:
-    """Those of `self` and `src`, where `src` has the shape of the index.
+    """Returns the gradients of `self` and `src`, where `src` has the shape of the index.
 
     A sum hands its gradient on, a mean divides it. An extreme shares it among all that are equal to it. A product
     multiplies it with the others: the product over the factor, or with a 1 in the place of the only zero.

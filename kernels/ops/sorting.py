@@ -93,6 +93,7 @@ sort = public(sort_op, sort_stable_op)
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     out="stable_out",
     out_by=copy_into_out,
+    refuses="complex",
 )
 def argsort_stable_op(self, stable, dim, descending):
     return sort_stable_op.functional(self, stable=stable, dim=dim, descending=descending)[1]

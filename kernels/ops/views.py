@@ -111,7 +111,7 @@ view_op, _ = view_operator("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", v
 
 @kernel("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", batching="pointwise", refuses="bool uint8 int8")
 def view_dtype_op(self: Tensor, to: dtype) -> Tensor:
-    """The same bytes read as elements of another size: the last dimension shrinks or grows."""
+    """Returns the same bytes read as elements of another size: the last dimension shrinks or grows."""
     bits = metadata_of(self).bits if to is not self._dtype else 0
     if bits & (CONJUGATE | NEGATIVE):
         kind = "conjugate view tensors" if bits & CONJUGATE else "tensors with negative bit set"

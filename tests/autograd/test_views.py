@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import redispatch as rd
 from redispatch.dispatch.tensor import CreationMeta
-from redispatch.testing.view_programs import KINDS, WithoutViews, WithViews
 
 from .. import drawing
+from ..view_programs import KINDS, WithoutViews, WithViews
 
 # Views and writes, one at a time, and the errors ---------------------------------------------------------------------
 

@@ -10,11 +10,10 @@ from redispatch.autograd import Function
 from redispatch.autograd import forward_ad as fwAD
 from redispatch.func import functionalize, grad, hessian, jacfwd, jacrev, jvp, vmap
 from redispatch.testing import assert_close
-from redispatch.testing.view_programs import START
-from redispatch.testing.written_programs import WRITTEN_KINDS, Program, layout
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
 from .. import drawing
+from ..view_programs import START, WRITTEN_KINDS, Program, layout
 
 # A user's autograd.Function under transforms --------------------------------------------------------------------------
 

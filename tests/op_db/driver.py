@@ -5,15 +5,14 @@ import numpy as np
 import redispatch as rd
 from redispatch.dispatch.tensor import Tensor
 from redispatch.testing import assert_close
-from redispatch.testing.op_info import SampleInput
+from redispatch.testing.op_info import OpInfo, metadata
+from redispatch.testing.op_info import each as as_list
 from redispatch.utils import _pytree as pytree
 
+__all__ = ["as_list", "close", "expected", "is_implicit", "metadata", "on_meta", "run", "values"]
 
-def run(info, sample, op=None):
-    """The operator's result for a sample; one that draws numbers draws the same every time."""
-    if info.random:
-        rd.manual_seed(0)
-    return (op or info.op)(*sample.arguments, **sample.kwargs)
+
+run = OpInfo.run
 
 
 def values(x):
@@ -28,7 +27,9 @@ def values(x):
 
 def expected(info, sample):
     """What numpy says."""
-    args, kwargs = pytree.tree_map(values, (sample.arguments, dict(sample.kwargs)))
+    of = sample.forward
+    call = (sample.arguments, dict(sample.kwargs)) if of is None else ((sample.input, *of.arguments), dict(of.kwargs))
+    args, kwargs = pytree.tree_map(values, call)
     with np.errstate(all="ignore"):
         return info.reference(*args, **kwargs)
 
@@ -36,16 +37,6 @@ def expected(info, sample):
 def is_implicit(op):
     """Whether the operator is written in others, which are what the layers below the first see."""
     return "CompositeImplicitAutograd" in {key.name for key in op.registrations}
-
-
-def as_list(result):
-    """The results of a call one by one, those in a list among them, too."""
-    return [x for item in result for x in as_list(item)] if isinstance(result, tuple | list) else [result]
-
-
-def metadata(result):
-    """Shape, strides, dtype of each tensor in a result; anything else as it is."""
-    return [(tuple(x.shape), x.stride(), x.dtype) if isinstance(x, Tensor) else x for x in as_list(result)]
 
 
 def close(actual, wanted, sample, **options):
@@ -61,15 +52,3 @@ def on_meta(info, sample):
     if "device" in named and not sample.tensors():
         moved.kwargs["device"] = meta
     return moved
-
-
-def writing_into(info, targets):
-    """The keywords by which the out= form takes these tensors: one each, or one for a list of them."""
-    keywords = [info.out.schema.arguments[i].name for i in info.out.schema.out_positions]
-    return dict(zip(keywords, targets, strict=True)) if info.out.schema.returns else {keywords[0]: targets}
-
-
-def without_factory_options(info, sample):
-    """A factory's call without the options that its out= form does not take."""
-    taken = {argument.name for argument in info.out.schema.arguments}
-    return SampleInput(sample.input, sample.args, {k: v for k, v in sample.kwargs.items() if k in taken})

@@ -10,12 +10,17 @@ import contextlib
 import random
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import torch
 
 import redispatch
-from redispatch.testing.view_programs import KINDS, Step, WithViews
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.view_programs import KINDS, WithViews  # behind the line that makes the folder importable
+
+Step = tuple[str, int, int, int, int, float]
 
 
 def program(rng: random.Random) -> list[Step]:

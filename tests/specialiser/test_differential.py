@@ -98,12 +98,9 @@ def with_out(info, sample):
     """The call of the out= form, with targets of the right looks that hold ones."""
     rd.manual_seed(0)
     found = info.op(*sample.arguments, **sample.kwargs)
-    taken = {argument.name for argument in info.out.schema.arguments}
-    names = [info.out.schema.arguments[position].name for position in info.out.schema.out_positions]
     results = found if isinstance(found, tuple | list) else [found]
     targets = [rd.ones(0) if x is None else rd.ones_like(x.detach()) for x in results]
-    out = dict(zip(names, targets, strict=True)) if info.out.schema.returns else {names[0]: targets}
-    return SampleInput(sample.input, sample.args, {k: v for k, v in sample.kwargs.items() if k in taken} | out)
+    return info.writing_to(targets, sample)
 
 
 def differentiate(world, context, inputs, result):

@@ -17,10 +17,9 @@ from .indexing import INDEXING
 from .losses import LOSSES
 from .matrices import MATRICES
 from .networks import NETWORKS
-from .pointwise import POINTWISE
+from .pointwise import POINTWISE, SPECIAL
 from .reductions import REDUCTIONS
 from .sorting import ORDERS
-from .special import SPECIAL
 from .views import VIEWS
 
 op_db = [*POINTWISE, *ACTIVATIONS, *CREATION, *COPYING, *REDUCTIONS, *ORDERS, *MATRICES, *NETWORKS, *IMAGES]

@@ -7,22 +7,20 @@ from scipy import special
 
 from redispatch.dispatch.tensor import dtypes
 
-from ..op_info import FLOATS, NUMBERS, OpInfo, SampleInput
+from ..op_info import FLOATS, NUMBERS, OpInfo
+from .backward import gradient_of
 from .common import (
-    SHAPES,
     but_not,
     by_numpy,
     call,
     calls,
     floating,
-    gradient_of,
     per_shape,
     quiet,
     table,
     unary,
     x,
 )
-from .pointwise import slopes
 
 # --- smooth ones ------------------------------------------------------------------------------------------------------
 
@@ -32,10 +30,6 @@ def gelu(self, approximate="none"):
     if approximate == "tanh":
         return 0.5 * wide * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
     return 0.5 * wide * (1 + special.erf(wide / np.sqrt(2)))
-
-
-def gelu_slope(grad, self, approximate="none"):
-    return gradient_of(lambda x: gelu(x, approximate))(grad, self)
 
 
 def silu(self):
@@ -51,26 +45,13 @@ def mish(self):
     return self * np.tanh(softplus(self))
 
 
-def log_sigmoid_slopes(make):
-    """The buffer is what log_sigmoid_forward keeps: no input that one may choose."""
-    for shape in SHAPES:
-        self = make(*shape).detach()
-        yield SampleInput(make(*shape), (self, (-self.abs()).exp() if self.dtype.is_floating_point else self))
-
-
-GELU_SLOPES = calls(*(call((2, 3), (2, 3), approximate=way) for way in ("none", "tanh")), [(), ()], [(0, 3), (0, 3)])
 SMOOTH = table(
     OpInfo("silu", unary(), silu, FLOATS),
-    OpInfo("silu_backward", slopes(), gradient_of(silu), FLOATS),
     OpInfo("gelu", calls(unary(), unary(approximate="tanh")), gelu, FLOATS),
-    OpInfo("gelu_backward", GELU_SLOPES, gelu_slope, FLOATS),
     OpInfo("softplus", calls(unary(), call((2, 3), beta=2.0, threshold=1.5)), softplus, FLOATS),
-    OpInfo("softplus_backward", slopes(1.5, 2), gradient_of(softplus), FLOATS),
     OpInfo("log_sigmoid", unary(), lambda self: -softplus(-self), FLOATS, function="nn.functional.logsigmoid"),
     OpInfo("log_sigmoid_forward", unary(), lambda self: (-softplus(-self), np.exp(-np.abs(self))), FLOATS),
-    OpInfo("log_sigmoid_backward", log_sigmoid_slopes, lambda grad, self, buffer: grad * special.expit(-self), FLOATS),
     OpInfo("mish", unary(), mish, FLOATS),
-    OpInfo("mish_backward", slopes(), gradient_of(mish), FLOATS),
     representative="gelu",
     in_nn="silu gelu softplus mish",
 )
@@ -82,10 +63,6 @@ def each_shape(*more, low=-5, high=5):
     """One tensor of each shape with the first of the arguments given, a matrix with each of the others."""
     first, *rest = more
     return calls(unary(*first, low=low, high=high), *([x(2, 3, low=low, high=high), *args] for args in rest))
-
-
-def gradients(*args):
-    return per_shape(lambda s: [s, x(*s, low=-5, high=5), *args])
 
 
 def elu(self, alpha=1, scale=1, input_scale=1):
@@ -101,7 +78,7 @@ def celu(self, alpha=1.0):
     return np.where(self > 0, self, alpha * np.expm1(self / alpha))
 
 
-def leaky_relu(self, slope=0.01, *rest):
+def leaky_relu(self, slope=0.01):
     return np.where(self > 0, self, slope * self)
 
 
@@ -111,8 +88,8 @@ def prelu(self, weight):
     return np.where(self > 0, self, weight * self).reshape(self.shape)
 
 
-def prelu_slopes(grad, self, weight):
-    return np.where(self > 0, grad, grad * weight), np.where(self > 0, 0, grad * self)
+def prelu_kernel(self, weight):
+    return np.where(self > 0, self, weight * self)
 
 
 def hardtanh(self, min_val=-1, max_val=1):
@@ -150,11 +127,6 @@ PRELU_SIZES = "Mismatch of parameter numbers and input channel size. Found param
 NEGATIVE_SLOPE = "In-place elu backward calculation is triggered with a negative slope which is not supported."
 
 
-def prelu_gradients(make):
-    for given in calls(*BROADCAST)(make):
-        yield SampleInput(make(*given.input.shape), given.arguments)
-
-
 PIECES = table(
     OpInfo("relu", unary(), lambda self: np.maximum(self, 0), NUMBERS),
     OpInfo("relu6", unary(high=9), lambda self: np.clip(self, 0, 6), NUMBERS),
@@ -163,7 +135,6 @@ PIECES = table(
     OpInfo("celu", each_shape((), (2.0,), (-1.5,)), celu, FLOATS),
     OpInfo("selu", unary(), lambda self: elu(self, 1.6732632423543772, 1.0507009873554805), FLOATS),
     OpInfo("leaky_relu", each_shape((), (0.5,)), leaky_relu, FLOATS),
-    OpInfo("leaky_relu_backward", gradients(0.5, False), gradient_of(leaky_relu), FLOATS),
     OpInfo(
         "threshold",
         each_shape((1, 2), (-1, 0)),
@@ -177,20 +148,18 @@ PIECES = table(
         NUMBERS,
     ),
     OpInfo("prelu", calls(*WEIGHED), prelu, FLOATS),
-    OpInfo("_prelu_kernel", calls(*BROADCAST), lambda self, weight: np.where(self > 0, self, weight * self), FLOATS),
-    OpInfo("_prelu_kernel_backward", prelu_gradients, prelu_slopes, FLOATS),
+    OpInfo("_prelu_kernel", calls(*BROADCAST), prelu_kernel, FLOATS),
     OpInfo("hardtanh", each_shape((), (-2, 0)), hardtanh, NUMBERS),
-    OpInfo("hardtanh_backward", gradients(-1, 2), gradient_of(hardtanh), FLOATS),
     OpInfo("hardsigmoid", each_shape(()), hardsigmoid, FLOATS),
-    OpInfo("hardsigmoid_backward", gradients(), gradient_of(hardsigmoid), FLOATS),
     OpInfo("hardswish", each_shape(()), hardswish, FLOATS),
-    OpInfo("hardswish_backward", gradients(), gradient_of(hardswish), FLOATS),
     OpInfo("hardshrink", each_shape((), (2,)), hardshrink, FLOATS),
-    OpInfo("hardshrink_backward", gradients(2), gradient_of(hardshrink), FLOATS),
     OpInfo("softshrink", each_shape((), (2,)), softshrink, FLOATS),
-    OpInfo("softshrink_backward", gradients(2), gradient_of(softshrink), FLOATS),
     OpInfo("glu", calls([(2, 4)], [(4, 3), 0], [(0, 2)]), glu, FLOATS),
-    OpInfo("glu_backward", calls([(2, 2), (2, 4), -1], [(2, 3), (4, 3), 0]), gradient_of(glu), FLOATS),
+    references={
+        "_prelu_kernel_backward": lambda grad, x, weight: (  # what the weight was expanded by is summed afterwards
+            gradient_of(prelu_kernel, [0, 1], one=False)(grad, x, np.broadcast_to(weight, x.shape))
+        )
+    },
     errors={
         "elu_backward": {NEGATIVE_SLOPE: [(2,), -1.0, 1, 1, True, (2,)]},
         "celu": {"ZeroDivisionError: alpha cannot be 0 for CELU": [(2,), 0]},

@@ -21,6 +21,7 @@ from scipy import special
 from redispatch.dispatch.tensor import dtypes
 
 from ..op_info import ALL, ErrorInput, Errors, Maker, OpInfo, SampleInput, Samples
+from .backward import backward_of
 
 SHAPES = ((2, 3), (), (0, 3))
 
@@ -163,7 +164,7 @@ def table(
     representative: str = "",
     in_nn: str = "",
 ) -> list[OpInfo]:
-    """The entries of a family, and what there is to say about some of them.
+    """The entries of a family, and what there is to say about some of them; those of `<name>_backward` follow.
 
     references: operators, or names for all of their overloads -> the formula, for entries that have none.
     errors: operators -> their calls that must fail; "add_.Tensor" is the in-place form.
@@ -177,6 +178,10 @@ def table(
         formula = formulas.get(name, formulas.get(name.partition(".")[0]))
         if formula and info.reference is None:
             found[name] = info.but(name, reference=formula)
+    for info in list(found.values()):
+        slope = backward_of(info)
+        if slope is not None and str(slope) not in found:
+            found[str(slope)] = slope.but(slope.name, reference=formulas.get(str(slope), slope.reference))
     failing: dict[str, list[Errors]] = {}
     for names, rows in (errors or {}).items():
         for name in names.split():
@@ -254,31 +259,5 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     def reference(*args: Any, **kwargs: Any) -> Any:
         with np.errstate(all="ignore"):
             return function(*args, **kwargs)
-
-    return reference
-
-
-def gradient_of(function: Callable[..., Any], *wanted: int, at: int = 1) -> Callable[..., Any]:
-    """The reference of `<name>_backward(grad_output, self, ...)`, by central differences of that of `name`.
-
-    wanted: which arguments of `function` have gradients, by default the first; at: where its arguments begin.
-    The differences are good to ten digits in float64, where no sample lies on a kink.
-    """
-
-    def reference(grad: Any, *args: Any) -> Any:
-        given = [
-            np.asarray(one, np.float64) if isinstance(one, np.ndarray | np.floating) and one.dtype.kind == "f" else one
-            for one in args
-        ]
-        return [slopes(grad, given[at - 1 :], place) for place in wanted] if wanted else slopes(grad, given, 0)
-
-    def slopes(grad: Any, args: list[Any], place: int) -> Any:
-        found, step = np.zeros(args[place].shape), 1e-5
-        for element in np.ndindex(found.shape):
-            move = np.zeros(found.shape)
-            move[element] = step
-            more, less = (function(*args[:place], args[place] + way, *args[place + 1 :]) for way in (move, -move))
-            found[element] = (grad * (more - less)).sum() / (2 * step)
-        return found
 
     return reference

@@ -6,7 +6,8 @@ import numpy as np
 
 from redispatch.dispatch.tensor import channels_last, contiguous_format, device, dtypes, strided
 
-from ..op_info import ALL, FLOATS, NUMBERS, OpInfo
+from ..op_info import ALL, FLOATS, NUMBERS
+from .backward import gradient_of
 from .common import (
     NOT_BROADCASTABLE,
     NUMBER,
@@ -19,7 +20,6 @@ from .common import (
     entries,
     fixed,
     given,
-    gradient_of,
     table,
     unary,
     x,
@@ -201,9 +201,9 @@ def rows(*mode):
     )
 
 
-def without_result(function):
-    """The gradient, which the operator is told the result for."""
-    return lambda grad, *args: gradient_of(function)(grad, *args[:-1])
+def unreduced(grad, x1, *how):
+    """One for each batch: what the rows were expanded by is summed afterwards."""
+    return gradient_of(between_rows, [0])(grad, np.broadcast_to(x1, (*grad.shape[:-2], *x1.shape[-2:])), *how)
 
 
 MANY_ROWS = calls(rows(None), [(30, 3), (2, 3), 2.0, None], [(3, 3), (2, 3), 2.0, 1])
@@ -212,14 +212,7 @@ DISTANCES = table(
     *entries("_cdist_forward", MANY_ROWS, FLOATS, reference=between_rows),
     *entries("cdist", rows(), FLOATS, reference=between_rows),
     *entries("_pdist_forward pdist", ONE_SET, FLOATS, reference=of_pairs),
-    OpInfo(
-        "_cdist_backward",
-        calls([(2, 2), (2, 3), (2, 3), 1.0, (2, 2)]),
-        without_result(between_rows),
-        FLOATS,
-        gradients=False,
-    ),
-    OpInfo("_pdist_backward", calls([(3,), (3, 2), 1.0, (3,)]), without_result(of_pairs), FLOATS, gradients=False),
+    references={"_cdist_backward": unreduced},
     errors={
         "cdist": {
             "cdist only supports at least 2D tensors, X2 got: 1D": [(2, 3), (3,)],
@@ -234,7 +227,9 @@ DISTANCES = table(
     skips={
         "refused, as by PyTorch": "bfloat16: _cdist_forward _cdist_backward _pdist_forward _pdist_backward",
         RECORDED: "recording: _cdist_backward _pdist_backward",
+        "of other distances than those of the rows it has none": "vmap: _pdist_backward",
     },
+    flat="_cdist_backward _pdist_backward",
 )
 
 # --- updates of lists, whose results are what they wrote: tests/optim/ and tests/amp/ compare those -------------------

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor import Tensor
-
 from ..op_info import FLOATS, NUMBERS, OpInfo
-from .common import call, calls, d, entries, given, gradient_of, later, table, thorough, whole, x
+from .common import call, calls, d, entries, given, later, table, thorough, whole, x
 
 
 def adjoint(function, dims):
@@ -23,23 +21,6 @@ def adjoint(function, dims):
         return (grad.reshape(-1, columns.shape[1]) @ columns.T).reshape(x.shape)
 
     return reference
-
-
-def backward(samples, forward, keep=lambda args: args):
-    """Samples of `<name>_backward(grad_output, image, ..., places)`, from those of the forward operator."""
-
-    def made(make):
-        for one in samples(make):
-            array, *args = [
-                np.array(arg.detach().double().tolist()).reshape(tuple(arg.shape)) if isinstance(arg, Tensor) else arg
-                for arg in one.arguments
-            ]
-            found = forward(array, *args)
-            found, *places = found if isinstance(found, tuple) else (found,)
-            rest = [*keep(one.args), *(whole(at.tolist()) for at in places)]
-            yield from call(found.shape, one.input.detach(), *rest)(make)
-
-    return made
 
 
 # --- pooling ----------------------------------------------------------------------------------------------------------
@@ -125,19 +106,6 @@ def values_of(function):
     return lambda *args: function(*args)[0]
 
 
-def put_back(dims):
-    """The gradient does not depend on how the windows were placed, only on where their largest elements were."""
-
-    def reference(grad, x, *rest):
-        out = np.zeros((prod(x.shape[:-dims]), prod(x.shape[-dims:])), grad.dtype)
-        rows = (one.reshape(len(out), -1) for one in (grad, rest[-1]))
-        for image, values, at in zip(out, *rows, strict=True):
-            np.add.at(image, at, values)
-        return out.reshape(x.shape)
-
-    return reference
-
-
 def unpooled(x, places, output_size, *lists):
     dims = len(output_size)
     images = x.reshape(prod(x.shape[:-dims]), -1)
@@ -207,18 +175,8 @@ POOLING = table(
         ]
         for info in (
             *entries(f"avg_pool{n}d", means, FLOATS, reference=avg_pool),
-            *entries(f"avg_pool{n}d_backward", backward(means, avg_pool), FLOATS),
             *entries(f"_adaptive_avg_pool{n}d", averages, FLOATS, reference=adaptive_avg),
-            *entries(f"_adaptive_avg_pool{n}d_backward", backward(averages, adaptive_avg, lambda _: ()), FLOATS),
             *entries(f"fractional_max_pool{n}d", fraction, FLOATS, reference=fractional),
-            *(
-                OpInfo(f"{name}_backward", samples, put_back(n), FLOATS)
-                for name, samples in (
-                    (f"max_pool{n}d_with_indices", backward(of_windows(n, True), max_pool)),
-                    (f"adaptive_max_pool{n}d", backward(counts, adaptive_max, lambda _: ())),
-                    (f"fractional_max_pool{n}d", backward(fraction, fractional, lambda args: args[:2])),
-                )
-            ),
             *entries(f"max_unpool{n}d", pooled_before(n), FLOATS, reference=unpooled),
         )
     ),
@@ -310,10 +268,7 @@ PADDING = table(
         for kind, mode in (("reflection", "reflect"), ("replication", "replicate"))
         for dims in (1, 2, 3)
         for name, samples, forward in [(f"{kind}_pad{dims}d", paddings(dims), in_mode(mode))]
-        for info in (
-            OpInfo(name, samples, forward, NUMBERS),
-            OpInfo(f"{name}_backward", backward(samples, forward), adjoint(forward, dims), FLOATS),
-        )
+        for info in (OpInfo(name, samples, forward, NUMBERS),)
     ),
     OpInfo("pad", IN_MODES, padded, NUMBERS),
     OpInfo("constant_pad_nd", BY_ZEROS, lambda x, widths, value=0: padded(x, widths, value=value)),
@@ -422,13 +377,6 @@ def resized(row, aligns):
     return reference
 
 
-def resized_back(row, aligns):
-    def reference(grad, output_size, input_size, *how):
-        return adjoint(resized(row, aligns), len(output_size))(grad, np.zeros(input_size), output_size, *how)
-
-    return reference
-
-
 def resized_by_list(row, aligns):
     def reference(x, output_size, *how):
         *align, factors = how
@@ -450,15 +398,6 @@ def resizings(dims, aligns, always):
         *([[shape, LARGE[:dims], True]] if aligns and always else []),
         thorough([shape, [1] * dims, *plain]),
     )
-
-
-def resizings_back(*how):
-    def samples(make):
-        for one in resizings(*how)(make):
-            (size, *rest), shape = one.args, list(one.input.shape)
-            yield from call((*shape[:2], *size), size, shape, *rest)(make)
-
-    return samples
 
 
 def resizings_by_list(dims, aligns):
@@ -487,7 +426,6 @@ UPSAMPLING = table(
         for how in [(dims, aligns, name not in FILTERS)]
         for info in (
             OpInfo(name, resizings(*how), resized(row, aligns), FLOATS),
-            OpInfo(f"{name}_backward", resizings_back(*how), resized_back(row, aligns), FLOATS),
             OpInfo(f"{name}.vec", resizings_by_list(dims, aligns), resized_by_list(row, aligns), FLOATS),
         )
     ),
@@ -549,30 +487,10 @@ def sampled(x, grid, mode, padding, align):
     return out
 
 
-def sampled_back(grad, x, grid, mode, padding, align, mask=None):
-    """By sampling images that are 1 at one element; by differences in the grid."""
-    of_input = np.zeros_like(x)
-    for where in np.ndindex(*x.shape[2:]):
-        one = np.zeros((x.shape[0], 1, *x.shape[2:]))
-        one[(slice(None), 0, *where)] = 1
-        weights = sampled(one, grid, mode, padding, align)
-        of_input[(..., *where)] = (weights * grad).reshape(*x.shape[:2], -1).sum(-1)
-    of_grid, step = np.zeros(grid.shape), 1e-6
-    for axis in range(grid.shape[-1]):
-        move = step * np.eye(grid.shape[-1])[axis]
-        more, less = (sampled(x.astype(np.float64), grid + way, mode, padding, align) for way in (move, -move))
-        of_grid[..., axis] = ((more - less) / (2 * step) * grad).sum(1)
-    return of_input, of_grid.astype(grid.dtype)
-
-
 def affine(theta, size, align):
     axes = [np.linspace(-1, 1, n) if align and n > 1 else (2 * np.arange(n) + 1) / n - 1 for n in size[2:]]
     points = np.stack([*np.meshgrid(*axes, indexing="ij")[::-1], np.ones(size[2:])], -1)
     return np.einsum("nij,...j->n...i", theta, points)
-
-
-def affine_back(grad, size, align):
-    return gradient_of(affine)(grad, np.zeros((size[0], len(size) - 2, len(size) - 1)), size, align)
 
 
 @later
@@ -590,25 +508,10 @@ def grid_calls(dims):
     return [[image, points(*grid), mode, padding, (mode + padding) % 2 == 1] for mode, padding in ways]
 
 
-def grids_back(dims, *mask):
-    def samples(make):
-        for one in calls(*grid_calls(dims))(make):
-            yield from call((*one.input.shape[:2], *one.args[0].shape[1:-1]), *one.arguments, *mask)(make)
-
-    return samples
-
-
 AFFINE = [((2, 2, 3), [2, 1, 3, 4], False), ((2, 2, 3), [2, 1, 1, 4], True), ((1, 3, 4), [1, 1, 2, 3, 2], True)]
 AFFINE_GRIDS = calls(*map(list, AFFINE))
 
 
-def affine_gradients(make):
-    for one in AFFINE_GRIDS(make):
-        size, align = one.args
-        yield from call((size[0], *size[2:], len(size) - 2), size, align)(make)
-
-
-OF_DIFFERENCES = {"float64": (1e-6, 1e-6), "float32": (1e-4, 1e-4)}  # the reference's are good to so many digits
 FALLBACK = "_grid_sampler_2d_cpu_fallback"
 NO_GRID = {
     "expected grid and input to have same batch size, but got input with sizes [2, 3, 4, 5]": [
@@ -624,16 +527,11 @@ GRIDS = table(
         info
         for n in (2, 3)
         for name in [f"grid_sampler_{n}d"]
-        for info in (
-            OpInfo(name, calls(*grid_calls(n)), sampled, FLOATS),
-            OpInfo(f"{name}_backward", grids_back(n, [True, True]), sampled_back, FLOATS, tolerance=OF_DIFFERENCES),
-        )
+        for info in (OpInfo(name, calls(*grid_calls(n)), sampled, FLOATS),)
     ),
     OpInfo(FALLBACK, calls(*grid_calls(2)), sampled, FLOATS),
-    OpInfo(f"{FALLBACK}_backward", grids_back(2), sampled_back, FLOATS, tolerance=OF_DIFFERENCES),
     OpInfo("grid_sampler", calls(grid_calls(2)[0], grid_calls(3)[0]), sampled, FLOATS),
     OpInfo("affine_grid_generator", AFFINE_GRIDS, affine, FLOATS),
-    OpInfo("affine_grid_generator_backward", affine_gradients, affine_back, FLOATS),
     errors={
         f"grid_sampler_2d {FALLBACK}": NO_GRID,
         "grid_sampler_3d grid_sampler": {

@@ -6,8 +6,6 @@ from itertools import product
 
 import numpy as np
 
-from redispatch.dispatch import ops
-
 from ..op_info import FLOATS
 from .common import (
     NOT_BROADCASTABLE,
@@ -17,7 +15,6 @@ from .common import (
     entries,
     fixed,
     given,
-    gradient_of,
     later,
     quiet,
     table,
@@ -81,21 +78,6 @@ def nll(*args):
     return nll_and_total(*args)[0]
 
 
-def nll_gradients(samples):
-    """The samples of the backward operator, from those of the forward one."""
-
-    def backward(make):
-        for one in samples(make):
-            x, target, weight, reduction, ignore_index = one.arguments
-            if x.numel() and x.dim() > 1:
-                weights = None if weight is None else weight.double().numpy()
-                total = make.values(float(weights_of(target.numpy(), weights, np.float64).sum()), make.dtype).detach()
-                grad = tuple(target.shape) if reduction == NONE else ()
-                yield from call(grad, x.detach(), target, weight, reduction, ignore_index, total)(make)
-
-    return backward
-
-
 def entropy(x, target, weight=None, reduction=MEAN, ignore_index=IGNORED, smoothing=0.0):
     classes = 1 if x.ndim > 1 else 0
     shifted = x - x.max(classes, keepdims=True, initial=-np.inf)
@@ -120,14 +102,11 @@ ENTROPIES = calls(
 LIKELIHOODS = table(
     *entries("nll_loss_forward nll_loss", VECTORS, FLOATS),
     *entries("nll_loss2d_forward nll_loss2d", IMAGES, FLOATS),
-    *entries("nll_loss_backward", nll_gradients(VECTORS), FLOATS),
-    *entries("nll_loss2d_backward", nll_gradients(IMAGES), FLOATS),
     *entries("nll_loss_nd", calls(VECTORS, IMAGES), FLOATS),
     *entries("cross_entropy_loss", ENTROPIES, FLOATS),
     references={
         "nll_loss_forward nll_loss2d_forward": nll_and_total,
         "nll_loss nll_loss2d nll_loss_nd": nll,
-        "nll_loss_backward nll_loss2d_backward": lambda grad, *args: gradient_of(nll)(grad, *args[:-1]),
         "cross_entropy_loss": entropy,
     },
     errors={
@@ -147,14 +126,6 @@ def pairs(*numbers, low=-3, high=4):
         per_reduction(lambda reduction: [x(2, 3, **to), x(2, 3, **to), reduction, *numbers]),
         [x(**to), x(**to), MEAN, *numbers],
         [(0, 3), (0, 3), SUM, *numbers],
-    )
-
-
-def pair_gradients(*numbers, low=-3, high=4):
-    """The same for `<name>_backward(grad_output, self, target, ...)`."""
-    to = {"low": low, "high": high}
-    return per_reduction(
-        lambda reduction: [grad_of(reduction, 2, 3), x(2, 3, **to), fixed(2, 3, **to), reduction, *numbers]
     )
 
 
@@ -196,17 +167,11 @@ SIGNED = calls(
     *(given((2, 3), (2, 3), then=lambda x, _, r=r: [x, signs(2, 3), r]) for r in REDUCTIONS),
     given((), (), then=lambda x, _: [x, signs(), MEAN]),
 )
-SIGNED_GRADIENTS = per_reduction(
-    lambda r: given(grad_of(r, 2, 3), (2, 3), (2, 3), then=lambda grad, x, _: [grad, x, signs(2, 3), r])
-)
 CHANCES = calls(
     per_reduction(lambda r: [x(2, 3, **SHARE), x(2, 3, **SHARE), None, r]),
     [x(**SHARE), x(**SHARE), None, MEAN],
     [(0, 3), (0, 3), None, SUM],
     given(WEIGHT, then=lambda weight: [x(2, 3, **SHARE), x(2, 3, **SHARE), weight, MEAN]),
-)
-CHANCE_GRADIENTS = per_reduction(
-    lambda r: [grad_of(r, 2, 3), x(2, 3, **SHARE), fixed(2, 3, **SHARE), WEIGHT if r else None, r]
 )
 TARGET = fixed(2, 3, low=0, high=1)
 LOGITS = calls(
@@ -233,19 +198,14 @@ PAIRS: dict = {
 }
 PAIR_LOSSES = table(
     *entries("mse_loss l1_loss", pairs(), FLOATS),
-    *entries("mse_loss_backward", pair_gradients(), FLOATS),
     *entries("huber_loss", pairs(1.5), FLOATS),
-    *entries("huber_loss_backward", pair_gradients(1.5), FLOATS),
     *entries("smooth_l1_loss", pairs(0.5), FLOATS),
-    *entries("smooth_l1_loss_backward", pair_gradients(0.5), FLOATS),
     *entries("soft_margin_loss", SIGNED, FLOATS),
-    *entries("soft_margin_loss_backward", SIGNED_GRADIENTS, FLOATS),
     *entries("binary_cross_entropy", CHANCES, FLOATS),
-    *entries("binary_cross_entropy_backward", CHANCE_GRADIENTS, FLOATS),
     *entries("binary_cross_entropy_with_logits", LOGITS, FLOATS),
     *entries("kl_div", calls(pairs(low=0.1, high=1), call((2, 3), (2, 3), MEAN, log_target=True)), FLOATS),
     *entries("poisson_nll_loss", COUNTS, FLOATS),
-    references=PAIRS | {f"{name}_backward": gradient_of(formula) for name, formula in PAIRS.items()},
+    references=PAIRS,
     errors={
         "mse_loss": NOT_BROADCASTABLE,
         "huber_loss": {"huber_loss does not support non-positive values for delta.": [(2,), (2,), MEAN, 0.0]},
@@ -321,24 +281,14 @@ ONE_LABEL = calls(
     [d(4), x.index(below=4), 1, 0.7],
     [(0, 4), x.index(0, below=4), 1, 1, None, SUM],
 )
-ONE_LABEL_GRADIENTS = per_reduction(
-    lambda r: given(
-        *(class_weight(r), grad_of(r, 3), x.index(3, below=4)),
-        then=lambda w, grad, target: [grad, d(3, 4).detach(), target, 1 + r % 2, 1.2, w, r],
-    )
-)
 LABELS = [[3, 0, -1, 1], [-1, 1, 2, 3], [1, 2, 3, 0]]
 SCORES = d(3, 4, step=0.37)
 SOME_LABELS = calls(per_reduction(lambda r: [SCORES, whole(LABELS), r]), [d(4, step=0.37), whole(LABELS[0]), MEAN])
-MARKS = x.values([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]).detach()
-SOME_LABEL_GRADIENTS = per_reduction(lambda r: [grad_of(r, 3), SCORES.detach(), whole(LABELS), r, MARKS])
 APART = x(2, 3, low=0.5)
 TRIPLES = per_reduction(lambda r: [(2, 3), (2, 3), (2, 3), 3.0, 2.0, 1e-6, r == MEAN, r])
 MARGIN_LOSSES = table(
     *entries("multi_margin_loss", ONE_LABEL, FLOATS),
-    *entries("multi_margin_loss_backward", ONE_LABEL_GRADIENTS, FLOATS),
     *entries("multilabel_margin_loss multilabel_margin_loss_forward", SOME_LABELS, FLOATS),
-    *entries("multilabel_margin_loss_backward", SOME_LABEL_GRADIENTS, FLOATS),
     *entries("margin_ranking_loss", per_reduction(lambda r: [(2, 3), (2, 3), signs(2, 3), 0.3, r]), FLOATS),
     *entries("hinge_embedding_loss", per_reduction(lambda r: [(2, 3), signs(2, 3), 0.3, r]), FLOATS),
     *entries("cosine_embedding_loss", per_reduction(lambda r: [APART, APART, signs(2), 0.3, r]), FLOATS),
@@ -347,10 +297,8 @@ MARGIN_LOSSES = table(
     *entries("cosine_similarity", calls([(2, 3), (2, 3)], [(2, 3), (1, 3), 0, 1e-6], [(3,), (3,), 0]), FLOATS),
     references={
         "multi_margin_loss": multi_margin,
-        "multi_margin_loss_backward": gradient_of(multi_margin),
         "multilabel_margin_loss": multilabel,
         "multilabel_margin_loss_forward": multilabel_and_marks,
-        "multilabel_margin_loss_backward": lambda grad, *args: gradient_of(multilabel)(grad, *args[:-1]),
         "margin_ranking_loss": lambda x, y, target, margin=0.0, reduction=MEAN: shrunk(
             np.maximum(0, margin - target * (x - y)), reduction
         ),
@@ -403,13 +351,6 @@ def spelling_losses(make):
         yield from per_reduction(lambda r: [log_probs, labels, [5, 3], counts, 0, r, r != NONE])(make)  # noqa: B023  # called at once
 
 
-def spellings_back(make):
-    for one in spellings(make):
-        log_probs, *rest = one.arguments
-        found = ops.aten._ctc_loss.default(log_probs.detach(), *rest)
-        yield from call(fixed(2), log_probs.detach(), *rest, *found, 0)(make)
-
-
 def by_tensors(samples, at=2):
     """The same, with tensors for the two lists of lengths."""
 
@@ -447,8 +388,6 @@ OF_TWO = whole([[1, 2], [3, 1]])
 CTC = table(
     *entries("_ctc_loss", spellings, FLOATS),
     *entries("_ctc_loss.Tensor", by_tensors(spellings), FLOATS),
-    *entries("_ctc_loss_backward", spellings_back, FLOATS),
-    *entries("_ctc_loss_backward.Tensor", by_tensors(spellings_back, 3), FLOATS),
     *entries("ctc_loss.IntList", spelling_losses, FLOATS),
     *entries("ctc_loss.Tensor", by_tensors(spelling_losses), FLOATS),
     references={"ctc_loss": ctc},

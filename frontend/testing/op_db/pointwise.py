@@ -1,6 +1,6 @@
-"""Samples of the pointwise operators: arithmetic, comparisons, elementary functions, parts of numbers, complex numbers.
+"""Samples of the pointwise operators: arithmetic, comparisons, elementary and special functions, complex numbers.
 
-Activations have a file of their own, special functions another one; a second name needs no entry (__init__.py).
+Activations have a file of their own; a second name needs no entry (__init__.py).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+import redispatch.special  # noqa: F401  # its operators are declared when it is imported
 from redispatch.dispatch.tensor import dtypes
 
 from ..op_info import FLOATS, INTEGERS, NUMBERS, WHOLE, OpInfo
@@ -21,9 +22,9 @@ from .common import (
     by_numpy,
     call,
     calls,
+    entries,
     fixed,
     floating,
-    gradient_of,
     only,
     per_shape,
     quiet,
@@ -214,17 +215,7 @@ def of_bools(function, otherwise=lambda self: self):
     return lambda self: otherwise(self) if self.dtype == bool else function(self)
 
 
-def slopes(*args):
-    """A gradient, and what a slope is taken at."""
-    return calls(per_shape(lambda s: [s, s, *args]), [(2, 3), x(3, 2).t(), *args])
-
-
 SHARE, BEYOND = {"low": 0.1, "high": 0.9}, {"low": 1.1, "high": 1.9}
-LOGITS = calls(
-    *([(2, 3), x(2, 3, **where), *eps] for where, *eps in ((SHARE,), (SHARE, 0.05), (BEYOND, 0.05))),
-    *([s, x(*s, **SHARE)] for s in ((), (0, 3))),
-    [fixed(2, 3), fixed(2, 3, **BEYOND)],
-)
 FUNCTIONS = table(
     *by_numpy("neg:negative abs floor ceil trunc round square", unary(), NUMBERS),
     *by_numpy("sign sgn:sign", unary(), wrap=of_bools),
@@ -244,13 +235,13 @@ FUNCTIONS = table(
     OpInfo("polygamma_", per_shape(lambda s: [fixed(*s, low=1), 1]), lambda x, n: special.polygamma(n, x), FLOATS),
     *by_numpy("mvlgamma:multigammaln", unary(3, low=3, high=6), NUMBERS),
     OpInfo("logit", calls(unary(**SHARE), [x(2, 3, low=-0.5, high=1.5), 0.125]), logit, FLOATS),
-    OpInfo("sigmoid_backward", slopes(), lambda grad, output: grad * (1 - output) * output, FLOATS),
-    OpInfo("tanh_backward", slopes(), lambda grad, output: grad * (1 - output * output), FLOATS),
-    OpInfo("logit_backward", LOGITS, gradient_of(logit), FLOATS),
     OpInfo("frac", unary(), lambda self: self - np.trunc(self), FLOATS),
     OpInfo("positive", unary(), lambda self: self, NUMBERS),
     errors={"mvlgamma": {"p has to be greater than or equal to 1": [(2,), 0]}},
-    skips={"a leaf cannot be written over; polygamma is checked": "gradients second_gradients: polygamma_"},
+    skips={
+        "a leaf cannot be written over; polygamma is checked": "gradients second_gradients: polygamma_",
+        "the result that was saved is rounded": "bfloat16: tanh_backward",
+    },
     representative="exp",
 )
 
@@ -361,6 +352,77 @@ COMPLEX_NUMBERS = table(
         "it has no data on any device": "meta: _efficientzerotensor",
         "it takes no tensor": "subclass: _efficientzerotensor",
     },
+)
+
+# --- special functions: scipy's are the reference ---------------------------------------------------------------------
+
+# The polynomials, x and degree; degrees are whole numbers, which some of scipy's functions want as such.
+POLYNOMIALS = {
+    "chebyshev_polynomial_t": special.eval_chebyt,
+    "chebyshev_polynomial_u": special.eval_chebyu,
+    "chebyshev_polynomial_v": lambda n, x: special.eval_chebyu(n, x) - special.eval_chebyu(n - 1, x),
+    "chebyshev_polynomial_w": lambda n, x: special.eval_chebyu(n, x) + special.eval_chebyu(n - 1, x),
+    "hermite_polynomial_h": special.eval_hermite,
+    "hermite_polynomial_he": special.eval_hermitenorm,
+    "laguerre_polynomial_l": special.eval_laguerre,
+    "legendre_polynomial_p": special.eval_legendre,
+}
+DEGREES = per_shape(lambda s: [s, x.index(*s, below=4).to(x.dtype)])
+
+
+def degrees_of_a_number(make):
+    for given in DEGREES(make):
+        yield from call(1.5, *given.args)(make)
+
+
+def polynomial(name, turned=lambda x: x):
+    def reference(x, n):
+        return POLYNOMIALS[name](np.asarray(n, np.int64), turned(np.asarray(x, np.float64)))
+
+    return reference
+
+
+POSITIVE_PAIRS = per_shape(lambda s: [x(*s, low=1), x(*s, low=1)])
+ZETAS = per_shape(lambda s: [fixed(*s, low=2, high=6), x(*s, low=1, high=6)])
+# The first does not require grad: there is no derivative in it.
+SHARES = per_shape(lambda s: [fixed(*s, low=0.5, high=5), x(*s, low=0.5, high=5)])
+BESSEL = (
+    "special_bessel_j0:j0 special_bessel_j1:j1 special_modified_bessel_i0:i0 special_modified_bessel_i1:i1",
+    "special_bessel_y0:y0 special_bessel_y1:y1 special_modified_bessel_k0:k0 special_modified_bessel_k1:k1 "
+    "special_scaled_modified_bessel_k0:k0e special_scaled_modified_bessel_k1:k1e",
+)
+SPECIAL = table(
+    *by_numpy(BESSEL[0], unary(), FLOATS),
+    *by_numpy(BESSEL[1], unary(low=1), FLOATS),
+    *entries("special_spherical_bessel_j0 special_airy_ai", unary(), FLOATS),
+    *(
+        OpInfo(f"special_{shifted}{name}{overload}", samples, polynomial(name, turned), FLOATS)
+        for shifted, turned in (("", lambda x: x), ("shifted_", lambda x: 2 * x - 1))
+        for name in POLYNOMIALS
+        if not shifted or name.startswith("chebyshev")
+        for overload, samples in (("", DEGREES), (".x_scalar", degrees_of_a_number), (".n_scalar", unary(3)))
+    ),
+    *by_numpy("i0 special_i0e special_i1 special_i1e special_erfcx special_log_ndtr special_ndtr", unary(), FLOATS),
+    *by_numpy("special_entr", unary(low=1), FLOATS),
+    *by_numpy("special_ndtri", unary(low=0.05, high=0.95), FLOATS),
+    *by_numpy("special_xlog1py", POSITIVE_PAIRS, FLOATS),
+    *by_numpy("special_zeta", ZETAS, FLOATS),
+    *by_numpy("special_xlog1py.self_scalar special_zeta.self_scalar", NUMBER_FIRST, FLOATS),
+    *by_numpy("special_xlog1py.other_scalar", unary(2, low=1), FLOATS),
+    *by_numpy("special_zeta.other_scalar", per_shape(lambda s: [fixed(*s, low=2, high=6), 2]), FLOATS),
+    *by_numpy("igamma:gammainc igammac:gammaincc", SHARES, FLOATS),
+    *by_numpy("special_round:round", calls(unary(), call((2, 3), decimals=1)), FLOATS),
+    references={
+        "special_spherical_bessel_j0": lambda x: np.sinc(np.asarray(x, np.float64) / np.pi),
+        "special_airy_ai": lambda x: special.airy(np.asarray(x, np.float64))[0],
+    },
+    skips={
+        "there is no derivative in the first argument": (
+            "second_gradients: special_zeta; gradients second_gradients: special_zeta.other_scalar"
+        ),
+        "a difference across a jump is not the gradient": "gradients second_gradients: special_round",
+    },
+    flat="*bessel* special_airy_ai special_*polynomial*",
 )
 
 POINTWISE = [*ARITHMETIC, *COMPARISON, *FUNCTIONS, *PARTS, *COMPLEX_NUMBERS]

@@ -362,25 +362,14 @@ def of_double(function):
     return lambda self, dim, *rest: function(np.asarray(self, np.float64), axis=dim if self.ndim else None)
 
 
-def softmax_gradient(grad_output, output, dim, dtype):
-    inner = grad_output * output
-    return inner - output * inner.sum(dim, keepdims=True)
-
-
 RAW = calls([(2, 3), 1, False], [(2, 3, 2), 1, False], [(), 0, False], [(0, 3), 1, False])
 COOKED = calls([(2, 3), 1], [(2, 3, 2), -2], [(), 0], [(0, 3), 1])
-OUTPUTS = calls(*([(2, 3), x(2, 3, low=-2, high=-0.5), dim, x.dtype] for dim in (0, 1)))
 SOFTMAX = table(
     *entries("_softmax _log_softmax", RAW, FLOATS),
-    *entries("_softmax_backward_data _log_softmax_backward_data", OUTPUTS, FLOATS),
     *entries("softmax.int log_softmax.int special_log_softmax", COOKED, FLOATS),
     references={
         "_softmax softmax": of_double(special.softmax),
         "_log_softmax log_softmax special_log_softmax": of_double(special.log_softmax),
-        "_softmax_backward_data": softmax_gradient,
-        "_log_softmax_backward_data": lambda grad, output, dim, dtype: (
-            grad - np.exp(output) * grad.sum(dim, keepdims=True)
-        ),
     },
     errors={"softmax.int log_softmax.int special_log_softmax": BAD_DIM},
 )
@@ -413,14 +402,9 @@ def unpacked(data, batch_sizes, batch_first, padding_value, total_length):
     return [np.swapaxes(made, 0, 1) if batch_first else made, lengths]
 
 
-def gradient(grad, input_size, batch_sizes, batch_first):
-    return unpacked(grad, batch_sizes, batch_first, 0, input_size[1 if batch_first else 0])[0]
-
-
 SEQUENCES = calls(*([[(2,), (3,)]], [[(3, 2), (1, 2), (2, 2)], True, 1.0], [[(1,), (3,)], False, 0.0, "left"]))
 PADDED = calls([(3, 2), whole([3, 1]), False], [(2, 3, 2), whole([2, 2]), True])
 PACKED = calls([(4, 2), whole([2, 1, 1]), False, 1, 4], [(4,), whole([2, 2]), True, 1, 4])
-GRADIENTS = calls([(4, 2), [3, 2, 2], whole([2, 1, 1]), False], [(4, 2), [2, 3, 2], whole([2, 2]), True])
 NAMES = "_pack_padded_sequence _pad_packed_sequence _pack_padded_sequence_backward"
 UNSORTED = "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True."
 NONE_LEFT = "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
@@ -428,7 +412,6 @@ PACKING = table(
     *entries("pad_sequence", SEQUENCES, reference=side_by_side),
     *entries("_pack_padded_sequence", PADDED, FLOATS, reference=packed),
     *entries("_pad_packed_sequence", PACKED, FLOATS, reference=unpacked),
-    *entries("_pack_padded_sequence_backward", GRADIENTS, FLOATS, reference=gradient),
     errors={
         "pad_sequence": {"Expected padding_side to be one of left or right, but got up.": [[(2,)], False, 0.0, "up"]},
         "_pack_padded_sequence": {

@@ -170,7 +170,7 @@ def normalizing(
 # --- layer norm -------------------------------------------------------------------------------------------------------
 
 
-@work_of(normalization.native_layer_norm_op, dense=("input", "weight", "bias"))
+@work_of(normalization.native_layer_norm.op, dense=("input", "weight", "bias"))
 def layer_norm_work(
     outs: tuple[Tensor, ...], input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
 ) -> list[Task]:

@@ -5,9 +5,8 @@ from redispatch.dispatch import bind, call
 from redispatch.dispatch.layers.ad_inplace_or_view import returned_arguments
 from redispatch.dispatch.layers.functionalize import functional_form, written_positions
 from redispatch.dispatch.tensor import Tensor
-from redispatch.testing import SampleInput
 
-from ..driver import as_list, close, is_implicit, metadata, on_meta, run, without_factory_options, writing_into
+from ..driver import as_list, close, is_implicit, metadata, on_meta, run
 from .table import holds
 
 
@@ -41,13 +40,12 @@ def the_out_form_writes_what_the_functional_one_gives(info, sample):
     wanted = as_list(run(info, sample.copy()))
     if any(x is None for x in wanted):
         return False  # what was not asked for has no memory to be written to
-    sample = without_factory_options(info, sample.map(Tensor.detach))
+    sample = sample.map(Tensor.detach)
     right = [rd.full_like(x.detach(), 1) for x in wanted]
     empty = [rd.empty(0, dtype=x.dtype) for x in wanted]
     for targets in (right, empty):
         versions = [x._version for x in targets]
-        out = writing_into(info, targets)
-        found = run(info, SampleInput(sample.input, sample.args, {**sample.kwargs, **out}), info.out)
+        found = run(info, info.writing_to(targets, sample), info.out)
         found = as_list(found) if info.out.schema.returns else targets  # a list that is written is not given back
         assert all(x is target for x, target in zip(found, targets, strict=True))
         close(targets, [x.detach() for x in wanted], sample)

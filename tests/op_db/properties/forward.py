@@ -9,10 +9,11 @@ from redispatch.dispatch.autograd.forward import FORWARD, LINEAR, composite_kern
 from redispatch.dispatch.layers.autograd import DERIVATIVES
 from redispatch.dispatch.tensor import Tensor
 from redispatch.func import jvp, vjp
+from redispatch.testing.check_operator import as_function
 
 from ... import drawing
 from ..driver import as_list, run
-from .gradients import as_function, in_complex, in_double, is_complex, is_differentiable, is_refused
+from .gradients import in_complex, in_double, is_complex, is_differentiable, is_refused
 from .table import DoesNotApply, holds
 
 

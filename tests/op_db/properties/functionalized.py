@@ -4,11 +4,10 @@ import redispatch as rd
 from redispatch.dispatch import Tag
 from redispatch.dispatch.tensor import Tensor
 from redispatch.func import functionalize
-from redispatch.testing import SampleInput
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
-from ..driver import as_list, close, metadata, run, without_factory_options, writing_into
+from ..driver import as_list, close, metadata, run
 from .table import holds
 
 FEW = 20  # for one operator, so many are not drawn: what is tried here follows from the schema, and not from the family
@@ -79,10 +78,8 @@ def a_functionalized_out_form_writes_the_same(info, sample):
     wanted = as_list(run(info, sample.copy()))
     if any(x is None for x in wanted):
         return False  # what was not asked for has no memory to be written to
-    sample = without_factory_options(info, sample)
     right = [rd.full_like(x.detach(), 1) for x in wanted]
     empty = [rd.empty(0, dtype=x.dtype) for x in wanted]
     for targets in (right, empty):
-        call = SampleInput(sample.input, sample.args, {**sample.kwargs, **writing_into(info, targets)})
-        same(info, call, info.out, strides=targets is right)
+        same(info, info.writing_to(targets, sample), info.out, strides=targets is right)
     return True

@@ -3,8 +3,7 @@
 import redispatch as rd
 from redispatch.autograd import gradcheck, gradgradcheck
 from redispatch.dispatch.tensor import Tensor
-from redispatch.testing.op_info import SampleInput
-from redispatch.utils import _pytree as pytree
+from redispatch.testing.check_operator import as_function
 
 from ... import drawing
 from ..driver import as_list, run
@@ -43,32 +42,6 @@ def in_double(info):
 
 def in_complex(info):
     return [rd.complex128]
-
-
-def as_function(info, sample):
-    """(a function of the sample's tensors that require grad, these tensors)
-
-    The function gives those of the results that have a gradient.
-    """
-    leaves, spec = pytree.tree_flatten((sample.arguments, dict(sample.kwargs)))
-    places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
-
-    def function(*tensors):
-        filled = list(leaves)
-        for place, x in zip(places, tensors, strict=True):
-            filled[place] = x.clone() if info.mutates and place == 0 else x
-        if info.hermitian:
-            filled[0] = (filled[0] + filled[0].mH) / 2
-        args, kwargs = pytree.tree_unflatten(filled, spec)
-        results = run(info, SampleInput(args[0], tuple(args[1:]), kwargs))
-        results = as_list(info.definite(results) if info.definite else results)
-        results = [x for x in results if isinstance(x, Tensor)]
-        if not differentiable:  # known from the first call, which is made on the sample's own tensors
-            differentiable.extend(i for i, x in enumerate(results) if x.requires_grad)
-        return tuple(results[i] for i in differentiable)
-
-    differentiable = []
-    return function, tuple(leaves[i] for i in places)
 
 
 def is_refused(function, tensors):

@@ -8,9 +8,8 @@ import redispatch as rd
 from redispatch.dispatch import STATE, Setting, within
 from redispatch.dispatch.core.state import State
 from redispatch.dispatch.tensor import Tensor
-from redispatch.testing import SampleInput
 
-from ..driver import as_list, on_meta, run, without_factory_options, writing_into
+from ..driver import as_list, on_meta, run
 from .table import holds
 
 
@@ -78,7 +77,5 @@ def out_leaves_ask_for_inference_mode_alone(info, sample):
     if any(x is None for x in results):
         return False  # what was not asked for has no memory to be written to
     out = [rd.empty_like(x.detach()) for x in results]
-    given = without_factory_options(info, sample.map(Tensor.detach))
-    kwargs = {**given.kwargs, **writing_into(info, out)}
-    assert watched(info, SampleInput(given.input, given.args, kwargs), info.out) == {}
+    assert watched(info, info.writing_to(out, sample.map(Tensor.detach)), info.out) == {}
     return True

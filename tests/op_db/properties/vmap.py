@@ -9,8 +9,6 @@ import redispatch as rd
 from redispatch.dispatch.tensor import Tensor
 from redispatch.func import grad, vmap
 from redispatch.testing import assert_close
-from redispatch.testing.op_info import SampleInput
-from redispatch.utils import _pytree as pytree
 
 from ..driver import as_list, run
 from .gradients import in_double, is_differentiable
@@ -46,22 +44,6 @@ def permuted(x, rng):
     return x.clone() if order is None else x.reshape(-1)[order].reshape(x.shape)
 
 
-def parted(sample, which):
-    """(a function of the chosen tensors of a sample, these tensors)"""
-    leaves, spec = pytree.tree_flatten((sample.arguments, dict(sample.kwargs)))
-    places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
-    places = [place for number, place in enumerate(places) if which(number, leaves[place])]
-
-    def filled(*tensors):
-        given = list(leaves)
-        for place, x in zip(places, tensors, strict=True):
-            given[place] = x
-        args, kwargs = pytree.tree_unflatten(given, spec)
-        return SampleInput(args[0], tuple(args[1:]), kwargs)
-
-    return filled, [leaves[place] for place in places]
-
-
 def looped(function, batched):
     """What vmap should give: the function of each example, the results stacked."""
     results = [function(*(x[i].clone() for x in batched)) for i in range(len(batched[0]))]
@@ -69,7 +51,7 @@ def looped(function, batched):
 
 
 def compare(info, sample, which, in_dim):
-    filled, tensors = parted(sample, which)
+    filled, tensors = sample.parted(which)
     if not tensors:
         return False
     rng = np.random.default_rng(0)
@@ -114,7 +96,8 @@ def a_batch_gives_what_its_examples_give(info, sample):
     compared = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for which in (lambda number, x: True, lambda number, x: number == 0, lambda number, x: number == 1):
+        first, *rest = [*sample.tensors(), None]
+        for which in (lambda x: True, lambda x: x is first, lambda x: x is rest[0]):  # called at once
             for in_dim in (False, True):
                 try:
                     compared += compare(info, sample, which, in_dim)
@@ -135,7 +118,7 @@ def a_batch_gives_what_its_examples_give(info, sample):
     one_in=4,
 )
 def gradients_of_examples_are_examples_of_gradients(info, sample):
-    filled, tensors = parted(sample, lambda number, x: x.requires_grad)
+    filled, tensors = sample.parted(lambda x: x.requires_grad)
     batched = batches(tensors, 2, np.random.default_rng(0))
 
     def total(*xs):

@@ -1,4 +1,4 @@
-"""Runs of lines that stand in the code of many operators. folding.py says how to read them, and the snapshots."""
+"""Runs of lines that stand in the code of many operators. test_snapshots.py says how to read them, and the snapshots."""
 
 # States and codes -----------------------------------------------------------------------------------------------------
 
