@@ -242,7 +242,6 @@ calling("add_inference", lambda: aten.add.Tensor, two, rd.inference_mode)
 calling("add_mode", lambda: aten.add.Tensor, two, Mode)
 calling("add_subclass", lambda: aten.add.Tensor, lambda: (TwoTensor(x(), x()), x()))
 calling("add_meta", lambda: aten.add.Tensor, lambda: (meta(), meta()))
-calling("add_autocast", lambda: aten.add.Tensor, two, autocast)
 calling("add_number", lambda: aten.add.Tensor, lambda: (x(), 2))
 calling("add_alpha", lambda: aten.add.Tensor, two, alpha=2)
 calling("add_in_place", lambda: aten.add_.Tensor, two)
@@ -314,14 +313,11 @@ calling("add_over_a_layer_that_runs_boxed", lambda: aten.add.Tensor, two, unhand
 # Operators of all kinds -----------------------------------------------------------------------------------------------
 
 calling("exp", lambda: aten.exp.default, lambda: (x(),))
-calling("mul", lambda: aten.mul.Tensor, two)
 calling("mm", lambda: aten.mm.default, lambda: (x(), x().t()))
 calling("mm_autocast", lambda: aten.mm.default, lambda: (x(), x().t()), autocast)
 calling("cat_autocast", lambda: aten.cat.default, lambda: ([x(), x()],), autocast)
 calling("prod_autocast", lambda: aten.prod.default, lambda: (x(),), autocast)
 calling("cat_of_two", lambda: aten.cat.default, lambda: ([x(), x()],))
-calling("cat_of_three", lambda: aten.cat.default, lambda: ([x(), x(), x()], 1))
-calling("sum", lambda: aten.sum.default, lambda: (x(),))
 calling("sum_dim", lambda: aten.sum.dim_IntList, lambda: (x(), [0]))
 calling("max_dim", lambda: aten.max.dim, lambda: (x(), 1))
 calling("layer_norm", lambda: aten.native_layer_norm.default, lambda: (x(), [3], None, None, 1e-5))
@@ -471,6 +467,12 @@ def test_each_snapshot_belongs_to_a_case_and_each_fragment_to_a_snapshot():
     assert {file: list(known) for file, known in shown.items()} == {file: list(cases) for file, cases in CASES.items()}
     whole = FILE.read_text() + "".join(text for known in shown.values() for text in known.values())
     assert [one.name for one in FRAGMENTS if len(re.findall(rf"\b{one.name}\b", whole)) < 2] == []
+
+
+def test_autocast_adds_nothing_to_an_operator_without_a_policy():
+    found = [source_of(aten.add.Tensor, two(), {}, region) for region in (nullcontext(), autocast())]
+    plain, under_autocast = (re.sub("(?m)^ *# DispatchKeySet.*", "", source) for source in found)
+    assert plain == under_autocast and "AutocastCPU" in found[1]
 
 
 def test_the_source_of_code_for_another_number_of_arguments_is_refused():
