@@ -7,7 +7,7 @@ import numpy as np
 from redispatch.dispatch.tensor import channels_last, contiguous_format, device, dtypes, strided
 
 from ..op_info import ALL, FLOATS, NUMBERS
-from .backward import gradient_of
+from .backward import backward_of, gradient_of
 from .common import (
     NOT_BROADCASTABLE,
     NUMBER,
@@ -204,11 +204,28 @@ def unreduced(grad, x1, *how):
 
 
 MANY_ROWS = calls(rows(None), [(30, 3), (2, 3), 2.0, None], [(3, 3), (2, 3), 2.0, 1])
+PERMUTED = "vmap permutes the distances and the rows apart"
+
+
+def slope_of_pairs():
+    """That of `_pdist_forward`; for p = 1 alone the distances that were saved decide nothing."""
+    (forward,) = entries("_pdist_forward", ONE_SET, FLOATS, reference=of_pairs)
+    slope = backward_of(forward)
+    assert slope is not None
+
+    def samples(make):
+        for one in slope.samples(make):
+            yield one if one.args[1] == 1 else one.but_not("vmap", PERMUTED)
+
+    return slope.but("_pdist_backward", samples=samples)
+
+
 ONE_SET = calls(*([d(4, 3), p] for p in (2.0, 1.0, 1.5, np.inf)), [(1, 3), 2.0])
 DISTANCES = table(
     *entries("_cdist_forward", MANY_ROWS, FLOATS, reference=between_rows),
     *entries("cdist", rows(), FLOATS, reference=between_rows),
     *entries("_pdist_forward pdist", ONE_SET, FLOATS, reference=of_pairs),
+    slope_of_pairs(),
     references={"_cdist_backward": unreduced},
     errors={
         "cdist": {
@@ -224,7 +241,6 @@ DISTANCES = table(
     skips={
         "refused, as by PyTorch": "bfloat16: *_forward *_backward",
         RECORDED: "recording: *_backward",
-        "of other distances than those of the rows it has none": "vmap: _pdist_backward",
     },
     flat="*_backward",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -11,7 +12,7 @@ from scipy import special
 from redispatch.dispatch.tensor import dtypes
 
 from ..op_info import FLOATS, OpInfo
-from .backward import gradient_of
+from .backward import backward_of, gradient_of
 from .common import call, calls, first_result, fixed, made, per_axis, table, x
 
 INF = float("inf")
@@ -679,8 +680,28 @@ LAYERS = calls(
 NORM_EXCEPT = calls([(3, 2, 4)], [(3, 2, 4), 2, 1], [(3, 2, 4), 2, 2], [(3, 2, 4), 2, -1], [(3, 2), 1])
 WEIGHT_NORM = calls([(3, 2, 2), (3, 1, 1)], [(3, 2, 2), (1, 2, 1), 1], [(3, 2), (), -1])
 CHANNELS = "Expected number of channels in input to be divisible by num_groups, but got input of shape [2, 3] and"
+BATCHES = OpInfo("native_batch_norm", both(batches, True, False), batch_normed, FLOATS)
+
+
+def slope_of_batches():
+    """That of `native_batch_norm`; without training it has gradients in the input and weight, too."""
+    slope = backward_of(BATCHES)
+    assert slope is not None
+
+    def samples(make):
+        for one in slope.samples(make):
+            yield one
+            input, weight, *others = one.args
+            if weight is not None and not others[4]:
+                leaves = [x.clone().requires_grad_(x.is_floating_point()) for x in (input, weight)]
+                yield replace(one, args=(*leaves, *others))
+
+    return slope.but(slope.name, samples=samples)
+
+
 NORMALISATION = table(
-    OpInfo("native_batch_norm", both(batches, True, False), batch_normed, FLOATS),
+    BATCHES,
+    slope_of_batches(),
     OpInfo("_native_batch_norm_legit", both(with_stats, True, False), batch_normed, FLOATS),
     OpInfo(
         "_native_batch_norm_legit.no_stats",

@@ -208,6 +208,8 @@ def of_bools(function, otherwise=lambda self: self):
     return lambda self: otherwise(self) if self.dtype == bool else function(self)
 
 
+# A gradient, and the result that was saved: by that there is a gradient, too.
+SAVED = calls(per_shape(lambda s: [s, s]), [(2, 3), x(3, 2).t()])
 SHARE = {"low": 0.1, "high": 0.9}
 LOGITS = calls(unary(**SHARE), [x(2, 3, low=-0.5, high=1.5), 0.125], [x(2, 3, low=1.1, high=1.9), 0.05])
 FUNCTIONS = table(
@@ -228,13 +230,14 @@ FUNCTIONS = table(
     *by_numpy("polygamma", per_shape(lambda s: [1, x(*s, low=1)]), FLOATS),
     OpInfo("polygamma_", per_shape(lambda s: [fixed(*s, low=1), 1]), lambda x, n: special.polygamma(n, x), FLOATS),
     *by_numpy("mvlgamma:multigammaln", unary(3, low=3, high=6), NUMBERS),
+    OpInfo("tanh_backward", SAVED, lambda grad, output: grad * (1 - output * output), FLOATS),
+    OpInfo("sigmoid_backward", SAVED, lambda grad, output: grad * (1 - output) * output, FLOATS),
     OpInfo("logit", LOGITS, logit, FLOATS),
     OpInfo("frac", unary(), lambda self: self - np.trunc(self), FLOATS),
     OpInfo("positive", unary(), lambda self: self, NUMBERS),
     errors={"mvlgamma": {"p has to be greater than or equal to 1": [(2,), 0]}},
     skips={
         "a leaf cannot be written over; polygamma is checked": "gradients second_gradients: polygamma_",
-        "the result that was saved is rounded": "bfloat16: tanh_backward",
     },
     representative="exp",
 )

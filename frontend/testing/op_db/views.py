@@ -364,12 +364,21 @@ def of_double(function):
 
 RAW = calls([(2, 3), 1, False], [(2, 3, 2), 1, False], [(), 0, False], [(0, 3), 1, False])
 COOKED = calls([(2, 3), 1], [(2, 3, 2), -2], [(), 0], [(0, 3), 1])
+# The result that was saved, by which there is a gradient, too
+SAVED = calls(*([(2, 3), x(2, 3, low=-2, high=-0.5), dim, x.dtype] for dim in (0, 1)))
 SOFTMAX = table(
     *entries("_softmax _log_softmax", RAW, FLOATS),
+    *entries("_softmax_backward_data _log_softmax_backward_data", SAVED, FLOATS),
     *entries("softmax.int log_softmax.int special_log_softmax", COOKED, FLOATS),
     references={
         "_softmax softmax": of_double(special.softmax),
         "_log_softmax log_softmax special_log_softmax": of_double(special.log_softmax),
+        "_softmax_backward_data": lambda grad, output, dim, dtype: (
+            output * (grad - (grad * output).sum(dim, keepdims=True))
+        ),
+        "_log_softmax_backward_data": lambda grad, output, dim, dtype: (
+            grad - np.exp(output) * grad.sum(dim, keepdims=True)
+        ),
     },
     errors={"softmax.int log_softmax.int special_log_softmax": BAD_DIM},
 )
