@@ -55,7 +55,7 @@ class OpOverloadPacket(HasEntryPoint):
         return [OpForm(op) for op in OVERLOADS.get(self._qualified_op_name, {}).values()]
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs the first overload whose schema the arguments fit; RuntimeError where none is."""
+        """Runs the first overload whose schema the arguments fit; RuntimeError where there is none."""
         if overridden(args, kwargs):
             return handle_torch_function(self, overriding(args, kwargs), *args, **kwargs)
         operators = list(OVERLOADS.get(self._qualified_op_name, {}).values())
@@ -66,6 +66,8 @@ class OpOverloadPacket(HasEntryPoint):
             try:
                 stack = bind(op.schema, args, kwargs)
             except RuntimeError as problem:
+                if str(op.schema) not in str(problem):
+                    raise  # of a value, as of a device's name: as in PyTorch, no other overload is tried
                 problems.append(str(problem))
                 continue
             return call(op, stack)

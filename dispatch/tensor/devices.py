@@ -63,6 +63,8 @@ class device:
             type, index = "cuda", type
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' (position 1) must be str, not {_type_name(type)}")
+        if not type:
+            raise RuntimeError("Device string must not be empty")
         name, colon, number = type.partition(":")
         if colon and index is not None:
             raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")

@@ -241,6 +241,15 @@ def test_operators_and_packets_read_calls_as_bind_does(part, no_code):
             agree(op.redispatch, [op], op._redispatched, before=(PLAIN._keyset,), examples=3, renamed=False)
 
 
+def test_a_packet_raises_the_error_of_a_value_at_once():
+    x = rd.ones(2)
+    for device, error in {"nowhere": "^Expected one of cpu", "cpu:a": "^Invalid device", "": "^Device string"}.items():
+        with pytest.raises(RuntimeError, match=error):
+            ops.aten.to(x, device)
+        with pytest.raises(RuntimeError, match=error):
+            ops.aten.to(self=x, device=device, dtype=None)
+
+
 # Fast paths -----------------------------------------------------------------------------------------------------------
 
 
