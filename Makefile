@@ -59,12 +59,13 @@ bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=disp
 	$(TORCH_BIN)/python tests/bench/graph.py
 	$(TORCH_BIN)/python tests/bench/host.py
 
-# Machines with GPUs often have no network, and everything in an image: then $(PYTHON) is taken as it is.
+# Machines with GPUs often have no network, and everything in an image: then $(PYTHON) is taken as it is, and .typing,
+# where the rooms are one package that need not be installed, is on its path.
 HAS_GPU_PACKAGES = $(PYTHON) -c 'import torch, numba_cuda, cuda.core' 2>/dev/null
 
 gpu:  ## on a machine with an NVIDIA GPU: check it against CPU and simulator, and time it beside torch (writes gpu.json)
 	@if ! $(HAS_GPU_PACKAGES); then $(MAKE) .venv-torch/.ready .venv-torch/.has-cuda; fi
-	$$($(HAS_GPU_PACKAGES) && echo $(PYTHON) || echo $(TORCH_BIN)/python) tests/gpu/run.py $(GPU)
+	PYTHONPATH=.typing:$$PYTHONPATH $$($(HAS_GPU_PACKAGES) && echo $(PYTHON) || echo $(TORCH_BIN)/python) tests/gpu/run.py $(GPU)
 
 parity: .venv-torch/.ready  ## compare behaviour with real torch, operator by operator
 	$(TORCH_BIN)/pytest tests/parity

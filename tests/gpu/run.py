@@ -18,7 +18,6 @@ is wrong, with 2 where there is no device.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import platform
@@ -31,22 +30,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-if importlib.util.find_spec("redispatch") is None:  # not installed: this checkout, whatever its folder is called
-    root = Path(__file__).parents[2]
-    spec = importlib.util.spec_from_file_location(
-        "redispatch", root / "__init__.py", submodule_search_locations=[str(root)]
-    )
-    assert spec is not None and spec.loader is not None
-    sys.modules["redispatch"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["redispatch"])
-
 from speed import bench
-from table import INFOS, WITHOUT, Verdict, with_cpu, with_simulator  # after the path is set
-from workers import shared_out  # after the path is set
+from table import INFOS, WITHOUT, Verdict, with_cpu, with_simulator
+from workers import shared_out
 
-import redispatch as rd  # after the path is set
-from redispatch.kernels import cuda  # after the path is set
-from redispatch.utils.text import Progress  # after the path is set
+import redispatch as rd
+from redispatch.kernels import cuda
+from redispatch.utils.text import Progress
 
 PACKAGES = "numpy numba numba-cuda cuda-core cuda-bindings nvidia-nvvm nvidia-nvjitlink nvmath-python torch".split()
 OTHERS = {"table": ("the CPU", with_cpu, 4), "simulator": ("the simulator", with_simulator, 16)}  # job, names at once
