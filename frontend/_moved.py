@@ -118,6 +118,14 @@ JOINED = {
     "redispatch.fx.experimental": {
         "proxy_tensor": "higher_order",
     },
+    "redispatch.kernels.batching": {
+        "by_dims": "reductions",
+        "fallback": "refused",
+        "images": "attention",
+        "losses": "sequences",
+        "norms": "batch_norm layer_norm",
+        "pointwise": "writes",
+    },
     "redispatch.kernels.ops": {
         "aliases": "written_over",
         "binary": "ternary",
