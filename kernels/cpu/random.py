@@ -21,15 +21,9 @@ from ..engine.pool import parallel_for
 from ..engine.primitives import offset_from, seed_from
 from ..engine.program import integral
 from ..engine.template import Template, store_out
+from ..maths.vecmath.define import single
 from ..maths.vecmath.logarithm import log
-from ..maths.vecmath.trigonometric import (
-    cosine_float32,
-    cosine_float64,
-    cosine_of_quarter,
-    sine_float32,
-    sine_float64,
-    sine_of_quarter,
-)
+from ..maths.vecmath.trigonometric import cosine, cosine_of_quarter, sine, sine_of_quarter
 from .copy import copy
 
 float32, float64, int32, int64, uint64 = np.float32, np.float64, np.int32, np.int64, np.uint64
@@ -161,14 +155,17 @@ def beyond_quarter(word):
     return int32(int64(word) - (int64((word + HALF_OF_QUARTER) >> TO_QUARTER) << QUARTER))
 
 
+sine_32, cosine_32 = single(sine), single(cosine)
+
+
 def pair_float32(w0, w1, mean, std):
     u = (float32(low_31_bits(w0)) + 0.5) * STEP_31  # above 0, and finest near it, where the largest numbers come from
     radius = std * math.sqrt(-2.0 * log(u))
     n, r = quarter_of(w1), float32(beyond_quarter(w1)) * TURN_32
-    sine, cosine = sine_float32(r, 0.0), cosine_float32(r, 0.0)
+    across, along = sine_32(r, 0.0), cosine_32(r, 0.0)
     return (
-        mean + radius * cosine_of_quarter(n, sine, cosine),
-        mean + radius * sine_of_quarter(n, sine, cosine),
+        mean + radius * cosine_of_quarter(n, across, along),
+        mean + radius * sine_of_quarter(n, across, along),
     )
 
 
@@ -183,10 +180,10 @@ def normal_float64(w0, w1, w2, w3, mean, std):
     radius = std * math.sqrt(-2.0 * log(u))
     # Of the direction the second word is what is beyond the first in 2^-64 of a turn.
     n, r = quarter_of(w2), (float64(beyond_quarter(w2)) + float64(high_bits(w3)) * STEP_24) * TURN_32
-    sine, cosine = sine_float64(r, 0.0), cosine_float64(r, 0.0)
+    across, along = sine(r, 0.0), cosine(r, 0.0)
     return (
-        mean + radius * cosine_of_quarter(n, sine, cosine),
-        mean + radius * sine_of_quarter(n, sine, cosine),
+        mean + radius * cosine_of_quarter(n, across, along),
+        mean + radius * sine_of_quarter(n, across, along),
     )
 
 

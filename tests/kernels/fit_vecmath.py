@@ -243,7 +243,8 @@ def text(fit: Fit) -> str:
     if fit.long_first:
         first = float(kind(str(coefficients[0])))
         rest = float(kind(str(coefficients.pop(0) - mp.mpf(first))))
-        comment += f"{fit.name}_FIRST, {fit.name}_FIRST_REST = {first!r}, {rest!r}\n"
+        name, tag, _ = fit.name.partition("_32")
+        comment += f"{name}_FIRST{tag}, {name}_FIRST_REST{tag} = {first!r}, {rest!r}\n"
     numbers = ",\n    ".join(repr(float(kind(str(c)))) for c in coefficients)
     return f"{comment}{fit.name} = (\n    {numbers},\n)\n"
 

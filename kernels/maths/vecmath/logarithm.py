@@ -12,15 +12,11 @@ import numpy as np
 from ...engine.primitives import bits_of_double, bits_of_float
 from ...engine.program import polynomial
 from .coefficients import LOG, LOG_32
-from .define import compiled, of_numpy
-from .pieces import (
-    exponent_float32,
-    exponent_float64,
-    fraction_float32,
-    fraction_float64,
-)
+from .define import compiled, compiled_paired, of_numpy, single
+from .pieces import exponent, fraction
 
 float32, float64 = np.float32, np.float64
+exponent_32, fraction_32 = single(exponent), single(fraction)
 SMALLEST_NORMAL_32, SMALLEST_NORMAL = 1.1754943508222875e-38, 2.2250738585072014e-308
 SHIFT_32, SHIFT = 8388608.0, 4503599627370496.0  # 2^23 and 2^52 lift a subnormal into the normal range
 
@@ -39,30 +35,30 @@ log10 = of_numpy("log10", np.log10, "The logarithm to base 10, to 2 ulp.")
 log1p = of_numpy("log1p", np.log1p, "log(1 + x), to 2 ulp, also near 0, where the sum would round.")
 
 
-def log_parts_float32(x):
+def log_parts_32(x):
     """(e, f, g) with x = 2^e (1 + f) and log(1 + f) = f - g, for a finite x > 0."""
     tiny = x < SMALLEST_NORMAL_32
     bits = bits_of_float(x * SHIFT_32 if tiny else x)
-    exponent = exponent_float32(bits)
-    f = fraction_float32(bits, exponent) - 1.0
+    e = exponent_32(bits)
+    f = fraction_32(bits, e) - 1.0
     g = f * f * (0.5 - f * polynomial(f, LOG_32))
-    return float32(exponent) - (23.0 if tiny else 0.0), f, g
+    return float32(e) - (23.0 if tiny else 0.0), f, g
 
 
-def log_parts_float64(x):
+def log_parts(x):
     """(e, f, g) with x = 2^e (1 + f) and log(1 + f) = f - g, for a finite x > 0.
 
     log(1 + f) = 2 atanh(s) = 2 s + s R(s^2), and 2 s = f - s f = f - f^2 / 2 + s f^2 / 2.
     """
     tiny = x < SMALLEST_NORMAL
     bits = bits_of_double(x * SHIFT if tiny else x)
-    exponent = exponent_float64(bits)
-    f = fraction_float64(bits, exponent) - 1.0
+    e = exponent(bits)
+    f = fraction(bits, e) - 1.0
     s = f / (2.0 + f)
     z = s * s
     half = 0.5 * f * f
     g = half - s * (half + z * polynomial(z, LOG))
-    return float64(exponent) - (52.0 if tiny else 0.0), f, g
+    return float64(e) - (52.0 if tiny else 0.0), f, g
 
 
 def log_special(x, result):
@@ -71,39 +67,21 @@ def log_special(x, result):
     return finite if x > 0.0 else (-math.inf if x == 0.0 else math.nan)
 
 
-@compiled(log, "float32")
-def log_float32(x):
-    e, f, g = log_parts_float32(x)
-    return log_special(x, e * LN2_HIGH_32 + (f - (g - e * LN2_LOW_32)))
-
-
-@compiled(log, "float64")
-def log_float64(x):
-    e, f, g = log_parts_float64(x)
+@compiled_paired(log)
+def log_body(x):
+    e, f, g = log_parts(x)
     return log_special(x, e * LN2_HIGH + (f - (g - e * LN2_LOW)))
 
 
-@compiled(log2, "float32")
-def log2_float32(x):
-    e, f, g = log_parts_float32(x)
+@compiled_paired(log2)
+def log2_body(x):
+    e, f, g = log_parts(x)
     return log_special(x, e + (f - g) * LOG2_E)
 
 
-@compiled(log2, "float64")
-def log2_float64(x):
-    e, f, g = log_parts_float64(x)
-    return log_special(x, e + (f - g) * LOG2_E)
-
-
-@compiled(log10, "float32")
-def log10_float32(x):
-    e, f, g = log_parts_float32(x)
-    return log_special(x, e * LOG10_2_HIGH_32 + ((f - g) * LOG10_E + e * LOG10_2_LOW_32))
-
-
-@compiled(log10, "float64")
-def log10_float64(x):
-    e, f, g = log_parts_float64(x)
+@compiled_paired(log10)
+def log10_body(x):
+    e, f, g = log_parts(x)
     return log_special(x, e * LOG10_2_HIGH + ((f - g) * LOG10_E + e * LOG10_2_LOW))
 
 
