@@ -276,58 +276,51 @@ def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
     _NAMEDTUPLES[serialized_type_name] = cls
 
 
-register_pytree_node(
-    tuple,
-    lambda obj: (obj, None),
-    lambda children, _: tuple(children),
-    serialized_type_name="builtins.tuple",
-    flatten_with_keys_fn=_sequence_keys,
-)
-register_pytree_node(
-    list,
-    lambda obj: (obj, None),
-    lambda children, _: list(children),
-    serialized_type_name="builtins.list",
-    flatten_with_keys_fn=_sequence_keys,
-)
-register_pytree_node(
-    dict,
-    lambda obj: (obj.values(), list(obj)),
-    lambda children, keys: dict(zip(keys, children, strict=True)),
-    serialized_type_name="builtins.dict",
-    flatten_with_keys_fn=_mapping_keys,
-)
-register_pytree_node(
-    namedtuple,  # type: ignore[arg-type]  # the function: all namedtuple classes share this entry
-    lambda obj: (obj, type(obj)),
-    lambda children, cls: cls._make(children),
-    serialized_type_name="collections.namedtuple",
-    to_dumpable_context=_named_type,
-    from_dumpable_context=lambda name: _NAMEDTUPLES[name],
-    flatten_with_keys_fn=_namedtuple_keys,
-)
-register_pytree_node(
-    OrderedDict,
-    lambda obj: (obj.values(), list(obj)),
-    lambda children, keys: OrderedDict(zip(keys, children, strict=True)),
-    serialized_type_name="collections.OrderedDict",
-    flatten_with_keys_fn=_mapping_keys,
-)
-register_pytree_node(
+def _register_built_in(cls: Any, flatten: FlattenFn, unflatten: UnflattenFn, with_keys: Any, *context: Any) -> None:
+    """`context`: the functions that write it as JSON and read it, where it is none already."""
+    dump, load = context or (None, None)
+    register_pytree_node(
+        cls,
+        flatten,
+        unflatten,
+        serialized_type_name=f"{cls.__module__}.{cls.__name__}",
+        to_dumpable_context=dump,
+        from_dumpable_context=load,
+        flatten_with_keys_fn=with_keys,
+    )
+
+
+_register_built_in(tuple, lambda obj: (obj, None), lambda children, _: tuple(children), _sequence_keys)
+_register_built_in(list, lambda obj: (obj, None), lambda children, _: list(children), _sequence_keys)
+_register_built_in(deque, lambda obj: (obj, obj.maxlen), deque, _sequence_keys)
+
+
+def _mapping_of(kind: Any) -> Callable[..., Any]:
+    return lambda children, keys: kind(zip(keys, children, strict=True))
+
+
+for _kind in (dict, OrderedDict):
+    _register_built_in(
+        _kind,
+        lambda obj: (obj.values(), list(obj)),
+        _mapping_of(_kind),
+        _mapping_keys,
+    )
+_register_built_in(
     defaultdict,
     lambda obj: (obj.values(), [obj.default_factory, list(obj)]),
     lambda children, context: defaultdict(context[0], zip(context[1], children, strict=True)),
-    serialized_type_name="collections.defaultdict",
-    to_dumpable_context=_dump_defaultdict,
-    from_dumpable_context=_load_defaultdict,
-    flatten_with_keys_fn=_mapping_keys,
+    _mapping_keys,
+    _dump_defaultdict,
+    _load_defaultdict,
 )
-register_pytree_node(
-    deque,
-    lambda obj: (obj, obj.maxlen),
-    lambda children, maxlen: deque(children, maxlen),
-    serialized_type_name="collections.deque",
-    flatten_with_keys_fn=_sequence_keys,
+_register_built_in(
+    namedtuple,  # the function: all namedtuple classes share this entry
+    lambda obj: (obj, type(obj)),
+    lambda children, cls: cls._make(children),
+    _namedtuple_keys,
+    _named_type,
+    lambda name: _NAMEDTUPLES[name],
 )
 
 BUILTIN_TYPES = frozenset(SUPPORTED_NODES)

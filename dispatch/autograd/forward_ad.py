@@ -25,7 +25,7 @@ from redispatch.dispatch.tensor.wrapped import level_of
 
 from .forward import composite_kernel, is_given, tangent_of_call
 from .function import DUAL_CALL, Function
-from .function_levels import asked_for_tangents, paired, tangents_by_user
+from .function_levels import asked_for_tangents, check_size, paired, tangents_by_user
 from .jvp_level import JvpLevel, put, tangent_of
 from .saving import kept_twin
 
@@ -182,12 +182,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     for name, one in (("primal", tensor), ("tangent", tangent)):
         if not (one.is_floating_point() or one.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {one.dtype}")
-    if tensor._shape != tangent._shape:
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-            f"supported. Tensor is of size {list(tensor._shape)} while the given forward gradient is of size "
-            f"{list(tangent._shape)}."
-        )
+    check_size(tensor, tangent)
     if isinstance(level_of(tensor), JvpLevel):
         raise NotImplementedError(
             "make_dual: this tensor belongs to a func.jvp that is at work, which keeps a tangent of its own beside it. "

@@ -110,10 +110,15 @@ def check_tangent(index: int, output: Any, tangent: Any) -> None:
         return
     if not isinstance(tangent, Tensor):
         raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {index}.")
-    if tangent._shape != output._shape:
+    check_size(output, tangent)
+
+
+def check_size(primal: Any, tangent: Any) -> None:
+    """RuntimeError for a tangent of another shape."""
+    if tangent._shape != primal._shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-            f"supported. Tensor is of size {list(output._shape)} while the given forward gradient is of size "
+            f"supported. Tensor is of size {list(primal._shape)} while the given forward gradient is of size "
             f"{list(tangent._shape)}."
         )
 

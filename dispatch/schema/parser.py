@@ -56,27 +56,13 @@ KEYWORDS = frozenset(
 
 # PyTorch's numbers for what has a name in a schema and is an int to a kernel.
 SCALAR_TYPES = {
-    "byte": 0,
-    "char": 1,
-    "short": 2,
-    "int": 3,
-    "long": 4,
-    "half": 5,
-    "float": 6,
-    "double": 7,
-    "complex": 9,
-    "bool": 11,
-    "bfloat16": 15,
-    "uint8": 0,
-    "int8": 1,
-    "int16": 2,
-    "int32": 3,
-    "int64": 4,
-    "float16": 5,
-    "float32": 6,
-    "float64": 7,
-    "complex64": 9,
-    "complex128": 10,
+    name: number
+    for number, names in enumerate(
+        "byte|uint8 char|int8 short|int16 int|int32 long|int64 half|float16 float|float32 double|float64 - "
+        "complex|complex64 complex128 bool - - - bfloat16".split()
+    )
+    for name in names.strip("-").split("|")
+    if name
 }
 CONSTANTS = {"Mean": 1, "Sum": 2, "strided": 0, "contiguous_format": 0, "preserve_format": 1, "channels_last": 2}
 INT_TYPES = frozenset(["int", "SymInt", "ScalarType", "Layout", "MemoryFormat"])

@@ -501,34 +501,30 @@ def answer_len(ev: Calls, arguments: list[Any], keywords: dict[str, Any], path: 
     return Static(len(value.value))
 
 
-def answer_any(ev: Calls, arguments: list[Any], keywords: dict[str, Any], path: Path) -> Any:
-    return either(ev, arguments[0], path, stops_at=True)
+def either(stops_at: bool) -> Answer:
+    """Answers any (which stops at the first that is true) or all (at the first that is false) of items."""
 
+    def answer(ev: Calls, arguments: list[Any], keywords: dict[str, Any], path: Path) -> Any:
+        texts: list[str] = []
+        exact = True
+        for value in ev.items(arguments[0], path):
+            truth = truth_of(value)
+            if truth is stops_at:
+                if not texts:
+                    return Static(stops_at)
+                texts.append(repr(stops_at))
+                break
+            if truth is None:
+                text = ev.code(value, path)
+                other = " and " if stops_at else " or "
+                texts.append(f"({text})" if other in text or " if " in text else text)
+                exact = exact and isinstance(value, Code) and value.kind is bool
+        if not texts:
+            return Static(not stops_at)
+        text = (" or " if stops_at else " and ").join(texts)
+        return Code(text if exact else f"bool({text})", atom=False, kind=bool)
 
-def answer_all(ev: Calls, arguments: list[Any], keywords: dict[str, Any], path: Path) -> Any:
-    return either(ev, arguments[0], path, stops_at=False)
-
-
-def either(ev: Calls, values: Any, path: Path, stops_at: bool) -> Any:
-    """any (stops at the first that is true) or all (at the first that is false) of items."""
-    texts: list[str] = []
-    exact = True
-    for value in ev.items(values, path):
-        truth = truth_of(value)
-        if truth is stops_at:
-            if not texts:
-                return Static(stops_at)
-            texts.append(repr(stops_at))
-            break
-        if truth is None:
-            text = ev.code(value, path)
-            other = " and " if stops_at else " or "
-            texts.append(f"({text})" if other in text or " if " in text else text)
-            exact = exact and isinstance(value, Code) and value.kind is bool
-    if not texts:
-        return Static(not stops_at)
-    text = (" or " if stops_at else " and ").join(texts)
-    return Code(text if exact else f"bool({text})", atom=False, kind=bool)
+    return answer
 
 
 def answer_bool(ev: Calls, arguments: list[Any], keywords: dict[str, Any], path: Path) -> Any:
@@ -536,16 +532,15 @@ def answer_bool(ev: Calls, arguments: list[Any], keywords: dict[str, Any], path:
     return None if truth is None else Static(truth)
 
 
-def answer_tuple(ev: Calls, arguments: list[Any], keywords: dict[str, Any], path: Path) -> Any:
-    if arguments and not (isinstance(arguments[0], Items) or foldable(arguments[0])):
-        return None
-    return Items(tuple, list(ev.items(arguments[0], path)) if arguments else [])
+def sequence(kind: type) -> Answer:
+    """Answers `tuple(...)` and `list(...)`."""
 
+    def answer(ev: Calls, arguments: list[Any], keywords: dict[str, Any], path: Path) -> Any:
+        if arguments and not (isinstance(arguments[0], Items) or foldable(arguments[0])):
+            return None
+        return Items(kind, list(ev.items(arguments[0], path)) if arguments else [])
 
-def answer_list(ev: Calls, arguments: list[Any], keywords: dict[str, Any], path: Path) -> Any:
-    if arguments and not (isinstance(arguments[0], Items) or foldable(arguments[0])):
-        return None
-    return Items(list, list(ev.items(arguments[0], path)) if arguments else [])
+    return answer
 
 
 def answer_zip(ev: Calls, arguments: list[Any], keywords: dict[str, Any], path: Path) -> Any:
@@ -629,11 +624,11 @@ ANSWERS: dict[Any, Answer] = {
     isinstance: answer_isinstance,
     type: answer_type,
     len: answer_len,
-    any: answer_any,
-    all: answer_all,
+    any: either(stops_at=True),
+    all: either(stops_at=False),
     bool: answer_bool,
-    tuple: answer_tuple,
-    list: answer_list,
+    tuple: sequence(tuple),
+    list: sequence(list),
     zip: answer_zip,
     enumerate: answer_enumerate,
     reversed: answer_reversed,

@@ -29,7 +29,7 @@ from typing import Any
 
 from ..core.state import AT_WORK, STATE, State, Steps, within
 from .annotations import FROZEN
-from .reads import NOTHING, Reads, is_plain, unchanged
+from .reads import NOTHING, Reads, equal, is_plain, unchanged
 from .residual import Block, Writer, constant_name
 from .values import (
     NONE,
@@ -53,6 +53,7 @@ ROADS = 24  # how many may be open at once in one function
 ROADS_OUT = 16  # on how many a function may return: a layer above others returns on each of theirs
 DEPTH = 25  # of functions worked out inside one another
 CALLS = 2000  # worked out for one piece of code
+NEXT_TURN = ("next", "continue")  # outcomes of a loop's body after which the loop goes on
 
 
 class Path:
@@ -224,11 +225,11 @@ class Evaluator:
                 return [(path, "next", None)]
             variable, others = self.writer.local(node.target.id), self.code(added, path)
             path.block.add(f"{variable} = {self.code(old, path)}")
-            path.block.add(f"{variable} {SYMBOLS[type(node.op)]}= {others}")
+            path.block.add(f"{variable} {SYMBOL[type(node.op)]}= {others}")
             self.assign(node.target, Code(variable), path)
             return [(path, "next", None)]
         target, added = self.operands([node.target, node.value], path)
-        symbol = SYMBOLS[type(node.op)]
+        symbol = SYMBOL[type(node.op)]
         path.block.add(f"{self.code(target, path)} {symbol}= {self.code(added, path)}")
         return [(path, "next", None)]
 
@@ -244,11 +245,7 @@ class Evaluator:
                 if not truth:
                     done.append((one, "next", None))
                     continue
-                for leaving, how, value in self.run(node.body, one):
-                    if how in ("next", "continue"):
-                        onward.append(leaving)
-                    else:
-                        done.append((leaving, "next" if how == "break" else how, value))
+                onward += self.turn(node.body, one, done)
             paths = onward
             if not paths:
                 return done
@@ -388,18 +385,21 @@ class Evaluator:
         if node.orelse:
             raise Unsupported("for ... else")
         items = self.items(self.value(node.iter, path), path)
-        paths, done = [path], []
+        paths = [path]
+        done: list[Outcome] = []
         for item in items:
             onward: list[Path] = []
             for one in paths:
                 self.assign(node.target, item, one)
-                for leaving, how, value in self.run(node.body, one):
-                    if how in ("next", "continue"):
-                        onward.append(leaving)
-                    else:
-                        done.append((leaving, "next" if how == "break" else how, value))
+                onward += self.turn(node.body, one, done)
             paths = onward
         return done + [(one, "next", None) for one in paths]
+
+    def turn(self, body: list[ast.stmt], path: Path, done: list[Outcome]) -> list[Path]:
+        """Runs the body of a loop once; returns the paths that go on to its next turn, and enters others in `done`."""
+        outcomes = self.run(body, path)
+        done += [(one, "next" if how == "break" else how, v) for one, how, v in outcomes if how not in NEXT_TURN]
+        return [one for one, how, _ in outcomes if how in NEXT_TURN]
 
     def do_With(self, node: ast.With, path: Path) -> list[Outcome]:
         """`with within(state):` leaves nothing behind: a call inside that may ask the state is made in this one."""
@@ -827,14 +827,14 @@ class Evaluator:
             return Code(f"not {self.text(value, path)}", atom=False, kind=bool)
         if foldable(value):
             self.folds([value])
-            return Static(answered(UNARY[type(node.op)], known(value)))
-        return Code(f"{SIGNS[type(node.op)]}{self.text(value, path)}", atom=False)
+            return Static(answered(FUNCTION[type(node.op)], known(value)))
+        return Code(f"{SYMBOL[type(node.op)]}{self.text(value, path)}", atom=False)
 
     def on_BinOp(self, node: ast.BinOp, path: Path) -> Any:
         left, right = self.operands([node.left, node.right], path)
         if foldable(left) and foldable(right):
             self.folds([left, right])
-            return Static(answered(BINARY[type(node.op)], known(left), known(right)))
+            return Static(answered(FUNCTION[type(node.op)], known(left), known(right)))
         if isinstance(left, Items) and isinstance(right, Items | Static) and isinstance(node.op, ast.Add):
             return Items(left.kind, [*left.items, *self.items(right, path)])
         if isinstance(right, Items) and isinstance(left, Static) and isinstance(node.op, ast.Add):
@@ -843,7 +843,7 @@ class Evaluator:
             return Items(left.kind, left.items * known(right))
         if isinstance(node.op, ast.BitOr) and is_static(left) and isinstance(known(left), type):
             raise Unsupported("a union of types that is not known")
-        return Code(f"{self.text(left, path)} {SYMBOLS[type(node.op)]} {self.text(right, path)}", atom=False)
+        return Code(f"{self.text(left, path)} {SYMBOL[type(node.op)]} {self.text(right, path)}", atom=False)
 
     def folds(self, values: list[Any]) -> None:
         """Notes that an operator was worked out on known values: objects might answer it otherwise another time."""
@@ -864,9 +864,9 @@ class Evaluator:
         elif all(map(foldable, values)):
             self.folds(values)
             pairs = zip(node.ops, values[:-1], values[1:], strict=True)
-            return Static(all(COMPARE[type(op)](known(a), known(b)) for op, a, b in pairs))
+            return Static(all(FUNCTION[type(op)](known(a), known(b)) for op, a, b in pairs))
         texts = [self.text(value, path) for value in values]
-        rest = "".join(f" {COMPARISONS[type(op)]} {text}" for op, text in zip(node.ops, texts[1:], strict=True))
+        rest = "".join(f" {SYMBOL[type(op)]} {text}" for op, text in zip(node.ops, texts[1:], strict=True))
         return Code(texts[0] + rest, atom=False, kind=bool)
 
     def both(self, node: ast.BoolOp, path: Path, hint: str) -> list[tuple[Path, Any]]:
@@ -1024,7 +1024,7 @@ def _same(a: Any, b: Any) -> bool:
     if a is b:
         return True
     if isinstance(a, Static) and isinstance(b, Static):
-        return a.value is b.value or (isinstance(a.value, PLAIN) and alike(a.value, b.value))
+        return a.value is b.value or (isinstance(a.value, PLAIN) and equal(a.value, b.value))
     if isinstance(a, StateCode) or isinstance(b, StateCode):
         return type(a) is type(b) and (a.text, a.steps) == (b.text, b.steps)
     if isinstance(a, Code) and isinstance(b, Code):
@@ -1058,15 +1058,6 @@ def texts_in(frames: Iterable[Frame]) -> Iterator[str]:
             pending.append(value.owner)
         elif isinstance(value, Closure):
             pending += value.frame.names.values()
-
-
-def alike(a: Any, b: Any) -> bool:
-    """Whether two constants are the same in every respect: 1 and True are not, nor are 0.0 and -0.0."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(map(alike, a, b))
-    return a == b and (not isinstance(a, float | complex) or str(a) == str(b))
 
 
 def foldable(value: Any) -> bool:
@@ -1117,61 +1108,37 @@ def _simple(text: str) -> bool:
 HARMLESS = re.compile(r"type\(\w+\)|\w+|\w+ is (not )?\w+")  # expressions that never raise
 PLAIN = (int, float, complex, str, bytes, bool, type(None), tuple, frozenset)
 IMMUTABLE = (int, float, complex, str, bytes, tuple, frozenset, range)
-SYMBOLS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.BitOr: "|",
-    ast.BitAnd: "&",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.MatMult: "@",
+# class of a node -> (how it is written, the function that works it out)
+OPERATORS: dict[type, tuple[str, Callable[..., Any]]] = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
+    ast.Pow: ("**", operator.pow),
+    ast.BitOr: ("|", operator.or_),
+    ast.BitAnd: ("&", operator.and_),
+    ast.BitXor: ("^", operator.xor),
+    ast.LShift: ("<<", operator.lshift),
+    ast.RShift: (">>", operator.rshift),
+    ast.MatMult: ("@", operator.matmul),
+    ast.USub: ("-", operator.neg),
+    ast.UAdd: ("+", operator.pos),
+    ast.Invert: ("~", operator.invert),
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.Is: ("is", operator.is_),
+    ast.IsNot: ("is not", operator.is_not),
+    ast.In: ("in", lambda a, b: a in b),
+    ast.NotIn: ("not in", lambda a, b: a not in b),
 }
-BINARY: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.BitOr: operator.or_,
-    ast.BitAnd: operator.and_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-}
-UNARY: dict[type, Callable[..., Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
-SIGNS = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
-COMPARISONS = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
-COMPARE: dict[type, Callable[..., Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-}
+SYMBOL = {node: symbol for node, (symbol, _) in OPERATORS.items()}
+FUNCTION = {node: function for node, (_, function) in OPERATORS.items()}
 
 
 def compared(how: ast.cmpop, left: Any, right: Any) -> bool | None:
@@ -1183,7 +1150,7 @@ def compared(how: ast.cmpop, left: Any, right: Any) -> bool | None:
         if identity and (isinstance(left, Items) or isinstance(right, Items)):
             return (left is right) is isinstance(how, ast.Is)
         if identity or (foldable(left) and foldable(right)):
-            return answered(COMPARE[type(how)], known(left), known(right))
+            return answered(FUNCTION[type(how)], known(left), known(right))
         return None
     if isinstance(how, ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
         differ = _differ(left, right, isinstance(how, ast.Is | ast.IsNot)) or _differ(

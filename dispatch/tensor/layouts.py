@@ -10,11 +10,8 @@ from . import dtypes
 from .dtypes import NUMBERED, dtype
 
 
-class layout:
-    """`strided`: every element at offset + index * stride. The only layout with kernels here; the others are names, by
-    which programs ask, and which a wrapper subclass may show as its own."""
-
-    __module__ = "redispatch"  # where users find it
+class _Named:
+    """A value that is known by its name, under which users find it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -24,25 +21,23 @@ class layout:
 
     def __reduce__(self) -> str:
         return self.name
+
+
+class layout(_Named):
+    """`strided`: every element at offset + index * stride. The only layout with kernels here; the others are names, by
+    which programs ask, and which a wrapper subclass may show as its own."""
+
+    __module__ = "redispatch"  # where users find it
 
 
 class named_layout(layout):
     """A layout that is no more than a name. A class of its own, since fast paths pass values of `layout` on unseen."""
 
 
-class memory_format:
+class memory_format(_Named):
     """In which order of dimensions a tensor is dense: row by row, channels last, or as its source."""
 
     __module__ = "redispatch"  # where users find it
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-    def __reduce__(self) -> str:
-        return self.name
 
 
 strided = layout("strided")

@@ -193,33 +193,11 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     if TYPE_CHECKING:
         # Most methods are operators: the room `ops` attaches them, and Python's own operators, from their schemas.
-        __add__: Any
-        __radd__: Any
-        __sub__: Any
-        __rsub__: Any
-        __mul__: Any
-        __rmul__: Any
-        __truediv__: Any
-        __rtruediv__: Any
-        __floordiv__: Any
-        __mod__: Any
-        __pow__: Any
-        __rpow__: Any
-        __matmul__: Any
-        __neg__: Any
-        __abs__: Any
-        __invert__: Any
-        __and__: Any
-        __or__: Any
-        __xor__: Any
-        __lt__: Any
-        __le__: Any
-        __gt__: Any
-        __ge__: Any
-        __eq__: Any
-        __ne__: Any
-        __getitem__: Any
-        __setitem__: Any
+        _operator: Any = None
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operator
+        __floordiv__ = __mod__ = __pow__ = __rpow__ = __matmul__ = __neg__ = __abs__ = __invert__ = _operator
+        __and__ = __or__ = __xor__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _operator
+        __getitem__ = __setitem__ = _operator
         _make_subclass: Any  # attached by subclass.py
         _make_wrapper_subclass: Any
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch.autograd import JvpLevel
+from redispatch.dispatch.autograd.function_levels import check_size
 from redispatch.dispatch.autograd.jvp_level import tangent_of
 from redispatch.dispatch.layers.transforms import without_dead
 from redispatch.dispatch.pytree import tree_flatten, tree_map_only, tree_unflatten
@@ -71,12 +72,7 @@ def check_tangent(primal: Any, tangent: Any) -> None:
     for name, one in (("primal", primal), ("tangent", tangent)):
         if not (one._dtype.is_floating_point or one._dtype.is_complex):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {one._dtype}")
-    if primal._shape != tangent._shape:
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-            f"supported. Tensor is of size {list(primal._shape)} while the given forward gradient is of size "
-            f"{list(tangent._shape)}."
-        )
+    check_size(primal, tangent)
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:

@@ -53,9 +53,13 @@ def vmap(
             return run_plain(func, in_dims, args, kwargs, out_dims, randomness)
         name = name_of(func)
         size, dims, flat, spec = batched_inputs(in_dims, args, name)
-        if chunk_size is None or chunk_size >= size:
+
+        def run_some(size: int, flat: list[Any]) -> Any:
             return run(func, size, dims, flat, spec, kwargs, out_dims, randomness, name)
-        return run_in_chunks(func, size, dims, flat, spec, kwargs, out_dims, randomness, name, chunk_size)
+
+        if chunk_size is None or chunk_size >= size:
+            return run_some(size, flat)
+        return run_in_chunks(run_some, size, dims, flat, out_dims, name, chunk_size)
 
     return batched
 
@@ -208,25 +212,22 @@ def handed_out(level: VmapLevel, output: Any, dim: int | None, name: str) -> Any
 
 
 def run_in_chunks(
-    func: Callable[..., Any],
+    run_some: Callable[[int, list[Any]], Any],
     size: int,
     dims: list[int | None],
     flat: list[Any],
-    spec: Any,
-    kwargs: dict[str, Any],
     out_dims: Any,
-    randomness: str,
     name: str,
     chunk_size: int,
 ) -> Any:
-    """Maps `chunk_size` examples at a time."""
+    """Maps `chunk_size` examples at a time, by `run_some(how many, leaves)`."""
     parts = []
     for start in range(0, size, chunk_size):
         count = min(chunk_size, size - start)
         chunk = [
             value if dim is None else value.narrow(dim, start, count) for value, dim in zip(flat, dims, strict=True)
         ]
-        parts.append(run(func, count, dims, chunk, spec, kwargs, out_dims, randomness, name))
+        parts.append(run_some(count, chunk))
     leaves = [tree_flatten(part)[0] for part in parts]
     out_spec = tree_flatten(parts[0])[1]
     places = output_dims(out_dims, parts[0], out_spec, name)

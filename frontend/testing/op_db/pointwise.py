@@ -208,7 +208,8 @@ def of_bools(function, otherwise=lambda self: self):
     return lambda self: otherwise(self) if self.dtype == bool else function(self)
 
 
-SHARE, BEYOND = {"low": 0.1, "high": 0.9}, {"low": 1.1, "high": 1.9}
+SHARE = {"low": 0.1, "high": 0.9}
+LOGITS = calls(unary(**SHARE), [x(2, 3, low=-0.5, high=1.5), 0.125], [x(2, 3, low=1.1, high=1.9), 0.05])
 FUNCTIONS = table(
     *by_numpy("neg:negative abs floor ceil trunc round square", unary(), NUMBERS),
     *by_numpy("sign sgn:sign", unary(), wrap=of_bools),
@@ -227,7 +228,7 @@ FUNCTIONS = table(
     *by_numpy("polygamma", per_shape(lambda s: [1, x(*s, low=1)]), FLOATS),
     OpInfo("polygamma_", per_shape(lambda s: [fixed(*s, low=1), 1]), lambda x, n: special.polygamma(n, x), FLOATS),
     *by_numpy("mvlgamma:multigammaln", unary(3, low=3, high=6), NUMBERS),
-    OpInfo("logit", calls(unary(**SHARE), [x(2, 3, low=-0.5, high=1.5), 0.125]), logit, FLOATS),
+    OpInfo("logit", LOGITS, logit, FLOATS),
     OpInfo("frac", unary(), lambda self: self - np.trunc(self), FLOATS),
     OpInfo("positive", unary(), lambda self: self, NUMBERS),
     errors={"mvlgamma": {"p has to be greater than or equal to 1": [(2,), 0]}},
