@@ -126,6 +126,18 @@ JOINED = {
         "norms": "batch_norm layer_norm",
         "pointwise": "writes",
     },
+    "redispatch.kernels.cpu": {
+        "normalize": "softmax",
+        "resample": "grid_sample",
+        "scan": "argreduce",
+    },
+    "redispatch.kernels.engine": {
+        "compile": "assembly",
+        "convert": "order",
+    },
+    "redispatch.kernels.maths.vecmath": {
+        "exponential": "hyperbolic",
+    },
     "redispatch.kernels.ops": {
         "aliases": "written_over",
         "binary": "ternary",

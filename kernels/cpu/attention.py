@@ -12,7 +12,7 @@ head may share its key head with others ("grouped queries"), so arrays are [batc
 
 Sources: Milakov, Gimelshein, "Online normalizer calculation for softmax", 2018; Dao, Fu, Ermon, Rudra, Re,
 "FlashAttention: fast and memory-efficient exact attention with IO-awareness", 2022.
-Read next: blas.py, which says what BLAS takes; softmax.py.
+Read next: blas.py, which says what BLAS takes; normalize.py.
 """
 
 from __future__ import annotations

@@ -172,20 +172,6 @@ def matmul(
     copy(out, Operand(dense.ravel(), compute, dense.shape, contiguous_strides(dense.shape)))
 
 
-def addmm(
-    out: Operand,
-    bias: Operand,
-    a: Operand,
-    b: Operand,
-    *,
-    alpha: complex = 1,
-    beta: complex = 1,
-    conj: Conjugated = NONE,
-) -> None:
-    """out = beta * bias + alpha * (a @ b)."""
-    matmul(out, a, b, bias, alpha=alpha, beta=beta, conj=conj)
-
-
 # --- for callers that remember what is to be done for operands that look alike ---------------------------------------
 
 

@@ -36,7 +36,7 @@ from ..engine.pool import parallel_for
 from ..engine.program import integral
 from ..engine.template import Template, zero
 from .blas import CONTRACT
-from .convolution import Product, Windows, first_behind, first_inside
+from .convolution import Product, Windows, copy_row, first_behind, first_inside
 from .reduce import REASSOCIATE
 
 uint64 = np.uint64
@@ -77,20 +77,10 @@ def lay_out_loop(lo, hi, g, images, stride, planes, x, x_at):
                 for y in range(eh):
                     iy = y_first + y * sh
                     if iz < 0 or iz >= d or iy < 0 or iy >= h:
-                        for i in range(ew):
-                            planes[uint64(to + i)] = zero
+                        copy_row(zero, planes, to, x, 0, step, ew, ew, ew)
                     else:
                         at = image + iz * of_depth + iy * of_height + x_first * of_width
-                        for i in range(first):
-                            planes[uint64(to + i)] = zero
-                        if step == 1:
-                            for i in range(first, last):
-                                planes[uint64(to + i)] = x[uint64(at + i)]
-                        else:
-                            for i in range(first, last):
-                                planes[uint64(to + i)] = x[uint64(at + i * step)]
-                        for i in range(last, ew):
-                            planes[uint64(to + i)] = zero
+                        copy_row(zero, planes, to, x, at, step, first, last, ew)
                     to += ew
             if n == images - 1:
                 for i in range(to, row + stride):

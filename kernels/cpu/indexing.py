@@ -24,7 +24,7 @@ from redispatch.dispatch.tensor.geometry import (
     numel,
     plan,
 )
-from redispatch.dispatch.tensor.operand import DTYPES, TARGET, Operand, Place, as_ndarray, memory
+from redispatch.dispatch.tensor.operand import DTYPES, TARGET, Operand, Place, arrays_of, as_ndarray, memory
 
 from ..engine.convert import as_is
 from ..engine.elementwise import offset_of
@@ -265,9 +265,9 @@ COMBINE: dict[str, Callable] = {
 
 TAKE = Template(take_loop, "int64[] sizes strides bad", "x[] out x", "index[] index")
 TAKE_ROWS = Template(take_rows_loop, "x[] out x", "index[] index", "int64[] bad")
-FOLD = Template(fold_loop, "int64[] sizes strides out bad", "index[] index")
 ADD_ROWS = Template(add_rows_loop, "stored nothing", "x[] out source", "index[] index", "int64[] bad")
 PUT = Template(put_loop, "int64[] sizes strides", "x[] source x", "index[] index")
+FOLD = Template(fold_loop, "int64[] sizes strides out bad", "index[] index")
 NEVER = -(1 << 63)  # an index to skip that no scanned index equals
 
 
@@ -407,14 +407,11 @@ def _at_least_1d(x: Operand) -> Operand:
 # --- embeddings ----------------------------------------------------------------------------------------------------
 
 
-def embedding(out: Operand, weight: Operand, index: Operand) -> BadIndex | None:
-    """out[..., :] = weight[index[...], :]. Shapes: weight [n, d], index any, out [*index, d]."""
-    arrays = [part for one in (out, weight, index) for part in (one.array, one.offset)]
-    return ready_embedding(out, weight, index)(*arrays)
-
-
 def ready_embedding(out: Operand, weight: Operand, index: Operand) -> Callable[..., BadIndex | None]:
-    """`embedding` for all operands that look like these: `f(out, out_at, weight, weight_at, index, index_at)`."""
+    """Prepares out[..., :] = weight[index[...], :]: `f(out, out_at, weight, weight_at, index, index_at)`.
+
+    Shapes: weight [n, d], index any, out [*index, d].
+    """
     size, metadata = weight.shape[0], index[1:4]
     if 0 in out.shape:
         return lambda out, out_at, x, x_at, array, at: first_bad(Operand(array, *metadata, at), size, wrap=False)
@@ -540,8 +537,7 @@ def index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> BadInd
 
     Negative indices count from the end. `out` has the shape that `index_shape` says.
     """
-    arrays = [part for one in (out, x, *_used(indices).values()) for part in (one.array, one.offset)]
-    return ready_index(out, x, indices)(*arrays)
+    return ready_index(out, x, indices)(*arrays_of(out, x, *_used(indices).values()))
 
 
 def ready_index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> Callable[..., BadIndex | None]:
@@ -579,7 +575,7 @@ def index_put(
     x: Operand, indices: Sequence[Operand | None], source: Operand, *, accumulate: bool = False
 ) -> BadIndex | None:
     """x[indices] = source, or += with `accumulate`, where equal positions add up. `source` broadcasts."""
-    arrays = [part for one in (x, source, *_used(indices).values()) for part in (one.array, one.offset)]
+    arrays = arrays_of(x, source, *_used(indices).values())
     return ready_index_put(x, indices, source, accumulate=accumulate)(*arrays)
 
 

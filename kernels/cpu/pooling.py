@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
+from redispatch.dispatch.tensor.operand import DTYPES, Operand, arrays_of
 
 from ..engine.pool import parallel_for
 from ..engine.primitives import maximum
 from ..engine.program import integral
 from ..engine.template import Template, load_x, lowest, store_x, zero
 from .convolution import first_behind, first_inside
+from .indexing import COMBINE
 
 uint64 = np.uint64
 SIDES, PACE = (2, 3), 2  # of square windows, and their stride, as networks have them: loops are compiled for these
 side = 2  # one of them
+join = COMBINE["sum"]  # stands for one of these
 
 
 @dataclass(frozen=True)
@@ -228,23 +230,16 @@ def squares_loop(lo, hi, tables, step, out, out_at, places, places_at, x, x_at):
 
 
 @integral
-def put_back_loop(lo, hi, elements, windows, out, out_at, places, places_at, grad, grad_at):
-    """Adds, in images lo <= n < hi, each gradient to the element that was the largest of its window."""
-    for n in range(lo, hi):
-        for i in range(n * windows, (n + 1) * windows):
-            at = places[uint64(places_at + i)]
-            if at >= 0 and at < elements:
-                out[uint64(out_at + n * elements + at)] += grad[uint64(grad_at + i)]
-
-
-@integral
 def put_loop(lo, hi, elements, windows, out, out_at, places, places_at, x, x_at):
-    """Puts, in images lo <= n < hi, each element in its place; the last one stays."""
+    """Puts, in images lo <= n < hi, each element in its place, joined to what is there: the last one stays, or all add
+    up, as gradients of the largest elements do.
+    """
     for n in range(lo, hi):
         for i in range(n * windows, (n + 1) * windows):
             at = places[uint64(places_at + i)]
             if at >= 0 and at < elements:
-                out[uint64(out_at + n * elements + at)] = x[uint64(x_at + i)]
+                to = uint64(out_at + n * elements + at)
+                out[to] = join(out[to], x[uint64(x_at + i)])
 
 
 def mean_loop(lo, hi, g, out, out_at, x, x_at):
@@ -295,7 +290,6 @@ def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
 
 LARGEST = Template(largest_loop, "int64[] tables places", "x[] out x")
 SQUARES = Template(squares_loop, "int64[] tables places", "x[] out x")
-PUT_BACK = Template(put_back_loop, "x[] out grad", "int64[] places")
 PUT = Template(put_loop, "x[] out x", "int64[] places")
 MEAN = Template(mean_loop, "int64[] g", "x[] out x")
 SPREAD = Template(spread_loop, "int64[] g", "x[] out grad")
@@ -303,8 +297,7 @@ OF_SIDE = {side: {"side": side, "largest_of_squares": squares(side)} for side in
 
 
 def _run(loop: Template, images: int, work: int, head: Sequence[object], *operands: Operand, **given: Any) -> None:
-    arrays = [part for one in operands for part in (one.array, one.offset)]
-    parallel_for(loop(x=operands[0].dtype, **given), images, (*head, *arrays), work)
+    parallel_for(loop(x=operands[0].dtype, **given), images, (*head, *arrays_of(*operands)), work)
 
 
 def largest(out: Operand, places: Operand, x: Operand, windows: Windows, images: int) -> None:
@@ -319,17 +312,18 @@ def largest(out: Operand, places: Operand, x: Operand, windows: Windows, images:
 
 def put_back(out: Operand, places: Operand, grad: Operand, images: int) -> None:
     """Adds the gradients of the largest elements to `out`. All are contiguous; no 16-bit floats."""
-    _by_places(PUT_BACK, out, places, grad, images)
+    _by_places("sum", out, places, grad, images)
 
 
 def put(out: Operand, places: Operand, x: Operand, images: int) -> None:
     """Puts elements in their places in `out`, of the same dtype. All are contiguous."""
-    _by_places(PUT, out, places, x, images)
+    _by_places("replace", out, places, x, images)
 
 
-def _by_places(loop: Template, out: Operand, places: Operand, x: Operand, images: int) -> None:
+def _by_places(how: str, out: Operand, places: Operand, x: Operand, images: int) -> None:
     elements, windows = (int(np.prod(one.shape)) // images for one in (out, x))
-    _run(loop, images, 4 * max(windows, 1), (elements, windows), out, places, x)
+    head, work = (elements, windows), 4 * max(windows, 1)
+    _run(PUT, images, work, head, out, places, x, name=f"put_{how}_loop", join=COMBINE[how])
 
 
 def means(out: Operand, x: Operand, windows: Windows3d, images: int) -> None:

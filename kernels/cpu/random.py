@@ -122,17 +122,34 @@ def between(x, low, high):
     return scaled if scaled < high else low
 
 
-def uniform_float32(w0, w1, w2, w3, low, high):
-    return (
-        between(unit_float32(w0), low, high),
-        between(unit_float32(w1), low, high),
-        between(unit_float32(w2), low, high),
-        between(unit_float32(w3), low, high),
-    )
+def of_each_word(number: Callable) -> Callable:
+    """Decorates a function of a word and two parameters: with the four numbers that it makes of a block."""
+
+    def draw(w0, w1, w2, w3, a, b):
+        return number(w0, a, b), number(w1, a, b), number(w2, a, b), number(w3, a, b)
+
+    draw.__name__ = number.__name__
+    return draw
 
 
-def uniform_float64(w0, w1, w2, w3, low, high):
-    return between(unit_float64(w0, w1), low, high), between(unit_float64(w2, w3), low, high)
+def of_each_pair(number: Callable) -> Callable:
+    """Decorates a function of two words and two parameters: with the two numbers that it makes of a block."""
+
+    def draw(w0, w1, w2, w3, a, b):
+        return number(w0, w1, a, b), number(w2, w3, a, b)
+
+    draw.__name__ = number.__name__
+    return draw
+
+
+@of_each_word
+def uniform_float32(word, low, high):
+    return between(unit_float32(word), low, high)
+
+
+@of_each_pair
+def uniform_float64(high_word, low_word, low, high):
+    return between(unit_float64(high_word, low_word), low, high)
 
 
 # Box and Muller: a pair of normal numbers is a point of the plane, by the square of its distance and its direction.
@@ -187,56 +204,39 @@ def normal_float64(w0, w1, w2, w3, mean, std):
     )
 
 
-def waiting_float32(word, rate):
+@of_each_word
+def exponential_float32(word, rate, unused):
     """An exponential number, above 0: the least is what the number next below 1 would give."""
     x = -log((float32(low_31_bits(word)) + 0.5) * STEP_31)
     return (x if x > EPSILON_32 else EPSILON_32) / rate
 
 
-def exponential_float32(w0, w1, w2, w3, rate, unused):
-    return waiting_float32(w0, rate), waiting_float32(w1, rate), waiting_float32(w2, rate), waiting_float32(w3, rate)
-
-
-def waiting_float64(high, low, rate):
+@of_each_pair
+def exponential_float64(high, low, rate, unused):
     x = -log((float64(bits_53(high, low)) + 0.5) * STEP_53)
     return (x if x > EPSILON else EPSILON) / rate
 
 
-def exponential_float64(w0, w1, w2, w3, rate, unused):
-    return waiting_float64(w0, w1, rate), waiting_float64(w2, w3, rate)
-
-
+@of_each_word
 @integral
-def is_below(w0, w1, w2, w3, limit, unused):
+def is_below(word, limit, unused):
     """1 with probability limit / 2^32."""
-    limit = uint64(limit)
-    return w0 < limit, w1 < limit, w2 < limit, w3 < limit
+    return word < uint64(limit)
 
 
+@of_each_word
 @integral
-def integers(w0, w1, w2, w3, low, size):
+def integers(word, low, size):
     """Whole numbers of [low, low + size), size <= 2^32: the high word of a product. One is too frequent by 2^-32."""
-    n = uint64(size)
-    return (
-        low + int64((w0 * n) >> HALF_WORD),
-        low + int64((w1 * n) >> HALF_WORD),
-        low + int64((w2 * n) >> HALF_WORD),
-        low + int64((w3 * n) >> HALF_WORD),
-    )
+    return low + int64((word * uint64(size)) >> HALF_WORD)
 
 
+@of_each_pair
 @integral
-def remainder(high, low, n):
-    """64 bits, by n; 0 stands for 2^64."""
-    bits = (high << HALF_WORD) | low
-    return bits % n if n > uint64(0) else bits
-
-
-@integral
-def wide_integers(w0, w1, w2, w3, low, size):
-    """Returns integers below a size of more than 32 bits."""
-    n = uint64(size)
-    return low + int64(remainder(w0, w1, n)), low + int64(remainder(w2, w3, n))
+def wide_integers(high, low_word, low, size):
+    """Whole numbers of the same range of a greater size, 64 bits by it; 0 stands for 2^64."""
+    n, bits = uint64(size), (high << HALF_WORD) | low_word
+    return low + int64(bits % n if n > uint64(0) else bits)
 
 
 # --- fills -----------------------------------------------------------------------------------------------------------

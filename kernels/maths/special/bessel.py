@@ -20,8 +20,7 @@ import numpy as np
 
 from ...engine.program import integral
 from ..vecmath.define import in_double
-from ..vecmath.exponential import exp
-from ..vecmath.hyperbolic import cosh, sinh
+from ..vecmath.exponential import cosh, exp, sinh
 from ..vecmath.logarithm import log
 from ..vecmath.trigonometric import cos, sin
 

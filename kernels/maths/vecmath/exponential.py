@@ -1,17 +1,19 @@
-"""exp, exp2, expm1: e^x = 2^n e^r with n an integer and |r| <= ln(2) / 2, where a polynomial is short.
+"""exp, exp2, expm1, sinh, cosh, tanh: e^x = 2^n e^r, n an integer, |r| <= ln(2) / 2, where a polynomial is short.
 
 r = x - n ln 2 must not lose the digits that cancel, so ln 2 is two floats. x less the first is exact by a fused
 multiply-add; the second enters at the end, behind what it would round.
 Read next: `logarithm.py`.
 """
 
+import math
+
 import numpy as np
 
 from ...engine.primitives import fma
 from ...engine.program import polynomial, primitive
-from .coefficients import EXP
+from .coefficients import EXP, TANH_32
 from .define import ROUND, compiled, compiled_paired, of_numpy, paired, quiet
-from .pieces import expm1_complex, power_of_two, scaled, two_product
+from .pieces import expm1_complex, power_of_two, scaled, tanh_complex, two_product
 
 LOG2_E = 1.4426950408889634
 LN2, LN2_REST = 0.6931471805599453, 2.3190468138462996e-17
@@ -85,3 +87,44 @@ def half_expm1_body(x):
 @compiled(expm1, "float32", "float64")
 def expm1_body(x):
     return x if abs(x) < 1e-20 else 2.0 * half_expm1(x)  # keeps the sign of zero, and subnormals
+
+
+# --- hyperbolic functions ---------------------------------------------------------------------------------------------
+# From expm1, which near 0 keeps the digits that exp loses.
+
+sinh = of_numpy("sinh", np.sinh, "The hyperbolic sine, to 3 ulp.")
+cosh = of_numpy("cosh", np.cosh, "The hyperbolic cosine, to 2 ulp.")
+tanh = of_numpy("tanh", np.tanh, "The hyperbolic tangent, to 3 ulp.", complex=tanh_complex)
+
+
+@compiled(sinh, "float32", "float64")
+def sinh_body(x):
+    """(e^|x| - e^-|x|) / 2 = h + h / (2 h + 1) with h = (e^|x| - 1) / 2."""
+    h = half_expm1(abs(x))
+    size = h if h > 1e30 else h + h / (2.0 * h + 1.0)
+    return x if abs(x) < 1e-10 else math.copysign(size, x)
+
+
+@compiled(cosh, "float32", "float64")
+def cosh_body(x):
+    """(e^|x| + e^-|x|) / 2, with half of e^|x| as h + 1/2."""
+    half = half_expm1(abs(x)) + 0.5
+    return half + 0.25 / half
+
+
+@compiled(tanh, "float64")
+def tanh_float64(x):
+    """(e^2|x| - 1) / (e^2|x| + 1) = h / (h + 1) with h = (e^2|x| - 1) / 2; 1 from 20 on."""
+    size = abs(x)
+    h = half_expm1(2.0 * (20.0 if size > 20.0 else size))
+    return x if size < 1e-10 else math.copysign(h / (h + 1.0), x)
+
+
+@compiled(tanh, "float32")
+def tanh_float32(x):
+    """Below 0.625 an odd polynomial, above it 1 - 2 / (e^2|x| + 1)."""
+    size = abs(x)
+    z = x * x
+    near = x * (1.0 + z * polynomial(z, TANH_32))  # as a product, which keeps the sign of zero
+    far = math.copysign(1.0 - 2.0 / (exp(2.0 * size) + 1.0), x)
+    return near if size < 0.625 else (far if size >= 0.625 else x)

@@ -1,4 +1,4 @@
-"""log, log2, log10, log1p: log(2^e m) = e ln 2 + log m, with m in [sqrt(1/2), sqrt(2)).
+"""log, log2, log10, log1p, asinh, acosh, atanh: log(2^e m) = e ln 2 + log m, with m in [sqrt(1/2), sqrt(2)).
 
 Near 1 the exponent is 0, so nothing cancels. The leading terms of log(1 + f), f - f^2 / 2, are added last and exactly.
 In float64 the rest is a series in s = f / (2 + f), whose square is below 0.03; in float32 a polynomial in f is as
@@ -93,3 +93,41 @@ def log1p_body(x):
     result = log(u) + (lost / u if u > 0.0 else 0.0)
     kept = x if abs(x) < 1e-20 else result  # keeps the sign of zero
     return kept if x < math.inf else x
+
+
+# --- the inverses of hyperbolic functions -----------------------------------------------------------------------------
+# From log1p, which near 0 keeps the digits that log loses.
+
+LN2 = 0.6931471805599453
+
+asinh = of_numpy("asinh", np.arcsinh, "The inverse of `sinh`, to 3 ulp.")
+acosh = of_numpy("acosh", np.arccosh, "The inverse of `cosh`, to 3 ulp; NaN below 1.")
+atanh = of_numpy("atanh", np.arctanh, "The inverse of `tanh`, to 3 ulp; infinite at -1 and 1, NaN beyond.")
+
+
+@compiled(asinh, "float32", "float64")
+def asinh_body(x):
+    """log(|x| + sqrt(1 + x^2)), with 1 subtracted under the logarithm; far out log(2 |x|)."""
+    size = abs(x)
+    large = size > 1e17
+    within = size + size * size / (1.0 + np.sqrt(1.0 + size * size))
+    result = log1p(size if large else within) + (LN2 if large else 0.0)
+    return x if size < 1e-10 else math.copysign(result, x)
+
+
+@compiled(acosh, "float32", "float64")
+def acosh_body(x):
+    """log(x + sqrt(x^2 - 1)), with 1 subtracted under the logarithm; far out log(2 x)."""
+    large = x > 1e17
+    t = x - 1.0
+    within = t + np.sqrt(t * (t + 2.0))
+    result = log1p(x if large else within) + (LN2 if large else 0.0)
+    return math.nan if x < 1.0 else result
+
+
+@compiled(atanh, "float32", "float64")
+def atanh_body(x):
+    """log((1 + |x|) / (1 - |x|)) / 2."""
+    size = abs(x)
+    result = 0.5 * log1p(2.0 * size / (1.0 - size))
+    return x if size < 1e-10 else math.copysign(result, x)

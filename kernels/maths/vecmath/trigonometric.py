@@ -8,7 +8,7 @@ takes long integers (`bits_of_turn`) and no vector: the idea is Payne and Hanek'
 One large angle would make a whole loop scalar, so each function also comes as `..._moderate`, for loops which look
 first whether any angle of a block is large (`usually`, in `elementwise.py`).
 
-asin, acos, atan, atan2 are odd polynomials near 0, and ways to get there. Read next: `hyperbolic.py`.
+asin, acos, atan, atan2 are odd polynomials near 0, and ways to get there. Read next: `error.py`.
 """
 
 import math
