@@ -43,7 +43,7 @@ uint64 = np.uint64
 
 
 class Windows(NamedTuple):
-    """Where windows lie. Each field has three items: depth, height, width."""
+    """Places windows on an image. Each field has three items: depth, height, width."""
 
     image: tuple[int, ...]  # size of the image that they move over
     counts: tuple[int, ...]  # how many windows there are in each direction

@@ -276,7 +276,7 @@ class Layout:
         return (of_axes[0] * self.phase_counts[1] + of_axes[1]) * self.phase_counts[2] + of_axes[2]
 
     def shift(self, shifts: Sequence[int]) -> int:
-        """Where in a row a tap begins."""
+        """Returns where in a row a tap begins."""
         return (shifts[0] * self.extents[1] + shifts[1]) * self.extents[2] + shifts[2]
 
     def lay_out(self, x: Operand, batch: Batch) -> np.ndarray:
@@ -302,7 +302,7 @@ class Batch(NamedTuple):
 
 
 class Direct(Product):
-    """The same without columns, for float32 and float64: where that pays, which it does for few rows of the result."""
+    """Computes a `Product` of float32 or float64 without columns where that pays: for few rows of the result."""
 
     def __init__(self, windows: Windows, groups: int, into: int, out: int, dtype: str) -> None:
         super().__init__(windows, groups, into, out, dtype)

@@ -284,7 +284,7 @@ def _take(out: Operand, index: Operand, x: Operand, scale: int, size: int, dim: 
 def _ready_take(
     out: Operand, index: Operand, x: Operand, scale: int, size: int, *, wrap: bool = False
 ) -> Callable[..., bool]:
-    """`f(out, out_at, index, index_at, x, x_at)` that does `_take` for operands that look like these."""
+    """Prepares `_take` for operands of such metadata: `f(out, out_at, index, index_at, x, x_at)`."""
     walk = plan(out.shape, (out.strides, index.strides, x.strides))
     if walk.numel == 0 or size == 0:
         return lambda *arrays: walk.numel == 0
@@ -326,7 +326,7 @@ def _put(
 def _ready_put(
     x: Operand, index: Operand, source: Operand, scale: int, how: str, skip: int = NEVER
 ) -> Callable[..., None]:
-    """`f(source, source_at, index, index_at, x, x_at)` that does `_put` for operands that look like these."""
+    """Prepares `_put` for operands of such metadata: `f(source, source_at, index, index_at, x, x_at)`."""
     # the walk must not follow x's order: with "replace", the last of equal positions wins in row-major order
     sizes, strides = _row_major(x.shape, (source.strides, index.strides, x.strides))
     moved = {"load_x": as_is, "store_x": as_is} if how == "replace" else {}
@@ -498,7 +498,7 @@ def _spread(x: Operand, indices: Mapping[int, Operand]) -> tuple[Ints, Operand, 
 
 
 def _ready_fold(x: Operand, indices: Mapping[int, Operand]) -> tuple[Operand, Callable[..., np.ndarray | BadIndex]]:
-    """What looks like the folded indices, and what folds: `f(index, at, ...)` gives where they point to together.
+    """Returns the metadata of the folded indices, and `f(index, at, ...)`, which says where they point to together.
 
     That is counted from the first element of `x`, and has the shape that the indices share.
     """
@@ -541,7 +541,7 @@ def index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> BadInd
 
 
 def ready_index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> Callable[..., BadIndex | None]:
-    """`index` for all operands that look like these, for callers that remember it: `f(out, out_at, x, x_at, ...)`, with
+    """Prepares `index` for operands of such metadata: `f(out, out_at, x, x_at, ...)`, with
     the array and the offset of each index that is none."""
     used = _used(indices)
     _, rest, widened = _spread(x, used)
@@ -582,7 +582,7 @@ def index_put(
 def ready_index_put(
     x: Operand, indices: Sequence[Operand | None], source: Operand, *, accumulate: bool = False
 ) -> Callable[..., BadIndex | None]:
-    """`index_put` for all operands that look like these: `f(x, x_at, source, source_at, index, at, ...)`."""
+    """Prepares `index_put` for operands of such metadata: `f(x, x_at, source, source_at, index, at, ...)`."""
     used = _used(indices)
     shape, rest, widened = _spread(x, used)
     spread = source._replace(shape=shape, strides=broadcast_strides(source.shape, source.strides, shape))

@@ -104,7 +104,7 @@ Windows = Windows3d | WindowsOfEach
 
 @integral
 def keep_larger(widen, narrow, n, out, out_at, places, places_at, x, x_at, step, place):
-    """Where x[i * step] is larger than out[i], it takes its place: vectors of windows, for a step known beforehand."""
+    """Replaces out[i] by x[i * step] where that is larger: vectors of windows, for a step known beforehand."""
     for i in range(n):
         value, best = widen(x[uint64(x_at + i * step)]), widen(out[uint64(out_at + i)])
         larger = (value > best) | (value != value)

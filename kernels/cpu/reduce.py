@@ -199,7 +199,7 @@ def ready_strips(
 
 
 class Recipe(NamedTuple):
-    """What a reduction does for one input dtype: all that varies in the loops above."""
+    """Holds all that varies in the loops above, for one input dtype."""
 
     load: Callable  # from a loaded element to the type of `start`
     start: np.generic  # the identity, in the accumulator's type
@@ -229,7 +229,7 @@ class Reduction:
         self.ready(out, x, dims)(out.array, out.offset, x.array, x.offset)
 
     def ready(self, out: Operand, x: Operand, dims: Sequence[int]) -> Callable[..., object]:
-        """`run` for all operands that look like these, for callers that remember it: `f(out, out_at, x, x_at)`."""
+        """Prepares `run` for operands of such metadata: `f(out, out_at, x, x_at)`."""
         walk = reduce_plan(x.shape, x.strides, tuple(dims), (out.strides,))
         (kept_out,) = walk.kept_outs
         if walk.results == 1 and len(walk.reduced) == 1 and walk.elements > 2 * PIECE:

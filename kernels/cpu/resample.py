@@ -206,7 +206,7 @@ TERMS = (2, 1, 4)
 
 
 def position(coordinate, size, align):
-    """Where in an axis a coordinate from [-1, 1] lies: at the corner elements' middles, or at the image's edges."""
+    """Returns the position in an axis of a coordinate from [-1, 1]: corner elements' middles or edges are its ends."""
     if align:
         return (coordinate + 1) / 2 * (size - 1)
     return ((coordinate + 1) * size - 1) / 2

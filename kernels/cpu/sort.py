@@ -301,7 +301,7 @@ def _key(dtype: str) -> tuple[Callable, str]:
 
 
 def _flip(dtype: str, turned: bool) -> np.generic:
-    """What keys are combined with by exclusive or: all bits, to turn the order round."""
+    """Returns the bits that keys are combined with by exclusive or: all of them, to turn the order round."""
     kind = np.dtype(_key(dtype)[1]).type
     return ~kind(0) if turned else kind(0)
 

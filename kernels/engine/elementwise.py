@@ -130,7 +130,7 @@ class Elementwise:
         loop.run(*args)
 
     def loop(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> Loop:
-        """The loop for all operands that look like these, for callers that remember it."""
+        """Returns the loop for all operands of such metadata."""
         return self.decide(outs, inputs, dtype)[0]
 
     def decide(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> tuple[Loop, str]:

@@ -98,7 +98,7 @@ def expand(scaled: list[mp.mpf], middle: mp.mpf, half: mp.mpf) -> list[mp.mpf]:
 
 
 def beyond(function: Function, terms: list[float | mp.mpf], step: int = 1) -> Function:
-    """What is left of a power series behind its first terms, divided by the next power: stable near 0.
+    """Returns the rest of a power series behind its first terms, divided by the next power: stable near 0.
 
     `terms` are the coefficients of x^0, x^step, ...; the result is a function of x^step.
     """

@@ -323,7 +323,7 @@ SLOPES = (
 
 @integral
 def place(n):
-    """Where the values at the whole number n stand."""
+    """Returns the index of the values at the whole number n."""
     return int(n) + 9
 
 
