@@ -317,6 +317,7 @@ from redispatch.tensor import Tensor
 from redispatch.func.vmap_level import VmapLevel
 from redispatch.kernels.program import Program
 from redispatch.func.batching.fallback import one_by_one
+from redispatch.ops.trigonometry import sin
 assert pointwise is today and Tensor is rd.Tensor and callable(rd.dispatch.trace) and callable(rd.tensor)
 assert rd.ops.aten.add.Tensor(rd.ones(1), rd.ones(1)).item() == 2
 assert rd.utils._pytree.tree_leaves([1, (2,)]) == [1, 2]
