@@ -265,36 +265,24 @@ class Product:
 def correlate_row(y, y_at, x, x_at, step, w, w_at, first, last):
     """y[i] += w * x[i * step], for first <= i < last."""
     weight = w[uint64(w_at)]
-    if step == 1:
-        for i in range(first, last):
-            y[uint64(y_at + i)] += weight * x[uint64(x_at + i)]
-    else:
-        for i in range(first, last):
-            y[uint64(y_at + i)] += weight * x[uint64(x_at + i * step)]
+    for i in range(first, last):
+        y[uint64(y_at + i)] += weight * x[uint64(x_at + i * step)]
 
 
 @integral
 def spread_row(y, y_at, x, x_at, step, w, w_at, first, last):
     """x[i * step] += w * y[i], for first <= i < last."""
     weight = w[uint64(w_at)]
-    if step == 1:
-        for i in range(first, last):
-            x[uint64(x_at + i)] += weight * y[uint64(y_at + i)]
-    else:
-        for i in range(first, last):
-            x[uint64(x_at + i * step)] += weight * y[uint64(y_at + i)]
+    for i in range(first, last):
+        x[uint64(x_at + i * step)] += weight * y[uint64(y_at + i)]
 
 
 @integral
 def multiply_rows(y, y_at, x, x_at, step, w, w_at, first, last):
     """w += the sum of y[i] * x[i * step], for first <= i < last."""
     total = w[uint64(w_at)]
-    if step == 1:
-        for i in range(first, last):
-            total += y[uint64(y_at + i)] * x[uint64(x_at + i)]
-    else:
-        for i in range(first, last):
-            total += y[uint64(y_at + i)] * x[uint64(x_at + i * step)]
+    for i in range(first, last):
+        total += y[uint64(y_at + i)] * x[uint64(x_at + i * step)]
     w[uint64(w_at)] = total
 
 
@@ -330,7 +318,11 @@ def channels_loop(lo, hi, g, y, y_at, x, x_at, w, w_at):
                             iy = row * sh + ky * dh - ph
                             if iz >= 0 and iz < d and iy >= 0 and iy < h:
                                 of = x_plane + (iz * h + iy) * width + shift
-                                with_row(y, y_plane + (z * oh + row) * ow, x, of, sw, w, window + k, first, last)
+                                to = y_plane + (z * oh + row) * ow
+                                if sw == 1:  # a number that LLVM knows makes vectors
+                                    with_row(y, to, x, of, 1, w, window + k, first, last)
+                                else:
+                                    with_row(y, to, x, of, sw, w, window + k, first, last)
 
 
 CHANNELS = Template(channels_loop, "int64[] g", "x[] y x w")

@@ -318,18 +318,20 @@ def ready_layer_norm(
 
 # --- backward --------------------------------------------------------------------------------------------------------
 
+weighted = True  # whether there is a weight
 ROWS = 32  # whose gradients for weight and bias add up in the compute type; the sums of such blocks add up in float64
 
 
 def layer_norm_backward_loop(
-    lo, hi, rows, size, weighted, of_input, of_affine, out, parts, grad, grad_at, x, x_at, mean, mean_at, rstd, rstd_at,
+    lo, hi, rows, size, of_input, of_affine, out, parts, grad, grad_at, x, x_at, mean, mean_at, rstd, rstd_at,
     weight, weight_at,
 ):  # fmt: skip
     """Blocks lo <= b < hi of ROWS rows. With y = (x - mean) rstd, of which g is the gradient:
 
     out = rstd (g - mean(g) - y mean(g y)), parts[b, 0] = sum of grad * y and parts[b, 1] = sum of grad.
 
-    Each inner loop has one purpose and no condition: else LLVM leaves it scalar, and three times as slow.
+    Each inner loop has one purpose and no condition but `weighted`, known when it is compiled: else LLVM leaves
+    it scalar, and three times as slow.
     """
     for b in range(lo, hi):
         scales, shifts = 2 * b * size, (2 * b + 1) * size
@@ -346,27 +348,19 @@ def layer_norm_backward_loop(
                     parts[uint64(shifts + j)] += g
             if of_input:
                 total, slope = zero, zero
-                if weighted:
-                    for j in range(size):
-                        g = load_x(grad[uint64(source + j)]) * load_weight(weight[uint64(weight_at + j)])
-                        total += g
-                        slope += g * ((load_x(x[uint64(base + j)]) - middle) * scale)
-                else:
-                    for j in range(size):
-                        g = load_x(grad[uint64(source + j)])
-                        total += g
-                        slope += g * ((load_x(x[uint64(base + j)]) - middle) * scale)
+                for j in range(size):
+                    g = load_x(grad[uint64(source + j)])
+                    if weighted:
+                        g = g * load_weight(weight[uint64(weight_at + j)])
+                    total += g
+                    slope += g * ((load_x(x[uint64(base + j)]) - middle) * scale)
                 shared, tilt = scale * narrow(total / size), scale * scale * narrow(slope / size)
-                if weighted:
-                    for j in range(size):
-                        g = load_x(grad[uint64(source + j)]) * load_weight(weight[uint64(weight_at + j)])
-                        difference = load_x(x[uint64(base + j)]) - middle
-                        out[uint64(target + j)] = store_x(scale * g - shared - tilt * difference)
-                else:
-                    for j in range(size):
-                        g = load_x(grad[uint64(source + j)])
-                        difference = load_x(x[uint64(base + j)]) - middle
-                        out[uint64(target + j)] = store_x(scale * g - shared - tilt * difference)
+                for j in range(size):
+                    g = load_x(grad[uint64(source + j)])
+                    if weighted:
+                        g = g * load_weight(weight[uint64(weight_at + j)])
+                    difference = load_x(x[uint64(base + j)]) - middle
+                    out[uint64(target + j)] = store_x(scale * g - shared - tilt * difference)
 
 
 LAYER_NORM_BACKWARD = Template(
@@ -386,8 +380,8 @@ def ready_layer_norm_backward(
     blocks, compute = -(-rows // ROWS), DTYPES[dtype].compute
     storage, there = DTYPES[dtype].storage, [out is not None for out in outs]
     sums = any(there[1:])
-    flags = int(weight is not None), int(there[0]), int(sums)
-    entry = LAYER_NORM_BACKWARD(x=dtype, weight=weight or dtype, narrow=CONVERT[compute])
+    flags, weighted = (int(there[0]), int(sums)), weight is not None
+    entry = LAYER_NORM_BACKWARD(x=dtype, weight=weight or dtype, weighted=weighted, narrow=CONVERT[compute])
     run = ready(entry, blocks if size else 0, (rows, size, *flags), 16 * ROWS * size)
     columns = Operand(np.empty(blocks * 2 * size, compute), compute, (blocks, size), (2 * size, 1))
     adding = [None if out is None else SUM.ready(_as_row(out), columns, (0,)) for out in outs[1:]]

@@ -25,7 +25,7 @@ from .indexing import COMBINE
 uint64 = np.uint64
 SIDES, PACE = (2, 3), 2  # of square windows, and their stride, as networks have them: loops are compiled for these
 side = 2  # one of them
-join = COMBINE["sum"]  # stands for one of these
+join, are_spread = COMBINE["sum"], False  # stand for one of these, and for whether means are given
 
 
 @dataclass(frozen=True)
@@ -242,57 +242,39 @@ def put_loop(lo, hi, elements, windows, out, out_at, places, places_at, x, x_at)
                 out[to] = join(out[to], x[uint64(x_at + i)])
 
 
-def mean_loop(lo, hi, g, out, out_at, x, x_at):
-    """Of images lo <= n < hi the mean of each window."""
+def means_loop(lo, hi, g, means, means_at, image, image_at):
+    """Of images lo <= n < hi the mean of each window; or, where they are spread, adds to each element of a window its
+    share of the gradient of the mean."""
     d, h, w, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
     z_at, y_at = 13, 13 + 3 * od
     w_at = y_at + 3 * oh
     for n in range(lo, hi):
-        image, to = x_at + n * d * h * w, out_at + n * od * oh * ow
+        start, of = image_at + n * d * h * w, means_at + n * od * oh * ow
         for k in range(od):
             z_first, z_last, z_extent = g[z_at + k], g[z_at + od + k], g[z_at + 2 * od + k]
             for j in range(oh):
                 first, last, extent = g[y_at + j], g[y_at + oh + j], z_extent * g[y_at + 2 * oh + j]
                 for i in range(ow):
                     left, right = g[w_at + i], g[w_at + ow + i]
-                    total = zero
-                    for z in range(z_first, z_last):
-                        for y in range(first, last):
-                            row = image + (z * h + y) * w
-                            for at in range(row + left, row + right):
-                                total += load_x(x[uint64(at)])
                     divisor = g[9] if g[9] != 0 else extent * g[w_at + 2 * ow + i]
-                    out[uint64(to)] = store_x(total / divisor)
-                    to += 1
-
-
-def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
-    """Adds, in images lo <= n < hi, to each element of a window its share of the gradient of the mean."""
-    d, h, w, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
-    z_at, y_at = 13, 13 + 3 * od
-    w_at = y_at + 3 * oh
-    for n in range(lo, hi):
-        image, of = out_at + n * d * h * w, grad_at + n * od * oh * ow
-        for k in range(od):
-            z_first, z_last, z_extent = g[z_at + k], g[z_at + od + k], g[z_at + 2 * od + k]
-            for j in range(oh):
-                first, last, extent = g[y_at + j], g[y_at + oh + j], z_extent * g[y_at + 2 * oh + j]
-                for i in range(ow):
-                    left, right = g[w_at + i], g[w_at + ow + i]
-                    share = grad[uint64(of)] / (g[9] if g[9] != 0 else extent * g[w_at + 2 * ow + i])
+                    share, total = load_x(means[uint64(of)]) / divisor if are_spread else zero, zero
                     for z in range(z_first, z_last):
                         for y in range(first, last):
-                            row = image + (z * h + y) * w
+                            row = start + (z * h + y) * w
                             for at in range(row + left, row + right):
-                                out[uint64(at)] += share
+                                if are_spread:
+                                    image[uint64(at)] += share
+                                else:
+                                    total += load_x(image[uint64(at)])
+                    if not are_spread:
+                        means[uint64(of)] = store_x(total / divisor)
                     of += 1
 
 
 LARGEST = Template(largest_loop, "int64[] tables places", "x[] out x")
 SQUARES = Template(squares_loop, "int64[] tables places", "x[] out x")
 PUT = Template(put_loop, "x[] out x", "int64[] places")
-MEAN = Template(mean_loop, "int64[] g", "x[] out x")
-SPREAD = Template(spread_loop, "int64[] g", "x[] out grad")
+MEANS = Template(means_loop, "int64[] g", "x[] means image")
 OF_SIDE = {side: {"side": side, "largest_of_squares": squares(side)} for side in SIDES}
 
 
@@ -328,9 +310,9 @@ def _by_places(how: str, out: Operand, places: Operand, x: Operand, images: int)
 
 def means(out: Operand, x: Operand, windows: Windows3d, images: int) -> None:
     """The means. All operands are contiguous."""
-    _run(MEAN, images, windows.work, (windows.table,), out, x)
+    _run(MEANS, images, windows.work, (windows.table,), out, x, name="mean_loop", are_spread=False)
 
 
 def spread(out: Operand, grad: Operand, windows: Windows3d, images: int) -> None:
     """Adds the gradients of the means to `out`. All are contiguous; no 16-bit floats."""
-    _run(SPREAD, images, windows.work, (windows.table,), out, grad)
+    _run(MEANS, images, windows.work, (windows.table,), grad, out, name="spread_loop", are_spread=True)

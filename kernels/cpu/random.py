@@ -62,26 +62,20 @@ def draw(w0, w1, w2, w3, a, b):
     return w0, w1, w2, w3
 
 
-def fill_by_fours(lo, hi, out, out_at, seed, offset, a, b):
+by = 4  # stands for how many numbers a block gives
+
+
+def fill_loop(lo, hi, out, out_at, seed, offset, a, b):
     key, start = seed_from(seed, offset), offset_from(seed, offset)
     for i in range(lo, hi):
         w0, w1, w2, w3 = block(key, start + uint64(i))
-        x0, x1, x2, x3 = draw(w0, w1, w2, w3, a, b)
-        at = uint64(out_at + 4 * i)
-        out[at] = store_out(x0)
-        out[at + uint64(1)] = store_out(x1)
-        out[at + uint64(2)] = store_out(x2)
-        out[at + uint64(3)] = store_out(x3)
-
-
-def fill_by_twos(lo, hi, out, out_at, seed, offset, a, b):
-    key, start = seed_from(seed, offset), offset_from(seed, offset)
-    for i in range(lo, hi):
-        w0, w1, w2, w3 = block(key, start + uint64(i))
-        x0, x1 = draw(w0, w1, w2, w3, a, b)
-        at = uint64(out_at + 2 * i)
-        out[at] = store_out(x0)
-        out[at + uint64(1)] = store_out(x1)
+        numbers = draw(w0, w1, w2, w3, a, b)
+        at = uint64(out_at + by * i)
+        out[at] = store_out(numbers[0])
+        out[at + uint64(1)] = store_out(numbers[1])
+        if by == 4:
+            out[at + uint64(2)] = store_out(numbers[2])
+            out[at + uint64(3)] = store_out(numbers[3])
 
 
 # --- from words to numbers -------------------------------------------------------------------------------------------
@@ -242,10 +236,7 @@ def wide_integers(high, low_word, low, size):
 # --- fills -----------------------------------------------------------------------------------------------------------
 
 # "contract": a product and a sum may be rounded once
-TYPES = "out[] out", "uint64 seed offset", "number a b"
-FILLS = {
-    by: Template(loop, *TYPES, fastmath=frozenset({"contract"})) for by, loop in ((4, fill_by_fours), (2, fill_by_twos))
-}
+FILL = Template(fill_loop, "out[] out", "uint64 seed offset", "number a b", fastmath=frozenset({"contract"}))
 
 
 def _fill(out: Operand, seed: int, offset: int, drawing: Callable, a: float, b: float, number: str, by: int) -> None:
@@ -259,7 +250,7 @@ def _fill(out: Operand, seed: int, offset: int, drawing: Callable, a: float, b: 
         _fill(dense, seed, offset, drawing, a, b, number, by)
         copy(out, dense)
         return
-    entry = FILLS[by](name=f"{drawing.__name__}_loop", number=number, out=out.dtype, draw=drawing)
+    entry = FILL(name=f"{drawing.__name__}_loop", number=number, out=out.dtype, draw=drawing, by=by)
     whole, rest = divmod(elements, by)
     seed, offset = seed & MASK, offset & MASK
     parallel_for(entry, whole, (out.array, out.offset, seed, offset, a, b), 8 * by)

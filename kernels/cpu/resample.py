@@ -347,30 +347,26 @@ def combine_loop(lo, hi, g, cells, products, places, weights):
 
 
 @integral
-def sample_loop(lo, hi, channels, points, elements, terms, cells, weights, out, out_at, x, x_at):
-    """The points of planes lo <= plane < hi: one channel of one image."""
+def sample_loop(lo, hi, channels, points, elements, terms, cells, weights, values, values_at, x, x_at):
+    """The values of the points of planes lo <= plane < hi: one channel of one image. Or, where they are put back, adds
+    to each element the gradients of the points, by the weight that it had."""
     for plane in range(lo, hi):
         image, of = x_at + plane * elements, plane // channels * points * terms
         for p in range(points):
-            total = zero
+            at, total = uint64(values_at + plane * points + p), zero
+            value = values[at] if put_back else zero
             for k in range(of + p * terms, of + (p + 1) * terms):
                 cell = cells[uint64(k)]
                 if cell >= 0:
-                    total += weights[uint64(k)] * x[uint64(image + cell)]
-            out[uint64(out_at + plane * points + p)] = total
+                    if put_back:
+                        x[uint64(image + cell)] += value * weights[uint64(k)]
+                    else:
+                        total += weights[uint64(k)] * x[uint64(image + cell)]
+            if not put_back:
+                values[at] = total
 
 
-@integral
-def put_back_loop(lo, hi, channels, points, elements, terms, cells, weights, out, out_at, grad, grad_at):
-    """Adds to planes lo <= plane < hi the gradients of the points: each element by the weight that it had."""
-    for plane in range(lo, hi):
-        image, of = out_at + plane * elements, plane // channels * points * terms
-        for p in range(points):
-            value = grad[uint64(grad_at + plane * points + p)]
-            for k in range(of + p * terms, of + (p + 1) * terms):
-                cell = cells[uint64(k)]
-                if cell >= 0:
-                    out[uint64(image + cell)] += value * weights[uint64(k)]
+put_back = False  # stands for whether the values are given
 
 
 @integral
@@ -409,8 +405,7 @@ def move_loop(lo, hi, g, places, weights, slopes, out, out_at, grad, grad_at, x,
 
 LOCATE = Template(locate_loop, "x[] sizes weights slopes grid", "int64[] places")
 COMBINE = Template(combine_loop, "int64[] g cells places", "x[] products weights")
-SAMPLE = Template(sample_loop, "int64[] cells", "x[] weights out x")
-PUT_BACK = Template(put_back_loop, "int64[] cells", "x[] weights out grad")
+SAMPLE = Template(sample_loop, "int64[] cells", "x[] weights values x")
 MOVE = Template(move_loop, "int64[] g places", "x[] weights slopes out grad x")
 
 
@@ -439,15 +434,16 @@ class Points:
 
     def sample(self, out: Operand, x: Operand) -> None:
         """out[n, channels, points] of the images x[n, channels, size]."""
-        self._by_planes(SAMPLE, out, x)
+        self._by_planes(out, x, False)
 
     def put_back(self, out: Operand, grad: Operand) -> None:
         """Adds to out[n, channels, size] the gradients grad[n, channels, points]."""
-        self._by_planes(PUT_BACK, out, grad)
+        self._by_planes(grad, out, True)
 
-    def _by_planes(self, loop: Template, out: Operand, x: Operand) -> None:
-        args = (*self.combined, *arrays_of(out, x))
-        parallel_for(loop(x=self.dtype), prod(x.shape[:2]), args, max(1, 4 * self.points * self.terms**self.axes))
+    def _by_planes(self, values: Operand, x: Operand, put_back: bool) -> None:
+        args, work = (*self.combined, *arrays_of(values, x)), 4 * self.points * self.terms**self.axes
+        entry = SAMPLE(name="put_back_loop" if put_back else "sample_loop", x=self.dtype, put_back=put_back)
+        parallel_for(entry, prod(x.shape[:2]), args, max(1, work))
 
     def move(self, out: Operand, grad: Operand, x: Operand) -> None:
         """out[n, points, axes], the gradients of the grid."""

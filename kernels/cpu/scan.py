@@ -34,6 +34,7 @@ uint64 = np.uint64
 # --- the loops. These names stand for those of a `Scan`. --------------------------------------------------------------
 
 combine = nothing = value_of = reaches = given
+in_any_order = True
 
 
 def lines_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
@@ -42,32 +43,22 @@ def lines_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
     for i in range(lo, hi):
         at, target = x_at + offset_of(i, len(kept), kept, from_, 0), out_at + offset_of(i, len(kept), kept, to, 0)
         acc = nothing()
-        for _ in range(size):
-            acc = combine(acc, load_x(x[uint64(at)]))
-            out[uint64(target)] = store_out(value_of(acc))
-            at += step
-            target += step_to
-
-
-def lines_by_four_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
-    """`lines_loop` for an operation that may be done in another order."""
-    size, step_to, step = line[0], line[1], line[2]
-    for i in range(lo, hi):
-        at, target = x_at + offset_of(i, len(kept), kept, from_, 0), out_at + offset_of(i, len(kept), kept, to, 0)
-        acc = nothing()
-        for _ in range(size // 4):
-            a = load_x(x[uint64(at)])
-            b = combine(a, load_x(x[uint64(at + step)]))
-            c = combine(b, load_x(x[uint64(at + 2 * step)]))
-            d = combine(c, load_x(x[uint64(at + 3 * step)]))
-            out[uint64(target)] = store_out(combine(acc, a))
-            out[uint64(target + step_to)] = store_out(combine(acc, b))
-            out[uint64(target + 2 * step_to)] = store_out(combine(acc, c))
-            acc = combine(acc, d)
-            out[uint64(target + 3 * step_to)] = store_out(acc)
-            at += 4 * step
-            target += 4 * step_to
-        for _ in range(size % 4):
+        rest = size
+        if in_any_order:
+            for _ in range(size // 4):
+                a = load_x(x[uint64(at)])
+                b = combine(a, load_x(x[uint64(at + step)]))
+                c = combine(b, load_x(x[uint64(at + 2 * step)]))
+                d = combine(c, load_x(x[uint64(at + 3 * step)]))
+                out[uint64(target)] = store_out(combine(acc, a))
+                out[uint64(target + step_to)] = store_out(combine(acc, b))
+                out[uint64(target + 2 * step_to)] = store_out(combine(acc, c))
+                acc = combine(acc, d)
+                out[uint64(target + 3 * step_to)] = store_out(acc)
+                at += 4 * step
+                target += 4 * step_to
+            rest = size % 4
+        for _ in range(rest):
             acc = combine(acc, load_x(x[uint64(at)]))
             out[uint64(target)] = store_out(value_of(acc))
             at += step
@@ -124,7 +115,6 @@ def extremes_loop(lo, hi, kept, to, places_to, from_, line, values, values_at, p
 
 
 LINES = Template(lines_loop, "int64[] kept to from_ line", "out[] out", "x[] x")
-LINES_BY_FOUR = Template(lines_by_four_loop, "int64[] kept to from_ line", "out[] out", "x[] x")
 COLUMNS = Template(columns_loop, "int64[] kept to from_ line", "out[] out", "x[] x", "wide[] accs")
 EXTREMES = Template(extremes_loop, "int64[] kept to places_to from_ line places", "x[] values x")
 
@@ -219,7 +209,7 @@ class Scan(NamedTuple):
         (to,) = walk.kept_outs
         columns = self.plain and walk.kept[-1] > 1 and to[-1] == walk.kept_in[-1] == 1 and line[2] > 1
         by_four = self.plain and (wide != x.dtype or wide == "int64")  # else their order could make a number infinite
-        loop = COLUMNS if columns else LINES_BY_FOUR if by_four else LINES
+        loop = COLUMNS if columns else LINES
         entry = loop(
             name=f"{self.name}_{loop.name}",
             x=x.dtype,
@@ -229,6 +219,7 @@ class Scan(NamedTuple):
             combine=self.combine,
             nothing=self.nothing(wide),
             value_of=self.value_of,
+            in_any_order=by_four,
         )
         tables = (walk.kept, to, walk.kept_in, line)
         if columns:
