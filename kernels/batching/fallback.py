@@ -21,14 +21,14 @@ Rule = Callable[..., Any] | Decomposition
 CLASSES: dict[Any, str] = {}  # rule -> the shape class of its operators
 
 
-def batches(shape_class: str, *ops: Any, otherwise: Rule | None = None) -> Callable[[Callable], Callable]:
+def batches(shape_class: str, *ops: Any, otherwise: Callable[..., Any] | None = None) -> Callable[[Callable], Callable]:
     """Decorates the batching rule of operators: of declared ones the functional form's, of overloads their own.
 
     With `otherwise` it is a decomposition, which may leave a call to that rule.
     """
 
     def enter(function: Callable) -> Callable:
-        rule = function if otherwise is None else Decomposition(function, otherwise)
+        rule: Rule = function if otherwise is None else Decomposition(function, otherwise)
         CLASSES[rule] = shape_class
         for op in ops:
             BATCHING.add(getattr(op, "functional", op), rule, place_of(function))
