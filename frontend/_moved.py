@@ -118,6 +118,26 @@ JOINED = {
     "redispatch.fx.experimental": {
         "proxy_tensor": "higher_order",
     },
+    "redispatch.kernels.batching": {
+        "by_dims": "reductions",
+        "fallback": "refused",
+        "images": "attention",
+        "losses": "sequences",
+        "norms": "batch_norm layer_norm",
+        "pointwise": "writes",
+    },
+    "redispatch.kernels.cpu": {
+        "normalize": "softmax",
+        "resample": "grid_sample",
+        "scan": "argreduce",
+    },
+    "redispatch.kernels.engine": {
+        "compile": "assembly",
+        "convert": "order",
+    },
+    "redispatch.kernels.maths.vecmath": {
+        "exponential": "hyperbolic",
+    },
     "redispatch.kernels.ops": {
         "activations": "gates",
         "aliases": "written_over",

@@ -38,16 +38,14 @@ from redispatch.dispatch.tensor.operand import (
 
 from .cpu import lapack, pooling
 from .cpu.adam import ADAM_LOOP
-from .cpu.argreduce import extreme_with_indices, ready_extreme
 from .cpu.attention import Attention, blas_takes
-from .cpu.blas import addmm, matmul, ready_addmm, ready_matmul
+from .cpu.blas import matmul, ready_addmm, ready_matmul
 from .cpu.convolution import Depthwise, Product, Windows, add_to_channels
 from .cpu.copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
 from .cpu.direct_convolution import direct
 from .cpu.distances import distances, distances_of_pairs
 from .cpu.indexing import (
     BadIndex,
-    embedding,
     embedding_dense_backward,
     first_bad,
     gather,
@@ -71,14 +69,12 @@ from .cpu.losses import (
     ready_nll_loss,
     ready_nll_loss_backward,
 )
-from .cpu.normalize import ready_layer_norm, ready_layer_norm_backward
+from .cpu.normalize import LOG_SOFTMAX, SOFTMAX, ready_layer_norm, ready_layer_norm_backward
 from .cpu.random import bernoulli, blocks, exponential, normal, permutation, randint, uniform
 from .cpu.reduce import ALL, AMAX, AMIN, ANY, MEAN, NANSUM, PROD, SUM, Recipe, Reduction
-from .cpu.scan import COMPLEX_LOGCUMSUMEXP, CUMPROD, CUMSUM, LOGCUMSUMEXP, ready_cumulative_extreme
-from .cpu.softmax import LOG_SOFTMAX, SOFTMAX
+from .cpu.scan import COMPLEX_LOGCUMSUMEXP, CUMPROD, CUMSUM, LOGCUMSUMEXP, ready_cumulative_extreme, ready_extreme
 from .cpu.sort import ready_mode, ready_rank, ready_sort, ready_top
-from .engine.assembly import busiest_loop
-from .engine.compile import Kernel
+from .engine.compile import Kernel, busiest_loop
 from .engine.elementwise import Elementwise, Loop, usually
 from .engine.pool import get_num_threads, parallel_for, ready, serial_for, set_num_threads
 from .engine.program import integral, primitive

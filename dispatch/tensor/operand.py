@@ -63,6 +63,11 @@ class Operand(NamedTuple):
     offset: int = 0
 
 
+def arrays_of(*operands: Operand) -> list[Any]:
+    """Returns what a loop takes of each operand: its array, and where in it the first element is."""
+    return [part for one in operands for part in (one.array, one.offset)]
+
+
 def as_ndarray(operand: Operand) -> np.ndarray:
     """The numpy view of an operand, for BLAS and for tests; 16-bit floats come as their `uint16` storage."""
     if 0 in operand.shape:  # its offset may lie behind the end of the memory, which numpy refuses

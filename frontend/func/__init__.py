@@ -16,17 +16,7 @@ from redispatch.dispatch.transforms import (
 )
 
 # the rules of their operators are entered when they are imported
-from redispatch.kernels.batching import (
-    attention,
-    batch_norm,
-    decompositions,
-    indices,
-    layer_norm,
-    products,
-    sequences,
-    views,
-    writes,
-)
+from redispatch.kernels import batching as batching
 
 from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 

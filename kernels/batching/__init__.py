@@ -5,7 +5,7 @@ way is known from its tags, its schema and its name, or its declaration says so 
 
     pointwise   broadcast from the right                              add, exp, where         pointwise.py
     dims        name the dimensions they work along, or sizes         sum, cumsum, view       by_dims.py
-    full        work along all dimensions                             max, median             reductions.py
+    full        work along all dimensions                             max, median             by_dims.py
     leading     work on the last dimensions, whatever is in front     tril, linalg_inv        by_dims.py
     matrices    products of matrices and vectors                      mm, addmm, dot          products.py
     images      take any number of images                             max_pool2d, upsample    images.py
@@ -13,7 +13,7 @@ way is known from its tags, its schema and its name, or its declaration says so 
     random      draw numbers                                          rand, bernoulli         random.py
     losses      pointwise, then reduced if asked for                  mse_loss                losses.py
     parts       have a kernel in other operators, or a formula        dist, trace, put        decompositions.py
-    dynamic     the shape or a number depends on values: refused      nonzero, item           refused.py
+    dynamic     the shape or a number depends on values: refused      nonzero, item           fallback.py
 
 The rest is called once for each example (fallback.py), with a warning that says how to give it a rule.
 
@@ -22,7 +22,6 @@ Read next: by_dims.py; ../../dispatch/transforms/batched.py has what rules are m
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -32,20 +31,18 @@ from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.dispatch.transforms import batched
 from redispatch.kernels.declare.declare import DECLARED
 
-from ...dispatch.transforms.batched import Decomposition
-from .by_dims import COUNTED, dims_rule, leading_rule
+from . import indices as indices
+from . import norms as norms
+from . import products as products
+from . import views as views
+from .by_dims import COUNTED, dims_rule, full_rule, leading_rule
 from .decompositions import by_its_kernel, written_over
-from .fallback import one_by_one
+from .fallback import CLASSES, Rule, one_by_one, refuse
 from .images import images_rule, rank_of_image
 from .losses import LOSS, LOSS_BACKWARD
-from .pointwise import pointwise_rule
+from .pointwise import check_writes, pointwise_rule
 from .random import draws, is_random, random_call
-from .reductions import full_rule
-from .refused import refuse
 from .rows import row_rule
-from .writes import check_writes
-
-Rule = Callable[..., Any] | Decomposition
 
 
 def shape_class(op: OpOverload) -> str:
@@ -57,22 +54,8 @@ def shape_class(op: OpOverload) -> str:
         return "composite"
     if is_random(op):
         return "random"
-    place = BATCHING.place(op)
-    return class_without_rule(op) if place is None else OWN_RULES.get(place, "other")
-
-
-OWN_RULES = {  # the classes of operators that have a rule of their own, by where it is
-    "kernels/batching/batch_norm.py": "images",
-    "kernels/batching/decompositions.py": "parts",
-    "kernels/batching/images.py": "images",
-    "kernels/batching/indices.py": "indices",
-    "kernels/batching/layer_norm.py": "dims",
-    "kernels/batching/losses.py": "losses",
-    "kernels/batching/products.py": "matrices",
-    "kernels/batching/sequences.py": "leading",
-    "kernels/batching/views.py": "dims",
-    "kernels/batching/writes.py": "pointwise",
-}
+    own = BATCHING.get(op)
+    return class_without_rule(op) if own is None else CLASSES.get(own, "other")
 
 
 def class_without_rule(op: OpOverload) -> str:

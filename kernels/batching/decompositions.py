@@ -26,11 +26,9 @@ from redispatch.kernels.ops.sorting import isin_op, scalar_isin_op
 
 from ...dispatch.transforms.batched import Decomposition, whole
 from .by_dims import leading_rule
-from .fallback import one_by_one
+from .fallback import batches, one_by_one
 
 aten = ops.aten
-PLACE = "kernels/batching/decompositions.py"
-
 # Derived rules --------------------------------------------------------------------------------------------------------
 
 
@@ -75,11 +73,13 @@ def parts_over(rule: Decomposition, functional: OpOverload, op: OpOverload, stac
 # Formulas -------------------------------------------------------------------------------------------------------------
 
 
+@batches("parts", linalg.trace_op, otherwise=one_by_one)
 def trace(op: OpOverload, stack: list[Any]) -> Any:
     (x,) = stack
     return x.diagonal().sum() if x.dim() == 2 else NotImplemented
 
 
+@batches("parts", linalg.vdot.op, otherwise=one_by_one)
 def vdot(op: OpOverload, stack: list[Any]) -> Any:
     x, y = stack
     return x.conj().dot(y)
@@ -91,16 +91,19 @@ def scaled_sum(own: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return product.to(own.dtype) if beta == 0 else (own if beta == 1 else own * beta) + product
 
 
+@batches("parts", linalg.addbmm.op, otherwise=one_by_one)
 def addbmm(op: OpOverload, stack: list[Any]) -> Any:
     own, a, b, beta, alpha = stack
     return scaled_sum(own, a.bmm(b).sum(0), beta, alpha)
 
 
+@batches("parts", linalg.addr.op, otherwise=one_by_one)
 def addr(op: OpOverload, stack: list[Any]) -> Any:
     own, x, y, beta, alpha = stack
     return scaled_sum(own, x.unsqueeze(1) * y, beta, alpha) if x.dim() == y.dim() == 1 else NotImplemented
 
 
+@batches("parts", renorm_face.op, otherwise=one_by_one)
 def renorm(op: OpOverload, stack: list[Any]) -> Any:
     """Each slice with a norm of at most `maxnorm`. The 1e-7 is the kernel's: kernels/ops/norms.py."""
     x, p, dim, maxnorm = stack
@@ -109,6 +112,7 @@ def renorm(op: OpOverload, stack: list[Any]) -> Any:
     return x * (maxnorm / (lengths + 1e-7)).where(lengths > maxnorm, 1)
 
 
+@batches("parts", embedding_dense_backward_op, otherwise=one_by_one)
 def embedding_backward(op: OpOverload, stack: list[Any]) -> Any:
     """Each row of the gradient added where its index says, but to the row of the padding."""
     grad, indices, count, padding, by_frequency = stack
@@ -121,6 +125,7 @@ def embedding_backward(op: OpOverload, stack: list[Any]) -> Any:
     return into.index_put([indices.reshape(-1)], rows.reshape(-1, grad.shape[-1]), True)
 
 
+@batches("parts", solve_lu_op, otherwise=leading_rule)
 def solve(op: OpOverload, stack: list[Any]) -> Any:
     """A vector on the right is a matrix of one column."""
     a, b, left, check = stack
@@ -130,11 +135,13 @@ def solve(op: OpOverload, stack: list[Any]) -> Any:
     return result.squeeze(-1), *rest
 
 
+@batches("parts", put_op, otherwise=one_by_one)
 def put(op: OpOverload, stack: list[Any]) -> Any:
     x, index, source, accumulate = stack
     return x.reshape(-1).index_put([index.reshape(-1)], source.reshape(-1), accumulate).view(x.shape)
 
 
+@batches("parts", masked_scatter_op, otherwise=one_by_one)
 def masked_scatter(op: OpOverload, stack: list[Any]) -> Any:
     """Element number n of the source where the mask is true for the n-th time."""
     x, mask, source = stack
@@ -145,12 +152,14 @@ def masked_scatter(op: OpOverload, stack: list[Any]) -> Any:
     return source.reshape(-1).take(number).view(x.shape).where(mask, x) if source.numel() else NotImplemented
 
 
+@batches("parts", isin_op, otherwise=one_by_one)
 def isin(op: OpOverload, stack: list[Any]) -> Any:
     x, among, _, invert = stack
     found = (x.unsqueeze(-1) == among.reshape(-1)).any(-1)
     return found.logical_not() if invert else found
 
 
+@batches("parts", scalar_isin_op, otherwise=one_by_one)
 def scalar_isin(op: OpOverload, stack: list[Any]) -> Any:
     x, among, _, invert = stack
     found = (among == x).any()
@@ -165,41 +174,25 @@ def distances(x: Any, p: float) -> Any:
     return aten.linalg_vector_norm.default(apart, p, [1])
 
 
+@batches("parts", pdist_forward_op, otherwise=one_by_one)
 def pdist(op: OpOverload, stack: list[Any]) -> Any:
     x, p = stack
     return distances(x, p)
 
 
+@batches("parts", pdist_backward_op, otherwise=one_by_one)
 def pdist_backward(op: OpOverload, stack: list[Any]) -> Any:
     grad, x, p, _ = stack
     return pulled_back(lambda x: [distances(x, p)], [x], [grad])[0]
 
 
+@batches("parts", batch_norm_no_stats_op, otherwise=one_by_one)
 def no_stats(op: OpOverload, stack: list[Any]) -> Any:
     x, weight, bias, *rest = stack
     return aten.native_batch_norm.default(x, weight, bias, None, None, *rest)
 
 
+@batches("parts", batch_norm_no_training_op, otherwise=one_by_one)
 def no_training(op: OpOverload, stack: list[Any]) -> Any:
     *parameters, momentum, eps = stack
     return aten.native_batch_norm.default(*parameters, False, momentum, eps)
-
-
-for declared, formula in [
-    (linalg.trace_op, trace),
-    (linalg.vdot.op, vdot),
-    (linalg.addbmm.op, addbmm),
-    (linalg.addr.op, addr),
-    (renorm_face.op, renorm),
-    (embedding_dense_backward_op, embedding_backward),
-    (put_op, put),
-    (masked_scatter_op, masked_scatter),
-    (isin_op, isin),
-    (scalar_isin_op, scalar_isin),
-    (pdist_forward_op, pdist),
-    (pdist_backward_op, pdist_backward),
-    (batch_norm_no_stats_op, no_stats),
-    (batch_norm_no_training_op, no_training),
-]:
-    BATCHING.add(declared.functional, Decomposition(formula, otherwise=one_by_one), PLACE)
-BATCHING.add(solve_lu_op.functional, Decomposition(solve, otherwise=leading_rule), PLACE)

@@ -1,15 +1,41 @@
-"""The operator once for each example: for what has no batching rule."""
+"""How rules are entered, and what holds where there is none: the operator once for each example, or a refusal.
+
+Read next: by_dims.py.
+"""
 
 from __future__ import annotations
 
 import warnings
 import weakref
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
+from redispatch.dispatch.layers.transforms import BATCHING
+from redispatch.dispatch.places import place_of
 
-from ...dispatch.transforms.batched import dims_of_result, each, is_tensor
+from ...dispatch.transforms.batched import Decomposition, dims_of_result, each, is_tensor
+
+Rule = Callable[..., Any] | Decomposition
+CLASSES: dict[Any, str] = {}  # rule -> the shape class of its operators
+
+
+def batches(shape_class: str, *ops: Any, otherwise: Callable[..., Any] | None = None) -> Callable[[Callable], Callable]:
+    """Decorates the batching rule of operators: of declared ones the functional form's, of overloads their own.
+
+    With `otherwise` it is a decomposition, which may leave a call to that rule.
+    """
+
+    def enter(function: Callable) -> Callable:
+        rule: Rule = function if otherwise is None else Decomposition(function, otherwise)
+        CLASSES[rule] = shape_class
+        for op in ops:
+            BATCHING.add(getattr(op, "functional", op), rule, place_of(function))
+        return function
+
+    return enter
+
 
 # By operator, not by name: one that is defined anew under the same name has lost its rule, too.
 _WARNED: weakref.WeakSet[OpOverload] = weakref.WeakSet()
@@ -53,3 +79,52 @@ def warn(op: OpOverload) -> None:
             UserWarning,
             stacklevel=2,
         )
+
+
+# Refusals: results whose shape differs between examples, and Python values that do ------------------------------------
+
+ISSUES = "https://github.com/pytorch/pytorch/issues"
+TEXTS = {
+    "_local_scalar_dense": (
+        "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a "
+        "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere inside "
+        "PyTorch internals, please file a bug report."
+    ),
+    "is_nonzero": (
+        "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support "
+        f"that yet, please file an issue at {ISSUES} ."
+    ),
+    "allclose": (
+        f"vmap over torch.allclose isn't supported yet. Please file an issue at {ISSUES} if you need this feature."
+    ),
+    "equal": "Batching rule not implemented for aten::equal. We could not generate a fallback.",
+    "masked_select": (
+        "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for "
+        f"each batch this would return a differently shaped Tensor. Please file an issue at {ISSUES} if you need this "
+        "feature."
+    ),
+    "index": (
+        "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing "
+        "with a boolean mask."
+    ),
+}
+
+
+def refuse(op: OpOverload, why: str) -> Callable[..., Any]:
+    """A rule that raises RuntimeError."""
+    name = op.schema.name
+    if why == "dynamic":
+        text = TEXTS.get(op._opname) or (
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+            f"{name}. Please file an issue at {ISSUES} if you need this feature."
+        )
+    else:
+        text = (
+            f"Batching rule not implemented for {op.qualified_name}; the fallback path doesn't work on out= or view "
+            "ops."
+        )
+
+    def refused(*ignored: Any) -> Any:
+        raise RuntimeError(text)
+
+    return refused

@@ -1,23 +1,19 @@
-"""Operators that take tensors of indices. A batch of indices needs the number of the example as one more index."""
+"""Operators that take or give indices. A batch of indices needs the number of the example as one more index."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
-from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.embedding import embedding_op
 from redispatch.kernels.ops.index_functions import index_select_op, take_op
 from redispatch.kernels.ops.indexing import index_op, index_put_op
+from redispatch.kernels.ops.sorting import bucketize_op, bucketize_scalar_op, searchsorted_op, searchsorted_scalar_op
 
 from ...dispatch.transforms.batched import front, is_tensor, padded, rank, shifted, whole
-from .fallback import one_by_one
-from .refused import TEXTS
+from .fallback import TEXTS, batches, one_by_one
 
 aten = ops.aten
-PLACE = "kernels/batching/indices.py"
-
-
 # x[i, :, j] -----------------------------------------------------------------------------------------------------------
 
 
@@ -57,6 +53,7 @@ def laid_out(indices: list[Any], dims: list[Any], size: int, like: Any) -> tuple
     return placed, count, used[0], side_by_side
 
 
+@batches("indices", index_op)
 def index_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     self, indices = values
     indices, batched = integers(indices, dims[1])
@@ -71,6 +68,7 @@ def index_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) ->
     return result, 0
 
 
+@batches("indices", index_put_op, index_put_op.inplace)
 def index_put_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     self, indices, new, accumulate = values[:4]
     indices, batched = integers(indices, dims[1])
@@ -108,6 +106,7 @@ def aligned(shape: tuple[int, ...], count: int) -> tuple[int, ...]:
 # Rows and elements ----------------------------------------------------------------------------------------------------
 
 
+@batches("indices", index_select_op)
 def index_select_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     (self, dim, index), (ds, _, di) = values, dims
     count = rank(self, ds)
@@ -127,6 +126,7 @@ def index_select_rule(op: OpOverload, values: list[Any], dims: list[Any], size: 
     return aten.gather.default(x, along, chosen), 0
 
 
+@batches("indices", embedding_op)
 def embedding_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     weight, indices, padding_idx, *rest = values
     dw, di = dims[:2]
@@ -142,6 +142,7 @@ def embedding_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int
     return aten.embedding.default(table.reshape(size * count, -1), own + numbers), 0
 
 
+@batches("indices", take_op)
 def take_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     (self, index), (ds, di) = values, dims
     if ds is None:
@@ -151,6 +152,16 @@ def take_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> 
     return aten.gather.default(rows, 1, chosen.reshape(size, -1) % max(rows.shape[1], 1)).view(chosen.shape), 0
 
 
+INDEX_FORMS = {"add": ["default"], "copy": ["default"], "reduce": ["default"], "fill": ["int_Scalar", "int_Tensor"]}
+ALONG = [
+    getattr(getattr(aten, f"index_{name}{suffix}"), overload)
+    for name, overloads in INDEX_FORMS.items()
+    for overload in overloads
+    for suffix in ("", "_")
+]
+
+
+@batches("indices", *ALONG)
 def along_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """Writes at the same indices in every example: those of the whole, along a dimension one further."""
     self, dim, index, source, *rest = values
@@ -184,22 +195,38 @@ def along_own(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> 
     return (target.copy_(result) if op.schema.mutable_positions else result), 0
 
 
-for name, overload in [
-    ("index_add", "default"),
-    ("index_copy", "default"),
-    ("index_reduce", "default"),
-    ("index_fill", "int_Scalar"),
-    ("index_fill", "int_Tensor"),
-]:
-    for form in (name, f"{name}_"):
-        BATCHING.add(getattr(getattr(aten, form), overload), along_rule, PLACE)
+# searchsorted, bucketize ----------------------------------------------------------------------------------------------
 
-for op, rule in [
-    (index_op.functional, index_rule),
-    (index_put_op.functional, index_put_rule),
-    (index_put_op.inplace, index_put_rule),
-    (index_select_op.functional, index_select_rule),
-    (embedding_op.functional, embedding_rule),
-    (take_op.functional, take_rule),
-]:
-    BATCHING.add(op, rule, PLACE)
+
+@batches("leading", searchsorted_op)
+def search_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """One sequence serves any number of values; a batch of sequences, as many rows of values."""
+    sequence, sought, *how, sorter = values
+    of_sequence, of_sought, *_, of_sorter = dims
+    one_each = rank(sequence, of_sequence) == 1
+    if one_each and of_sequence is None and of_sorter is None:
+        return call(op, [sequence, front(sought, of_sought), *how, sorter]), 0
+    rows = whole(sought, of_sought, size)
+    given = rows.reshape(size, -1) if one_each else rows
+    order = whole(sorter, of_sorter, size) if is_tensor(sorter) else sorter
+    return call(op, [whole(sequence, of_sequence, size), given, *how, order]).view(rows.shape), 0
+
+
+@batches("leading", searchsorted_scalar_op, otherwise=one_by_one)
+def search_number(op: OpOverload, stack: list[Any]) -> Any:
+    sequence, sought, out_int32, right, side, sorter = stack
+    places = sequence.new_full([1], sought)
+    how = {"out_int32": out_int32, "right": right, "side": side, "sorter": sorter}
+    return aten.searchsorted.Tensor(sequence, places, **how).squeeze(0)
+
+
+@batches("leading", bucketize_op, otherwise=one_by_one)
+def bucketize(op: OpOverload, stack: list[Any]) -> Any:
+    sought, boundaries, out_int32, right = stack
+    return aten.searchsorted.Tensor(boundaries, sought, out_int32=out_int32, right=right)
+
+
+@batches("leading", bucketize_scalar_op, otherwise=one_by_one)
+def bucketize_number(op: OpOverload, stack: list[Any]) -> Any:
+    sought, boundaries, out_int32, right = stack
+    return aten.searchsorted.Scalar(boundaries, sought, out_int32=out_int32, right=right)

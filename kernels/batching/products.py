@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
-from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.convolution import convolution, convolution_backward_op
 from redispatch.kernels.ops.linalg import addmm, addmv, baddbmm, bmm, dot, mm, mv
 
 from ...dispatch.transforms.batched import front, padded, whole
+from .fallback import batches
 
 aten = ops.aten
-PLACE = "kernels/batching/products.py"
 
 
+@batches("matrices", mm.op)
 def mm_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """A product with a batch on one side only is one product of larger matrices."""
     (a, b), (da, db) = values, dims
@@ -24,6 +24,7 @@ def mm_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> An
     return aten.matmul.default(front(a, da), front(b, db)), 0
 
 
+@batches("matrices", mv.op)
 def mv_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     (a, v), (da, dv) = values, dims
     if dv is None:
@@ -33,6 +34,7 @@ def mv_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> An
     return aten.bmm.default(front(a, da), front(v, dv).unsqueeze(2)).squeeze(2), 0
 
 
+@batches("matrices", dot.op)
 def dot_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     (a, b), (da, db) = values, dims
     if da is not None and db is not None:
@@ -42,22 +44,21 @@ def dot_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> A
     return aten.mv.default(many, one), 0
 
 
+@batches("matrices", bmm.op)
 def bmm_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     (a, b), (da, db) = values, dims
     return aten.matmul.default(front(a, da), front(b, db)), 0
 
 
-def plus_product(product: Any) -> Any:
-    """The rule of beta * self + alpha * product."""
+def plus_product(base: OpOverload, product: Any) -> Any:
+    """Returns the rule of beta * self + alpha * product, by that of the product alone."""
 
     def rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
         (own, a, b, beta, alpha), (d, da, db, *_) = values, dims
         if op._opname == "addmv" and d is None and da is None:
             return aten.addmm.default(own, front(b, db), a.t(), beta=beta, alpha=alpha), 0
         result, _ = (
-            product(op, [a, b], [da, db], size)
-            if da is not None or db is not None
-            else (BASE[op._opname](a, b).unsqueeze(0), 0)
+            product(op, [a, b], [da, db], size) if da is not None or db is not None else (base(a, b).unsqueeze(0), 0)
         )
         result = result if alpha == 1 else result * alpha
         if beta != 0:
@@ -68,23 +69,14 @@ def plus_product(product: Any) -> Any:
     return rule
 
 
-BASE = {"addmm": mm.op.functional, "addmv": mv.op.functional, "baddbmm": bmm.op.functional}
-
-for declared, rule in [
-    (mm.op, mm_rule),
-    (mv.op, mv_rule),
-    (dot.op, dot_rule),
-    (bmm.op, bmm_rule),
-    (addmm.op, plus_product(mm_rule)),
-    (addmv.op, plus_product(mv_rule)),
-    (baddbmm.op, plus_product(bmm_rule)),
-]:
-    BATCHING.add(declared.functional, rule, PLACE)
+for plus, base, product_rule in ((addmm, mm, mm_rule), (addmv, mv, mv_rule), (baddbmm, bmm, bmm_rule)):
+    batches("matrices", plus.op)(plus_product(base.op.functional, product_rule))
 
 
 # Convolutions ---------------------------------------------------------------------------------------------------------
 
 
+@batches("matrices", convolution.op)
 def convolution_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """A batch of inputs is a longer batch; a batch of weights is more output channels, or more groups."""
     input, weight, bias, stride, padding, dilation, transposed, output_padding, groups = values
@@ -107,6 +99,7 @@ def convolution_rule(op: OpOverload, values: list[Any], dims: list[Any], size: i
     return result, 0
 
 
+@batches("matrices", convolution_backward_op)
 def convolution_backward_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """The gradient of the inputs as of a longer batch, where all examples have one weight; else, and for the weights,
     examples are groups of channels, as in `convolution_rule`."""
@@ -128,7 +121,3 @@ def convolution_backward_rule(op: OpOverload, values: list[Any], dims: list[Any]
         each_grad = whole(grad, dg, size)
         of_bias = each_grad.sum([d for d in range(1, each_grad.dim()) if d != 2])
     return (of_input, of_weight, of_bias), [0, 0, 0]
-
-
-BATCHING.add(convolution.op.functional, convolution_rule, PLACE)
-BATCHING.add(convolution_backward_op.functional, convolution_backward_rule, PLACE)

@@ -5,7 +5,7 @@ Then a pointwise operator is that operator on the whole, and a sum is one along 
 to be moved, none to be counted. The rules of this file say the same as those in the table, in fewer words; they are
 worked out in the place of the call (vmap_level.py, `process`).
 
-Read next: pointwise.py and reductions.py, for every other case.
+Read next: pointwise.py and by_dims.py, for every other case.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
-from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.dispatch.tensor import contiguous_format
 from redispatch.kernels.ops.creation import new_empty_strided_op
 from redispatch.kernels.ops.rearrange import roll_op
@@ -15,22 +14,25 @@ from redispatch.kernels.ops.view_copies import as_strided_copy_op
 from redispatch.kernels.ops.views import as_strided_op, expand_op, permute_op, squeeze_op, t_op
 
 from ...dispatch.transforms.batched import front, padded, rank, shifted, whole
+from .fallback import batches
 
 aten = ops.aten
-PLACE = "kernels/batching/views.py"
 
 
+@batches("dims", expand_op)
 def expand_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """New dimensions of an example stand behind the batch's."""
     self, sizes, *rest = values
     return call(op, [padded(self, dims[0], len(sizes)), [size, *sizes], *rest]), 0
 
 
+@batches("dims", repeat_op)
 def repeat_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     self, repeats = values
     return call(op, [padded(self, dims[0], len(repeats)), [1, *repeats]]), 0
 
 
+@batches("dims", permute_op)
 def permute_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     self, order = values
     count = rank(self, dims[0])
@@ -42,6 +44,7 @@ def permute_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) 
     return call(op, [front(self, dims[0]), [0, *(shifted(dim, count) for dim in order)]]), 0
 
 
+@batches("dims", t_op)
 def transpose_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     x = front(values[0], dims[0])
     if x.dim() > 3:
@@ -49,12 +52,14 @@ def transpose_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int
     return (aten.transpose.int(x, 1, 2) if x.dim() == 3 else aten.alias.default(x)), 0
 
 
+@batches("dims", squeeze_op)
 def squeeze_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """All dimensions of size 1 but the batch's."""
     x = front(values[0], dims[0])
     return aten.squeeze.dims(x, [dim for dim in range(1, x.dim()) if x.shape[dim] == 1]), 0
 
 
+@batches("dims", as_strided_op, as_strided_copy_op)
 def as_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """Returns the same part of each example's memory: examples lie one batch stride apart."""
     self, sizes, strides, offset = values
@@ -63,6 +68,7 @@ def as_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: in
     return call(op, [x, [size, *sizes], [x.stride(0), *strides], start]), 0
 
 
+@batches("dims", new_empty_strided_op)
 def new_empty_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """Each example's memory behind that of the one before."""
     self, sizes, strides, *options = values
@@ -75,6 +81,7 @@ def new_empty_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], s
     return call(op, [front(self, dims[0]), [size, *sizes], [extent, *strides], *options]), 0
 
 
+@batches("dims", as_strided_scatter_op)
 def as_strided_scatter_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """The part of a copy's memory that `as_strided_rule` would show, written."""
     self, source, sizes, strides, offset = values
@@ -85,6 +92,7 @@ def as_strided_scatter_rule(op: OpOverload, values: list[Any], dims: list[Any], 
     return copy, 0
 
 
+@batches("dims", roll_op)
 def roll_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     self, shifts, along = values
     x = front(self, dims[0])
@@ -93,6 +101,7 @@ def roll_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> 
     return aten.roll.default(x.reshape(size, -1), shifts, [1]).view(x.shape), 0
 
 
+@batches("dims", cat_op)
 def cat_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """Examples without elements and of one dimension stand for nothing, as they do outside."""
     tensors, dim = values
@@ -100,19 +109,3 @@ def cat_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> A
     count = max(n for *_, n in ranked)
     told = [(x, own) for x, own, n in ranked if not (n == 1 and count != 1 and x.numel() == 0)]
     return aten.cat.default([whole(x, own, size) for x, own in told], shifted(dim, count)), 0
-
-
-for declared, rule in [
-    (cat_op, cat_rule),
-    (expand_op, expand_rule),
-    (repeat_op, repeat_rule),
-    (permute_op, permute_rule),
-    (t_op, transpose_rule),
-    (squeeze_op, squeeze_rule),
-    (as_strided_op, as_strided_rule),
-    (as_strided_copy_op, as_strided_rule),
-    (new_empty_strided_op, new_empty_strided_rule),
-    (roll_op, roll_rule),
-    (as_strided_scatter_op, as_strided_scatter_rule),
-]:
-    BATCHING.add(declared.functional, rule, PLACE)

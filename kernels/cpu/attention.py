@@ -12,7 +12,7 @@ head may share its key head with others ("grouped queries"), so arrays are [batc
 
 Sources: Milakov, Gimelshein, "Online normalizer calculation for softmax", 2018; Dao, Fu, Ermon, Rudra, Re,
 "FlashAttention: fast and memory-efficient exact attention with IO-awareness", 2022.
-Read next: blas.py, which says what BLAS takes; softmax.py.
+Read next: blas.py, which says what BLAS takes; normalize.py.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def gather(lo, hi, width, sums, product, factors):
 
 @integral
 def head_at(head, repeats, heads, steps, k):
-    """Where a head of a block begins: steps[k:] are from batch to batch, head to head, query head to query head."""
+    """Returns where a head of a block begins. steps[k:]: from batch to batch, head to head, query head to query head"""
     group, repeat = head // repeats, head % repeats
     return group // heads * steps[k] + group % heads * steps[k + 1] + repeat * steps[k + 2]
 
@@ -213,8 +213,8 @@ class Given(NamedTuple):
 
 
 class Attention:
-    """Calls with operands that look like these: which part of the batch and of the heads is worked on at a time, and
-    how a block is made.
+    """Decides calls with operands of such metadata: which part of the batch and of the heads is worked on at a time,
+    and how a block is made.
 
     query[batch, heads, n, width], key and value[batch, key heads, m, width] in float32 or float64, as BLAS takes them;
     `mask` broadcasts to [batch, heads, n, m]; with `causal` query i sees keys 0 to i.

@@ -172,21 +172,7 @@ def matmul(
     copy(out, Operand(dense.ravel(), compute, dense.shape, contiguous_strides(dense.shape)))
 
 
-def addmm(
-    out: Operand,
-    bias: Operand,
-    a: Operand,
-    b: Operand,
-    *,
-    alpha: complex = 1,
-    beta: complex = 1,
-    conj: Conjugated = NONE,
-) -> None:
-    """out = beta * bias + alpha * (a @ b)."""
-    matmul(out, a, b, bias, alpha=alpha, beta=beta, conj=conj)
-
-
-# --- for callers that remember what is to be done for operands that look alike ---------------------------------------
+# --- prepared for operands of such metadata ---------------------------------------------------------------------------
 
 
 def ready_matmul(out: Operand, a: Operand, b: Operand, *, conj: Conjugated = NONE) -> Callable[..., object]:
@@ -256,7 +242,7 @@ def bare(x: Operand) -> Operand:
 
 
 def moved(like: Operand, array: np.ndarray, offset: int) -> Operand:
-    """An operand that looks like another one, elsewhere."""
+    """Returns an operand of the metadata of another one, elsewhere."""
     return like._replace(array=array, offset=offset)
 
 
@@ -277,7 +263,7 @@ def _ready_blas(out: Operand, a: Operand, b: Operand, conj: Conjugated = NONE) -
 
 
 def _matrix_of(x: Operand) -> Callable[[np.ndarray, int], np.ndarray]:
-    """The numpy view of a matrix that looks like this one. Dense ones are had in half the time of others."""
+    """Returns what views memory as such a matrix. Dense ones are had in half the time of others."""
     rows, columns = x.shape
     size = rows * columns
 

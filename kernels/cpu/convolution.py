@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguous, numel
-from redispatch.dispatch.tensor.operand import Operand
+from redispatch.dispatch.tensor.operand import Operand, arrays_of
 
 from ..engine.pool import parallel_for
 from ..engine.program import integral
@@ -43,7 +43,7 @@ uint64 = np.uint64
 
 
 class Windows(NamedTuple):
-    """Where windows lie. Each field has three items: depth, height, width."""
+    """Places windows on an image. Each field has three items: depth, height, width."""
 
     image: tuple[int, ...]  # size of the image that they move over
     counts: tuple[int, ...]  # how many windows there are in each direction
@@ -73,6 +73,21 @@ def first_behind(shift, stride, size, count):
 
 
 @integral
+def copy_row(zero, row, to, x, at, step, first, last, width):
+    """row[i] = x[i * step] for first <= i < last, and zero before and behind, where there is no image."""
+    for i in range(first):
+        row[uint64(to + i)] = zero
+    if step == 1:
+        for i in range(first, last):
+            row[uint64(to + i)] = x[uint64(at + i)]
+    else:
+        for i in range(first, last):
+            row[uint64(to + i)] = x[uint64(at + i * step)]
+    for i in range(last, width):
+        row[uint64(to + i)] = zero
+
+
+@integral
 def unfold_loop(lo, hi, g, columns, columns_at, x, x_at):
     """Rows lo <= row < hi of the columns: row (channel, kd, kh, kw) has that element of all windows, 0 outside.
 
@@ -96,20 +111,10 @@ def unfold_loop(lo, hi, g, columns, columns_at, x, x_at):
             for y in range(oh):
                 iy = y * sh + ky * dh - ph
                 if iz < 0 or iz >= d or iy < 0 or iy >= h:
-                    for i in range(ow):
-                        columns[uint64(to + i)] = zero
+                    copy_row(zero, columns, to, x, 0, step, ow, ow, ow)
                 else:
                     at = x_at + channel * of_channel + iz * of_depth + iy * of_height + shift * of_width
-                    for i in range(first):
-                        columns[uint64(to + i)] = zero
-                    if step == 1:
-                        for i in range(first, last):
-                            columns[uint64(to + i)] = x[uint64(at + i)]
-                    else:
-                        for i in range(first, last):
-                            columns[uint64(to + i)] = x[uint64(at + i * step)]
-                    for i in range(last, ow):
-                        columns[uint64(to + i)] = zero
+                    copy_row(zero, columns, to, x, at, step, first, last, ow)
                 to += ow
 
 
@@ -260,36 +265,24 @@ class Product:
 def correlate_row(y, y_at, x, x_at, step, w, w_at, first, last):
     """y[i] += w * x[i * step], for first <= i < last."""
     weight = w[uint64(w_at)]
-    if step == 1:
-        for i in range(first, last):
-            y[uint64(y_at + i)] += weight * x[uint64(x_at + i)]
-    else:
-        for i in range(first, last):
-            y[uint64(y_at + i)] += weight * x[uint64(x_at + i * step)]
+    for i in range(first, last):
+        y[uint64(y_at + i)] += weight * x[uint64(x_at + i * step)]
 
 
 @integral
 def spread_row(y, y_at, x, x_at, step, w, w_at, first, last):
     """x[i * step] += w * y[i], for first <= i < last."""
     weight = w[uint64(w_at)]
-    if step == 1:
-        for i in range(first, last):
-            x[uint64(x_at + i)] += weight * y[uint64(y_at + i)]
-    else:
-        for i in range(first, last):
-            x[uint64(x_at + i * step)] += weight * y[uint64(y_at + i)]
+    for i in range(first, last):
+        x[uint64(x_at + i * step)] += weight * y[uint64(y_at + i)]
 
 
 @integral
 def multiply_rows(y, y_at, x, x_at, step, w, w_at, first, last):
     """w += the sum of y[i] * x[i * step], for first <= i < last."""
     total = w[uint64(w_at)]
-    if step == 1:
-        for i in range(first, last):
-            total += y[uint64(y_at + i)] * x[uint64(x_at + i)]
-    else:
-        for i in range(first, last):
-            total += y[uint64(y_at + i)] * x[uint64(x_at + i * step)]
+    for i in range(first, last):
+        total += y[uint64(y_at + i)] * x[uint64(x_at + i * step)]
     w[uint64(w_at)] = total
 
 
@@ -325,7 +318,11 @@ def channels_loop(lo, hi, g, y, y_at, x, x_at, w, w_at):
                             iy = row * sh + ky * dh - ph
                             if iz >= 0 and iz < d and iy >= 0 and iy < h:
                                 of = x_plane + (iz * h + iy) * width + shift
-                                with_row(y, y_plane + (z * oh + row) * ow, x, of, sw, w, window + k, first, last)
+                                to = y_plane + (z * oh + row) * ow
+                                if sw == 1:  # a number that LLVM knows makes vectors
+                                    with_row(y, to, x, of, 1, w, window + k, first, last)
+                                else:
+                                    with_row(y, to, x, of, sw, w, window + k, first, last)
 
 
 CHANNELS = Template(channels_loop, "int64[] g", "x[] y x w")
@@ -357,7 +354,7 @@ class Depthwise:
         self._run(multiply_rows, y, dense(x), weight)
 
     def _run(self, row: Callable[..., Any], y: Operand, x: Operand, weight: Operand) -> None:
-        arrays = [part for one in (y, x, weight) for part in (one.array, one.offset)]
+        arrays = arrays_of(y, x, weight)
         work = x.shape[0] * self.each * int(np.prod(self.windows.counts)) * int(np.prod(self.windows.size))
         table = self.windows.table(x.shape[0], self.into, self.each)
         loop = SUMS_OF_PRODUCTS if row is multiply_rows else CHANNELS

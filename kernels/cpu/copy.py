@@ -71,7 +71,7 @@ def copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = False) -> 
 
 
 def ready_copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = False) -> Callable[..., object]:
-    """`copy` for all operands that look like these, for callers that remember it: `f(out, out_at, x, x_at)`.
+    """Prepares `copy` for operands of such metadata: `f(out, out_at, x, x_at)`.
 
     The operands of the calls share no memory.
     """
@@ -109,7 +109,7 @@ def fill(out: Operand, value: Number) -> None:
 
 
 def ready_fill(out: Operand, value: Number) -> Callable[..., object]:
-    """`fill` for all operands that look like this one and all numbers of this type: `f(out, out_at, value)`."""
+    """Prepares `fill` for operands of such metadata and numbers of this type: `f(out, out_at, value)`."""
     return _COPY.loop((out,), (value,), out.dtype).run
 
 

@@ -36,7 +36,7 @@ from ..engine.pool import parallel_for
 from ..engine.program import integral
 from ..engine.template import Template, zero
 from .blas import CONTRACT
-from .convolution import Product, Windows, first_behind, first_inside
+from .convolution import Product, Windows, copy_row, first_behind, first_inside
 from .reduce import REASSOCIATE
 
 uint64 = np.uint64
@@ -77,20 +77,10 @@ def lay_out_loop(lo, hi, g, images, stride, planes, x, x_at):
                 for y in range(eh):
                     iy = y_first + y * sh
                     if iz < 0 or iz >= d or iy < 0 or iy >= h:
-                        for i in range(ew):
-                            planes[uint64(to + i)] = zero
+                        copy_row(zero, planes, to, x, 0, step, ew, ew, ew)
                     else:
                         at = image + iz * of_depth + iy * of_height + x_first * of_width
-                        for i in range(first):
-                            planes[uint64(to + i)] = zero
-                        if step == 1:
-                            for i in range(first, last):
-                                planes[uint64(to + i)] = x[uint64(at + i)]
-                        else:
-                            for i in range(first, last):
-                                planes[uint64(to + i)] = x[uint64(at + i * step)]
-                        for i in range(last, ew):
-                            planes[uint64(to + i)] = zero
+                        copy_row(zero, planes, to, x, at, step, first, last, ew)
                     to += ew
             if n == images - 1:
                 for i in range(to, row + stride):
@@ -286,7 +276,7 @@ class Layout:
         return (of_axes[0] * self.phase_counts[1] + of_axes[1]) * self.phase_counts[2] + of_axes[2]
 
     def shift(self, shifts: Sequence[int]) -> int:
-        """Where in a row a tap begins."""
+        """Returns where in a row a tap begins."""
         return (shifts[0] * self.extents[1] + shifts[1]) * self.extents[2] + shifts[2]
 
     def lay_out(self, x: Operand, batch: Batch) -> np.ndarray:
@@ -312,7 +302,7 @@ class Batch(NamedTuple):
 
 
 class Direct(Product):
-    """The same without columns, for float32 and float64: where that pays, which it does for few rows of the result."""
+    """Computes a `Product` of float32 or float64 without columns where that pays: for few rows of the result."""
 
     def __init__(self, windows: Windows, groups: int, into: int, out: int, dtype: str) -> None:
         super().__init__(windows, groups, into, out, dtype)

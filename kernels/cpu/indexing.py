@@ -24,7 +24,7 @@ from redispatch.dispatch.tensor.geometry import (
     numel,
     plan,
 )
-from redispatch.dispatch.tensor.operand import DTYPES, TARGET, Operand, Place, as_ndarray, memory
+from redispatch.dispatch.tensor.operand import DTYPES, TARGET, Operand, Place, arrays_of, as_ndarray, memory
 
 from ..engine.convert import as_is
 from ..engine.elementwise import offset_of
@@ -265,9 +265,9 @@ COMBINE: dict[str, Callable] = {
 
 TAKE = Template(take_loop, "int64[] sizes strides bad", "x[] out x", "index[] index")
 TAKE_ROWS = Template(take_rows_loop, "x[] out x", "index[] index", "int64[] bad")
-FOLD = Template(fold_loop, "int64[] sizes strides out bad", "index[] index")
 ADD_ROWS = Template(add_rows_loop, "stored nothing", "x[] out source", "index[] index", "int64[] bad")
 PUT = Template(put_loop, "int64[] sizes strides", "x[] source x", "index[] index")
+FOLD = Template(fold_loop, "int64[] sizes strides out bad", "index[] index")
 NEVER = -(1 << 63)  # an index to skip that no scanned index equals
 
 
@@ -284,7 +284,7 @@ def _take(out: Operand, index: Operand, x: Operand, scale: int, size: int, dim: 
 def _ready_take(
     out: Operand, index: Operand, x: Operand, scale: int, size: int, *, wrap: bool = False
 ) -> Callable[..., bool]:
-    """`f(out, out_at, index, index_at, x, x_at)` that does `_take` for operands that look like these."""
+    """Prepares `_take` for operands of such metadata: `f(out, out_at, index, index_at, x, x_at)`."""
     walk = plan(out.shape, (out.strides, index.strides, x.strides))
     if walk.numel == 0 or size == 0:
         return lambda *arrays: walk.numel == 0
@@ -326,7 +326,7 @@ def _put(
 def _ready_put(
     x: Operand, index: Operand, source: Operand, scale: int, how: str, skip: int = NEVER
 ) -> Callable[..., None]:
-    """`f(source, source_at, index, index_at, x, x_at)` that does `_put` for operands that look like these."""
+    """Prepares `_put` for operands of such metadata: `f(source, source_at, index, index_at, x, x_at)`."""
     # the walk must not follow x's order: with "replace", the last of equal positions wins in row-major order
     sizes, strides = _row_major(x.shape, (source.strides, index.strides, x.strides))
     moved = {"load_x": as_is, "store_x": as_is} if how == "replace" else {}
@@ -407,14 +407,11 @@ def _at_least_1d(x: Operand) -> Operand:
 # --- embeddings ----------------------------------------------------------------------------------------------------
 
 
-def embedding(out: Operand, weight: Operand, index: Operand) -> BadIndex | None:
-    """out[..., :] = weight[index[...], :]. Shapes: weight [n, d], index any, out [*index, d]."""
-    arrays = [part for one in (out, weight, index) for part in (one.array, one.offset)]
-    return ready_embedding(out, weight, index)(*arrays)
-
-
 def ready_embedding(out: Operand, weight: Operand, index: Operand) -> Callable[..., BadIndex | None]:
-    """`embedding` for all operands that look like these: `f(out, out_at, weight, weight_at, index, index_at)`."""
+    """Prepares out[..., :] = weight[index[...], :]: `f(out, out_at, weight, weight_at, index, index_at)`.
+
+    Shapes: weight [n, d], index any, out [*index, d].
+    """
     size, metadata = weight.shape[0], index[1:4]
     if 0 in out.shape:
         return lambda out, out_at, x, x_at, array, at: first_bad(Operand(array, *metadata, at), size, wrap=False)
@@ -501,7 +498,7 @@ def _spread(x: Operand, indices: Mapping[int, Operand]) -> tuple[Ints, Operand, 
 
 
 def _ready_fold(x: Operand, indices: Mapping[int, Operand]) -> tuple[Operand, Callable[..., np.ndarray | BadIndex]]:
-    """What looks like the folded indices, and what folds: `f(index, at, ...)` gives where they point to together.
+    """Returns the metadata of the folded indices, and `f(index, at, ...)`, which says where they point to together.
 
     That is counted from the first element of `x`, and has the shape that the indices share.
     """
@@ -540,12 +537,11 @@ def index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> BadInd
 
     Negative indices count from the end. `out` has the shape that `index_shape` says.
     """
-    arrays = [part for one in (out, x, *_used(indices).values()) for part in (one.array, one.offset)]
-    return ready_index(out, x, indices)(*arrays)
+    return ready_index(out, x, indices)(*arrays_of(out, x, *_used(indices).values()))
 
 
 def ready_index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> Callable[..., BadIndex | None]:
-    """`index` for all operands that look like these, for callers that remember it: `f(out, out_at, x, x_at, ...)`, with
+    """Prepares `index` for operands of such metadata: `f(out, out_at, x, x_at, ...)`, with
     the array and the offset of each index that is none."""
     used = _used(indices)
     _, rest, widened = _spread(x, used)
@@ -579,14 +575,14 @@ def index_put(
     x: Operand, indices: Sequence[Operand | None], source: Operand, *, accumulate: bool = False
 ) -> BadIndex | None:
     """x[indices] = source, or += with `accumulate`, where equal positions add up. `source` broadcasts."""
-    arrays = [part for one in (x, source, *_used(indices).values()) for part in (one.array, one.offset)]
+    arrays = arrays_of(x, source, *_used(indices).values())
     return ready_index_put(x, indices, source, accumulate=accumulate)(*arrays)
 
 
 def ready_index_put(
     x: Operand, indices: Sequence[Operand | None], source: Operand, *, accumulate: bool = False
 ) -> Callable[..., BadIndex | None]:
-    """`index_put` for all operands that look like these: `f(x, x_at, source, source_at, index, at, ...)`."""
+    """Prepares `index_put` for operands of such metadata: `f(x, x_at, source, source_at, index, at, ...)`."""
     used = _used(indices)
     shape, rest, widened = _spread(x, used)
     spread = source._replace(shape=shape, strides=broadcast_strides(source.shape, source.strides, shape))

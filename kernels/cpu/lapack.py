@@ -19,7 +19,7 @@ from .blas import allow_threads
 
 Matrix = np.ndarray
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-# What LAPACK calls by another name for complex matrices: orthogonal ones are unitary there, symmetric ones hermitian.
+# Routines with another name for complex matrices: orthogonal ones are unitary there, symmetric ones hermitian.
 UNITARY = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
 
 
@@ -58,7 +58,7 @@ def lu_solve(factors: Matrix, pivots: np.ndarray, b: Matrix, adjoint: bool = Fal
 
 
 def permutation(pivots: np.ndarray, n: int) -> np.ndarray:
-    """Where each row goes by these exchanges: A[permutation] = L @ U."""
+    """Returns the rows in the order that these exchanges give: A[permutation] = L @ U."""
     order = np.arange(n)
     for i, j in enumerate(pivots):
         order[[i, j - 1]] = order[[j - 1, i]]

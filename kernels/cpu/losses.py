@@ -116,7 +116,7 @@ def ready_nll_loss(
     """-weight[target] * x at the target: each ("none", out [n, rest]), their "sum", or that over the weights ("mean").
 
     Returns `f(out, at, total, at, x, at, target, at)`, with the weight and its offset last where there is one, for
-    operands that look like these. It also writes the sum of the weights used, for the backward pass. A mean over
+    operands of such metadata. It also writes the sum of the weights used, for the backward pass. A mean over
     nothing is NaN. It returns a target that is no class, for the caller to raise as IndexError.
     """
     n, classes, rest = x.shape
@@ -151,7 +151,7 @@ def ready_nll_loss_backward(
     """The gradient for x, of shape [n, classes, rest]. `grad` is [n, rest], or 0-d for a reduced loss.
 
     Returns `f(out, at, grad, at, total, at, target, at)`, with the weight and its offset last where there is one, for
-    dense operands that look like these. total: what the forward pass wrote, by which a mean divides. It returns a
+    dense operands of such metadata. total: what the forward pass wrote, by which a mean divides. It returns a
     target that is no class; then the result is of no use.
     """
     n, classes, rest = out.shape

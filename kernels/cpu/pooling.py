@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import DTYPES, Operand
+from redispatch.dispatch.tensor.operand import DTYPES, Operand, arrays_of
 
 from ..engine.pool import parallel_for
 from ..engine.primitives import maximum
 from ..engine.program import integral
 from ..engine.template import Template, load_x, lowest, store_x, zero
 from .convolution import first_behind, first_inside
+from .indexing import COMBINE
 
 uint64 = np.uint64
 SIDES, PACE = (2, 3), 2  # of square windows, and their stride, as networks have them: loops are compiled for these
 side = 2  # one of them
+join, are_spread = COMBINE["sum"], False  # stand for one of these, and for whether means are given
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ Windows = Windows3d | WindowsOfEach
 
 @integral
 def keep_larger(widen, narrow, n, out, out_at, places, places_at, x, x_at, step, place):
-    """Where x[i * step] is larger than out[i], it takes its place: vectors of windows, for a step known beforehand."""
+    """Replaces out[i] by x[i * step] where that is larger: vectors of windows, for a step known beforehand."""
     for i in range(n):
         value, best = widen(x[uint64(x_at + i * step)]), widen(out[uint64(out_at + i)])
         larger = (value > best) | (value != value)
@@ -228,83 +230,56 @@ def squares_loop(lo, hi, tables, step, out, out_at, places, places_at, x, x_at):
 
 
 @integral
-def put_back_loop(lo, hi, elements, windows, out, out_at, places, places_at, grad, grad_at):
-    """Adds, in images lo <= n < hi, each gradient to the element that was the largest of its window."""
-    for n in range(lo, hi):
-        for i in range(n * windows, (n + 1) * windows):
-            at = places[uint64(places_at + i)]
-            if at >= 0 and at < elements:
-                out[uint64(out_at + n * elements + at)] += grad[uint64(grad_at + i)]
-
-
-@integral
 def put_loop(lo, hi, elements, windows, out, out_at, places, places_at, x, x_at):
-    """Puts, in images lo <= n < hi, each element in its place; the last one stays."""
+    """Puts, in images lo <= n < hi, each element in its place, joined to what is there: the last one stays, or all add
+    up, as gradients of the largest elements do.
+    """
     for n in range(lo, hi):
         for i in range(n * windows, (n + 1) * windows):
             at = places[uint64(places_at + i)]
             if at >= 0 and at < elements:
-                out[uint64(out_at + n * elements + at)] = x[uint64(x_at + i)]
+                to = uint64(out_at + n * elements + at)
+                out[to] = join(out[to], x[uint64(x_at + i)])
 
 
-def mean_loop(lo, hi, g, out, out_at, x, x_at):
-    """Of images lo <= n < hi the mean of each window."""
+def means_loop(lo, hi, g, means, means_at, image, image_at):
+    """Of images lo <= n < hi the mean of each window; or, where they are spread, adds to each element of a window its
+    share of the gradient of the mean."""
     d, h, w, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
     z_at, y_at = 13, 13 + 3 * od
     w_at = y_at + 3 * oh
     for n in range(lo, hi):
-        image, to = x_at + n * d * h * w, out_at + n * od * oh * ow
+        start, of = image_at + n * d * h * w, means_at + n * od * oh * ow
         for k in range(od):
             z_first, z_last, z_extent = g[z_at + k], g[z_at + od + k], g[z_at + 2 * od + k]
             for j in range(oh):
                 first, last, extent = g[y_at + j], g[y_at + oh + j], z_extent * g[y_at + 2 * oh + j]
                 for i in range(ow):
                     left, right = g[w_at + i], g[w_at + ow + i]
-                    total = zero
-                    for z in range(z_first, z_last):
-                        for y in range(first, last):
-                            row = image + (z * h + y) * w
-                            for at in range(row + left, row + right):
-                                total += load_x(x[uint64(at)])
                     divisor = g[9] if g[9] != 0 else extent * g[w_at + 2 * ow + i]
-                    out[uint64(to)] = store_x(total / divisor)
-                    to += 1
-
-
-def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
-    """Adds, in images lo <= n < hi, to each element of a window its share of the gradient of the mean."""
-    d, h, w, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
-    z_at, y_at = 13, 13 + 3 * od
-    w_at = y_at + 3 * oh
-    for n in range(lo, hi):
-        image, of = out_at + n * d * h * w, grad_at + n * od * oh * ow
-        for k in range(od):
-            z_first, z_last, z_extent = g[z_at + k], g[z_at + od + k], g[z_at + 2 * od + k]
-            for j in range(oh):
-                first, last, extent = g[y_at + j], g[y_at + oh + j], z_extent * g[y_at + 2 * oh + j]
-                for i in range(ow):
-                    left, right = g[w_at + i], g[w_at + ow + i]
-                    share = grad[uint64(of)] / (g[9] if g[9] != 0 else extent * g[w_at + 2 * ow + i])
+                    share, total = load_x(means[uint64(of)]) / divisor if are_spread else zero, zero
                     for z in range(z_first, z_last):
                         for y in range(first, last):
-                            row = image + (z * h + y) * w
+                            row = start + (z * h + y) * w
                             for at in range(row + left, row + right):
-                                out[uint64(at)] += share
+                                if are_spread:
+                                    image[uint64(at)] += share
+                                else:
+                                    total += load_x(image[uint64(at)])
+                    if not are_spread:
+                        means[uint64(of)] = store_x(total / divisor)
                     of += 1
 
 
 LARGEST = Template(largest_loop, "int64[] tables places", "x[] out x")
 SQUARES = Template(squares_loop, "int64[] tables places", "x[] out x")
-PUT_BACK = Template(put_back_loop, "x[] out grad", "int64[] places")
 PUT = Template(put_loop, "x[] out x", "int64[] places")
-MEAN = Template(mean_loop, "int64[] g", "x[] out x")
-SPREAD = Template(spread_loop, "int64[] g", "x[] out grad")
+MEANS = Template(means_loop, "int64[] g", "x[] means image")
 OF_SIDE = {side: {"side": side, "largest_of_squares": squares(side)} for side in SIDES}
 
 
 def _run(loop: Template, images: int, work: int, head: Sequence[object], *operands: Operand, **given: Any) -> None:
-    arrays = [part for one in operands for part in (one.array, one.offset)]
-    parallel_for(loop(x=operands[0].dtype, **given), images, (*head, *arrays), work)
+    parallel_for(loop(x=operands[0].dtype, **given), images, (*head, *arrays_of(*operands)), work)
 
 
 def largest(out: Operand, places: Operand, x: Operand, windows: Windows, images: int) -> None:
@@ -319,24 +294,25 @@ def largest(out: Operand, places: Operand, x: Operand, windows: Windows, images:
 
 def put_back(out: Operand, places: Operand, grad: Operand, images: int) -> None:
     """Adds the gradients of the largest elements to `out`. All are contiguous; no 16-bit floats."""
-    _by_places(PUT_BACK, out, places, grad, images)
+    _by_places("sum", out, places, grad, images)
 
 
 def put(out: Operand, places: Operand, x: Operand, images: int) -> None:
     """Puts elements in their places in `out`, of the same dtype. All are contiguous."""
-    _by_places(PUT, out, places, x, images)
+    _by_places("replace", out, places, x, images)
 
 
-def _by_places(loop: Template, out: Operand, places: Operand, x: Operand, images: int) -> None:
+def _by_places(how: str, out: Operand, places: Operand, x: Operand, images: int) -> None:
     elements, windows = (int(np.prod(one.shape)) // images for one in (out, x))
-    _run(loop, images, 4 * max(windows, 1), (elements, windows), out, places, x)
+    head, work = (elements, windows), 4 * max(windows, 1)
+    _run(PUT, images, work, head, out, places, x, name=f"put_{how}_loop", join=COMBINE[how])
 
 
 def means(out: Operand, x: Operand, windows: Windows3d, images: int) -> None:
     """The means. All operands are contiguous."""
-    _run(MEAN, images, windows.work, (windows.table,), out, x)
+    _run(MEANS, images, windows.work, (windows.table,), out, x, name="mean_loop", are_spread=False)
 
 
 def spread(out: Operand, grad: Operand, windows: Windows3d, images: int) -> None:
     """Adds the gradients of the means to `out`. All are contiguous; no 16-bit floats."""
-    _run(SPREAD, images, windows.work, (windows.table,), out, grad)
+    _run(MEANS, images, windows.work, (windows.table,), grad, out, name="spread_loop", are_spread=True)

@@ -21,15 +21,9 @@ from ..engine.pool import parallel_for
 from ..engine.primitives import offset_from, seed_from
 from ..engine.program import integral
 from ..engine.template import Template, store_out
+from ..maths.vecmath.define import single
 from ..maths.vecmath.logarithm import log
-from ..maths.vecmath.trigonometric import (
-    cosine_float32,
-    cosine_float64,
-    cosine_of_quarter,
-    sine_float32,
-    sine_float64,
-    sine_of_quarter,
-)
+from ..maths.vecmath.trigonometric import cosine, cosine_of_quarter, sine, sine_of_quarter
 from .copy import copy
 
 float32, float64, int32, int64, uint64 = np.float32, np.float64, np.int32, np.int64, np.uint64
@@ -68,26 +62,20 @@ def draw(w0, w1, w2, w3, a, b):
     return w0, w1, w2, w3
 
 
-def fill_by_fours(lo, hi, out, out_at, seed, offset, a, b):
+by = 4  # stands for how many numbers a block gives
+
+
+def fill_loop(lo, hi, out, out_at, seed, offset, a, b):
     key, start = seed_from(seed, offset), offset_from(seed, offset)
     for i in range(lo, hi):
         w0, w1, w2, w3 = block(key, start + uint64(i))
-        x0, x1, x2, x3 = draw(w0, w1, w2, w3, a, b)
-        at = uint64(out_at + 4 * i)
-        out[at] = store_out(x0)
-        out[at + uint64(1)] = store_out(x1)
-        out[at + uint64(2)] = store_out(x2)
-        out[at + uint64(3)] = store_out(x3)
-
-
-def fill_by_twos(lo, hi, out, out_at, seed, offset, a, b):
-    key, start = seed_from(seed, offset), offset_from(seed, offset)
-    for i in range(lo, hi):
-        w0, w1, w2, w3 = block(key, start + uint64(i))
-        x0, x1 = draw(w0, w1, w2, w3, a, b)
-        at = uint64(out_at + 2 * i)
-        out[at] = store_out(x0)
-        out[at + uint64(1)] = store_out(x1)
+        numbers = draw(w0, w1, w2, w3, a, b)
+        at = uint64(out_at + by * i)
+        out[at] = store_out(numbers[0])
+        out[at + uint64(1)] = store_out(numbers[1])
+        if by == 4:
+            out[at + uint64(2)] = store_out(numbers[2])
+            out[at + uint64(3)] = store_out(numbers[3])
 
 
 # --- from words to numbers -------------------------------------------------------------------------------------------
@@ -128,17 +116,34 @@ def between(x, low, high):
     return scaled if scaled < high else low
 
 
-def uniform_float32(w0, w1, w2, w3, low, high):
-    return (
-        between(unit_float32(w0), low, high),
-        between(unit_float32(w1), low, high),
-        between(unit_float32(w2), low, high),
-        between(unit_float32(w3), low, high),
-    )
+def of_each_word(number: Callable) -> Callable:
+    """Decorates a function of a word and two parameters: with the four numbers that it makes of a block."""
+
+    def draw(w0, w1, w2, w3, a, b):
+        return number(w0, a, b), number(w1, a, b), number(w2, a, b), number(w3, a, b)
+
+    draw.__name__ = number.__name__
+    return draw
 
 
-def uniform_float64(w0, w1, w2, w3, low, high):
-    return between(unit_float64(w0, w1), low, high), between(unit_float64(w2, w3), low, high)
+def of_each_pair(number: Callable) -> Callable:
+    """Decorates a function of two words and two parameters: with the two numbers that it makes of a block."""
+
+    def draw(w0, w1, w2, w3, a, b):
+        return number(w0, w1, a, b), number(w2, w3, a, b)
+
+    draw.__name__ = number.__name__
+    return draw
+
+
+@of_each_word
+def uniform_float32(word, low, high):
+    return between(unit_float32(word), low, high)
+
+
+@of_each_pair
+def uniform_float64(high_word, low_word, low, high):
+    return between(unit_float64(high_word, low_word), low, high)
 
 
 # Box and Muller: a pair of normal numbers is a point of the plane, by the square of its distance and its direction.
@@ -161,14 +166,17 @@ def beyond_quarter(word):
     return int32(int64(word) - (int64((word + HALF_OF_QUARTER) >> TO_QUARTER) << QUARTER))
 
 
+sine_32, cosine_32 = single(sine), single(cosine)
+
+
 def pair_float32(w0, w1, mean, std):
     u = (float32(low_31_bits(w0)) + 0.5) * STEP_31  # above 0, and finest near it, where the largest numbers come from
     radius = std * math.sqrt(-2.0 * log(u))
     n, r = quarter_of(w1), float32(beyond_quarter(w1)) * TURN_32
-    sine, cosine = sine_float32(r, 0.0), cosine_float32(r, 0.0)
+    across, along = sine_32(r, 0.0), cosine_32(r, 0.0)
     return (
-        mean + radius * cosine_of_quarter(n, sine, cosine),
-        mean + radius * sine_of_quarter(n, sine, cosine),
+        mean + radius * cosine_of_quarter(n, across, along),
+        mean + radius * sine_of_quarter(n, across, along),
     )
 
 
@@ -183,72 +191,52 @@ def normal_float64(w0, w1, w2, w3, mean, std):
     radius = std * math.sqrt(-2.0 * log(u))
     # Of the direction the second word is what is beyond the first in 2^-64 of a turn.
     n, r = quarter_of(w2), (float64(beyond_quarter(w2)) + float64(high_bits(w3)) * STEP_24) * TURN_32
-    sine, cosine = sine_float64(r, 0.0), cosine_float64(r, 0.0)
+    across, along = sine(r, 0.0), cosine(r, 0.0)
     return (
-        mean + radius * cosine_of_quarter(n, sine, cosine),
-        mean + radius * sine_of_quarter(n, sine, cosine),
+        mean + radius * cosine_of_quarter(n, across, along),
+        mean + radius * sine_of_quarter(n, across, along),
     )
 
 
-def waiting_float32(word, rate):
+@of_each_word
+def exponential_float32(word, rate, unused):
     """An exponential number, above 0: the least is what the number next below 1 would give."""
     x = -log((float32(low_31_bits(word)) + 0.5) * STEP_31)
     return (x if x > EPSILON_32 else EPSILON_32) / rate
 
 
-def exponential_float32(w0, w1, w2, w3, rate, unused):
-    return waiting_float32(w0, rate), waiting_float32(w1, rate), waiting_float32(w2, rate), waiting_float32(w3, rate)
-
-
-def waiting_float64(high, low, rate):
+@of_each_pair
+def exponential_float64(high, low, rate, unused):
     x = -log((float64(bits_53(high, low)) + 0.5) * STEP_53)
     return (x if x > EPSILON else EPSILON) / rate
 
 
-def exponential_float64(w0, w1, w2, w3, rate, unused):
-    return waiting_float64(w0, w1, rate), waiting_float64(w2, w3, rate)
-
-
+@of_each_word
 @integral
-def is_below(w0, w1, w2, w3, limit, unused):
+def is_below(word, limit, unused):
     """1 with probability limit / 2^32."""
-    limit = uint64(limit)
-    return w0 < limit, w1 < limit, w2 < limit, w3 < limit
+    return word < uint64(limit)
 
 
+@of_each_word
 @integral
-def integers(w0, w1, w2, w3, low, size):
+def integers(word, low, size):
     """Whole numbers of [low, low + size), size <= 2^32: the high word of a product. One is too frequent by 2^-32."""
-    n = uint64(size)
-    return (
-        low + int64((w0 * n) >> HALF_WORD),
-        low + int64((w1 * n) >> HALF_WORD),
-        low + int64((w2 * n) >> HALF_WORD),
-        low + int64((w3 * n) >> HALF_WORD),
-    )
+    return low + int64((word * uint64(size)) >> HALF_WORD)
 
 
+@of_each_pair
 @integral
-def remainder(high, low, n):
-    """64 bits, by n; 0 stands for 2^64."""
-    bits = (high << HALF_WORD) | low
-    return bits % n if n > uint64(0) else bits
-
-
-@integral
-def wide_integers(w0, w1, w2, w3, low, size):
-    """Returns integers below a size of more than 32 bits."""
-    n = uint64(size)
-    return low + int64(remainder(w0, w1, n)), low + int64(remainder(w2, w3, n))
+def wide_integers(high, low_word, low, size):
+    """Whole numbers of the same range of a greater size, 64 bits by it; 0 stands for 2^64."""
+    n, bits = uint64(size), (high << HALF_WORD) | low_word
+    return low + int64(bits % n if n > uint64(0) else bits)
 
 
 # --- fills -----------------------------------------------------------------------------------------------------------
 
 # "contract": a product and a sum may be rounded once
-TYPES = "out[] out", "uint64 seed offset", "number a b"
-FILLS = {
-    by: Template(loop, *TYPES, fastmath=frozenset({"contract"})) for by, loop in ((4, fill_by_fours), (2, fill_by_twos))
-}
+FILL = Template(fill_loop, "out[] out", "uint64 seed offset", "number a b", fastmath=frozenset({"contract"}))
 
 
 def _fill(out: Operand, seed: int, offset: int, drawing: Callable, a: float, b: float, number: str, by: int) -> None:
@@ -262,7 +250,7 @@ def _fill(out: Operand, seed: int, offset: int, drawing: Callable, a: float, b: 
         _fill(dense, seed, offset, drawing, a, b, number, by)
         copy(out, dense)
         return
-    entry = FILLS[by](name=f"{drawing.__name__}_loop", number=number, out=out.dtype, draw=drawing)
+    entry = FILL(name=f"{drawing.__name__}_loop", number=number, out=out.dtype, draw=drawing, by=by)
     whole, rest = divmod(elements, by)
     seed, offset = seed & MASK, offset & MASK
     parallel_for(entry, whole, (out.array, out.offset, seed, offset, a, b), 8 * by)

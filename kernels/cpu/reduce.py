@@ -9,7 +9,7 @@ those kept and those reduced, each group merged as far as the strides allow, and
   order although the reduced dimension is not the innermost.
 
 Accuracy: a float32 sum adds blocks of 512 in float32 (as vectors, whose lanes are themselves partial sums), and the
-blocks in float64; 16-bit floats accumulate in float32, integers and bools in int64. Read next: `argreduce.py`.
+blocks in float64; 16-bit floats accumulate in float32, integers and bools in int64. Read next: `scan.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,12 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import Ints, coalesce, loop_order, numel
-from redispatch.dispatch.tensor.operand import DTYPES, TARGET, ByTarget, Operand, memory, scratch
+from redispatch.dispatch.tensor.operand import DTYPES, TARGET, ByTarget, Operand, memory
 
 from ..engine.compile import Entry
-from ..engine.convert import CONVERT, as_is, load
+from ..engine.convert import CONVERT, as_is, load, order
 from ..engine.elementwise import offset_of
-from ..engine.order import order
 from ..engine.pool import get_num_threads, parallel_for, ready
 from ..engine.template import Template, given, load_x, store_out, zero
 
@@ -187,11 +186,20 @@ def line_walk(x: Operand, dim: int, *outs: Operand) -> tuple[ReducePlan, np.ndar
     return walk, np.array([walk.elements, *steps, x.strides[dim]], np.int64)
 
 
+def ready_strips(
+    entry: Entry, walk: ReducePlan, tables: tuple, strip: int, scratches: Sequence[Any], cost: int = 1
+) -> Callable[..., object]:
+    """Prepares a loop over strips of neighbouring results, in memory of these dtypes for each chunk of strips."""
+    width = int(walk.kept[-1])
+    size, count = min(strip, width), -(-width // strip) * (walk.results // width) if walk.elements else 0
+    return ready(entry, count, tables, cost * walk.elements * size, [(size, dtype) for dtype in scratches])
+
+
 # --- reductions ----------------------------------------------------------------------------------------------------
 
 
 class Recipe(NamedTuple):
-    """What a reduction does for one input dtype: all that varies in the loops above."""
+    """Holds all that varies in the loops above, for one input dtype."""
 
     load: Callable  # from a loaded element to the type of `start`
     start: np.generic  # the identity, in the accumulator's type
@@ -221,33 +229,22 @@ class Reduction:
         self.ready(out, x, dims)(out.array, out.offset, x.array, x.offset)
 
     def ready(self, out: Operand, x: Operand, dims: Sequence[int]) -> Callable[..., object]:
-        """`run` for all operands that look like these, for callers that remember it: `f(out, out_at, x, x_at)`."""
+        """Prepares `run` for operands of such metadata: `f(out, out_at, x, x_at)`."""
         walk = reduce_plan(x.shape, x.strides, tuple(dims), (out.strides,))
         (kept_out,) = walk.kept_outs
         if walk.results == 1 and len(walk.reduced) == 1 and walk.elements > 2 * PIECE:
             return self._in_pieces(out.dtype, x.dtype, walk)
         single = len(walk.kept) == len(walk.reduced) == 1
+        tables = (walk.kept, kept_out, walk.kept_in, walk.reduced, walk.reduced_in, walk.elements)
         if walk.columns and not (single and walk.results * walk.elements <= FEW):
-            return self._columns(out.dtype, x.dtype, walk)
+            entry, accumulator = self._entry("columns", x.dtype, out.dtype), self.recipe(x.dtype).start.dtype
+            return ready_strips(entry, walk, tables, STRIP, [accumulator])
         work = max(1, walk.elements)
         if single:
             loop = "wide runs" if walk.columns and self.recipe(x.dtype).block else "runs"
             table = run_table(kept_out[0], walk.kept_in[0], walk.reduced[0], walk.reduced_in[0], walk.elements)
             return ready(self._entry(loop, x.dtype, out.dtype), walk.results, (table,), work)
-        tables = (walk.kept, kept_out, walk.kept_in, walk.reduced, walk.reduced_in, walk.elements)
         return ready(self._entry("rows", x.dtype, out.dtype), walk.results, tables, work)
-
-    def _columns(self, out_dtype: str, dtype: str, walk: ReducePlan) -> Callable[..., object]:
-        """The columns loop, with accumulators of its own for each chunk of strips."""
-        entry, accumulator = self._entry("columns", dtype, out_dtype), self.recipe(dtype).start.dtype
-        tables = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in, walk.elements)
-        width = int(walk.kept[-1])
-
-        def strips(lo: int, hi: int, *arrays: Any) -> None:
-            entry(lo, hi, *tables, *arrays, scratch(min(STRIP, width), accumulator))
-
-        strip_count = -(-width // STRIP) * (walk.results // width)
-        return ready(strips, strip_count, (), walk.elements * min(STRIP, width))
 
     def _in_pieces(self, out_dtype: str, dtype: str, walk: ReducePlan) -> Callable[..., object]:
         """One large result: on several threads the pieces first, and then the pieces' accumulators."""

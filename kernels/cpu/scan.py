@@ -1,4 +1,4 @@
-"""Scans: running sums, products, log-sum-exps and extremes along one dimension.
+"""Scans: running sums, products, log-sum-exps and extremes along one dimension; and which element is an extreme.
 
 Each line along the dimension is worked out from its first element to its last, in one of two loops:
 
@@ -6,23 +6,27 @@ Each line along the dimension is worked out from its first element to its last, 
   first: then only every fourth operation waits for the one before it;
 - columns: many neighbouring lines at once, each with an accumulator of its own, where memory runs across the dimension.
 
-Floats accumulate in float64, integers in int64. Read next: `argreduce.py`.
+Floats accumulate in float64, integers in int64.
+
+argmax and argmin, and max and min with indices: the first of equal elements wins, and NaN wins over everything, the
+first NaN over the others. The best of each block of elements is found by a loop that vectorises; only in the block that
+won is the element looked for. Read next: `normalize.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import DTYPES, Operand, scratch
+from redispatch.dispatch.tensor.operand import DTYPES, Operand, memory
 
-from ..engine.convert import CONVERT, as_is, load
+from ..engine.convert import CONVERT, as_is, load, order
 from ..engine.elementwise import offset_of
 from ..engine.pool import ready
 from ..engine.template import Template, given, load_x, store_out
 from ..maths.vecmath import exp, log
-from .reduce import chain, line_walk
+from .reduce import BLOCK, chain, line_walk, ready_strips, reduce_plan
 
 STRIP = 1024  # accumulators of the columns loop
 uint64 = np.uint64
@@ -30,6 +34,7 @@ uint64 = np.uint64
 # --- the loops. These names stand for those of a `Scan`. --------------------------------------------------------------
 
 combine = nothing = value_of = reaches = given
+in_any_order = True
 
 
 def lines_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
@@ -38,32 +43,22 @@ def lines_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
     for i in range(lo, hi):
         at, target = x_at + offset_of(i, len(kept), kept, from_, 0), out_at + offset_of(i, len(kept), kept, to, 0)
         acc = nothing()
-        for _ in range(size):
-            acc = combine(acc, load_x(x[uint64(at)]))
-            out[uint64(target)] = store_out(value_of(acc))
-            at += step
-            target += step_to
-
-
-def lines_by_four_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
-    """`lines_loop` for an operation that may be done in another order."""
-    size, step_to, step = line[0], line[1], line[2]
-    for i in range(lo, hi):
-        at, target = x_at + offset_of(i, len(kept), kept, from_, 0), out_at + offset_of(i, len(kept), kept, to, 0)
-        acc = nothing()
-        for _ in range(size // 4):
-            a = load_x(x[uint64(at)])
-            b = combine(a, load_x(x[uint64(at + step)]))
-            c = combine(b, load_x(x[uint64(at + 2 * step)]))
-            d = combine(c, load_x(x[uint64(at + 3 * step)]))
-            out[uint64(target)] = store_out(combine(acc, a))
-            out[uint64(target + step_to)] = store_out(combine(acc, b))
-            out[uint64(target + 2 * step_to)] = store_out(combine(acc, c))
-            acc = combine(acc, d)
-            out[uint64(target + 3 * step_to)] = store_out(acc)
-            at += 4 * step
-            target += 4 * step_to
-        for _ in range(size % 4):
+        rest = size
+        if in_any_order:
+            for _ in range(size // 4):
+                a = load_x(x[uint64(at)])
+                b = combine(a, load_x(x[uint64(at + step)]))
+                c = combine(b, load_x(x[uint64(at + 2 * step)]))
+                d = combine(c, load_x(x[uint64(at + 3 * step)]))
+                out[uint64(target)] = store_out(combine(acc, a))
+                out[uint64(target + step_to)] = store_out(combine(acc, b))
+                out[uint64(target + 2 * step_to)] = store_out(combine(acc, c))
+                acc = combine(acc, d)
+                out[uint64(target + 3 * step_to)] = store_out(acc)
+                at += 4 * step
+                target += 4 * step_to
+            rest = size % 4
+        for _ in range(rest):
             acc = combine(acc, load_x(x[uint64(at)]))
             out[uint64(target)] = store_out(value_of(acc))
             at += step
@@ -120,7 +115,6 @@ def extremes_loop(lo, hi, kept, to, places_to, from_, line, values, values_at, p
 
 
 LINES = Template(lines_loop, "int64[] kept to from_ line", "out[] out", "x[] x")
-LINES_BY_FOUR = Template(lines_by_four_loop, "int64[] kept to from_ line", "out[] out", "x[] x")
 COLUMNS = Template(columns_loop, "int64[] kept to from_ line", "out[] out", "x[] x", "wide[] accs")
 EXTREMES = Template(extremes_loop, "int64[] kept to places_to from_ line places", "x[] values x")
 
@@ -215,7 +209,7 @@ class Scan(NamedTuple):
         (to,) = walk.kept_outs
         columns = self.plain and walk.kept[-1] > 1 and to[-1] == walk.kept_in[-1] == 1 and line[2] > 1
         by_four = self.plain and (wide != x.dtype or wide == "int64")  # else their order could make a number infinite
-        loop = COLUMNS if columns else LINES_BY_FOUR if by_four else LINES
+        loop = COLUMNS if columns else LINES
         entry = loop(
             name=f"{self.name}_{loop.name}",
             x=x.dtype,
@@ -225,17 +219,12 @@ class Scan(NamedTuple):
             combine=self.combine,
             nothing=self.nothing(wide),
             value_of=self.value_of,
+            in_any_order=by_four,
         )
-        if not columns:
-            cost, tables = (8 if self.plain else 32) * walk.elements, (walk.kept, to, walk.kept_in, line)
-            return ready(entry, walk.results if walk.elements else 0, tables, cost)
-        width = int(walk.kept[-1])
-
-        def strips(lo: int, hi: int, *arrays: Any) -> None:
-            entry(lo, hi, walk.kept, to, walk.kept_in, line, *arrays, scratch(min(STRIP, width), wide))
-
-        count = -(-width // STRIP) * (walk.results // width) if walk.elements else 0
-        return ready(strips, count, (), walk.elements * min(STRIP, width))
+        tables = (walk.kept, to, walk.kept_in, line)
+        if columns:
+            return ready_strips(entry, walk, tables, STRIP, [wide])
+        return ready(entry, walk.results if walk.elements else 0, tables, (8 if self.plain else 32) * walk.elements)
 
 
 CUMSUM = Scan("cumsum", add, lambda wide: number(wide, 0))
@@ -258,3 +247,76 @@ def ready_cumulative_extreme(
     tables = (walk.kept, *walk.kept_outs, walk.kept_in, line)
     entry = EXTREMES(name=name, x=x.dtype, reaches=reached)
     return ready(entry, walk.results if walk.elements else 0, tables, 8 * walk.elements)
+
+
+# --- the position of an extreme ---------------------------------------------------------------------------------------
+
+FEW = 64  # elements of which one is looked for by itself
+pick, beats, worst = order("float64", True)  # they stand for those of the dtype
+
+
+def argreduce_loop(
+    lo, hi, kept, value_to, index_to, kept_in, reduced, reduced_in, values, values_at, indices, indices_at, x, x_at
+):
+    """Results lo <= i < hi: the best value, and its row-major position among the reduced elements."""
+    kept_dims, dims = len(kept), len(reduced)
+    inner, step = reduced[dims - 1], reduced_in[dims - 1]
+    runs = 1
+    for d in range(dims - 1):
+        runs *= reduced[d]
+    for i in range(lo, hi):
+        base = x_at + offset_of(i, kept_dims, kept, kept_in, 0)
+        best, best_run, j = worst, -1, 0
+        for run in range(runs):
+            at = base + offset_of(run, dims - 1, reduced, reduced_in, 0)
+            for block in range(0, inner, BLOCK):
+                stop = min(block + BLOCK, inner)
+                top = worst
+                if step == 1:
+                    for k in range(block, stop):
+                        top = pick(top, load_x(x[uint64(at + k)]))
+                else:
+                    for k in range(block, stop):
+                        top = pick(top, load_x(x[uint64(at + k * step)]))
+                if best_run < 0 or beats(top, best):
+                    best, best_run, j = top, run, block
+        at = base + offset_of(best_run, dims - 1, reduced, reduced_in, 0)
+        is_nan = best != best
+        while j + FEW <= inner:
+            found = False
+            for k in range(j, j + FEW):
+                value = load_x(x[uint64(at + k * step)])
+                found |= (value == best) | (is_nan & (value != value))
+            if found:
+                break
+            j += FEW
+        while j < inner - 1:
+            value = load_x(x[uint64(at + j * step)])
+            if value == best or (is_nan and value != value):
+                break
+            j += 1
+        values[uint64(values_at + offset_of(i, kept_dims, kept, value_to, 0))] = x[uint64(at + j * step)]
+        indices[uint64(indices_at + offset_of(i, kept_dims, kept, index_to, 0))] = best_run * inner + j
+
+
+ARGREDUCE = Template(
+    argreduce_loop, "int64[] kept value_to index_to kept_in reduced reduced_in indices", "x[] values x"
+)
+
+
+def ready_extreme(
+    values: Operand | None, indices: Operand, x: Operand, dims: Sequence[int], *, largest: bool
+) -> Callable[..., object]:
+    """Prepares the loop for all operands of this metadata, for callers that remember it.
+
+    It is called as `f(values, values_at, indices, indices_at, x, x_at)`, without the first two where nobody looks.
+    """
+    nobody: tuple = ()
+    if values is None:  # let every value land in one cell
+        cell = memory(1, DTYPES[x.dtype].storage)
+        values, nobody = Operand(cell, x.dtype, indices.shape, (0,) * len(indices.shape)), (cell, 0)
+    walk = reduce_plan(x.shape, x.strides, tuple(dims), (values.strides, indices.strides), True)
+    leading = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in, *nobody)
+    how = order(x.dtype, largest)._asdict()
+    entry = ARGREDUCE(name="argmax" if largest else "argmin", x=x.dtype, **how)
+    return ready(entry, walk.results, leading, 2 * walk.elements)

@@ -13,18 +13,18 @@ What lies in the line is found again by its position, so values keep their very 
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import DTYPES, Operand, scratch
+from redispatch.dispatch.tensor.operand import DTYPES, Operand
 
 from ..engine.elementwise import offset_of
-from ..engine.pool import ready
+from ..engine.pool import nothing_to_do, ready
 from ..engine.primitives import bits_of_double, bits_of_float
 from ..engine.program import integral
 from ..engine.template import Template, load_x
-from .reduce import ReducePlan, line_walk
+from .reduce import line_walk
 
 FEW = 16  # so many of the best elements are kept in order while a line is walked
 SHORT = 40  # lines up to this length are sorted by insertion, which then takes less time than counting digits
@@ -65,7 +65,7 @@ KEYS: dict[str, tuple[Callable, str]] = {
     "int64": (key_of_long, "uint64"),
 }  # by compute dtype; all others are small
 
-# --- the loops. What follows stands for what `_Line` gives them. ------------------------------------------------------
+# --- the loops. What follows stands for what `_ready_lines` gives them. -----------------------------------------------
 
 key_of = key_of_float
 BITS = 8  # of a digit
@@ -285,39 +285,44 @@ def mode_loop(
         places[uint64(places_at + offset_of(i, len(kept), kept, places_to, 0))] = place
 
 
-RANK = Template(
-    rank_loop,
-    "int64[] kept values_to places_to from_ line places counts",
-    "bool skip_nan",
-    "x[] values x",
-    "key[] keys",
-)
-MODE = Template(
-    mode_loop,
-    "int64[] kept values_to places_to from_ line places counts",
-    "x[] values x",
-    "key[] keys",
-    "place[] order",
-)
-SORT = Template(
-    sort_loop,
-    "int64[] kept values_to places_to from_ line places counts",
-    "key flip",
-    "x[] values x",
-    "key[] keys",
-    "place[] order",
-)
-TOP = Template(
-    top_loop,
-    "int64[] kept values_to places_to from_ line places counts",
-    "key flip",
-    "bool in_order",
-    "x[] values x",
-    "key[] keys",
-    "place[] order",
-)
+LINE = "int64[] kept values_to places_to from_ line places counts", "x[] values x", "key[] keys"
+RANK = Template(rank_loop, *LINE, "bool skip_nan")
+MODE = Template(mode_loop, *LINE, "place[] order")
+SORT = Template(sort_loop, *LINE, "place[] order", "key flip")
+TOP = Template(top_loop, *LINE, "place[] order", "key flip", "bool in_order")
 
 # --- the front door --------------------------------------------------------------------------------------------------
+
+LONG = 1 << 14  # from here on digits have 11 bits: fewer passes, whose tables of counts fit the first-level cache
+
+
+def _key(dtype: str) -> tuple[Callable, str]:
+    return KEYS.get(DTYPES[dtype].compute, (key_of_small, "uint32"))
+
+
+def _flip(dtype: str, turned: bool) -> np.generic:
+    """Returns the bits that keys are combined with by exclusive or: all of them, to turn the order round."""
+    kind = np.dtype(_key(dtype)[1]).type
+    return ~kind(0) if turned else kind(0)
+
+
+def _ready_lines(
+    loop: Template, values: Operand, places: Operand, x: Operand, dim: int, *told: Any, halves: int = 2, work: int = 8
+) -> Callable[..., object]:
+    """`f(values, values_at, places, places_at, x, x_at)` that does the loop for each line along `dim` of `x`.
+
+    halves: how many arrays of the length of a line for keys it works in. work: of an element.
+    """
+    walk, line = line_walk(x, dim, values, places)
+    (key_of, key), bits, count = _key(x.dtype), 11 if walk.elements >= LONG else 8, halves * walk.elements
+    digits = -(-8 * np.dtype(key).itemsize // bits)
+    place = "int32" if walk.elements < 1 << 31 else "int64"
+    entry = loop(x=x.dtype, key=key, place=place, key_of=key_of, BITS=bits, DIGITS=digits)
+    scratches = [(count, key), (count, place), (digits << bits, np.int64)]
+    if halves == 1:  # keys alone are moved
+        del scratches[1]
+    leading = (walk.kept, *walk.kept_outs, walk.kept_in, line, *told)
+    return ready(entry, walk.results if walk.elements else 0, leading, work * walk.elements, scratches)
 
 
 def ready_sort(values: Operand, places: Operand, x: Operand, dim: int, *, descending: bool) -> Callable[..., object]:
@@ -325,19 +330,17 @@ def ready_sort(values: Operand, places: Operand, x: Operand, dim: int, *, descen
 
     It is called as `f(values, values_at, places, places_at, x, x_at)`. NaN is larger than all.
     """
-    walk, line = line_walk(x, dim, values, places)
-    run = _Line(SORT, x.dtype, walk.elements, 2).run(walk, line, (_flip(x.dtype, descending),))
-    return ready(run, walk.results if walk.elements else 0, (), 32 * walk.elements)
+    return _ready_lines(SORT, values, places, x, dim, _flip(x.dtype, descending), work=32)
 
 
 def ready_top(
     values: Operand, places: Operand, x: Operand, dim: int, *, largest: bool, in_order: bool
 ) -> Callable[..., object]:
     """Prepares a search for the largest or smallest elements, as many as `values` and `places` have along `dim`."""
-    walk, line = line_walk(x, dim, values, places)
     wanted = values.shape[dim] if values.shape else 1
-    run = _Line(TOP, x.dtype, walk.elements, 2).run(walk, line, (_flip(x.dtype, largest), wanted, in_order))
-    return ready(run, walk.results if wanted else 0, (), 16 * walk.elements)
+    if not wanted:
+        return nothing_to_do
+    return _ready_lines(TOP, values, places, x, dim, _flip(x.dtype, largest), wanted, in_order, work=16)
 
 
 def ready_rank(
@@ -347,54 +350,9 @@ def ready_rank(
 
     None is the middle, the lower one of two; NaN where there is a NaN, unless they are skipped.
     """
-    walk, line = line_walk(x, dim, values, places)
-    run = _Line(RANK, x.dtype, walk.elements, 1).run(walk, line, (-1 if rank is None else rank, skip_nan))
-    return ready(run, walk.results, (), 8 * walk.elements)
+    return _ready_lines(RANK, values, places, x, dim, -1 if rank is None else rank, skip_nan, halves=1)
 
 
 def ready_mode(values: Operand, places: Operand, x: Operand, dim: int) -> Callable[..., object]:
     """Prepares a search for the most frequent element of each line."""
-    walk, line = line_walk(x, dim, values, places)
-    run = _Line(MODE, x.dtype, walk.elements, 2).run(walk, line, ())
-    return ready(run, walk.results, (), 32 * walk.elements)
-
-
-def _key(dtype: str) -> tuple[Callable, str]:
-    return KEYS.get(DTYPES[dtype].compute, (key_of_small, "uint32"))
-
-
-def _flip(dtype: str, turned: bool) -> np.generic:
-    """Returns the bits with which keys are combined by exclusive or: all of them, to turn the order round."""
-    kind = np.dtype(_key(dtype)[1]).type
-    return ~kind(0) if turned else kind(0)
-
-
-LONG = 1 << 14  # from here on digits have 11 bits: fewer passes, whose tables of counts fit the first-level cache
-
-
-class _Line(NamedTuple):
-    """A loop for lines of one length: `halves` says how many arrays of that length for keys it works in."""
-
-    loop: Template
-    dtype: str
-    size: int
-    halves: int
-
-    def run(self, walk: ReducePlan, line: np.ndarray, told: tuple) -> Callable[..., object]:
-        """The loop with all but the range and the arrays filled in; each call of it has its own memory to work in."""
-        (key_of, key), bits = _key(self.dtype), 11 if self.size >= LONG else 8
-        digits = -(-8 * np.dtype(key).itemsize // bits)
-        place = "int32" if self.size < 1 << 31 else "int64"
-        entry = self.loop(x=self.dtype, key=key, place=place, key_of=key_of, BITS=bits, DIGITS=digits)
-        leading = (walk.kept, *walk.kept_outs, walk.kept_in, line, *told)
-        sorts, count = self.halves > 1, self.halves * self.size
-
-        def run(lo: int, hi: int, *arrays: Any) -> None:
-            pieces = (
-                scratch(count, key),
-                *((scratch(count, place),) if sorts else ()),
-                scratch(digits << bits, np.int64),
-            )
-            entry(lo, hi, *leading, *arrays, *pieces)
-
-        return run
+    return _ready_lines(MODE, values, places, x, dim, work=32)

@@ -84,7 +84,7 @@ def store(key: str, result: Any, name: str, source: str) -> None:
         warn_once(problem)
 
 
-# What is there -------------------------------------------------------------------------------------------------------
+# Listing and clearing -------------------------------------------------------------------------------------------------
 
 # The names of files that `store` makes, and cuda/compiler.py
 OURS = re.compile(r"[0-9a-f]{64}\.(?:kernel|ptx|cubin)|.+-[0-9a-f]{12}\.py|tmp.+\.new")

@@ -1,4 +1,4 @@
-"""Loading, storing and converting one element: from any dtype to any other.
+"""Loading, storing and converting one element, from any dtype to any other; and which of two elements is the larger.
 
 An element is loaded into its compute type (`DTYPES[...].compute`: 16-bit floats become float32), and stored from
 whatever the scalar function returned. Conversions follow C, as PyTorch's do: a float is truncated towards zero, an
@@ -9,12 +9,13 @@ These functions are globals of the generated loops. Read next: `elementwise.py`.
 
 from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES
 
-from .primitives import bfloat16_to_float, float_to_bfloat16, float_to_half, half_to_float
+from .primitives import bfloat16_to_float, float_to_bfloat16, float_to_half, half_to_float, maximum, minimum
 
 bool_, float32, float64 = np.bool_, np.float32, np.float64
 uint8, int8, int16, int32, int64 = np.uint8, np.int8, np.int16, np.int32, np.int64
@@ -122,3 +123,45 @@ def real_type(dtype: str) -> str | None:
     """Returns the type that literals of a scalar function have when it computes in `dtype`; None for integers."""
     compute = DTYPES[dtype].compute
     return {"float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}.get(compute)
+
+
+# --- which is larger: NaN beats all, as PyTorch has it ----------------------------------------------------------------
+
+# A comparison with a NaN test in each step would keep a loop over floats scalar; theirs is a primitive that LLVM knows.
+
+
+class Order(NamedTuple):
+    """The facts on a dtype for a search for the largest element, or the smallest."""
+
+    pick: Callable  # the better of two; of equal ones either
+    beats: Callable  # whether the first of two is the better one: not when they are equal, or both NaN
+    worst: np.generic  # an element that beats none
+
+
+def larger(acc, x):
+    return x if x > acc else acc
+
+
+def smaller(acc, x):
+    return x if x < acc else acc
+
+
+def is_above(x, best):
+    return x > best or (x != x and best == best)
+
+
+def is_below(x, best):
+    return x < best or (x != x and best == best)
+
+
+def order(dtype: str, largest: bool) -> Order:
+    """The order of loaded elements of `dtype`. There is none of complex numbers."""
+    info = DTYPES[DTYPES[dtype].compute]
+    beats = is_above if largest else is_below
+    if info.kind == "float":
+        return Order(maximum if largest else minimum, beats, info.storage.type(-np.inf if largest else np.inf))
+    pick = larger if largest else smaller
+    if info.kind == "bool":
+        return Order(pick, beats, np.bool_(not largest))
+    limits = np.iinfo(info.storage)
+    return Order(pick, beats, info.storage.type(limits.min if largest else limits.max))

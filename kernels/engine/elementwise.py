@@ -130,7 +130,7 @@ class Elementwise:
         loop.run(*args)
 
     def loop(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> Loop:
-        """The loop for all operands that look like these, for callers that remember it."""
+        """Returns the loop for all operands of such metadata."""
         return self.decide(outs, inputs, dtype)[0]
 
     def decide(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> tuple[Loop, str]:
@@ -215,7 +215,7 @@ class Elementwise:
         return self._kernel(loop, layout, outs, ins, dtype).source()
 
     def assembly(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None = None) -> str:
-        """Returns the assembly of the loop that `source` shows; read assembly.py."""
+        """Returns the assembly of the loop that `source` shows."""
         return self._kernel(loop, layout, outs, ins, dtype).assembly(*self._signature(loop, layout, outs, ins, dtype))
 
     def not_implemented(self, dtype: str) -> NotImplementedError:

@@ -21,6 +21,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from queue import SimpleQueue
+from typing import Any
+
+from redispatch.dispatch.tensor.operand import scratch
 
 GRAIN = 1 << 19  # no thread gets less work than this, about 40 us: to hand work to another one takes 25 us
 SMALL = 1 << 17  # work below this is done at once by the calling thread
@@ -160,16 +163,33 @@ def parallel_for(kernel: Callable[..., object], n: int, args: tuple, work: int =
                 raise problem
 
 
-def ready(kernel: Callable[..., object], n: int, leading: tuple, work: int = 1) -> Callable[..., object]:
+def ready(
+    kernel: Callable[..., object], n: int, leading: tuple, work: int = 1, scratches: Sequence[tuple[int, Any]] = ()
+) -> Callable[..., object]:
     """`f(*args)` that does `parallel_for(kernel, n, (*leading, *args), work)`, with the size of the work asked now.
 
     For callers that remember it: then a small call is the kernel's entry itself, its first arguments filled in.
+    scratches: (count, dtype) of memory that each range has for itself; the kernel takes it last.
     """
     if n == 0:
         return nothing_to_do
+    if scratches:
+        kernel = in_scratch(kernel, scratches)
     if is_small(n, work):
         return partial(kernel, 0, n, *leading)
     return lambda *args: parallel_for(kernel, n, (*leading, *args), work)
+
+
+def in_scratch(kernel: Callable[..., object], scratches: Sequence[tuple[int, Any]]) -> Callable[..., object]:
+    """Returns the kernel with memory to work in, which each call of it has for itself."""
+    if len(scratches) == 1:  # the usual case, in 0.3 us less
+        ((size, dtype),) = scratches
+        return lambda lo, hi, *args: kernel(lo, hi, *args, scratch(size, dtype))
+
+    def run(lo: int, hi: int, *args: object) -> None:
+        kernel(lo, hi, *args, *[scratch(size, dtype) for size, dtype in scratches])
+
+    return run
 
 
 def nothing_to_do(*args: object) -> None:

@@ -196,7 +196,7 @@ def register() -> None:
         return builder.trunc(builder.select(is_nan, ir.Constant(i32, 0x7FC0), rounded), i16)
 
     def round_to_single(builder: Any, x: Any) -> Any:
-        """Where a double's copysign is rounded to 32 bits and then to 16, LLVM 20 rounds but once, from 64 to 16.
+        """Rounds to 32 bits. Where a double's copysign is rounded to 16 then, LLVM 20 rounds but once, from 64 to 16.
 
         It has no instruction for that, and calls a function which nothing provides: a null pointer. Behind
         `canonicalize`, which changes no number, it does not see what comes next.

@@ -1,7 +1,7 @@
 """Sampling images at the places that a grid gives, and the grids that affine maps make.
 
 A grid has a point for each element of the result, with coordinates from -1 to 1: width first, then height (and depth).
-`grid_sampler` chooses by the images' dimensions. Read next: kernels/cpu/grid_sample.py.
+`grid_sampler` chooses by the images' dimensions. Read next: kernels/cpu/resample.py.
 
 Note [Sampling by gathers]
 What second and further derivatives are taken of is written in operators that have derivatives. Each axis of a point has
@@ -18,7 +18,7 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.tensor import Tensor, empty
-from redispatch.kernels.cpu.grid_sample import BORDER, CUBIC, NEAREST, REFLECTION, TERMS, Points, far, locate, near
+from redispatch.kernels.cpu.resample import BORDER, CUBIC, NEAREST, REFLECTION, TERMS, Points, far, locate, near
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, taking

@@ -315,7 +315,7 @@ def sum_body(out, self, a, b, beta, alpha):
     check_out_dtype(out, self._dtype)
     alpha, beta = whole(out, alpha, beta)
     conj = conjugated(out, a, b, self)
-    kernels.addmm(out._operand, expanded(self, out), a._operand, b._operand, alpha=alpha, beta=beta, conj=conj)
+    kernels.matmul(out._operand, a._operand, b._operand, expanded(self, out), alpha=alpha, beta=beta, conj=conj)
 
 
 @addmm.op.loop
@@ -567,9 +567,9 @@ def addbmm_body(out, self, batch1, batch2, beta, alpha):
     if not count:  # a product over no columns leaves what is added
         nothing = batch1._operand._replace(shape=(n, 0), strides=(0, 1))
         none = batch2._operand._replace(shape=(0, out._shape[1]), strides=(0, 1))
-        kernels.addmm(out._operand, added, nothing, none, alpha=alpha, beta=beta)
+        kernels.matmul(out._operand, nothing, none, added, alpha=alpha, beta=beta)
     for i in range(count):
-        kernels.addmm(out._operand, added, matrix(batch1, i), matrix(batch2, i), alpha=alpha, beta=beta)
+        kernels.matmul(out._operand, matrix(batch1, i), matrix(batch2, i), added, alpha=alpha, beta=beta)
         added, beta = out._operand, 1
 
 

@@ -11,7 +11,7 @@ from redispatch.dispatch import STATE, call, ops
 from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty, strided, wrap_dim
-from redispatch.kernels.cpu.softmax import Softmax
+from redispatch.kernels.cpu.normalize import Softmax
 
 from ..declare.declare import no_formula
 from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, planned, planned_several

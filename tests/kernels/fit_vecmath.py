@@ -98,7 +98,7 @@ def expand(scaled: list[mp.mpf], middle: mp.mpf, half: mp.mpf) -> list[mp.mpf]:
 
 
 def beyond(function: Function, terms: list[float | mp.mpf], step: int = 1) -> Function:
-    """What is left of a power series behind its first terms, divided by the next power: stable near 0.
+    """Returns the rest of a power series behind its first terms, divided by the next power: stable near 0.
 
     `terms` are the coefficients of x^0, x^step, ...; the result is a function of x^step.
     """
@@ -243,7 +243,8 @@ def text(fit: Fit) -> str:
     if fit.long_first:
         first = float(kind(str(coefficients[0])))
         rest = float(kind(str(coefficients.pop(0) - mp.mpf(first))))
-        comment += f"{fit.name}_FIRST, {fit.name}_FIRST_REST = {first!r}, {rest!r}\n"
+        name, tag, _ = fit.name.partition("_32")
+        comment += f"{name}_FIRST{tag}, {name}_FIRST_REST{tag} = {first!r}, {rest!r}\n"
     numbers = ",\n    ".join(repr(float(kind(str(c)))) for c in coefficients)
     return f"{comment}{fit.name} = (\n    {numbers},\n)\n"
 

@@ -25,7 +25,7 @@ def layouts(draw, shape=None):
 
 
 def injective(layout):
-    """The same layout without strides of 0 on real dimensions: one that can be written to."""
+    """Returns the layout without strides of 0 on real dimensions: one that can be written to."""
     shape, strides, offset, size = layout
     if not any(s == 0 and n > 1 for n, s in zip(shape, strides, strict=True)):
         return layout
@@ -55,7 +55,7 @@ def to_storage(numbers, dtype):
 
 
 def values(operand):
-    """What an operand holds, as a numpy array of a type numpy can compute with."""
+    """Returns the elements of an operand as a numpy array of a type numpy can compute with."""
     array = as_ndarray(operand)
     if operand.dtype == "float16":
         return array.view(np.float16).astype(np.float32)

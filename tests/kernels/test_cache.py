@@ -29,7 +29,7 @@ from redispatch.kernels import (
 from redispatch.kernels.cpu.blas import FEW
 from redispatch.kernels.engine import cache
 from redispatch.kernels.engine import compile as compile_
-from redispatch.kernels.engine.assembly import is_vector, loops
+from redispatch.kernels.engine.compile import is_vector, loops
 from redispatch.kernels.engine.program import Program
 
 from .layouts import dense, ends, filled, layouts, values

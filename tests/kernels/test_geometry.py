@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redispatch.dispatch.tensor.operand import arrays_of
 from redispatch.kernels import (
     BadIndex,
     Operand,
     broadcast_shapes,
     check_view,
     contiguous_strides,
-    embedding,
     embedding_dense_backward,
     gather,
     has_internal_overlap,
@@ -25,6 +25,7 @@ from redispatch.kernels import (
     is_dense,
     output_strides,
     overlap,
+    ready_embedding,
     ready_nll_loss,
     ready_nll_loss_backward,
     scatter,
@@ -181,7 +182,7 @@ def test_an_index_out_of_range_is_reported_and_what_is_changed_in_place_stays_as
     assert scatter(out, 1, dense(square), x) == expected
     assert index_select(fresh, x, 1, line) == expected
     assert index_add(out, 1, line, x) == expected
-    assert embedding(fresh, x, line) == expected._replace(dim=0)
+    assert ready_embedding(fresh, x, line)(*arrays_of(fresh, x, line)) == expected._replace(dim=0)
     assert embedding_dense_backward(out, x, line) == expected._replace(dim=0)
     if bad != -1:  # which counts from the end here
         assert index(fresh, x, [None, line]) == expected

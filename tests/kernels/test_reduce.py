@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redispatch.dispatch.tensor.operand import arrays_of
 from redispatch.kernels import (
     ALL,
     AMAX,
@@ -19,11 +20,10 @@ from redispatch.kernels import (
     SOFTMAX,
     SUM,
     Operand,
-    addmm,
-    extreme_with_indices,
     get_num_threads,
     matmul,
     ready_cumulative_extreme,
+    ready_extreme,
     ready_rank,
     ready_sort,
     ready_top,
@@ -78,7 +78,7 @@ def test_extremes_and_their_places_follow_numpy(layout, dims, largest, seed):
     (AMAX if largest else AMIN).run(out, x, dims)
     np.testing.assert_array_equal(values(out), expected)
     out.array[:] = 9
-    extreme_with_indices(out, where, x, dims, largest=largest)
+    ready_extreme(out, where, x, dims, largest=largest)(*arrays_of(out, where, x))
     np.testing.assert_array_equal(values(out), expected)
     np.testing.assert_array_equal(values(where), place)
 
@@ -118,9 +118,9 @@ def test_an_extreme_is_found_in_whichever_block_it_stands(where, dtype):
     x.array[where] = 9
     x.array[where:][1:2] = 9
     out, place = dense(np.zeros(()), dtype), dense(np.zeros((), np.int64))
-    extreme_with_indices(out, place, x, (0,), largest=True)
+    ready_extreme(out, place, x, (0,), largest=True)(*arrays_of(out, place, x))
     assert (out.array[0], place.array[0]) == (9, where)
-    extreme_with_indices(out, place, x, (0,), largest=False)
+    ready_extreme(out, place, x, (0,), largest=False)(*arrays_of(out, place, x))
     assert (out.array[0], place.array[0]) == (5, 0 if where else 2)
 
 
@@ -132,7 +132,8 @@ def test_of_zeros_of_either_sign_and_of_nans_the_first_wins():
         ([1, np.nan, -np.nan], True, 1),
         ([-np.inf, -np.inf], True, 0),
     ):
-        extreme_with_indices(out, place, dense(np.array(numbers, np.float32)), (0,), largest=largest)
+        x = dense(np.array(numbers, np.float32))
+        ready_extreme(out, place, x, (0,), largest=largest)(*arrays_of(out, place, x))
         assert place.array[0] == first
 
 
@@ -206,7 +207,7 @@ def test_matrix_products_follow_numpy_on_any_layout(sizes, data, dtype):
     out, bias = dense(np.zeros((n, m)), dtype), filled(data.draw(layouts((m,))), dtype, rng)
     matmul(out, a, b)
     np.testing.assert_array_equal(values(out), values(dense(values(a) @ values(b), dtype)))
-    addmm(out, bias, a, b, alpha=2, beta=3)
+    matmul(out, a, b, bias, alpha=2, beta=3)
     np.testing.assert_array_equal(values(out), values(dense(2 * (values(a) @ values(b)) + 3 * values(bias), dtype)))
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels.declare.structured import check_out_dtype
-from redispatch.kernels.engine.order import is_above, is_below
+from redispatch.kernels.engine.convert import is_above, is_below
 from redispatch.kernels.engine.program import steps
 from redispatch.kernels.ops import extremes
 

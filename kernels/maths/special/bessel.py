@@ -20,8 +20,7 @@ import numpy as np
 
 from ...engine.program import integral
 from ..vecmath.define import in_double
-from ..vecmath.exponential import exp
-from ..vecmath.hyperbolic import cosh, sinh
+from ..vecmath.exponential import cosh, exp, sinh
 from ..vecmath.logarithm import log
 from ..vecmath.trigonometric import cos, sin
 
@@ -119,20 +118,24 @@ def bessel_j1(x):
     return -j1 if x < 0.0 else j1
 
 
-@in_double
-def bessel_y0(x):
-    """Y0(x) for x > 0; -infinity at 0, NaN below."""
+def second_kind(x, order):
+    """Y of order 0 or 1 for x > 0; -infinity at 0, NaN below."""
     if not 0.0 < x < math.inf:
         return -math.inf if x == 0.0 else (0.0 if x == math.inf else math.nan)
-    return bessel(x)[2]
+    _, _, y0, y1 = bessel(x)
+    return y0 if order == 0.0 else y1
+
+
+@in_double
+def bessel_y0(x):
+    """Y0(x)"""
+    return second_kind(x, 0.0)
 
 
 @in_double
 def bessel_y1(x):
-    """Y1(x) for x > 0; -infinity at 0, NaN below."""
-    if not 0.0 < x < math.inf:
-        return -math.inf if x == 0.0 else (0.0 if x == math.inf else math.nan)
-    return bessel(x)[3]
+    """Y1(x)"""
+    return second_kind(x, 1.0)
 
 
 @in_double
@@ -172,39 +175,41 @@ def scaled_far(x, order):
     return total / np.sqrt(2.0 * math.pi * x) if x < math.inf else 0.0
 
 
-@in_double
-def modified_bessel_i0(x):
-    """I0(x), which is even."""
+def first_kind(x, order, scaled):
+    """I of order 0, which is even, or 1, which is odd; e^(-|x|) times it where it is to be scaled."""
     size = abs(x)
     if not size >= 20.0:
-        return power_series(size, 0.0)
-    return exp(size) * scaled_far(size, 0.0) if size < 1000.0 else math.inf
+        result = power_series(size, order)
+        result = result * exp(-size) if scaled else result
+    elif scaled:
+        result = scaled_far(size, order)
+    else:
+        result = exp(size) * scaled_far(size, order) if size < 1000.0 else math.inf
+    return -result if x < 0.0 and order == 1.0 else result
+
+
+@in_double
+def modified_bessel_i0(x):
+    """I0(x)"""
+    return first_kind(x, 0.0, False)
 
 
 @in_double
 def modified_bessel_i1(x):
-    """I1(x), which is odd."""
-    size = abs(x)
-    if not size >= 20.0:
-        result = power_series(size, 1.0)
-    else:
-        result = exp(size) * scaled_far(size, 1.0) if size < 1000.0 else math.inf
-    return -result if x < 0.0 else result
+    """I1(x)"""
+    return first_kind(x, 1.0, False)
 
 
 @in_double
 def scaled_modified_bessel_i0(x):
     """e^(-|x|) I0(x)"""
-    size = abs(x)
-    return scaled_far(size, 0.0) if size >= 20.0 else power_series(size, 0.0) * exp(-size)
+    return first_kind(x, 0.0, True)
 
 
 @in_double
 def scaled_modified_bessel_i1(x):
     """e^(-|x|) I1(x)"""
-    size = abs(x)
-    result = scaled_far(size, 1.0) if size >= 20.0 else power_series(size, 1.0) * exp(-size)
-    return -result if x < 0.0 else result
+    return first_kind(x, 1.0, True)
 
 
 # --- modified: K ----------------------------------------------------------------------------------------------------
@@ -250,36 +255,39 @@ def scaled_integral(x, order):
     return total * step
 
 
-@in_double
-def modified_bessel_k0(x):
-    """K0(x) for x > 0; infinite at 0, NaN below."""
+def falling_kind(x, order, scaled):
+    """K of order 0 or 1 for x > 0; infinite at 0, NaN below. e^x times it where it is to be scaled."""
     if not x > 0.0 or x == math.inf:
         return math.inf if x == 0.0 else (0.0 if x == math.inf else math.nan)
-    return k0_series(x) if x <= 1.0 else scaled_integral(x, 0.0) * exp(-x)
+    if x > 1.0:
+        result = scaled_integral(x, order)
+        return result if scaled else result * exp(-x)
+    result = k0_series(x) if order == 0.0 else k1_series(x)
+    return result * exp(x) if scaled else result
+
+
+@in_double
+def modified_bessel_k0(x):
+    """K0(x)"""
+    return falling_kind(x, 0.0, False)
 
 
 @in_double
 def modified_bessel_k1(x):
-    """K1(x) for x > 0; infinite at 0, NaN below."""
-    if not x > 0.0 or x == math.inf:
-        return math.inf if x == 0.0 else (0.0 if x == math.inf else math.nan)
-    return k1_series(x) if x <= 1.0 else scaled_integral(x, 1.0) * exp(-x)
+    """K1(x)"""
+    return falling_kind(x, 1.0, False)
 
 
 @in_double
 def scaled_modified_bessel_k0(x):
     """e^x K0(x)"""
-    if not x > 0.0 or x == math.inf:
-        return math.inf if x == 0.0 else (0.0 if x == math.inf else math.nan)
-    return k0_series(x) * exp(x) if x <= 1.0 else scaled_integral(x, 0.0)
+    return falling_kind(x, 0.0, True)
 
 
 @in_double
 def scaled_modified_bessel_k1(x):
     """e^x K1(x)"""
-    if not x > 0.0 or x == math.inf:
-        return math.inf if x == 0.0 else (0.0 if x == math.inf else math.nan)
-    return k1_series(x) * exp(x) if x <= 1.0 else scaled_integral(x, 1.0)
+    return falling_kind(x, 1.0, True)
 
 
 # --- Airy -------------------------------------------------------------------------------------------------------------
@@ -315,7 +323,7 @@ SLOPES = (
 
 @integral
 def place(n):
-    """Where the values at the whole number n stand."""
+    """Returns the index of the values at the whole number n."""
     return int(n) + 9
 
 

@@ -172,7 +172,7 @@ def log_ndtr(x):
 
 @in_double
 def ndtri(p):
-    """Where the normal distribution function is p; infinite at 0 and 1, NaN beyond.
+    """Returns the point at which the normal distribution function is p; infinite at 0 and 1, NaN beyond.
 
     Newton's steps on the logarithm of the lower tail, from A&S 26.2.23, which is good to 4 digits.
     """

@@ -4,131 +4,131 @@ All by their recurrences of three terms (DLMF 18.9.1); Chebyshev's of higher deg
 with x = cos(angle) (DLMF 18.5). A degree is cut to a whole number; below 0 the polynomial is 0.
 """
 
+import math
+from collections.abc import Callable
+from typing import Any
+
 from ..vecmath.define import in_double
 from ..vecmath.trigonometric import acos, cos, sin
 
 ENOUGH = 8  # up to this degree the recurrence is as good as the angle
+BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
-def chebyshev(x, n, first):
-    """The member of degree n of the family which begins with 1 and `first`: each is 2 x times the last, less the one
-    before."""
-    before, here = 1.0, first
-    if n <= 0:
-        return 1.0 if n == 0 else 0.0
-    for _ in range(1, n):
-        before, here = here, 2.0 * x * here - before
-        if here != here:
-            break
-    return here
+def named_as(step: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Decorates the polynomial that a step or a formula stands for."""
+
+    def named(polynomial: Any) -> Any:
+        polynomial.__name__, polynomial.__qualname__, polynomial.__doc__ = step.__name__, step.__name__, step.__doc__
+        return polynomial
+
+    return named
 
 
-@in_double
-def chebyshev_t(x, n):
+# --- Chebyshev's: families that begin with 1, and of which each is 2 x times the last, less the one before -----------
+
+
+def chebyshev(slope: float, less: float, edge: float = BELOW_ONE) -> Callable[[Callable], Any]:
+    """Decorates the formula of the family whose second member is slope x - less, which holds for |x| <= edge."""
+
+    def of_formula(formula: Callable) -> Any:
+        @named_as(formula)
+        @in_double
+        def polynomial(x, n):
+            degree = int(n)
+            if degree > ENOUGH and abs(x) <= edge:
+                return formula(acos(x), degree)
+            if degree <= 0:
+                return 1.0 if degree == 0 else 0.0
+            before, here = 1.0, slope * x - less
+            for _ in range(1, degree):
+                before, here = here, 2.0 * x * here - before
+                if here != here:
+                    break
+            return here
+
+        return polynomial
+
+    return of_formula
+
+
+@chebyshev(1.0, 0.0, 1.0)
+def chebyshev_t(angle, n):
     """cos(n angle)"""
-    degree = int(n)
-    if degree > ENOUGH and abs(x) <= 1.0:
-        return cos(degree * acos(x))
-    return chebyshev(x, degree, x)
+    return cos(n * angle)
 
 
-@in_double
-def chebyshev_u(x, n):
+@chebyshev(2.0, 0.0)
+def chebyshev_u(angle, n):
     """sin((n + 1) angle) / sin(angle)"""
-    degree = int(n)
-    if degree > ENOUGH and abs(x) < 1.0:
-        angle = acos(x)
-        return sin((degree + 1.0) * angle) / sin(angle)
-    return chebyshev(x, degree, 2.0 * x)
+    return sin((n + 1.0) * angle) / sin(angle)
 
 
-@in_double
-def chebyshev_v(x, n):
+@chebyshev(2.0, 1.0)
+def chebyshev_v(angle, n):
     """cos((n + 1/2) angle) / cos(angle / 2)"""
-    degree = int(n)
-    if degree > ENOUGH and abs(x) < 1.0:
-        angle = acos(x)
-        return cos((degree + 0.5) * angle) / cos(0.5 * angle)
-    return chebyshev(x, degree, 2.0 * x - 1.0)
+    return cos((n + 0.5) * angle) / cos(0.5 * angle)
 
 
-@in_double
-def chebyshev_w(x, n):
+@chebyshev(2.0, -1.0)
+def chebyshev_w(angle, n):
     """sin((n + 1/2) angle) / sin(angle / 2)"""
-    degree = int(n)
-    if degree > ENOUGH and abs(x) < 1.0:
-        angle = acos(x)
-        return sin((degree + 0.5) * angle) / sin(0.5 * angle)
-    return chebyshev(x, degree, 2.0 * x + 1.0)
+    return sin((n + 0.5) * angle) / sin(0.5 * angle)
 
 
-@in_double
-def shifted_chebyshev_t(x, n):
-    """`chebyshev_t` from [0, 1]."""
-    return chebyshev_t(2.0 * x - 1.0, n)
+def shifted(family: Any) -> Any:
+    """Returns a family from [0, 1] instead of [-1, 1]."""
+
+    @named_as(family)
+    @in_double
+    def polynomial(x, n):
+        return family(2.0 * x - 1.0, n)
+
+    return polynomial
 
 
-@in_double
-def shifted_chebyshev_u(x, n):
-    """`chebyshev_u` from [0, 1]."""
-    return chebyshev_u(2.0 * x - 1.0, n)
+shifted_chebyshev_t, shifted_chebyshev_u = shifted(chebyshev_t), shifted(chebyshev_u)
+shifted_chebyshev_v, shifted_chebyshev_w = shifted(chebyshev_v), shifted(chebyshev_w)
+
+# --- families that begin with 1, by the step from degrees k - 1 and k to k + 1 ---------------------------------------
 
 
-@in_double
-def shifted_chebyshev_v(x, n):
-    """`chebyshev_v` from [0, 1]."""
-    return chebyshev_v(2.0 * x - 1.0, n)
+def by_recurrence(step: Callable) -> Any:
+    """Decorates the step of a family; what comes before degree 0 is 0."""
+
+    @named_as(step)
+    @in_double
+    def polynomial(x, n):
+        degree = int(n)
+        before, here = 0.0, 1.0 if degree >= 0 else 0.0
+        for k in range(degree):
+            before, here = here, step(x, k, before, here)
+            if here != here:
+                break
+        return here
+
+    return polynomial
 
 
-@in_double
-def shifted_chebyshev_w(x, n):
-    """`chebyshev_w` from [0, 1]."""
-    return chebyshev_w(2.0 * x - 1.0, n)
-
-
-@in_double
-def hermite_h(x, n):
+@by_recurrence
+def hermite_h(x, k, before, here):
     """The physicists': 1, 2 x, 4 x^2 - 2, ..."""
-    degree = int(n)
-    before, here = 0.0, 1.0 if degree >= 0 else 0.0
-    for k in range(degree):
-        before, here = here, 2.0 * (x * here - k * before)
-        if here != here:
-            break
-    return here
+    return 2.0 * (x * here - k * before)
 
 
-@in_double
-def hermite_he(x, n):
+@by_recurrence
+def hermite_he(x, k, before, here):
     """The probabilists': 1, x, x^2 - 1, ..."""
-    degree = int(n)
-    before, here = 0.0, 1.0 if degree >= 0 else 0.0
-    for k in range(degree):
-        before, here = here, x * here - k * before
-        if here != here:
-            break
-    return here
+    return x * here - k * before
 
 
-@in_double
-def laguerre_l(x, n):
+@by_recurrence
+def laguerre_l(x, k, before, here):
     """1, 1 - x, ...: 1 at 0."""
-    degree = int(n)
-    before, here = 0.0, 1.0 if degree >= 0 else 0.0
-    for k in range(degree):
-        before, here = here, ((2.0 * k + 1.0 - x) * here - k * before) / (k + 1.0)
-        if here != here:
-            break
-    return here
+    return ((2.0 * k + 1.0 - x) * here - k * before) / (k + 1.0)
 
 
-@in_double
-def legendre_p(x, n):
+@by_recurrence
+def legendre_p(x, k, before, here):
     """1, x, (3 x^2 - 1) / 2, ...: 1 at 1."""
-    degree = int(n)
-    before, here = 0.0, 1.0 if degree >= 0 else 0.0
-    for k in range(degree):
-        before, here = here, ((2.0 * k + 1.0) * x * here - k * before) / (k + 1.0)
-        if here != here:
-            break
-    return here
+    return ((2.0 * k + 1.0) * x * here - k * before) / (k + 1.0)

@@ -8,6 +8,12 @@
     @in_double
     def lgamma(x): ...                    # what neither numpy nor math has: the body says what it means, too
 
+    @paired
+    def tail(high, low): ...              # a part of such bodies
+
+    @compiled_paired(times_exp)
+    def times_exp_body(x, rest, y): ...   # both float types, from what is written for float64: see `single`
+
 A body is plain Python too, so it can be run without a compiler. It computes all branches and selects, because a vector
 lane cannot jump. A float32 without a body of its own is computed in float64 and rounded once; complex numbers are left
 to numpy's functions, nearly all. A target beside the CPU is one more `overload` of the same function in `register`,
@@ -25,6 +31,10 @@ import numpy as np
 
 from ...engine.primitives import rounded
 from ...engine.program import Program, primitive
+from . import coefficients
+
+# Adding and subtracting 1.5 * 2^52 (2^23) rounds to the nearest integer; meanwhile the lowest bits are that integer.
+ROUND, ROUND_32 = 6755399441055744.0, 12582912.0
 
 BODIES: dict[Callable, dict[str, Callable]] = {}
 
@@ -38,6 +48,41 @@ def compiled(function: Callable, *types: str) -> Callable[[Callable], Callable]:
             assert name not in bodies, f"{function.__name__} has a body for {name} already"
             bodies[name] = body
         return body
+
+    return keep
+
+
+def paired(function: Any) -> Any:
+    """Decorates a function written for float64 of which there is a float32 form, too: `single`."""
+    function.is_paired = True
+    return function
+
+
+@once
+def single(function: Any) -> Any:
+    """Returns the float32 form of a function written for float64.
+
+    A name for which its module, this one or coefficients.py has another one that ends in `_32` stands for that:
+    `LN2_32` instead of `LN2`; and what is `paired` stands for its own float32 form.
+    """
+    scope = dict(function.__globals__)
+    known = {**vars(coefficients), **globals(), **scope}
+    for word in function.__code__.co_names:
+        if f"{word}_32" in known:
+            scope[word] = known[f"{word}_32"]
+        elif hasattr(scope.get(word), "is_paired"):
+            scope[word] = single(scope[word])
+    form = FunctionType(function.__code__, scope, function.__name__)
+    form.__dict__.update(function.__dict__)
+    return form
+
+
+def compiled_paired(function: Callable) -> Callable[[Callable], Callable]:
+    """Decorates the float64 body of `function`, whose float32 form is the body for float32."""
+
+    def keep(body: Callable) -> Callable:
+        compiled(function, "float32")(single(body))
+        return compiled(function, "float64")(body)
 
     return keep
 

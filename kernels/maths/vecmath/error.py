@@ -18,9 +18,6 @@ from .coefficients import (
     ERF_32,
     ERF_FAR_32,
     ERFCX,
-    ERFCX_32,
-    ERFCX_32_FIRST,
-    ERFCX_32_FIRST_REST,
     ERFCX_FIRST,
     ERFCX_FIRST_REST,
     ERFINV_FAR,
@@ -28,10 +25,10 @@ from .coefficients import (
     ERFINV_NEAR,
     EXP2_32,
 )
-from .define import compiled, in_double
+from .define import BODIES, ROUND_32, compiled, in_double, single
 from .exponential import exp, times_exp
 from .logarithm import log
-from .pieces import ROUND_32, power_of_two_float32, quick_two_sum, two_product, two_sum
+from .pieces import power_of_two, quick_two_sum, two_product, two_sum
 
 
 @primitive
@@ -60,19 +57,20 @@ def first_exactly(v, v_low, w, first, first_low, rest):
     return v * total + (v * (total_low + product_low + first_low) + v_low * total)
 
 
+START, START_32 = 4.0, 3.0
+CENTRE, CENTRE_32 = 0.140625, 0.205078125  # of the polynomials in v, which changes fast with x near 0
+
+
 @in_double
 def scaled_erfc(x):
     """e^(x^2) erfc(x) for x >= 0, to 2 ulp, as far as erfc(x) is no zero."""
-    v, v_low = reciprocal_of_sum(x, 4.0)
-    w = v - 0.140625 + v_low  # v changes fast with x near 0
+    v, v_low = reciprocal_of_sum(x, START)
+    w = v - CENTRE + v_low
     return first_exactly(v, v_low, w, ERFCX_FIRST, ERFCX_FIRST_REST, polynomial(w, ERFCX))
 
 
-@compiled(scaled_erfc, "float32")
-def scaled_erfc_float32(x):
-    v, v_low = reciprocal_of_sum(x, 3.0)
-    w = v - 0.205078125 + v_low
-    return first_exactly(v, v_low, w, ERFCX_32_FIRST, ERFCX_32_FIRST_REST, polynomial(w, ERFCX_32))
+compiled(scaled_erfc, "float32")(single(BODIES[scaled_erfc]["float64"]))
+power_of_two_32 = single(power_of_two)
 
 
 @compiled(erf, "float64")
@@ -95,7 +93,7 @@ def erf_float32(x):
     power = polynomial(t, ERF_FAR_32)
     shifted = power + ROUND_32
     r = power - (shifted - ROUND_32)
-    far = math.copysign(1.0 - polynomial(r, EXP2_32) * power_of_two_float32(shifted), x)
+    far = math.copysign(1.0 - polynomial(r, EXP2_32) * power_of_two_32(shifted), x)
     return near if size < 1.0 else (far if size >= 1.0 else x)
 
 

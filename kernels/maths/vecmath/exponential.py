@@ -1,30 +1,27 @@
-"""exp, exp2, expm1: e^x = 2^n e^r with n an integer and |r| <= ln(2) / 2, where a polynomial is short.
+"""exp, exp2, expm1, sinh, cosh, tanh: e^x = 2^n e^r, n an integer, |r| <= ln(2) / 2, where a polynomial is short.
 
 r = x - n ln 2 must not lose the digits that cancel, so ln 2 is two floats. x less the first is exact by a fused
 multiply-add; the second enters at the end, behind what it would round.
 Read next: `logarithm.py`.
 """
 
+import math
+
 import numpy as np
 
 from ...engine.primitives import fma
 from ...engine.program import polynomial, primitive
-from .coefficients import EXP, EXP_32
-from .define import compiled, of_numpy, quiet
-from .pieces import (
-    ROUND,
-    ROUND_32,
-    expm1_complex,
-    power_of_two_float32,
-    power_of_two_float64,
-    scaled_float32,
-    scaled_float64,
-    two_product,
-)
+from .coefficients import EXP, TANH_32
+from .define import ROUND, compiled, compiled_paired, of_numpy, paired, quiet
+from .pieces import expm1_complex, power_of_two, scaled, tanh_complex, two_product
 
 LOG2_E = 1.4426950408889634
 LN2, LN2_REST = 0.6931471805599453, 2.3190468138462996e-17
 LN2_32, LN2_REST_32 = 0.693147182464599609375, -1.904654299957768e-09
+# beyond which the results of exp, exp2 and expm1 / 2 are infinite, 0 or -1/2
+EXP_MOST, EXP_LEAST, EXP_MOST_32, EXP_LEAST_32 = 710.0, -760.0, 89.0, -120.0
+EXP2_MOST, EXP2_LEAST, EXP2_MOST_32, EXP2_LEAST_32 = 1025.0, -1076.0, 129.0, -151.0
+HALF_MOST, HALF_LEAST, HALF_MOST_32 = 710.6, -50.0, 89.5
 
 
 exp = of_numpy("exp", np.exp, "e to the x, to 1 ulp.")
@@ -37,7 +34,7 @@ expm1 = of_numpy(
 @primitive
 def times_exp(x, rest, y):
     """y e^(x + rest), to 1.5 ulp, also where e^x alone would be subnormal; rest is at most a rounding error of x."""
-    return type(x)(quiet(times_exp_float64, np.float64(x), np.float64(rest), np.float64(y)))
+    return type(x)(quiet(times_exp_body, np.float64(x), np.float64(rest), np.float64(y)))
 
 
 @primitive
@@ -46,84 +43,88 @@ def half_expm1(x):
     return type(x)(0.5) * quiet(np.expm1, x)
 
 
-def tail_float32(high, low):
-    """e^r - 1 for r = high + low, |r| <= ln(2) / 2."""
-    r = high + low
-    return high + (r * r * polynomial(r, EXP_32) + low)
-
-
-def tail_float64(high, low):
+@paired
+def tail(high, low):
     """e^r - 1 for r = high + low, |r| <= ln(2) / 2."""
     r = high + low
     return high + (r * r * polynomial(r, EXP) + low)
 
 
-@compiled(times_exp, "float32")
-def times_exp_float32(x, rest, y):
-    clamped = 89.0 if x > 89.0 else (-120.0 if x < -120.0 else x)  # NaN passes; the ends give inf and 0
-    shifted = clamped * LOG2_E + ROUND_32
-    n = shifted - ROUND_32
-    high, low = fma(-n, LN2_32, clamped), -n * LN2_REST_32
-    return scaled_float32(y * (1.0 + tail_float32(high, rest + low)), shifted)
-
-
-@compiled(times_exp, "float64")
-def times_exp_float64(x, rest, y):
-    clamped = 710.0 if x > 710.0 else (-760.0 if x < -760.0 else x)
+@paired
+@compiled_paired(times_exp)
+def times_exp_body(x, rest, y):
+    clamped = EXP_MOST if x > EXP_MOST else (EXP_LEAST if x < EXP_LEAST else x)  # NaN passes
     shifted = clamped * LOG2_E + ROUND
     n = shifted - ROUND
     high, low = fma(-n, LN2, clamped), -n * LN2_REST
-    return scaled_float64(y * (1.0 + tail_float64(high, rest + low)), shifted)
+    return scaled(y * (1.0 + tail(high, rest + low)), shifted)
 
 
-@compiled(exp, "float32")
-def exp_float32(x):
-    return times_exp_float32(x, 0.0, 1.0)
+@compiled_paired(exp)
+def exp_body(x):
+    return times_exp_body(x, 0.0, 1.0)
 
 
-@compiled(exp, "float64")
-def exp_float64(x):
-    return times_exp_float64(x, 0.0, 1.0)
-
-
-@compiled(exp2, "float32")
-def exp2_float32(x):
-    clamped = 129.0 if x > 129.0 else (-151.0 if x < -151.0 else x)
-    shifted = clamped + ROUND_32
-    f = clamped - (shifted - ROUND_32)  # exact
-    high, lost = two_product(f, LN2_32)
-    return scaled_float32(1.0 + tail_float32(high, lost + f * LN2_REST_32), shifted)
-
-
-@compiled(exp2, "float64")
-def exp2_float64(x):
-    clamped = 1025.0 if x > 1025.0 else (-1076.0 if x < -1076.0 else x)
+@compiled_paired(exp2)
+def exp2_body(x):
+    clamped = EXP2_MOST if x > EXP2_MOST else (EXP2_LEAST if x < EXP2_LEAST else x)
     shifted = clamped + ROUND
-    f = clamped - (shifted - ROUND)
+    f = clamped - (shifted - ROUND)  # exact
     high, lost = two_product(f, LN2)
-    return scaled_float64(1.0 + tail_float64(high, lost + f * LN2_REST), shifted)
+    return scaled(1.0 + tail(high, lost + f * LN2_REST), shifted)
 
 
-@compiled(half_expm1, "float32")
-def half_expm1_float32(x):
-    clamped = 89.5 if x > 89.5 else (-50.0 if x < -50.0 else x)
-    shifted = clamped * LOG2_E + ROUND_32
-    n = shifted - ROUND_32
-    high, low = fma(-n, LN2_32, clamped), -n * LN2_REST_32
-    quarter = power_of_two_float32(shifted - 2.0)  # 2^n itself may overflow when the result does not
-    return 2.0 * (quarter * tail_float32(high, low) + (quarter - 0.25))
-
-
-@compiled(half_expm1, "float64")
-def half_expm1_float64(x):
-    clamped = 710.6 if x > 710.6 else (-50.0 if x < -50.0 else x)
+@compiled_paired(half_expm1)
+def half_expm1_body(x):
+    clamped = HALF_MOST if x > HALF_MOST else (HALF_LEAST if x < HALF_LEAST else x)
     shifted = clamped * LOG2_E + ROUND
     n = shifted - ROUND
     high, low = fma(-n, LN2, clamped), -n * LN2_REST
-    quarter = power_of_two_float64(shifted - 2.0)
-    return 2.0 * (quarter * tail_float64(high, low) + (quarter - 0.25))
+    quarter = power_of_two(shifted - 2.0)  # 2^n itself may overflow when the result does not
+    return 2.0 * (quarter * tail(high, low) + (quarter - 0.25))
 
 
 @compiled(expm1, "float32", "float64")
 def expm1_body(x):
     return x if abs(x) < 1e-20 else 2.0 * half_expm1(x)  # keeps the sign of zero, and subnormals
+
+
+# --- hyperbolic functions ---------------------------------------------------------------------------------------------
+# From expm1, which near 0 keeps the digits that exp loses.
+
+sinh = of_numpy("sinh", np.sinh, "The hyperbolic sine, to 3 ulp.")
+cosh = of_numpy("cosh", np.cosh, "The hyperbolic cosine, to 2 ulp.")
+tanh = of_numpy("tanh", np.tanh, "The hyperbolic tangent, to 3 ulp.", complex=tanh_complex)
+
+
+@compiled(sinh, "float32", "float64")
+def sinh_body(x):
+    """(e^|x| - e^-|x|) / 2 = h + h / (2 h + 1) with h = (e^|x| - 1) / 2."""
+    h = half_expm1(abs(x))
+    size = h if h > 1e30 else h + h / (2.0 * h + 1.0)
+    return x if abs(x) < 1e-10 else math.copysign(size, x)
+
+
+@compiled(cosh, "float32", "float64")
+def cosh_body(x):
+    """(e^|x| + e^-|x|) / 2, with half of e^|x| as h + 1/2."""
+    half = half_expm1(abs(x)) + 0.5
+    return half + 0.25 / half
+
+
+@compiled(tanh, "float64")
+def tanh_float64(x):
+    """(e^2|x| - 1) / (e^2|x| + 1) = h / (h + 1) with h = (e^2|x| - 1) / 2; 1 from 20 on."""
+    size = abs(x)
+    h = half_expm1(2.0 * (20.0 if size > 20.0 else size))
+    return x if size < 1e-10 else math.copysign(h / (h + 1.0), x)
+
+
+@compiled(tanh, "float32")
+def tanh_float32(x):
+    """Below 0.625 an odd polynomial, above it 1 - 2 / (e^2|x| + 1)."""
+    size = abs(x)
+    z = x * x
+    near = x * (1.0 + z * polynomial(z, TANH_32))  # as a product, which keeps the sign of zero
+    far = math.copysign(1.0 - 2.0 / (exp(2.0 * size) + 1.0), x)
+    return near if size < 0.625 else (far if size >= 0.625 else x)

@@ -14,10 +14,10 @@ from ...engine.program import polynomial
 from .coefficients import DIGAMMA_FAR, DIGAMMA_NEAR, LGAMMA_FAR, LGAMMA_NEAR
 from .define import in_double
 from .exponential import exp
-from .logarithm import LN2_HIGH, LN2_LOW, log, log_parts_float64
+from .logarithm import LN2_HIGH, LN2_LOW, log, log_parts
 from .pieces import two_product
 from .power import pow
-from .trigonometric import cosine_float64, sine_float64
+from .trigonometric import cosine, sine
 
 PI, PI_REST = 3.141592653589793, 1.2246467991473532e-16
 STIRLING = 0.4189385332046727  # (log(2 pi) - 1) / 2
@@ -36,7 +36,7 @@ def lgamma_positive(x):
     Up to 1.25 as lgamma(1 + x) - log x.
     """
     near = x < 3.0
-    e, f, g = log_parts_float64(x)
+    e, f, g = log_parts(x)
     rest = f - (g - e * LN2_LOW)  # of the logarithm, without e times the larger part of ln 2
     small = x < 1.25
     w = x - 1.0 if small else (x if near else 3.0) - 2.0
@@ -75,8 +75,8 @@ def sine_of_pi(x):
     a = 0.5 - size if turned else size
     high, lost = two_product(a, PI)
     low = lost + a * PI_REST
-    sine, cosine = sine_float64(high, low), cosine_float64(high, low)
-    return math.copysign(cosine if turned else sine, r), (sine if turned else cosine)
+    across, along = sine(high, low), cosine(high, low)
+    return math.copysign(along if turned else across, r), (across if turned else along)
 
 
 @in_double
@@ -92,8 +92,8 @@ def lgamma(x):
         return -log(size)
     if size >= 4503599627370496.0:  # a negative integer
         return math.inf
-    sine, cosine = sine_of_pi(x)
-    return log(PI / abs(x * sine)) - lgamma_positive(size)
+    across, _ = sine_of_pi(x)
+    return log(PI / abs(x * across)) - lgamma_positive(size)
 
 
 @in_double
@@ -109,8 +109,8 @@ def digamma(x):
         return -1.0 / x
     if np.floor(x) == x:
         return math.nan
-    sine, cosine = sine_of_pi(x)
-    return digamma_positive(size) - 1.0 / x - PI * cosine / sine
+    across, along = sine_of_pi(x)
+    return digamma_positive(size) - 1.0 / x - PI * along / across
 
 
 # --- polygamma: derivatives of digamma, no vector function -----------------------------------------------------------

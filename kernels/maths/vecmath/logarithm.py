@@ -1,4 +1,4 @@
-"""log, log2, log10, log1p: log(2^e m) = e ln 2 + log m, with m in [sqrt(1/2), sqrt(2)).
+"""log, log2, log10, log1p, asinh, acosh, atanh: log(2^e m) = e ln 2 + log m, with m in [sqrt(1/2), sqrt(2)).
 
 Near 1 the exponent is 0, so nothing cancels. The leading terms of log(1 + f), f - f^2 / 2, are added last and exactly.
 In float64 the rest is a series in s = f / (2 + f), whose square is below 0.03; in float32 a polynomial in f is as
@@ -12,15 +12,11 @@ import numpy as np
 from ...engine.primitives import bits_of_double, bits_of_float
 from ...engine.program import polynomial
 from .coefficients import LOG, LOG_32
-from .define import compiled, of_numpy
-from .pieces import (
-    exponent_float32,
-    exponent_float64,
-    fraction_float32,
-    fraction_float64,
-)
+from .define import compiled, compiled_paired, of_numpy, single
+from .pieces import exponent, fraction
 
 float32, float64 = np.float32, np.float64
+exponent_32, fraction_32 = single(exponent), single(fraction)
 SMALLEST_NORMAL_32, SMALLEST_NORMAL = 1.1754943508222875e-38, 2.2250738585072014e-308
 SHIFT_32, SHIFT = 8388608.0, 4503599627370496.0  # 2^23 and 2^52 lift a subnormal into the normal range
 
@@ -39,30 +35,30 @@ log10 = of_numpy("log10", np.log10, "The logarithm to base 10, to 2 ulp.")
 log1p = of_numpy("log1p", np.log1p, "log(1 + x), to 2 ulp, also near 0, where the sum would round.")
 
 
-def log_parts_float32(x):
+def log_parts_32(x):
     """(e, f, g) with x = 2^e (1 + f) and log(1 + f) = f - g, for a finite x > 0."""
     tiny = x < SMALLEST_NORMAL_32
     bits = bits_of_float(x * SHIFT_32 if tiny else x)
-    exponent = exponent_float32(bits)
-    f = fraction_float32(bits, exponent) - 1.0
+    e = exponent_32(bits)
+    f = fraction_32(bits, e) - 1.0
     g = f * f * (0.5 - f * polynomial(f, LOG_32))
-    return float32(exponent) - (23.0 if tiny else 0.0), f, g
+    return float32(e) - (23.0 if tiny else 0.0), f, g
 
 
-def log_parts_float64(x):
+def log_parts(x):
     """(e, f, g) with x = 2^e (1 + f) and log(1 + f) = f - g, for a finite x > 0.
 
     log(1 + f) = 2 atanh(s) = 2 s + s R(s^2), and 2 s = f - s f = f - f^2 / 2 + s f^2 / 2.
     """
     tiny = x < SMALLEST_NORMAL
     bits = bits_of_double(x * SHIFT if tiny else x)
-    exponent = exponent_float64(bits)
-    f = fraction_float64(bits, exponent) - 1.0
+    e = exponent(bits)
+    f = fraction(bits, e) - 1.0
     s = f / (2.0 + f)
     z = s * s
     half = 0.5 * f * f
     g = half - s * (half + z * polynomial(z, LOG))
-    return float64(exponent) - (52.0 if tiny else 0.0), f, g
+    return float64(e) - (52.0 if tiny else 0.0), f, g
 
 
 def log_special(x, result):
@@ -71,39 +67,21 @@ def log_special(x, result):
     return finite if x > 0.0 else (-math.inf if x == 0.0 else math.nan)
 
 
-@compiled(log, "float32")
-def log_float32(x):
-    e, f, g = log_parts_float32(x)
-    return log_special(x, e * LN2_HIGH_32 + (f - (g - e * LN2_LOW_32)))
-
-
-@compiled(log, "float64")
-def log_float64(x):
-    e, f, g = log_parts_float64(x)
+@compiled_paired(log)
+def log_body(x):
+    e, f, g = log_parts(x)
     return log_special(x, e * LN2_HIGH + (f - (g - e * LN2_LOW)))
 
 
-@compiled(log2, "float32")
-def log2_float32(x):
-    e, f, g = log_parts_float32(x)
+@compiled_paired(log2)
+def log2_body(x):
+    e, f, g = log_parts(x)
     return log_special(x, e + (f - g) * LOG2_E)
 
 
-@compiled(log2, "float64")
-def log2_float64(x):
-    e, f, g = log_parts_float64(x)
-    return log_special(x, e + (f - g) * LOG2_E)
-
-
-@compiled(log10, "float32")
-def log10_float32(x):
-    e, f, g = log_parts_float32(x)
-    return log_special(x, e * LOG10_2_HIGH_32 + ((f - g) * LOG10_E + e * LOG10_2_LOW_32))
-
-
-@compiled(log10, "float64")
-def log10_float64(x):
-    e, f, g = log_parts_float64(x)
+@compiled_paired(log10)
+def log10_body(x):
+    e, f, g = log_parts(x)
     return log_special(x, e * LOG10_2_HIGH + ((f - g) * LOG10_E + e * LOG10_2_LOW))
 
 
@@ -115,3 +93,41 @@ def log1p_body(x):
     result = log(u) + (lost / u if u > 0.0 else 0.0)
     kept = x if abs(x) < 1e-20 else result  # keeps the sign of zero
     return kept if x < math.inf else x
+
+
+# --- the inverses of hyperbolic functions -----------------------------------------------------------------------------
+# From log1p, which near 0 keeps the digits that log loses.
+
+LN2 = 0.6931471805599453
+
+asinh = of_numpy("asinh", np.arcsinh, "The inverse of `sinh`, to 3 ulp.")
+acosh = of_numpy("acosh", np.arccosh, "The inverse of `cosh`, to 3 ulp; NaN below 1.")
+atanh = of_numpy("atanh", np.arctanh, "The inverse of `tanh`, to 3 ulp; infinite at -1 and 1, NaN beyond.")
+
+
+@compiled(asinh, "float32", "float64")
+def asinh_body(x):
+    """log(|x| + sqrt(1 + x^2)), with 1 subtracted under the logarithm; far out log(2 |x|)."""
+    size = abs(x)
+    large = size > 1e17
+    within = size + size * size / (1.0 + np.sqrt(1.0 + size * size))
+    result = log1p(size if large else within) + (LN2 if large else 0.0)
+    return x if size < 1e-10 else math.copysign(result, x)
+
+
+@compiled(acosh, "float32", "float64")
+def acosh_body(x):
+    """log(x + sqrt(x^2 - 1)), with 1 subtracted under the logarithm; far out log(2 x)."""
+    large = x > 1e17
+    t = x - 1.0
+    within = t + np.sqrt(t * (t + 2.0))
+    result = log1p(x if large else within) + (LN2 if large else 0.0)
+    return math.nan if x < 1.0 else result
+
+
+@compiled(atanh, "float32", "float64")
+def atanh_body(x):
+    """log((1 + |x|) / (1 - |x|)) / 2."""
+    size = abs(x)
+    result = 0.5 * log1p(2.0 * size / (1.0 - size))
+    return x if size < 1e-10 else math.copysign(result, x)

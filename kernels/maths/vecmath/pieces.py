@@ -14,76 +14,54 @@ import numpy as np
 
 from ...engine.primitives import bits_of_double, bits_of_float, double_of_bits, float_of_bits, fma
 from ...engine.program import integral
+from .define import paired
 
-int32, int64, float32, float64 = np.int32, np.int64, np.float32, np.float64
+# The type of bits, from a number to its bits and back, how many bits the fraction has, and the exponent of 1.
+integer, integer_32 = np.int64, np.int32
+bits_of, bits_of_32 = bits_of_double, bits_of_float
+from_bits, from_bits_32 = double_of_bits, float_of_bits
+DIGITS, DIGITS_32 = 52, 23
+BIAS, BIAS_32 = 1023, 127
+ROUND_BITS, ROUND_BITS_32 = 0x4338000000000000, 0x4B400000
+# from the bits of sqrt(1/2) to those of 1
+ROOT_TO_ONE, ROOT_TO_ONE_32 = 0x3FF0000000000000 - 0x3FE6A09E667F3BCD, 0x3F800000 - 0x3F3504F3
 
-# Adding and subtracting 1.5 * 2^23 (2^52) rounds to the nearest integer; meanwhile the lowest bits are that integer.
-ROUND_32 = 12582912.0
-ROUND = 6755399441055744.0
 
-
+@paired
 @integral
-def integer_of_float32(shifted):
-    """n as int32, for `shifted` = n + ROUND_32; for NaN, whatever."""
-    return int32(bits_of_float(shifted) - int32(0x4B400000))
+def integer_of(shifted):
+    """n, for `shifted` = n + ROUND; for NaN, whatever."""
+    return integer(bits_of(shifted) - ROUND_BITS)
 
 
+@paired
 @integral
-def integer_of_float64(shifted):
-    """n as int64, for `shifted` = n + ROUND; for NaN, whatever."""
-    return bits_of_double(shifted) - 0x4338000000000000
+def power_of_two(shifted):
+    """2^n for `shifted` = n + ROUND, where that is a normal number."""
+    return from_bits(integer((bits_of(shifted) - ROUND_BITS + BIAS) << DIGITS))
 
 
+@paired
 @integral
-def power_of_two_float32(shifted):
-    """2^n for `shifted` = n + ROUND_32, n in [-126, 127]."""
-    return float_of_bits(int32((bits_of_float(shifted) - 0x4B400000 + 127) << 23))
-
-
-@integral
-def power_of_two_float64(shifted):
-    """2^n for `shifted` = n + ROUND, n in [-1022, 1023]."""
-    return double_of_bits((bits_of_double(shifted) - 0x4338000000000000 + 1023) << 52)
-
-
-@integral
-def scaled_float32(x, shifted):
-    """x 2^n for `shifted` = n + ROUND_32, rounded once; in two steps, as 2^n may leave the range before the result."""
-    n = bits_of_float(shifted) - 0x4B400000
+def scaled(x, shifted):
+    """x 2^n for `shifted` = n + ROUND, rounded once; in two steps, as 2^n may leave the range before the result."""
+    n = bits_of(shifted) - ROUND_BITS
     half = n >> 1
-    return x * float_of_bits(int32((half + 127) << 23)) * float_of_bits(int32((n - half + 127) << 23))
+    return x * from_bits(integer((half + BIAS) << DIGITS)) * from_bits(integer((n - half + BIAS) << DIGITS))
 
 
+@paired
 @integral
-def scaled_float64(x, shifted):
-    """x 2^n for `shifted` = n + ROUND, rounded once."""
-    n = bits_of_double(shifted) - 0x4338000000000000
-    half = n >> 1
-    return x * double_of_bits((half + 1023) << 52) * double_of_bits((n - half + 1023) << 52)
+def exponent(bits):
+    """e, of the bits of a normal 2^e m with m in [sqrt(1/2), sqrt(2))."""
+    return integer((integer(bits + ROOT_TO_ONE) >> DIGITS) - BIAS)
 
 
+@paired
 @integral
-def exponent_float32(bits):
-    """e, of the bits of a normal 2^e m with m in [sqrt(1/2), sqrt(2)), as int32."""
-    return int32((int32(bits + (0x3F800000 - 0x3F3504F3)) >> 23) - 127)
-
-
-@integral
-def fraction_float32(bits, e):
+def fraction(bits, e):
     """m, of the same."""
-    return float_of_bits(int32(bits - (e << 23)))
-
-
-@integral
-def exponent_float64(bits):
-    """e, of the bits of a normal 2^e m with m in [sqrt(1/2), sqrt(2)), as int64."""
-    return ((bits + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)) >> 52) - 1023
-
-
-@integral
-def fraction_float64(bits, e):
-    """m, of the same."""
-    return double_of_bits(bits - (e << 52))
+    return from_bits(integer(bits - (e << DIGITS)))
 
 
 def two_sum(a, b):

@@ -13,20 +13,10 @@ import numpy as np
 from ...engine.primitives import bits_of_double, bits_of_float, fma
 from ...engine.program import polynomial
 from .coefficients import EXP2_OF_POWER_32, LOG2_OF_POWER_32, LOG_OF_POWER
-from .define import compiled, in_double, of_numpy
-from .exponential import LN2, LN2_REST, tail_float64
-from .logarithm import SHIFT, SHIFT_32, SMALLEST_NORMAL, SMALLEST_NORMAL_32
-from .pieces import (
-    ROUND,
-    exponent_float32,
-    exponent_float64,
-    fraction_float32,
-    fraction_float64,
-    power_of_two_float64,
-    quick_two_sum,
-    scaled_float64,
-    two_product,
-)
+from .define import ROUND, compiled, in_double, of_numpy
+from .exponential import LN2, LN2_REST, tail
+from .logarithm import SHIFT, SHIFT_32, SMALLEST_NORMAL, SMALLEST_NORMAL_32, exponent_32, fraction_32
+from .pieces import exponent, fraction, power_of_two, quick_two_sum, scaled, two_product
 
 float32, float64 = np.float32, np.float64
 LOG2_E, LOG2_E_REST = 1.4426950408889634, 2.0355273740931033e-17
@@ -71,15 +61,15 @@ def exp2_of_power(t):
     """2^t to 29 bits, for |t| < 1000; in float64."""
     shifted = t + ROUND
     r = t - (shifted - ROUND)
-    return polynomial(r, EXP2_OF_POWER_32) * power_of_two_float64(shifted)
+    return polynomial(r, EXP2_OF_POWER_32) * power_of_two(shifted)
 
 
 @compiled(pow_ordinary, "float32")
 def pow_ordinary_float32(x, y):
     bits = bits_of_float(x)
-    exponent = exponent_float32(bits)
-    f = fraction_float32(bits, exponent) - 1.0
-    return float32(exp2_of_power(float64(y) * log2_of_parts(float64(exponent), float64(f))))
+    e = exponent_32(bits)
+    f = fraction_32(bits, e) - 1.0
+    return float32(exp2_of_power(float64(y) * log2_of_parts(float64(e), float64(f))))
 
 
 @compiled(pow, "float32")
@@ -87,10 +77,10 @@ def pow_float32(x, y):
     size = abs(x)
     tiny = size < SMALLEST_NORMAL_32
     bits = bits_of_float(size * SHIFT_32 if tiny else size)
-    exponent = exponent_float32(bits)
-    f = fraction_float32(bits, exponent) - 1.0
-    e = float32(exponent) - (23.0 if tiny else 0.0)
-    t = float64(y) * log2_of_parts(float64(e), float64(f))
+    e = exponent_32(bits)
+    f = fraction_32(bits, e) - 1.0
+    shifted = float32(e) - (23.0 if tiny else 0.0)
+    t = float64(y) * log2_of_parts(float64(shifted), float64(f))
     clamped = 200.0 if t > 200.0 else (-200.0 if t < -200.0 else t)
     return power_special(x, y, float32(exp2_of_power(clamped)))
 
@@ -103,8 +93,8 @@ def log2_of_power(x):
     size = abs(x)
     tiny = size < SMALLEST_NORMAL
     bits = bits_of_double(size * SHIFT if tiny else size)
-    exponent = exponent_float64(bits)
-    f = fraction_float64(bits, exponent) - 1.0
+    whole = exponent(bits)
+    f = fraction(bits, whole) - 1.0
     below, below_low = quick_two_sum(2.0, f)
     inverse = 1.0 / below
     s = f * inverse
@@ -119,7 +109,7 @@ def log2_of_power(x):
     log_low = log_low + (u * s_low + u_low * s)
     high, low = two_product(log, LOG2_E)
     low = low + (log * LOG2_E_REST + log_low * LOG2_E)
-    e = float64(exponent) - (52.0 if tiny else 0.0)
+    e = float64(whole) - (52.0 if tiny else 0.0)
     total, rest = quick_two_sum(e, high)
     near = e == 0.0
     return (high if near else total), (low if near else rest + low)
@@ -136,7 +126,7 @@ def power_of_size(x, y):
     shifted = clamped + ROUND
     r = (clamped - (shifted - ROUND)) + t_low
     most, rest = two_product(r, LN2)
-    return scaled_float64(1.0 + tail_float64(most, rest + r * LN2_REST), shifted)
+    return scaled(1.0 + tail(most, rest + r * LN2_REST), shifted)
 
 
 @compiled(pow, "float64")

@@ -8,7 +8,7 @@ takes long integers (`bits_of_turn`) and no vector: the idea is Payne and Hanek'
 One large angle would make a whole loop scalar, so each function also comes as `..._moderate`, for loops which look
 first whether any angle of a block is large (`usually`, in `elementwise.py`).
 
-asin, acos, atan, atan2 are odd polynomials near 0, and ways to get there. Read next: `hyperbolic.py`.
+asin, acos, atan, atan2 are odd polynomials near 0, and ways to get there. Read next: `error.py`.
 """
 
 import math
@@ -17,11 +17,11 @@ import numpy as np
 
 from ...engine.primitives import bits_of_double, bits_of_turn, fma
 from ...engine.program import integral, polynomial
-from .coefficients import ASIN, ATAN, COS, COS_32, SIN, SIN_32
-from .define import compiled, of_numpy
-from .pieces import ROUND, ROUND_32, integer_of_float32, integer_of_float64, quick_two_sum, two_product, two_sum
+from .coefficients import ASIN, ATAN, COS, SIN
+from .define import ROUND, compiled, compiled_paired, of_numpy, paired
+from .pieces import integer_of, quick_two_sum, two_product, two_sum
 
-float32, float64 = np.float32, np.float64
+float64 = np.float64
 MODERATE = 100000.0
 TWO_OVER_PI = 0.6366197723675814
 HALF_PI_32, HALF_PI_REST_32, HALF_PI_LAST_32 = 1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15
@@ -53,20 +53,13 @@ def less_quarters(x, n, first, second, third):
     return high, low - lost - n * third
 
 
-def reduce_float32(x):
-    """(n, high, low) with x = n pi/2 + high + low."""
-    shifted = x * TWO_OVER_PI + ROUND_32
-    n = shifted - ROUND_32
-    high, low = less_quarters(x, n, HALF_PI_32, HALF_PI_REST_32, HALF_PI_LAST_32)
-    return integer_of_float32(shifted), high, low
-
-
-def reduce_float64(x):
+@paired
+def reduce(x):
     """(n, high, low) with x = n pi/2 + high + low."""
     shifted = x * TWO_OVER_PI + ROUND
     n = shifted - ROUND
     high, low = less_quarters(x, n, HALF_PI, HALF_PI_REST, HALF_PI_LAST)
-    return integer_of_float64(shifted), high, low
+    return integer_of(shifted), high, low
 
 
 @integral
@@ -88,30 +81,20 @@ def reduce_large(size):
     high, low = quick_two_sum(high, low + rest)
     angle, lost = two_product(high, HALF_PI)
     high, low = quick_two_sum(angle, lost + (high * HALF_PI_REST + low * HALF_PI))
-    return integer_of_float64(shifted), high, low
+    return integer_of(shifted), high, low
 
 
 # --- near zero -----------------------------------------------------------------------------------------------------
 
 
-def sine_float32(high, low):
-    z = high * high
-    return high + (high * z * polynomial(z, SIN_32) + low)
-
-
-def cosine_float32(high, low):
-    z = high * high
-    half = 0.5 * z
-    most = 1.0 - half  # what this loses is added to what follows
-    return most + ((1.0 - most - half) + (z * z * polynomial(z, COS_32) - high * low))
-
-
-def sine_float64(high, low):
+@paired
+def sine(high, low):
     z = high * high
     return high + (high * z * polynomial(z, SIN) + low)
 
 
-def cosine_float64(high, low):
+@paired
+def cosine(high, low):
     z = high * high
     half = 0.5 * z
     most = 1.0 - half  # what this loses is added to what follows
@@ -141,44 +124,27 @@ def tangent_of_quarter(n, sine, cosine):
 # --- the functions -------------------------------------------------------------------------------------------------
 
 
-@compiled(sin_moderate, "float32")
-def sin_float32(x):
-    n, high, low = reduce_float32(x)
-    result = sine_of_quarter(n, sine_float32(high, low), cosine_float32(high, low))
-    return x if abs(x) < 1e-10 else result  # keeps the sign of zero
+TINY, TINY_32 = 1e-20, 1e-10  # below which the functions are their argument, and keep the sign of zero
 
 
-@compiled(cos_moderate, "float32")
-def cos_float32(x):
-    n, high, low = reduce_float32(x)
-    return cosine_of_quarter(n, sine_float32(high, low), cosine_float32(high, low))
+@compiled_paired(sin_moderate)
+def sin_body(x):
+    n, high, low = reduce(x)
+    result = sine_of_quarter(n, sine(high, low), cosine(high, low))
+    return x if abs(x) < TINY else result
 
 
-@compiled(tan_moderate, "float32")
-def tan_float32(x):
-    n, high, low = reduce_float32(x)
-    result = tangent_of_quarter(n, sine_float32(high, low), cosine_float32(high, low))
-    return x if abs(x) < 1e-10 else result
+@compiled_paired(cos_moderate)
+def cos_body(x):
+    n, high, low = reduce(x)
+    return cosine_of_quarter(n, sine(high, low), cosine(high, low))
 
 
-@compiled(sin_moderate, "float64")
-def sin_float64(x):
-    n, high, low = reduce_float64(x)
-    result = sine_of_quarter(n, sine_float64(high, low), cosine_float64(high, low))
-    return x if abs(x) < 1e-20 else result
-
-
-@compiled(cos_moderate, "float64")
-def cos_float64(x):
-    n, high, low = reduce_float64(x)
-    return cosine_of_quarter(n, sine_float64(high, low), cosine_float64(high, low))
-
-
-@compiled(tan_moderate, "float64")
-def tan_float64(x):
-    n, high, low = reduce_float64(x)
-    result = tangent_of_quarter(n, sine_float64(high, low), cosine_float64(high, low))
-    return x if abs(x) < 1e-20 else result
+@compiled_paired(tan_moderate)
+def tan_body(x):
+    n, high, low = reduce(x)
+    result = tangent_of_quarter(n, sine(high, low), cosine(high, low))
+    return x if abs(x) < TINY else result
 
 
 @compiled(sin, "float64")
@@ -186,8 +152,8 @@ def sin_anywhere(x):
     if not abs(x) < math.inf:
         return math.nan
     n, high, low = reduce_large(abs(x))
-    result = sine_of_quarter(n, sine_float64(high, low), cosine_float64(high, low))
-    return x if abs(x) < 1e-20 else (-result if x < 0.0 else result)
+    result = sine_of_quarter(n, sine(high, low), cosine(high, low))
+    return x if abs(x) < TINY else (-result if x < 0.0 else result)
 
 
 @compiled(cos, "float64")
@@ -195,7 +161,7 @@ def cos_anywhere(x):
     if not abs(x) < math.inf:
         return math.nan
     n, high, low = reduce_large(abs(x))
-    return cosine_of_quarter(n, sine_float64(high, low), cosine_float64(high, low))
+    return cosine_of_quarter(n, sine(high, low), cosine(high, low))
 
 
 @compiled(tan, "float64")
@@ -203,8 +169,8 @@ def tan_anywhere(x):
     if not abs(x) < math.inf:
         return math.nan
     n, high, low = reduce_large(abs(x))
-    result = tangent_of_quarter(n, sine_float64(high, low), cosine_float64(high, low))
-    return x if abs(x) < 1e-20 else (-result if x < 0.0 else result)
+    result = tangent_of_quarter(n, sine(high, low), cosine(high, low))
+    return x if abs(x) < TINY else (-result if x < 0.0 else result)
 
 
 # --- their inverses ---------------------------------------------------------------------------------------------------
