@@ -235,7 +235,7 @@ class Evaluator:
 
     def do_While(self, node: ast.While, path: Path) -> list[Outcome]:
         """A loop whose condition is known each time."""
-        paths, done = [path], []
+        paths, done = [path], list[Outcome]()
         for _ in range(1000):
             onward: list[Path] = []
             for one in paths:
@@ -385,7 +385,7 @@ class Evaluator:
         if node.orelse:
             raise Unsupported("for ... else")
         items = self.items(self.value(node.iter, path), path)
-        paths, done = [path], []
+        paths, done = [path], list[Outcome]()
         for item in items:
             onward: list[Path] = []
             for one in paths:

@@ -10,15 +10,16 @@ Read next: from_data.py, for tensors made of Python data and numpy arrays.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ARGUMENT_TYPES, STATE, impl, within
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW
-from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
@@ -292,7 +293,9 @@ empty_like_op = empty_like.op
 # --- one value everywhere --------------------------------------------------------------------------------------------
 
 
-class Constant(NamedTuple):
+@frozen
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
     """A name and the value that it stands for; `check` is asked of sizes that are new. As one object, of which the
     specialiser takes the fields for constants: a number of a closure it would not."""
 

@@ -6,7 +6,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.dispatch import STATE, explain, ops
-from redispatch.dispatch.inspection.stops import STOPS
+from redispatch.dispatch.inspection.frames import STOPS
 
 
 @pytest.fixture
