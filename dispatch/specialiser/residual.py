@@ -18,6 +18,9 @@ from typing import Any
 
 ENDS = ("return", "raise", "continue", "break")
 CLOSES = ("else:", "finally:", "except")
+WIDTH = 120  # of a line of code; longer statements are broken
+HEAD = re.compile(r"(?:(?:if|else|or|and|return|raise|while) |[\w.\[\], ]+ = )?")
+WORDS = (" or ", " and ", " if ", " else ")
 
 
 class Block:
@@ -149,12 +152,68 @@ class Block:
         """The lines of source."""
         for line in self.lines:
             if isinstance(line, str):
-                yield indent + line
+                yield from wrapped(line, indent)
             elif line[1].lines or not line[0].startswith(CLOSES):
-                yield indent + line[0]
+                yield from wrapped(line[0], indent)
                 yield from line[1].text(indent + "    ")
                 if line[1].empty:
                     yield indent + "    pass"
+
+
+def wrapped(line: str, indent: str) -> Iterator[str]:
+    """Yields a statement, or a part of one, on several lines where it is longer than WIDTH.
+
+    It is broken at the words between its operands; or, where it has none, within its last bracket.
+    """
+    if len(indent) + len(line) <= WIDTH or line.startswith(("#", "for ", "with ", "except ")):
+        yield indent + line
+        return
+    head, tail = HEAD.match(line)[0], line[-1] if line[-1] in ":," else ""  # type: ignore[index]  # it matches nothing, too
+    body = line[len(head) : len(line) - len(tail)]
+    parts, opening, closing = cut(body, WORDS), "(", ")"
+    if len(parts) == 1:
+        at = last_bracket(body)
+        opening, inner, closing = body[: at + 1], body[at + 1 : -1], body[-1:]
+        parts = cut(inner, WORDS)
+        listed = cut(inner, (", ",)) if at >= 0 and " for " not in inner and "lambda" not in inner else []
+        if len(listed) > 1:
+            parts = [f"{part.removesuffix(',')}," for part in listed]
+    if not opening:
+        yield indent + line
+        return
+    yield f"{indent}{head}{opening}"
+    for part in parts:
+        yield from wrapped(part, indent + "    ")
+    yield f"{indent}{closing}{tail}"
+
+
+def cut(text: str, words: tuple[str, ...]) -> list[str]:
+    """Splits an expression before these words, behind a comma, where they stand outside of brackets and strings."""
+    starts = [0, *(at + 1 for at, depth in depths(text) if not depth and text.startswith(words, at))]
+    return [text[start:end].strip() for start, end in zip(starts, [*starts[1:], None], strict=True)]
+
+
+def last_bracket(text: str) -> int:
+    """The place of the bracket that the last character closes; -1 where that closes none."""
+    opened = [at for at, depth in depths(text) if depth == 1 and text[at] in "([{"]
+    return opened[-1] if opened and text[-1:] in tuple(")]}") else -1
+
+
+def depths(text: str) -> Iterator[tuple[int, int]]:
+    """Yields (place, how many brackets are open there, itself counted) of each character outside of strings."""
+    depth, quote, at = 0, "", 0
+    while at < len(text):
+        one = text[at]
+        if quote:
+            at += one == "\\"
+            quote = "" if one == quote else quote
+        elif one in "'\"":
+            quote = one
+        else:
+            depth += one in "([{"
+            yield at, depth
+            depth -= one in ")]}"
+        at += 1
 
 
 def _is_region(lines: list[Any]) -> bool:

@@ -163,7 +163,7 @@ class Info:
         }
 
     def devices(self) -> list[Any]:
-        """Those that hold values."""
+        """Returns the devices that hold values."""
         return [rd.device("cpu")]
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, dtype]:

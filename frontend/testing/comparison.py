@@ -6,7 +6,8 @@ Source of the tolerances: PyTorch's `torch.testing.assert_close`; |actual - expe
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def assert_close(
             f"rtol and atol must both be specified or both be unspecified, but got {rtol=} and {atol=} instead."
         )
     checks = {"device": check_device, "dtype": check_dtype, "layout": check_layout, "stride": check_stride}
-    problem = difference(actual, expected, rtol, atol, equal_nan, checks, allow_subclasses)
+    problem = difference(actual, expected, Rules(rtol, atol, equal_nan, checks, allow_subclasses))
     if problem:
         raise AssertionError(msg(problem) if callable(msg) else msg or problem)
 
@@ -93,18 +94,22 @@ def assert_allclose(
 FORMER_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
 
 
-def difference(
-    actual: Any,
-    expected: Any,
-    rtol: float | None,
-    atol: float | None,
-    equal_nan: bool,
-    checks: Mapping[str, bool],
-    allow_subclasses: bool = True,
-    where: str = "",
-) -> str:
+@dataclass(frozen=True)
+class Rules:
+    """What counts as close: see `assert_close`. checks: which attributes must be equal."""
+
+    rtol: float | None = None
+    atol: float | None = None
+    equal_nan: bool = False
+    checks: Mapping[str, bool] = field(default_factory=dict)
+    allow_subclasses: bool = True
+
+    def tolerances(self, default: tuple[float, float]) -> tuple[float, float]:
+        return default if self.rtol is None or self.atol is None else (self.rtol, self.atol)
+
+
+def difference(actual: Any, expected: Any, rules: Rules, where: str = "") -> str:
     """Returns the difference in words; empty where there is none."""
-    rest = (rtol, atol, equal_nan, checks, allow_subclasses)
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():
             return f"The keys of the mappings do not match: {list(actual)} != {list(expected)}"
@@ -114,33 +119,25 @@ def difference(
             return f"The length of the sequences mismatch: {len(actual)} != {len(expected)}{at(where)}"
         pairs = [(i, a, e) for i, (a, e) in enumerate(zip(actual, expected, strict=True))]
     else:
-        return leaf_difference(actual, expected, *rest, where)
-    found = (difference(a, e, *rest, f"{where}[{key!r}]") for key, a, e in pairs)
+        return leaf_difference(actual, expected, rules, where)
+    found = (difference(a, e, rules, f"{where}[{key!r}]") for key, a, e in pairs)
     return next((problem for problem in found if problem), "")
 
 
-def leaf_difference(
-    actual: Any,
-    expected: Any,
-    rtol: float | None,
-    atol: float | None,
-    equal_nan: bool,
-    checks: Mapping[str, bool],
-    allow_subclasses: bool,
-    where: str,
-) -> str:
+def leaf_difference(actual: Any, expected: Any, rules: Rules, where: str) -> str:
     if actual is None and expected is None:
         return ""
     if isinstance(actual, Tensor) and isinstance(expected, Tensor):
-        if not allow_subclasses and type(actual) is not type(expected):
+        if not rules.allow_subclasses and type(actual) is not type(expected):
             return f"Except for the type of tensors, which is {type(actual)} and {type(expected)}, subclasses differ"
-        return attribute_difference(actual, expected, checks, where) or value_difference(
-            values(actual), values(expected), actual.dtype, expected.dtype, rtol, atol, equal_nan, where, "Tensor-likes"
+        default = default_tolerances(actual.dtype, expected.dtype)
+        return attribute_difference(actual, expected, rules.checks, where) or value_difference(
+            values(actual), values(expected), *rules.tolerances(default), rules.equal_nan, where, "Tensor-likes"
         )
     if isinstance(actual, bool) and isinstance(expected, bool):
         return "" if actual == expected else f"Booleans mismatch: {actual} is not {expected}{at(where)}"
     if isinstance(actual, int | float | complex) and isinstance(expected, int | float | complex):
-        return number_difference(actual, expected, rtol, atol, equal_nan, where)
+        return number_difference(actual, expected, rules, where)
     if type(actual) is type(expected) and not isinstance(actual, Tensor):
         return "" if actual == expected else f"Objects are not equal: {actual!r} != {expected!r}{at(where)}"
     raise TypeError(
@@ -169,19 +166,9 @@ def values(tensor: Tensor) -> np.ndarray:
 
 
 def value_difference(
-    actual: np.ndarray,
-    expected: np.ndarray,
-    actual_dtype: dtype,
-    expected_dtype: dtype,
-    rtol: float | None,
-    atol: float | None,
-    equal_nan: bool,
-    where: str,
-    what: str,
+    actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float, equal_nan: bool, where: str, what: str
 ) -> str:
     """How many values are not close, and where the greatest differences are."""
-    if rtol is None or atol is None:
-        rtol, atol = default_tolerances(actual_dtype, expected_dtype)
     wrong = ~close(actual, expected, rtol, atol, equal_nan)
     if not wrong.any():
         return ""
@@ -221,15 +208,12 @@ def close(actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float, eq
     return same
 
 
-def number_difference(
-    actual: complex, expected: complex, rtol: float | None, atol: float | None, equal_nan: bool, where: str
-) -> str:
+def number_difference(actual: complex, expected: complex, rules: Rules, where: str) -> str:
     """Returns the difference of Python numbers in words: floats as float64, whole numbers exactly."""
     inexact = isinstance(actual, float | complex) and not isinstance(actual, int)
     inexact = inexact or (isinstance(expected, float | complex) and not isinstance(expected, int))
-    if rtol is None or atol is None:
-        rtol, atol = TOLERANCES["float64"] if inexact else (0.0, 0.0)
-    if close(np.asarray(actual), np.asarray(expected), rtol, atol, equal_nan):
+    rtol, atol = rules.tolerances(TOLERANCES["float64"] if inexact else (0.0, 0.0))
+    if close(np.asarray(actual), np.asarray(expected), rtol, atol, rules.equal_nan):
         return ""
     gap = abs(actual - expected)
     if not rtol and not atol:
@@ -243,8 +227,3 @@ def number_difference(
 
 def at(where: str) -> str:
     return f"\nThe failure occurred for item {where}" if where else ""
-
-
-def sequence_of(value: Any) -> Sequence[Any]:
-    """Several results as a sequence, one as a sequence of one."""
-    return value if isinstance(value, list | tuple) else (value,)

@@ -10,6 +10,7 @@ Read next: subclass_check.py, for the two kinds of subject; report.py.
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
@@ -315,43 +316,49 @@ def batching(trial: Trial) -> bool:
     return bool(wanted)
 
 
-def deepcopying(trial: Trial) -> bool:
+def of_results(check: Callable[[Subject, Any], None]) -> Callable[[Trial], bool]:
+    """Makes a check of a call of one that looks at each of the layer's tensors in the result."""
+
+    @functools.wraps(check)
+    def checked(trial: Trial) -> bool:
+        call = trial.dressed()
+        trial.expected(trial.plain(call))
+        results = [x for x in each(trial.through(call), trial.subject) if trial.subject.owns(x)]
+        with trial.subject.region():
+            for x in results:
+                check(trial.subject, x)
+        return bool(results)
+
+    return checked
+
+
+@of_results
+def deepcopying(subject: Subject, x: Any) -> None:
     """A deep copy of a result is of its class, stands for the same, and shares no memory."""
-
-    def check(x: Any) -> None:
-        made = copy.deepcopy(x)
-        if type(made) is not type(x):
-            raise Broken(f"a deep copy of the result is a {type(made).__name__}")
-        if isinstance(x, Tensor) and shares(made, x):
-            raise Broken("a deep copy of the result shares its memory")
-        stands_for(trial.subject, made, trial.subject.bare(x), "a deep copy of the result")
-
-    return of_results(trial, check)
+    made = copy.deepcopy(x)
+    if type(made) is not type(x):
+        raise Broken(f"a deep copy of the result is a {type(made).__name__}")
+    if isinstance(x, Tensor) and shares(made, x):
+        raise Broken("a deep copy of the result shares its memory")
+    stands_for(subject, made, subject.bare(x), "a deep copy of the result")
 
 
-def pickling(trial: Trial) -> bool:
+@of_results
+def pickling(subject: Subject, x: Any) -> None:
     """A result comes back from a pickle as what it was."""
-
-    def check(x: Any) -> None:
-        made = pickle.loads(pickle.dumps(x))
-        if type(made) is not type(x):
-            raise Broken(f"what comes back from a pickle of the result is a {type(made).__name__}")
-        stands_for(trial.subject, made, trial.subject.bare(x), "what comes back from a pickle of the result")
-
-    return of_results(trial, check)
+    made = pickle.loads(pickle.dumps(x))
+    if type(made) is not type(x):
+        raise Broken(f"what comes back from a pickle of the result is a {type(made).__name__}")
+    stands_for(subject, made, subject.bare(x), "what comes back from a pickle of the result")
 
 
-def printing(trial: Trial) -> bool:
+@of_results
+def printing(subject: Subject, x: Any) -> None:
     """A result prints, and that it was printed changes nothing."""
-
-    def check(x: Any) -> None:
-        before = alone(trial.subject.bare(x))
-        texts = [repr(x), str(x), f"{x}"]
-        if not all(texts):
-            raise Broken("the result prints as an empty text")
-        stands_for(trial.subject, x, before, "the result, after it was printed,")
-
-    return of_results(trial, check)
+    before = alone(subject.bare(x))
+    if not all([repr(x), str(x), f"{x}"]):
+        raise Broken("the result prints as an empty text")
+    stands_for(subject, x, before, "the result, after it was printed,")
 
 
 CHECKS: dict[str, Callable[[Trial], bool]] = {
@@ -464,17 +471,6 @@ def without_it(call: Callable[[], Any]) -> Any:
         return call()
     except Exception:
         raise Nothing from None
-
-
-def of_results(trial: Trial, check: Callable[[Any], None]) -> bool:
-    """Runs a check on each of the layer's tensors in the result."""
-    call = trial.dressed()
-    trial.expected(trial.plain(call))
-    results = [x for x in each(trial.through(call), trial.subject) if trial.subject.owns(x)]
-    with trial.subject.region():
-        for x in results:
-            check(x)
-    return bool(results)
 
 
 def entered(trial: Trial, places: list[int]) -> tuple[SampleInput, list[Any]]:

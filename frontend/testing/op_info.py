@@ -113,6 +113,14 @@ def metadata(result: Any) -> list[Any]:
     return [(tuple(x.shape), x.stride(), x.dtype) if isinstance(x, Tensor) else x for x in each(result)]
 
 
+def as_array(x: Any) -> Any:
+    """A tensor as a numpy array that numpy can compute with; anything else as it is."""
+    if not isinstance(x, Tensor):
+        return x.numpy if isinstance(x, dtype) else x
+    x = x.detach().resolve_conj().resolve_neg()
+    return (x.float() if x.dtype in (dtypes.bfloat16, dtypes.float16) else x).numpy().copy()
+
+
 def copy_of(x: Tensor) -> Tensor:
     """A copy with the same strides, where no two elements share a place; a leaf that requires grad where x does."""
     with_strides = x.detach().clone()
@@ -329,6 +337,15 @@ class OpInfo:
         if self.random:
             manual_seed(0)
         return (op or self.op)(*sample.arguments, **sample.kwargs)
+
+    def expected(self, sample: SampleInput) -> Any:
+        """The result of a call by the reference."""
+        assert self.reference is not None
+        of = sample.forward
+        arguments = sample.arguments if of is None else (sample.input, *of.arguments)
+        args, kwargs = pytree.tree_map(as_array, (arguments, dict((of or sample).kwargs)))
+        with np.errstate(all="ignore"):
+            return self.reference(*args, **kwargs)
 
     def writing_to(self, targets: Sequence[Any], sample: SampleInput) -> SampleInput:
         """A call of the out= form, which takes these tensors one by one, or as a list, and not how to make them."""

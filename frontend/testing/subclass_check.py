@@ -20,6 +20,7 @@ Read next: report.py; subclasses/wrapper.py, a base class that passes.
 from __future__ import annotations
 
 import copy
+import functools
 import io
 import pickle
 from collections.abc import Callable, Iterable, Mapping
@@ -77,13 +78,9 @@ def check_subclass(
     subject = Wrapping(cls, make, plain, closed, strides)
     if not subject.owns(make(ordinary(dtype))) and ops is None:
         raise ValueError(f"check_subclass: make(tensor) gave no {cls.__name__} for {ordinary(dtype)!r}; see `make`")
-    chosen = names_of_checks(checks)
-    recorder = Recorder(Report(cls.__name__, chosen), not_supported or {}, ALL_CHECKS)
-    run_table(subject, recorder, ops, chosen, dtype, samples, progress)
-    if ATTRIBUTES in chosen and ops is None:
-        for name, trial in journeys(subject, tuple(attributes), dtype):
-            recorder.run(f"({name})", ATTRIBUTES, trial, lambda: f"make(tensor {look_of(dtype)})")
-    return finished(recorder, whole=ops is None and checks is None)
+    journeys_of = dict(journeys(subject, tuple(attributes), dtype))
+    own = (journeys_of, f"make(tensor {look_of(dtype)})")
+    return report_on(subject, own, ops, checks, not_supported, dtype, samples, progress)
 
 
 class Wrapping(Subject):
@@ -166,27 +163,35 @@ def chosen_operators(ops: Iterable[Any] | None) -> list[OpInfo]:
     return list(found.values())
 
 
-def run_table(
+def report_on(
     subject: Subject,
-    recorder: Recorder,
+    own: tuple[Mapping[str, Callable[[], bool]], str],
     ops: Iterable[Any] | None,
-    checks: tuple[str, ...],
+    checks: Iterable[str] | None,
+    not_supported: Mapping[str, str] | None,
     kind: dtype | None,
     most: int,
     progress: bool | None,
-) -> None:
-    """Every check of every operator. Calls run boxed: specialised code would be made for one call each."""
+) -> Report:
+    """Every check of every operator, and of the layer itself. own: what is tried of that, by name; how it is called."""
+    chosen = names_of_checks(checks)
+    recorder = Recorder(Report(subject.name, chosen), not_supported or {}, ALL_CHECKS)
     infos = chosen_operators(ops)
     line = Progress(len(infos), shown=progress)
     started, setting = perf_counter(), config.specialize
-    config.specialize = False
+    config.specialize = False  # specialised code would be made for one call each
     try:
         for info in infos:
-            run_operator(subject, recorder, info, checks, kind, most)
+            run_operator(subject, recorder, info, chosen, kind, most)
             line.advance(str(info))
     finally:
         config.specialize = setting
     recorder.report.seconds = perf_counter() - started
+    if ATTRIBUTES in chosen and ops is None:
+        for name, trial in own[0].items():
+            recorder.run(f"({name})", ATTRIBUTES, trial, lambda: own[1])
+    recorder.find_stale(whole=ops is None and checks is None)
+    return recorder.report
 
 
 def run_operator(
@@ -227,11 +232,6 @@ class Turn:
 
     def call(self) -> str:
         return str(self.trials[self.at])
-
-
-def finished(recorder: Recorder, whole: bool) -> Report:
-    recorder.find_stale(whole)
-    return recorder.report
 
 
 # --- the class itself ------------------------------------------------------------------------------------------------
@@ -344,13 +344,8 @@ def check_mode(
     if isinstance(mode, type) or not hasattr(mode, "__enter__"):
         raise TypeError(f"check_mode: expected an instance of a mode, such as LoggingMode(), but got {mode!r}")
     subject = Watching(mode, make, plain, values)
-    chosen = names_of_checks(checks)
-    recorder = Recorder(Report(type(mode).__name__, chosen), not_supported or {}, ALL_CHECKS)
-    run_table(subject, recorder, ops, chosen, dtype, samples, progress)
-    if ATTRIBUTES in chosen and ops is None:
-        for name, trial in VISITS.items():
-            recorder.run(f"({name})", ATTRIBUTES, lambda: trial(subject), lambda: "x + x")  # noqa: B023  # run before the loop goes on
-    return finished(recorder, whole=ops is None and checks is None)
+    visits = {name: functools.partial(visit, subject) for name, visit in VISITS.items()}
+    return report_on(subject, (visits, "x + x"), ops, checks, not_supported, dtype, samples, progress)
 
 
 class Watching(Subject):

@@ -76,7 +76,7 @@ OWN_RULES = {  # the classes of operators that have a rule of their own, by wher
 
 
 def class_without_rule(op: OpOverload) -> str:
-    """The same for an operator that has declared no rule, by its tags, its declaration, its schema and its name."""
+    """Returns the class of an operator that has declared none, by tags, declaration, schema and name."""
     tags, schema = set(op.tags), op.schema
     if Tag.dynamic_output_shape in tags or Tag.data_dependent_output in tags:
         return "dynamic"

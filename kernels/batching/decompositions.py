@@ -1,4 +1,4 @@
-"""What an operator is for one example, in operators that have rules: so each example is seen to at once.
+"""Decompositions for vmap: an operator for one example, written in operators that have rules.
 
 Operators with one kernel for every backend are taken apart by that kernel; nothing has to be said of them. For the
 others there is a formula here. An in-place form does what the functional form does, and is written over.

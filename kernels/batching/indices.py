@@ -165,7 +165,7 @@ def along_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) ->
 
 
 def along_own(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
-    """The same where each example has indices of its own, or a number: as a write at the front, by `index_put`."""
+    """Writes where each example has indices of its own, or a number: at the front, by `index_put`."""
     self, dim, index, source, *rest = values
     _, _, di, ds, *_ = dims
     adds, fills = op._opname.startswith("index_add"), op.schema.arguments[3].name == "value"

@@ -19,7 +19,7 @@ PLACE = "kernels/batching/layer_norm.py"
 
 
 def beside(learned: Any, dim: int | None, size: int, before: int, after: int) -> Any:
-    """What is learned, (batch, 1, ..., *its own shape, 1, ...): with dimensions before and after its own."""
+    """Returns a learned tensor as (batch, 1, ..., *its own shape, 1, ...): with dimensions before and after its own."""
     if dim is None:
         return learned.view((*learned.shape, *(1,) * after))
     rows = whole(learned, dim, size)

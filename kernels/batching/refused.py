@@ -1,4 +1,4 @@
-"""What vmap cannot do: results whose shape, or Python values which, differ between examples."""
+"""Refusals of vmap: results whose shape differs between examples, and Python values that do."""
 
 from __future__ import annotations
 

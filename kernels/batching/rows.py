@@ -67,7 +67,7 @@ VIEWS = {"view": viewed_rule, "unsqueeze": unsqueezed_rule, "expand": expanded_r
 
 @pure
 def row_rule(op: OpOverload) -> RowRule | None:
-    """What to do with rows; None for an operator of which that is not known."""
+    """Returns the rule for an operator on rows; None for one that has none."""
     if not gives_one_new_tensor(op.schema) or op.schema.tensor_list_positions or isinstance(BATCHING.get(op), ByUser):
         return None
     if op.schema.is_view:

@@ -56,7 +56,7 @@ def squeeze_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) 
 
 
 def as_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
-    """The same part of each example's memory: examples lie one batch stride apart."""
+    """Returns the same part of each example's memory: examples lie one batch stride apart."""
     self, sizes, strides, offset = values
     x = front(self, dims[0])
     start = x.storage_offset() if offset is None else offset

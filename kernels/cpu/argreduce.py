@@ -87,7 +87,7 @@ def extreme_with_indices(
 def ready_extreme(
     values: Operand | None, indices: Operand, x: Operand, dims: Sequence[int], *, largest: bool
 ) -> Callable[..., object]:
-    """The same for all operands that look like these, for callers that remember it.
+    """Prepares the loop for all operands of this metadata, for callers that remember it.
 
     It is called as `f(values, values_at, indices, indices_at, x, x_at)`, without the first two where nobody looks.
     """

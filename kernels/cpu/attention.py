@@ -195,7 +195,7 @@ Part = tuple[slice, slice]  # of the batch, and of the key heads
 
 
 def grouped(x: Operand, repeats: int = 1) -> Callable[[np.ndarray, int], np.ndarray]:
-    """What gives, of memory that looks like x[batch, heads, ...], [batch, key heads, query heads of each, ...]."""
+    """Returns a function that views memory of x[batch, heads, ...] as [batch, key heads, query heads of each, ...]."""
     dtype, (batch, heads, *rest) = x.array.dtype, x.shape
     size = dtype.itemsize
     of_batch, of_head, *steps = (size * step for step in x.strides)
@@ -204,7 +204,7 @@ def grouped(x: Operand, repeats: int = 1) -> Callable[[np.ndarray, int], np.ndar
 
 
 class Given(NamedTuple):
-    """What a call is given: [batch, key head, query head of it, row, :] of each, and the memory of the mask."""
+    """The operands of a call: [batch, key head, query head of it, row, :] of each, and the memory of the mask."""
 
     query: np.ndarray
     key: np.ndarray

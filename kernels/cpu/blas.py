@@ -206,7 +206,7 @@ def ready_addmm(
     beta: complex = 1,
     conj: Conjugated = NONE,
 ) -> Callable[..., object]:
-    """The same with something added, as `f(out, out_at, bias, bias_at, a, a_at, b, b_at)`. `bias` has `out`'s shape."""
+    """Prepares a product plus `bias`, of `out`'s shape, as `f(out, out_at, bias, bias_at, a, a_at, b, b_at)`."""
     out, bias, a, b = bare(out), bare(bias), bare(a), bare(b)
     if beta == 0 or DTYPES[out.dtype].kind != "float" or DTYPES[out.dtype].compute != out.dtype:
         return lambda to, to_at, c, c_at, x, x_at, y, y_at: matmul(

@@ -366,7 +366,7 @@ class Depthwise:
 
 
 def dense(x: Operand) -> Operand:
-    """The same elements, row by row."""
+    """Returns the elements of an operand row by row, copied where they lie otherwise."""
     if is_contiguous(x.shape, x.strides):
         return x
     made = contiguous(x.shape, x.dtype)

@@ -114,7 +114,7 @@ def add_three_taps(n, sums, s0, s1, s2, s3, x, x0, x1, x2, w, w0, w1, w2, w3):
 
 @integral
 def add_tap(n, sums, s0, s1, s2, s3, x, x0, w, w0, w1, w2, w3):
-    """The same for one tap."""
+    """Adds the products of one tap."""
     a, b, c, d = w[uint64(w0)], w[uint64(w1)], w[uint64(w2)], w[uint64(w3)]
     for i in range(n):
         e = x[uint64(x0 + i)]
@@ -261,7 +261,7 @@ class Axis(NamedTuple):
     firsts: tuple[int, ...]
 
     def shared(self, count: int) -> Axis:
-        """The same without the zeros at its end that are also those at the beginning of the next row."""
+        """Returns the axis without the zeros at its end that are also those at the beginning of the next row."""
         before = [-(first // self.step) for first in self.firsts]
         inside = [-((first - self.size) // self.step) for first in self.firsts]
         behind = [self.extent - here for here in inside]

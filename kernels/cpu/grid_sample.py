@@ -258,7 +258,7 @@ class Points:
 
     @cached_property
     def combined(self) -> tuple[int, int, int, int, Any, Any]:
-        """What the loops over channels take: sizes, and the elements and weights of all points."""
+        """Returns the arguments of the loops over channels: sizes, and the elements and weights of all points."""
         terms = self.terms**self.axes
         cells, products = memory(self.count * terms, np.int64), memory(self.count * terms, self.dtype)
         parallel_for(COMBINE(x=self.dtype), self.count, (self.g, cells, products, self.places, self.weights), 4 * terms)

@@ -237,7 +237,7 @@ def remainder(high, low, n):
 
 @integral
 def wide_integers(w0, w1, w2, w3, low, size):
-    """The same for a greater size."""
+    """Returns integers below a size of more than 32 bits."""
     n = uint64(size)
     return low + int64(remainder(w0, w1, n)), low + int64(remainder(w2, w3, n))
 

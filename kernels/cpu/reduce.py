@@ -312,7 +312,7 @@ COLUMNS = Template(
 
 
 def run_table(*numbers: int) -> np.ndarray:
-    """What `runs_loop` is told: out_step, kept_step, size, step, total."""
+    """Returns the table for `runs_loop`: out_step, kept_step, size, step, total."""
     return np.array(numbers, np.int64)
 
 

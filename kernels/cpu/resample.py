@@ -72,7 +72,7 @@ class AxisMap:
 
     @cached_property
     def merged(self) -> AxisMap:
-        """The same matrix, with one term for each place that a row has."""
+        """Returns the matrix with one term for each place that a row has."""
         rows = np.repeat(np.arange(self.count), np.diff(self.starts))
         cells, term = np.unique(rows * self.size + self.places, return_inverse=True)
         starts = np.concatenate([[0], np.cumsum(np.bincount(cells // self.size, minlength=self.count))])

@@ -137,7 +137,7 @@ def multiply(acc, x):
 
 @cache
 def number(dtype: str, value: float) -> Callable:
-    """What returns a number of that dtype."""
+    """Returns a function that makes a number of that dtype."""
     start = np.dtype(dtype).type(value)
 
     def constant():
@@ -172,7 +172,7 @@ def no_complex_exponentials():
 
 
 def with_complex_exponential(acc, x):
-    """The same for complex numbers: `top` has the largest real part, which decides how large exp(x) is."""
+    """Adds exp(x) of a complex number: `top` has the largest real part, which decides how large exp(x) is."""
     top, total = acc
     if x.real == top.real:
         return top, total + exp(complex(0.0, x.imag - top.imag))
@@ -208,8 +208,8 @@ class Scan(NamedTuple):
     plain: bool = True
 
     def ready(self, out: Operand, x: Operand, dim: int) -> Callable[..., object]:
-        """What fills `out`, of the shape of `x`, with the results up to each element along `dim`: `f(out, out_at, x,
-        x_at)` for all operands of such metadata."""
+        """Prepares the loop that fills `out`, of the shape of `x`, with the results up to each element along `dim`:
+        `f(out, out_at, x, x_at)` for all operands of such metadata."""
         walk, line = line_walk(x, dim, out)
         wide = _WIDEST[DTYPES[x.dtype].kind]
         (to,) = walk.kept_outs

@@ -210,7 +210,7 @@ class Softmax(NamedTuple):
     gradient: Callable
 
     def ready(self, out: Operand, x: Operand, dim: int) -> Callable[..., object]:
-        """What fills `out`, of the shape of `x`, along `dim`. Floating dtypes; they may differ."""
+        """Prepares the loop that fills `out`, of the shape of `x`, along `dim`. Floating dtypes; they may differ."""
         out, x = _with_dim(out), _with_dim(x)
         walk = reduce_plan(x.shape, x.strides, (dim,), (out.strides,), True)
         count, (to,) = walk.results if walk.elements else 0, walk.kept_outs
@@ -234,7 +234,7 @@ class Softmax(NamedTuple):
         return loop(name=f"{self.name}_{loop.name}", x=dtype, out=out, **how)
 
     def ready_backward(self, out: Operand, grad: Operand, y: Operand, dim: int) -> Callable[..., object]:
-        """What fills `out` with the gradient, of that of the result `y`, both of one dtype: with their arrays."""
+        """Prepares the loop that fills `out` with the gradient, of that of the result `y`, both of one dtype."""
         out, grad, y = _with_dim(out), _with_dim(grad), _with_dim(y)
         walk = reduce_plan(grad.shape, grad.strides, (dim,), (out.strides, y.strides), True)
         to, saved = walk.kept_outs

@@ -321,7 +321,7 @@ TOP = Template(
 
 
 def ready_sort(values: Operand, places: Operand, x: Operand, dim: int, *, descending: bool) -> Callable[..., object]:
-    """What fills `values` and `places` (int64), of the shape of `x`, with each line along `dim` in order, stably.
+    """Prepares a stable sort of each line along `dim`, into `values` and `places` (int64), of the shape of `x`.
 
     It is called as `f(values, values_at, places, places_at, x, x_at)`. NaN is larger than all.
     """
@@ -333,7 +333,7 @@ def ready_sort(values: Operand, places: Operand, x: Operand, dim: int, *, descen
 def ready_top(
     values: Operand, places: Operand, x: Operand, dim: int, *, largest: bool, in_order: bool
 ) -> Callable[..., object]:
-    """The same for the largest or smallest elements alone, as many as `values` and `places` have along `dim`."""
+    """Prepares a search for the largest or smallest elements, as many as `values` and `places` have along `dim`."""
     walk, line = line_walk(x, dim, values, places)
     wanted = values.shape[dim] if values.shape else 1
     run = _Line(TOP, x.dtype, walk.elements, 2).run(walk, line, (_flip(x.dtype, largest), wanted, in_order))
@@ -343,7 +343,7 @@ def ready_top(
 def ready_rank(
     values: Operand, places: Operand, x: Operand, dim: int, rank: int | None, *, skip_nan: bool = False
 ) -> Callable[..., object]:
-    """The same for the element that is at `rank` in ascending order: one for each line, whose dimension is 1 or gone.
+    """Prepares a search for the element at `rank` in ascending order: one for each line, whose dimension is 1 or gone.
 
     None is the middle, the lower one of two; NaN where there is a NaN, unless they are skipped.
     """
@@ -353,7 +353,7 @@ def ready_rank(
 
 
 def ready_mode(values: Operand, places: Operand, x: Operand, dim: int) -> Callable[..., object]:
-    """The same for the most frequent element of each line."""
+    """Prepares a search for the most frequent element of each line."""
     walk, line = line_walk(x, dim, values, places)
     run = _Line(MODE, x.dtype, walk.elements, 2).run(walk, line, ())
     return ready(run, walk.results, (), 32 * walk.elements)
@@ -364,7 +364,7 @@ def _key(dtype: str) -> tuple[Callable, str]:
 
 
 def _flip(dtype: str, turned: bool) -> np.generic:
-    """What keys are combined with by exclusive or: all bits, to turn the order round."""
+    """Returns the bits with which keys are combined by exclusive or: all of them, to turn the order round."""
     kind = np.dtype(_key(dtype)[1]).type
     return ~kind(0) if turned else kind(0)
 

@@ -150,7 +150,7 @@ class Driver:
         raise NotImplementedError
 
     def version(self) -> str:
-        """Of the machine's own driver; "" where nothing but ours is between."""
+        """Returns the version of the machine's own driver; "" where nothing but ours is between."""
         return ""
 
     def memory_info(self, device: int) -> tuple[int, int]:

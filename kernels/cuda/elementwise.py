@@ -335,7 +335,7 @@ class Prepared:
         self.where.start(memory, [self.numel, *values, *self.tables])
 
     def ready(self, driver: Driver, fit: Callable[[Any], Any]) -> Ready:
-        """The same for one driver, and for callers with one output who pass numbers as they are."""
+        """Prepares the kernel for one driver, and for callers with one output who pass numbers as they are."""
         mask = VECTOR - 1 if self.width > 1 else 0
         packs: list[Any] = [None] * (1 + max((place for place, _ in self.numbers), default=0))
         for place, compute in self.numbers:

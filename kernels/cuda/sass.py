@@ -21,8 +21,8 @@ HEADER, SECTION, SYMBOL = "<Q10xHHH", "<IIQQQQIIQQ", "<IBBHQQ"
 
 
 class MachineCode(NamedTuple):
-    """Of a kernel. registers: of a lane. frame, stack: bytes of a lane's own memory, its own and with what it calls.
-    shared: bytes of a block. called: functions beside the kernel. unresolved: names that nobody has."""
+    """Machine code of a kernel. registers: of a lane. frame, stack: bytes of a lane's own memory, its own and with what
+    it     calls. shared: bytes of a block. called: functions beside the kernel. unresolved: names that nobody has."""
 
     registers: int
     frame: int

@@ -97,14 +97,14 @@ INFO = 4  # bytes
 
 
 def cholesky(dtype: str, count: int, n: int, upper: bool) -> Factor:
-    """Of a, info."""
+    """Runs on a, info."""
     kind, item = DATA[dtype], np.dtype(dtype).itemsize
     side = UPPER if upper else LOWER
     return Factor("xpotrf", count, (n * n * item, INFO), lambda a: (side, n, kind, a, n, kind))
 
 
 def lu(dtype: str, count: int, m: int, n: int) -> Factor:
-    """Of a, pivots, info. Pivots are int64."""
+    """Runs on a, pivots, info. Pivots are int64."""
     kind, item = DATA[dtype], np.dtype(dtype).itemsize
     return Factor(
         "xgetrf", count, (m * n * item, min(m, n) * 8, INFO),
@@ -113,14 +113,14 @@ def lu(dtype: str, count: int, m: int, n: int) -> Factor:
 
 
 def reflections(dtype: str, count: int, m: int, n: int) -> Factor:
-    """Of a, tau, info."""
+    """Runs on a, tau, info."""
     kind, item = DATA[dtype], np.dtype(dtype).itemsize
     strides = (m * n * item, min(m, n) * item, INFO)
     return Factor("xgeqrf", count, strides, lambda a, tau: (m, n, kind, a, m, kind, tau, kind))
 
 
 def eigenvalues(dtype: str, count: int, n: int, upper: bool, vectors: bool) -> Factor:
-    """Of a, which becomes the vectors, values, info."""
+    """Runs on a, which becomes the vectors, values, info."""
     kind, real, item = DATA[dtype], REAL.get(dtype, dtype), np.dtype(dtype).itemsize
     side, values, small = UPPER if upper else LOWER, DATA[real], np.dtype(real).itemsize
     strides = (n * n * item, n * small, INFO)
@@ -128,7 +128,7 @@ def eigenvalues(dtype: str, count: int, n: int, upper: bool, vectors: bool) -> F
 
 
 def singular_values(dtype: str, count: int, m: int, n: int, wanted: int) -> Factor:
-    """Of a, which is lost, values, u, vt, info, for m >= n."""
+    """Runs on a, which is lost, values, u, vt, info, for m >= n."""
     kind, real, item = DATA[dtype], REAL.get(dtype, dtype), np.dtype(dtype).itemsize
     values, columns = DATA[real], m if wanted == ALL else n
     strides = (m * n * item, n * np.dtype(real).itemsize, m * columns * item, n * n * item, INFO)

@@ -107,7 +107,7 @@ def over_block(combine: Callable) -> Callable:
 
 
 def over_strip(combine: Callable) -> Callable:
-    """The same for the threads of the block that have one place in their warp. `parts` has room for a number per
+    """Combines over the threads of the block that have one place in their warp. `parts` has room for a number per
     thread."""
 
     @integral

@@ -1,4 +1,4 @@
-"""What the kernels of custom operators promise, checked at each call and registration.
+"""Promises of custom operators' kernels, checked at each call and registration.
 
 A result is new memory, unless the schema says `(a)` of it and of an argument. What is returned against that would be a
 view that no layer knows of: a write to it would not be counted, and its gradient would go nowhere.

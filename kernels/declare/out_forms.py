@@ -34,7 +34,7 @@ def cast_into_out(op: Operator) -> None:
 
 
 def by(kernel: Callable[..., Tensor]) -> Callable[[Operator], Any]:
-    """The same by a kernel for all backends, written by hand."""
+    """Gives the out= form a kernel for all backends that is written by hand."""
     return lambda op: op.kernel_out("CompositeExplicitAutograd")(kernel)
 
 

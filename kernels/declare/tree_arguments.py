@@ -49,7 +49,8 @@ class Tree:
         return Tree(self.spec, tuple(leaf if leaf is PLACE else None for leaf in self.leaves))
 
     def at_places(self, tree: Any) -> list[Any] | None:
-        """Of another pytree of the same structure: what stands where this one has a tensor; None where nothing does."""
+        """Returns the values of another pytree of the same structure where this one has a tensor; None where nothing
+        is."""
         if tree is None or not any(leaf is PLACE for leaf in self.leaves):
             return None
         leaves = tree_leaves(tree, is_leaf=lambda value: value is None)

@@ -129,7 +129,7 @@ def kept() -> list[Kept]:
 
 
 def header_of(source: Path) -> str:
-    """What a kernel's source says of it in its first line."""
+    """Reads the statement on itself in the first line of a kernel's source."""
     with open(source, encoding="utf-8", errors="replace") as lines:
         first = lines.readline()
     if first.startswith("// "):  # PTX: for which compute capability, and by which compiler

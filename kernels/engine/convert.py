@@ -119,6 +119,6 @@ def conversion(from_dtype: str, to_dtype: str) -> list[Callable]:
 
 
 def real_type(dtype: str) -> str | None:
-    """What literals of a scalar function become when it computes in `dtype`: its real type, None for integers."""
+    """Returns the type that literals of a scalar function have when it computes in `dtype`; None for integers."""
     compute = DTYPES[dtype].compute
     return {"float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}.get(compute)

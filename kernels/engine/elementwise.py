@@ -215,11 +215,11 @@ class Elementwise:
         return self._kernel(loop, layout, outs, ins, dtype).source()
 
     def assembly(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None = None) -> str:
-        """What the processor gets of the loop that `source` shows; read assembly.py."""
+        """Returns the assembly of the loop that `source` shows; read assembly.py."""
         return self._kernel(loop, layout, outs, ins, dtype).assembly(*self._signature(loop, layout, outs, ins, dtype))
 
     def not_implemented(self, dtype: str) -> NotImplementedError:
-        """What is raised for a dtype that the scalar function does not take."""
+        """Returns the error for a dtype that the scalar function does not take."""
         return NotImplementedError(f'"{self.name}" not implemented for {dtype}: its scalar function does not take such')
 
     def computing_dtype(self, position: int, own: str | None, dtype: str | None) -> str:

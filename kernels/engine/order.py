@@ -15,7 +15,7 @@ from .primitives import maximum, minimum
 
 
 class Order(NamedTuple):
-    """What a search for the largest element, or the smallest, needs to know of a dtype."""
+    """The facts on a dtype for a search for the largest element, or the smallest."""
 
     pick: Callable  # the better of two; of equal ones either
     beats: Callable  # whether the first of two is the better one: not when they are equal, or both NaN

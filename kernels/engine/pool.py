@@ -67,7 +67,7 @@ class Errand:
         self.bell.acquire()
 
     def run(self) -> None:
-        """What one of our threads does with it."""
+        """Does the part of one of our threads."""
         if self.taken.acquire(False):
             problem = None
             try:

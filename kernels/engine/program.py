@@ -309,7 +309,7 @@ class Program:
         return namespace
 
     def meanings(self, namespace: Mapping[str, Any]) -> dict[str, bytes]:
-        """Of each function but the last: a hash of all that decides what it computes, itself and what it reaches."""
+        """Returns for each function but the last a hash of all that decides its results, itself and what it reaches."""
         known: dict[str, bytes] = {}
         primitives = _primitives_digest() if self.uses_primitives else b""
         for name in self.compiled[:-1]:
@@ -322,7 +322,7 @@ class Program:
 
 
 def _described(value: Any) -> str:
-    """What a function's global is, for a hash: a number, a type, a module or a primitive."""
+    """Describes a function's global for a hash: a number, a type, a module or a primitive."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     return f"{type(value).__name__} {value!r}" if name is None else f"{getattr(value, '__module__', '')}.{name}"
 

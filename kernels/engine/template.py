@@ -51,7 +51,7 @@ class Template:
         return entry
 
     def compiled(self, name: str, given: dict[str, Any], fastmath: frozenset[str]) -> Entry:
-        """The same for callers that remember it, with LLVM's flags."""
+        """Compiles for callers that remember the result, with LLVM's flags."""
         dtypes = {word: value for word, value in given.items() if isinstance(value, str)}
         first = next(iter(dtypes.values()), "int64")
         known: dict[str, Any] = numbers_of(DTYPES[first].compute)

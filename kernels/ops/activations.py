@@ -527,7 +527,8 @@ def prelu_backward_body(outs, *operands):
 
 @prelu_backward_op.gradient("grad_output", "self", "weight")
 def prelu_second(grads, grad_output, self, weight):
-    """Of g and g w to the left of 0, g x by the weight: what each of g, x and w takes part in."""
+    """Returns the gradients of g, x and w, of which each takes part in g and g w to the left of 0, and in g x by the
+    weight."""
     by_self, by_weight = (self.new_zeros(self._shape) if grad is None else grad for grad in grads)
     return (
         where_op.functional(self > 0, by_self, by_self * weight + by_weight * self),

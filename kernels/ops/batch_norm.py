@@ -235,7 +235,8 @@ def second_gradients(
     grads: Sequence[Any], grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
     train: bool, eps: float, output_mask: Sequence[bool], needs: Sequence[bool],
 ) -> Any:  # fmt: skip
-    """Those of `batch_norm_gradients`. In training mean and deviation are the input's own, and move with it."""
+    """Returns the gradients of `batch_norm_gradients`. In training mean and deviation are the input's own, and move
+    with it."""
     dims = batch_dims(input)
 
     def backward(grad_out: Any, input: Any, weight: Any) -> Any:

@@ -294,7 +294,7 @@ empty_like_op = empty_like.op
 
 
 @frozen
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False)  # what equals another object would be no constant of code that is kept on disk
 class Constant:
     """A name and the value that it stands for; `check` is asked of sizes that are new. As one object, of which the
     specialiser takes the fields for constants: a number of a closure it would not."""

@@ -1,4 +1,4 @@
-"""What a device has for free, once an allocator can read and write its memory: tensors, and copies from and to them.
+"""Operators that a device has once an allocator can read and write its memory: tensors, and copies from and to them.
 
 Making a tensor is a question to the allocator. A copy goes through the CPU: the bytes of a storage are read, changed
 and written back. A few operators without which nothing works (filling, a number for Python) run on the CPU.

@@ -92,12 +92,12 @@ def over(self: Any, other: Any) -> Any:
 
 
 def of_tensors(function: Binary) -> Binary:
-    """Of the operands in the other order, a number as a tensor."""
+    """Makes a method with the operands in the other order, a number as a tensor."""
     return lambda self, other: function(as_tensor_like(other, self), self)
 
 
 def matrix(function: Binary) -> Binary:
-    """Of tensors alone."""
+    """Makes a method for tensors alone."""
     return lambda self, other: NotImplemented if isinstance(other, NUMBERS) else function(self, other)
 
 

@@ -1,4 +1,4 @@
-"""What the layer Functionalize has to know of operators: what views are backwards, and who changes how tensors lie.
+"""Facts on operators for the layer Functionalize: the inverses of views, and who changes how tensors lie.
 
 A view's inverse puts the values that the view shall show back into its base, by operators that write nothing: what
 `transpose` turned is turned back, what `select` left out is kept by `select_scatter`. A view operator that is not in

@@ -1,4 +1,4 @@
-"""What a view looks like: shape, strides and offset, computed from those of its base. No operator, no data.
+"""Metadata of views: shape, strides and offset, computed from those of the base. No operator, no data.
 
 Each function takes a tensor, of which it reads nothing but how it lies in memory, and a view operator's arguments; it
 checks these and gives a `Geometry`. Views, their in-place forms and the operators that put a gradient back where a

@@ -519,7 +519,9 @@ def by_lengths(
     op = Operator(
         f"_ctc_loss{overload}({given}, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", refuses=REFUSED
     )
-    backward = Operator(f"_ctc_loss_backward{overload}(Tensor grad, {given}, {SAVED}) -> Tensor", **facts)
+    backward = Operator(
+        f"_ctc_loss_backward{overload}(Tensor grad, {given}, {SAVED}) -> Tensor", refuses=REFUSED, **facts
+    )
     op.kernel("CPU")(ctc_kernel)
     backward.kernel("CPU")(ctc_backward_kernel)
     if kind == "int[]":

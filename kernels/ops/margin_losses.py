@@ -32,7 +32,7 @@ FLOATS = (dtypes.float32, dtypes.float64)
 
 
 def rows_and_classes(self: Tensor) -> tuple[int, int]:
-    """Of [n, classes], or of the scores of one sample. RuntimeError for anything else."""
+    """Returns the sizes of [n, classes], or of the scores of one sample. RuntimeError for anything else."""
     shape = self._shape
     if len(shape) > 2 or (shape and not shape[-1]):
         raise RuntimeError(

@@ -1,4 +1,5 @@
-"""What the operators on matrices share: their checks, the layout of their results, the loop over a batch, their errors.
+"""Shared parts of the operators on matrices: their checks, the layout of their results, the loop over a batch, their
+errors.
 
 A batch is all dimensions but the last two. LAPACK's matrices lie column by column, and so do most results.
 Read next: solving.py, lu.py, and kernels/cpu/lapack.py, which does the work.

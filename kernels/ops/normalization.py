@@ -119,7 +119,8 @@ def native_layer_norm_backward_loop(outs, grad_out, input, normalized_shape, mea
 def gradients(
     grad: Any, standard: Any, rstd: Any, weight: Any, dims: list[int], moving: bool, wanted: Sequence[bool], over: Any
 ) -> tuple[Any, Any, Any]:
-    """Those of the input, the weight and the bias. `standard` is (x - mean) rstd; normalized over `dims`.
+    """Returns the gradients of the input, the weight and the bias. `standard` is (x - mean) rstd; normalized over
+    `dims`.
 
     With g the gradient of `standard`: rstd (g - mean(g) - standard mean(g standard)), where the two means are what
     reaches x through its mean and its deviation; without them where these are not x's own (`moving` false).
@@ -157,7 +158,7 @@ def native_layer_norm_backward(grad, input, normalized_shape, result1, result2, 
 
 
 def second_gradients(grads, grad_out, input, normalized_shape, rstd, weight, output_mask, needs):
-    """Those of `layer_gradients`, where mean and deviation are the input's own, and move with it."""
+    """Returns the gradients of `layer_gradients`, where mean and deviation are the input's own, and move with it."""
     dims = normalized_dims(input, normalized_shape)
 
     def backward(grad_out: Any, input: Any, weight: Any) -> Any:

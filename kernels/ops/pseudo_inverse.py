@@ -1,4 +1,5 @@
-"""What a matrix without an inverse has: pinv, matrix_rank, cond, lstsq. Singular values below a tolerance count as 0.
+"""Operators on matrices without an inverse: pinv, matrix_rank, cond, lstsq. Singular values below a tolerance count as
+0.
 
 The tolerance is the larger one of `atol` and `rtol` times the largest singular value; by default `rtol` is the number
 of rows or columns, whichever is more, times the distance from 1 to the next number, and `atol` is 0.

@@ -150,7 +150,7 @@ class Packed:
 
 
 def all_weights(params: Sequence[Any], has_biases: bool, projected: bool) -> list[Weights]:
-    """Of each direction of each layer."""
+    """Yields the weights of each direction of each layer."""
     each = (4 if has_biases else 2) + projected
     if len(params) % each:
         raise RuntimeError("got an incorrect number of RNN parameters")

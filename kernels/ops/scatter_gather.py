@@ -164,7 +164,7 @@ HOW = {"": "replace", "add": "sum", "multiply": "prod"}
 
 
 def scatter_meta(self: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Meta:
-    """Of all kinds of scatter; `src` is a tensor, or one number for all indices."""
+    """Returns the metadata of all kinds of scatter; `src` is a tensor, or one number for all indices."""
     if reduce is not None and reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     if isinstance(src, Tensor):

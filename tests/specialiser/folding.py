@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from redispatch.dispatch.specialiser.residual import wrapped
+
 FILE = Path(__file__).parent / "snapshots" / "fragments.py"
 DEFINITION = re.compile(r"^def (\w+)\((.*?)\):.*\n((?:    .*\n)+?)(?:    return (.*)\n)?(?=\n|\Z)", re.MULTILINE)
 NAME = re.compile(r"(?<!\.)\b[A-Za-z_]\w*")
@@ -63,8 +65,35 @@ def is_read(name, rest):
     return bool(first) and not first[1]
 
 
+def joined(source):
+    """The source with each statement on one line, whatever its length."""
+    lines = iter(source.splitlines())
+    return "".join(f"{whole(line, lines, statement=True)}\n" for line in lines)
+
+
+def whole(line, lines, statement=False):
+    """A line with what stands on those below it, up to the bracket that closes what it opened."""
+    if not line.endswith(("(", "[", "{")) or line.lstrip().startswith("#"):
+        return line
+    margin, parts = len(line) - len(line.lstrip()), []
+    for below in lines:
+        if len(below) - len(below.lstrip()) == margin:
+            break
+        parts.append(whole(below, lines).lstrip())
+    if statement and re.fullmatch(r" *(if|return|[\w., ]+ =) \(", line) and parts[1].startswith(("or ", "and ", "if ")):
+        return line[:-1] + " ".join(parts) + below.lstrip()[1:]  # brackets that only the break needs
+    return line + " ".join(parts).removesuffix(",") + below.lstrip()
+
+
+def broken(source):
+    """The source with long statements on several lines, as the specialiser breaks them."""
+    lines = [(line.lstrip(), line[: len(line) - len(line.lstrip())]) for line in source.splitlines()]
+    return "".join(f"{part}\n" for line, margin in lines for part in wrapped(line, margin))
+
+
 def fold(source, known):
     """The source with all that is a fragment as calls."""
+    source = joined(source)
     for one in known:
         place = 0
         while match := one.pattern.search(source, place):

@@ -10,6 +10,7 @@ Read next: common.py, whose tables ask for these entries.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,10 +60,18 @@ def incoming(op: OpOverload, forward: OpOverload, samples: Samples) -> Samples:
         return SampleInput(make(*results[0].shape), args, kwargs, one.skips, one.map(Tensor.detach))
 
     def backward(make: Maker) -> Iterator[SampleInput]:
-        """The results are those of float64, which every forward operator computes."""
+        """The results are those of float64, which every forward operator computes.
+
+        A pointwise operator meets a gradient that lies otherwise in memory, too.
+        """
+        turns = "pointwise" in op.tags
         for one, twin in zip(samples(make), samples(Maker(dtypes.float64, thorough=make.thorough)), strict=False):
             exact = make.dtype.is_floating_point
-            yield one_back(make, one, one.map(lambda x: x.double() if x.dtype is make.dtype else x) if exact else twin)
+            wide = one.map(lambda x: x.double() if x.dtype is make.dtype else x) if exact else twin
+            yield (made := one_back(make, one, wide))
+            if turns and made.input.dim() > 1:
+                turns = False
+                yield replace(made, input=make(*made.input.shape[::-1]).permute(*reversed(range(made.input.dim()))))
 
     return backward
 

@@ -253,6 +253,16 @@ def axes(dim: Any) -> Any:
     return (tuple(dim) or None) if isinstance(dim, list | tuple) else dim
 
 
+def per_axis(value: Any, dims: int) -> list[Any]:
+    """A number for each of the last dimensions, where one may stand for all."""
+    return [value] * dims if isinstance(value, int) else list(value) * (dims if len(value) == 1 else 1)
+
+
+def first_result(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The first of a function's results."""
+    return lambda *args, **kwargs: function(*args, **kwargs)[0]
+
+
 def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     """A numpy function without its warnings of divisions by zero and the like."""
 

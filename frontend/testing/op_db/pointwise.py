@@ -71,20 +71,8 @@ def three(low=-3, **kwargs):
     return calls(*([a, b, x(*c, low=low)] for a, b, c in shapes), last)
 
 
-def plus(self, other, alpha=1):
-    return self + alpha * other
-
-
-def minus(self, other, alpha=1):
-    return self - alpha * other
-
-
 def lerp(self, end, weight):
     return self + weight * (end - self)
-
-
-def bounded(self, min=None, max=None):
-    return np.clip(self, min, max)
 
 
 TO_5 = x(2, 3, low=1, high=5)
@@ -93,10 +81,10 @@ ADDED = calls(binary(), only(lambda make: make.dtype.name != "bool", call((2, 3)
 ADDED_NUMBERS = calls(BY_NUMBER, [(2, 3), 2, 3])
 BOUNDS = [[(2, 3), (2, 3), (2, 3)], [(2, 3), (3,), (2, 1)], call((2, 3), min=(2, 3)), [(2, 3), None, (3,)]]
 ARITHMETIC = table(
-    OpInfo("add.Tensor", ADDED, plus),
-    OpInfo("add.Scalar", ADDED_NUMBERS, plus, NUMBERS),
-    OpInfo("sub.Tensor", ADDED, minus, NUMBERS),
-    OpInfo("sub.Scalar", ADDED_NUMBERS, minus, NUMBERS),
+    *entries("add.Tensor", ADDED),
+    *entries("add.Scalar", ADDED_NUMBERS, NUMBERS),
+    *entries("sub.Tensor", ADDED, NUMBERS),
+    *entries("sub.Scalar", ADDED_NUMBERS, NUMBERS),
     OpInfo("rsub.Tensor", ADDED, lambda self, other, alpha=1: other - alpha * self, NUMBERS),
     OpInfo("rsub.Scalar", BY_NUMBER, lambda self, other, alpha=1: other - alpha * self, NUMBERS),
     *by_numpy("mul.Tensor:multiply maximum minimum", binary()),
@@ -110,8 +98,8 @@ ARITHMETIC = table(
     OpInfo("pow.Tensor_Scalar", powers, lambda self, exponent: self ** np.asarray(exponent), NUMBERS),
     *by_numpy("pow.Tensor_Tensor", binary(low=1), NUMBERS),
     *by_numpy("pow.Scalar", calls(per_shape(lambda s: [2, x(*s, low=0)]), [1, x(2, low=0)]), NUMBERS),
-    OpInfo("clamp", calls([(2, 3), -1, 2], call((2, 3), min=0), call((), max=1), [(0, 3), 0, 1]), bounded, NUMBERS),
-    OpInfo("clamp.Tensor", calls(*BOUNDS, [(), (), ()], [(0, 3), (3,), (1,)]), bounded, NUMBERS),
+    *entries("clamp", calls([(2, 3), -1, 2], call((2, 3), min=0), call((), max=1), [(0, 3), 0, 1]), NUMBERS),
+    *entries("clamp.Tensor", calls(*BOUNDS, [(), (), ()], [(0, 3), (3,), (1,)]), NUMBERS),
     *by_numpy("clamp_min:maximum", unary(0), NUMBERS),
     *by_numpy("clamp_max:minimum", unary(1), NUMBERS),
     *by_numpy("clamp_min.Tensor:maximum clamp_max.Tensor:minimum", calls(*PAIRS), NUMBERS),
@@ -124,6 +112,11 @@ ARITHMETIC = table(
         FLOATS,
     ),
     OpInfo("lerp.Tensor", three(), lerp, FLOATS, tolerance={"float32": (1e-5, 1e-5)}),  # it starts at the nearer end
+    references={
+        "add": lambda self, other, alpha=1: self + alpha * other,
+        "sub": lambda self, other, alpha=1: self - alpha * other,
+        "clamp": lambda self, min=None, max=None: np.clip(self, min, max),
+    },
     errors={
         "add.Tensor sub.Tensor mul.Tensor div.Tensor": NOT_BROADCASTABLE,
         "add_.Tensor": {"output with shape [3] doesn't match the broadcast shape [2, 3]": [(3,), (2, 3)]},
@@ -215,7 +208,8 @@ def of_bools(function, otherwise=lambda self: self):
     return lambda self: otherwise(self) if self.dtype == bool else function(self)
 
 
-SHARE, BEYOND = {"low": 0.1, "high": 0.9}, {"low": 1.1, "high": 1.9}
+SHARE = {"low": 0.1, "high": 0.9}
+LOGITS = calls(unary(**SHARE), [x(2, 3, low=-0.5, high=1.5), 0.125], [x(2, 3, low=1.1, high=1.9), 0.05])
 FUNCTIONS = table(
     *by_numpy("neg:negative abs floor ceil trunc round square", unary(), NUMBERS),
     *by_numpy("sign sgn:sign", unary(), wrap=of_bools),
@@ -234,7 +228,7 @@ FUNCTIONS = table(
     *by_numpy("polygamma", per_shape(lambda s: [1, x(*s, low=1)]), FLOATS),
     OpInfo("polygamma_", per_shape(lambda s: [fixed(*s, low=1), 1]), lambda x, n: special.polygamma(n, x), FLOATS),
     *by_numpy("mvlgamma:multigammaln", unary(3, low=3, high=6), NUMBERS),
-    OpInfo("logit", calls(unary(**SHARE), [x(2, 3, low=-0.5, high=1.5), 0.125]), logit, FLOATS),
+    OpInfo("logit", LOGITS, logit, FLOATS),
     OpInfo("frac", unary(), lambda self: self - np.trunc(self), FLOATS),
     OpInfo("positive", unary(), lambda self: self, NUMBERS),
     errors={"mvlgamma": {"p has to be greater than or equal to 1": [(2,), 0]}},

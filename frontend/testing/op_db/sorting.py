@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..op_info import FLOATS, INTEGERS, NUMBERS, OpInfo, SampleInput
-from .common import BAD_DIM, RECORDED, call, calls, d, fixed, floating, only, table, x
+from .common import BAD_DIM, RECORDED, call, calls, d, entries, fixed, floating, only, table, x
 
 # --- sorting ----------------------------------------------------------------------------------------------------------
 
@@ -35,10 +35,6 @@ def kth(self, k, dim=-1, keepdim=False):
 
 def middle(self, dim=-1, keepdim=False):
     return kth(self, (self.shape[dim] + 1) // 2 if self.ndim else 1, dim, keepdim)
-
-
-def middle_of_all(self):
-    return np.sort(self, None)[(self.size - 1) // 2]
 
 
 def with_nan(make):
@@ -79,7 +75,6 @@ def zeros_of_both_signs(make):
     yield from call(x.values([0, -0.0, 1, -0.0, 0]) if make.dtype.is_floating_point else (3,), stable=True)(make)
 
 
-LINE = call(d(), 0)
 SORTS = calls([d(2, 3)], [d(3, 4), 0], [d(2, 50), -1, True], [d(), 0], [d(0, 3), 0], [d(2, 1)])
 # Whole numbers from a small range, so that many are equal, in lines short and long; floats with two zeros
 WITH_TIES = calls(
@@ -116,11 +111,14 @@ SORTING = table(
     OpInfo("msort", calls([d(3, 2)], [d(0, 3)]), lambda self: np.sort(self, 0), NUMBERS),
     OpInfo("topk", TOPS, top, NUMBERS),
     OpInfo("kthvalue", KTHS, kth, NUMBERS),
-    OpInfo("median", OF_ALL, middle_of_all, NUMBERS),
-    OpInfo("nanmedian", OF_ALL, middle_of_all, NUMBERS),
+    *entries("median", OF_ALL, NUMBERS),
+    *entries("nanmedian", OF_ALL, NUMBERS),
     OpInfo("median.dim", MIDDLES, middle, NUMBERS),
     OpInfo("nanmedian.dim", calls([d(2, 3), 1], [d(), 0], floating(with_nan)), middle_without_nan, NUMBERS),
     OpInfo("mode", FREQUENT, most_frequent, NUMBERS),
+    references={
+        "median nanmedian": lambda self: np.sort(self, None)[(self.size - 1) // 2],
+    },
     errors={
         "sort median.dim nanmedian.dim mode": BAD_DIM,
         "topk": {
@@ -183,14 +181,6 @@ def searched(sorted_sequence, self, out_int32=False, right=False, side=None, sor
     return below.sum(-1)
 
 
-def bucketed(x, lines, **rest):
-    return searched(lines, x, **rest)
-
-
-def among(elements, test_elements, assume_unique=False, invert=False):
-    return np.isin(elements, test_elements, invert=invert)
-
-
 def histc(self, bins=100, min=0, max=0):
     if min == max and self.size:
         min, max = self.min(), self.max()
@@ -233,13 +223,19 @@ SEARCHING = table(
     ),
     OpInfo("searchsorted.Tensor", SEARCHES, searched, NUMBERS),
     OpInfo("searchsorted.Scalar", calls([edges(4), 1], call(edges(4), 2, right=True)), searched, NUMBERS),
-    OpInfo("bucketize.Tensor", BUCKETS, bucketed, NUMBERS),
-    OpInfo("bucketize.Scalar", calls([1, edges(4)]), bucketed, NUMBERS),
-    OpInfo("isin.Tensor_Tensor", MEMBERS, among, NUMBERS),
-    OpInfo("isin.Tensor_Scalar", calls([few(2, 3), 2]), among, NUMBERS),
-    OpInfo("isin.Scalar_Tensor", calls([2, few(2, 3)]), among, NUMBERS),
+    *entries("bucketize.Tensor", BUCKETS, NUMBERS),
+    *entries("bucketize.Scalar", calls([1, edges(4)]), NUMBERS),
+    *entries("isin.Tensor_Tensor", MEMBERS, NUMBERS),
+    *entries("isin.Tensor_Scalar", calls([few(2, 3), 2]), NUMBERS),
+    *entries("isin.Scalar_Tensor", calls([2, few(2, 3)]), NUMBERS),
     OpInfo("bincount", COUNTS, lambda x, weights=None, minlength=0: np.bincount(x, weights, minlength), INTEGERS),
     OpInfo("histc", BARS, histc, FLOATS),
+    references={
+        "bucketize": lambda x, lines, **rest: searched(lines, x, **rest),
+        "isin": lambda elements, test_elements, assume_unique=False, invert=False: np.isin(
+            elements, test_elements, invert=invert
+        ),
+    },
     errors={
         "searchsorted.Tensor": {
             "torch.searchsorted(): side can only be 'left' or 'right' but got top": call(

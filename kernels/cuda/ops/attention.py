@@ -158,7 +158,7 @@ def chosen_along_rows(seed, offset, row, column, columns, limit, high):
 
 @integral
 def chosen_along_columns(seed, offset, row, column, columns, limit, high):
-    """The same with queries as columns: `high` bits of each, from those of the quarter of `column` on."""
+    """Draws the mask with queries as columns: `high` bits of each, from those of the quarter of `column` on."""
     bits = int64(0)
     for c in range(4):
         found = chosen_of_row(seed, offset, row + 16 * c, column, columns, limit) >> (column // 16 % 4)

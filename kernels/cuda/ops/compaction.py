@@ -35,7 +35,7 @@ int32, int64 = np.int32, np.int64
 
 @integral
 def add_counts(a, b):
-    """Of a block, which 32 bits hold: half as many shuffles."""
+    """Adds two counts of a block, which 32 bits hold: half as many shuffles."""
     return int32(a + b)
 
 

@@ -110,13 +110,13 @@ def pixel_of_row(g, group, row, column):
 
 @integral
 def gradient_of_row_last(g, group, row, at):
-    """The same in a tensor whose channels come last."""
+    """Returns the place of a gradient in a tensor whose channels come last."""
     return at * g[19] * g[20] + group * g[19] + row
 
 
 @integral
 def pixel_of_row_last(g, group, row, column):
-    """The same in a tensor whose channels come last."""
+    """Returns the place of a pixel in a tensor whose channels come last."""
     return column * g[18] * g[20] + group * g[18] + row
 
 

@@ -487,7 +487,7 @@ def one_block_each(written: Written, tensors: Sequence[Tensor], x: Batch, *rest:
 
 
 def used(written: Written, given: dict[str, Any]) -> dict[str, Any]:
-    """Those that the kernel names: others would only make it a kernel of its own."""
+    """Returns the values that the kernel names: others would only make it a kernel of its own."""
     return {name: value for name, value in given.items() if name in written.words}
 
 

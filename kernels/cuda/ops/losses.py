@@ -120,7 +120,7 @@ BACKWARD = Written(nll_backward_each, ("out", "grad", "total", "labels", "weight
 
 
 def classes_and_rest(self: Tensor) -> tuple[int, int]:
-    """Of scores [n, classes, ...], or of one row of them."""
+    """Returns the sizes of scores [n, classes, ...], or of one row of them."""
     shape = self._shape
     return (shape[0], 1) if len(shape) == 1 else (shape[1], math.prod(shape[2:]))
 

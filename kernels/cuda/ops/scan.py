@@ -198,7 +198,7 @@ def log_add_exp(a, b):
 
 
 def log_add_exp_of_complex(a, b):
-    """The same; the one with the larger real part is taken out."""
+    """Returns log(exp(a) + exp(b)); the one with the larger real part is taken out."""
     most, least = (a, b) if b.real < a.real else (b, a)
     return most if least.real == most.real and least.real - least.real != 0 else most + log(1.0 + exp(least - most))
 

@@ -97,7 +97,8 @@ def start_at_random(shift, i, size, count, span):
 def largest_of_windows_at_random(
     out, places, x, samples, windows, d, h, w, od, oh, ow, kd, kh, kw, numbers, z_number, y_number, x_number
 ):  # fmt: skip
-    """The same for windows of one size whose places follow, in each image, from `numbers` random ones, an axis each."""
+    """Finds the maxima of windows of one size whose places follow, in each image, from `numbers` random ones, an axis
+    each."""
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     if index < windows:
         image, k, j, i = place_of(index, od, oh, ow)

@@ -92,7 +92,7 @@ _KNOWN: WeakKeyDictionary[Driver, LateErrors] = WeakKeyDictionary()
 
 
 def late_errors(driver: Driver) -> LateErrors:
-    """Those of a driver."""
+    """Returns the late errors of a driver."""
     found = _KNOWN.get(driver)
     if found is None:
         found = _KNOWN[driver] = LateErrors(driver)

@@ -262,7 +262,7 @@ def fill_kernel(self: Tensor, value: Any) -> Tensor:
 
 
 def filled_first(self: Tensor, value: Any) -> Tensor:
-    """The same for a tensor that looks so for the first time, or lies less aligned than others."""
+    """Fills a tensor of metadata that comes for the first time, or that lies less aligned than others."""
     check_no_internal_overlap(self)
     value = storable(value, self._dtype)
     if self._dtype.is_complex:

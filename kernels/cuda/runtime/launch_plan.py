@@ -244,7 +244,7 @@ def finished(op: Recorded, plan: Plan, addresses: list[int], args: tuple[Any, ..
 
 @leaf
 def finished_some(op: Recorded, plan: Plan, addresses: list[int]) -> Any:
-    """The same where only some results are asked for."""
+    """Runs a plan of which only some results are asked for."""
     results = [None if spec is None else empty_from(spec) for spec in plan.outputs]
     made = [x for x in results if x is not None]
     plan.run([*addresses, *addresses_in(made)], made[0]._storage.block.stream if made else 0)

@@ -44,7 +44,7 @@ def address_of(x: Tensor) -> int:
 
 @inline
 def located(x: Tensor) -> int:
-    """The same, worked out where it is asked for."""
+    """Returns the place of a tensor's memory, worked out where it is asked for."""
     store: Any = x._store
     if store is None or store.block is None:
         raise not_here(x)

@@ -247,7 +247,7 @@ class OwnMemory:
 
 
 class Races:
-    """Who touched each byte of the blocks' shared memory last, and in which epoch."""
+    """The thread that touched each byte of the blocks' shared memory last, and in which epoch."""
 
     def __init__(self, nbytes: int) -> None:
         self.writer, self.reader = np.full(nbytes, NOBODY, np.int32), np.full(nbytes, NOBODY, np.int32)

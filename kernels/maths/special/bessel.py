@@ -61,7 +61,7 @@ def by_recurrence(x):
 
 
 def near_zero(x):
-    """The same where x^2 is nothing beside 1."""
+    """Returns the function's value where x^2 is nothing beside 1."""
     return 1.0, 0.5 * x, TWO_OVER_PI * (log(0.5 * x) + EULER), -TWO_OVER_PI / x
 
 

@@ -1,4 +1,4 @@
-"""What the functions are built from: powers of two, sums and products with their rounding errors.
+"""Pieces of which the functions are built: powers of two, sums and products with their rounding errors.
 
 A float is sign, exponent and fraction; writing the exponent's bits makes a power of two, and reading them splits a
 number into 2^e m. Where one float is too coarse, a value is kept as an unevaluated sum high + low: `two_sum` and
@@ -94,7 +94,7 @@ def two_sum(a, b):
 
 
 def quick_two_sum(a, b):
-    """The same for |a| >= |b|, or a = 0."""
+    """Returns a + b and its rounding error, for |a| >= |b|, or a = 0."""
     high = a + b
     return high, b - (high - a)
 

@@ -3,7 +3,10 @@ def add_Tensor(self, other):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+    ):
         node = begun()
         result = edge(self)
         result_2 = edge(other)
@@ -12,7 +15,10 @@ def add_Tensor(self, other):
         looked_on(node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         result_3 = pointwise_of_two(self, other, (metadata, metadata_2, int), (self, other, 1))
-        if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+        if (
+            (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
+            and result_3._dtype.category >= 2
+        ):
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
@@ -36,7 +42,12 @@ def add_Tensor(self, other):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     metadata, metadata_2 = looks_of_each(self, other)
-    plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), variant, (metadata, metadata_2, int), (self, other, 1))
+    plan = plan_for(
+        metadata if metadata is metadata_2 else (metadata, metadata_2),
+        variant,
+        (metadata, metadata_2, int),
+        (self, other, 1),
+    )
     spec = plan.outputs[0]
     result = new(Tensor)
     result._keyset = spec.inference_keyset
@@ -70,7 +81,10 @@ def add_Tensor(self, other):
     # DispatchKeySet(CPU, BackendSelect, Python, ADInplaceOrView, AutogradCPU, PythonTLSSnapshot), modes
     # PythonTLSSnapshot: python_tls_snapshot (backend fallback), dispatch/layers/python.py
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+    ):
         state = get_state()
         inner = state.entered()
         node = begun_in(inner)
@@ -94,7 +108,10 @@ def add_Tensor(self, other):
         else:
             with within(inner_2): result_4 = ask_in_turn(op, result_3, result_3, (self, other), {})
         if isinstance(result_4, TensorBase):
-            if (result_4._autograd is None and (not (result_4 is self or result_4 is other))) and result_4._dtype.category >= 2:
+            if (
+                (result_4._autograd is None and (not (result_4 is self or result_4 is other)))
+                and result_4._dtype.category >= 2
+            ):
                 outputs_known(node, result_4)
                 tied_in(inner, result_4, node)
                 return result_4
@@ -119,7 +136,10 @@ def add_Tensor(self, other):
     # DispatchKeySet(CPU, BackendSelect, Python, ADInplaceOrView, AutogradCPU, PythonTLSSnapshot)
     # PythonTLSSnapshot: python_tls_snapshot (backend fallback), dispatch/layers/python.py
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+    ):
         state = get_state()
         inner = state.entered()
         node = begun_in(inner)
@@ -147,7 +167,10 @@ def add_Tensor(self, other):
         else:
             with within(inner_2): result_4 = ask_in_turn(op, result_3, result_3, (self, other), {})
         if isinstance(result_4, TensorBase):
-            if (result_4._autograd is None and (not (result_4 is self or result_4 is other))) and result_4._dtype.category >= 2:
+            if (
+                (result_4._autograd is None and (not (result_4 is self or result_4 is other)))
+                and result_4._dtype.category >= 2
+            ):
                 outputs_known(node, result_4)
                 tied_in(inner, result_4, node)
                 return result_4
@@ -175,7 +198,10 @@ def add_Tensor(self, other):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(Meta, BackendSelect, ADInplaceOrView, AutogradMeta)
     # AutogradMeta: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+    ):
         node = begun()
         result = edge(self)
         result_2 = edge(other)
@@ -185,7 +211,10 @@ def add_Tensor(self, other):
         # Meta: meta add (kernel), kernels/ops/arithmetic.py
         result_3 = _meta_functional(self, other, 1)
         if isinstance(result_3, TensorBase):
-            if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+            if (
+                (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
+                and result_3._dtype.category >= 2
+            ):
                 outputs_known(node, result_3)
                 tied(result_3, node)
                 return result_3
@@ -198,7 +227,10 @@ def add_Tensor(self, other):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU, AutocastCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+    ):
         node = begun()
         result = edge(self)
         result_2 = edge(other)
@@ -207,7 +239,10 @@ def add_Tensor(self, other):
         looked_on(node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         result_3 = pointwise_of_two(self, other, (metadata, metadata_2, int), (self, other, 1))
-        if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+        if (
+            (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
+            and result_3._dtype.category >= 2
+        ):
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
@@ -230,14 +265,22 @@ def add_Tensor(self, other):
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         metadata = self._interned or metadata_of(self)
         facts = type(other)
-        plan = plan_for(metadata if metadata is facts else (metadata, facts), variant, (metadata, facts, int), (self, other, 1))
+        plan = plan_for(
+            metadata if metadata is facts else (metadata, facts),
+            variant,
+            (metadata, facts, int),
+            (self, other, 1),
+        )
         result_2 = fresh(plan.outputs[0])
         loop = loop_into(result_2, plan, (self, other, 1))
         value_11 = result_2._array
         array = array_of(self)
         values = self._offset
         runs(loop, value_11, 0, array, values, other)
-        if (result_2._autograd is None and (not (result_2 is self or result_2 is other))) and result_2._dtype.category >= 2:
+        if (
+            (result_2._autograd is None and (not (result_2 is self or result_2 is other)))
+            and result_2._dtype.category >= 2
+        ):
             outputs_known(node, result_2)
             tied(result_2, node)
             return result_2
@@ -251,7 +294,10 @@ def add_Tensor(self, other, alpha):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+    ):
         node = begun()
         result = edge(self)
         result_2 = edge(other)
@@ -270,7 +316,10 @@ def add_Tensor(self, other, alpha):
         values = self._offset
         values_2 = other._offset
         runs(loop, value_17, 0, array, values, array_2, values_2, alpha)
-        if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+        if (
+            (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
+            and result_3._dtype.category >= 2
+        ):
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
@@ -284,7 +333,10 @@ def add__Tensor(self, other):
     # aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+    ):
         check_writable(self)
         node = begun()
         result = edge(self)
@@ -364,7 +416,11 @@ def add_out(self, other, out):
     # aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad) or (out._autograd is not None and out._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+        or (out._autograd is not None and out._autograd.requires_grad)
+    ):
         node = begin(op, [self, other, 1, out])
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         no_inference_tensor(out)
@@ -378,7 +434,12 @@ def add_out(self, other, out):
                 result = run_out_slow(self, other, 1, out)
             else:
                 metadata, metadata_2 = looks_of_each(self, other)
-                plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), variant, (metadata, metadata_2, int), (self, other, 1))
+                plan = plan_for(
+                    metadata if metadata is metadata_2 else (metadata, metadata_2),
+                    variant,
+                    (metadata, metadata_2, int),
+                    (self, other, 1),
+                )
                 value_4 = plan.into.get
                 interned = out._interned or metadata_of(out)
                 loop = value_4(interned)
@@ -403,7 +464,10 @@ def add_Tensor(self, other):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, Audit, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+    ):
         node = begun()
         result = edge(self)
         result_2 = edge(other)
@@ -414,7 +478,10 @@ def add_Tensor(self, other):
         inner = excluding(AUTOGRAD)
         with within(inner): noticed(op)
         with within(inner.excluding(mine_cell.cell_contents)): result_3 = add_code[(keyset & lower_cell.cell_contents)](self, other)
-        if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+        if (
+            (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
+            and result_3._dtype.category >= 2
+        ):
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
@@ -438,7 +505,10 @@ def add_Tensor(self, other):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, Unhandled, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+    ):
         node = begun()
         result = edge(self)
         result_2 = edge(other)
@@ -449,7 +519,10 @@ def add_Tensor(self, other):
         inner = excluding(AUTOGRAD)
         with within(inner): result_3 = boxed(op, keyset, [self, other, 1])
         if isinstance(result_3, TensorBase):
-            if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+            if (
+                (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
+                and result_3._dtype.category >= 2
+            ):
                 outputs_known(node, result_3)
                 tied(result_3, node)
                 return result_3

@@ -21,7 +21,17 @@ def exp(self):
                 result_4 = result_2._counter[0] if result_2._counter is not None else refuse_inference_tensor(result_2)
                 state = get_state()
                 metadata_3 = result_2._interned or metadata_of(result_2)
-                node.results = ((result_2._keyset, result_2._counter, result_2._store, result_2._array, result_2._offset, metadata_3), result_4)
+                node.results = (
+                    (
+                        result_2._keyset,
+                        result_2._counter,
+                        result_2._store,
+                        result_2._array,
+                        result_2._offset,
+                        metadata_3,
+                    ),
+                    result_4,
+                )
             return result_2
         return finish_slow(operator_derivative, op, node, [self], result_2)
     # CPU: pointwise exp (kernel), kernels/ops/elementary.py
@@ -33,7 +43,10 @@ def mul_Tensor(self, other):
     # aten::mul.Tensor(Tensor self, Tensor other) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (other._autograd is not None and other._autograd.requires_grad)
+    ):
         node = begun()
         result = edge(self)
         result_2 = edge(other)
@@ -44,7 +57,10 @@ def mul_Tensor(self, other):
         looked_on(node)
         # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
         result_5 = pointwise_of_two(self, other, (metadata, metadata_2), (self, other))
-        if (result_5._autograd is None and (not (result_5 is self or result_5 is other))) and result_5._dtype.category >= 2:
+        if (
+            (result_5._autograd is None and (not (result_5 is self or result_5 is other)))
+            and result_5._dtype.category >= 2
+        ):
             outputs_known(node, result_5)
             tied(result_5, node)
             return result_5
@@ -58,7 +74,10 @@ def mm(self, mat2):
     # aten::mm(Tensor self, Tensor mat2) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (mat2._autograd is not None and mat2._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (mat2._autograd is not None and mat2._autograd.requires_grad)
+    ):
         node = begun()
         result = edge(self)
         result_2 = edge(mat2)
@@ -70,14 +89,21 @@ def mm(self, mat2):
         looked_on(node)
         # CPU: structured mm (kernel), kernels/ops/linalg.py
         metadata, metadata_2 = looks_of_each(self, mat2)
-        plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), (metadata, metadata_2), (self, mat2))
+        plan = plan_for(
+            metadata if metadata is metadata_2 else (metadata, metadata_2),
+            (metadata, metadata_2),
+            (self, mat2),
+        )
         result_5 = fresh(plan.outputs[0])
         value_21 = plan.run
         value_22 = result_5._array
         array = any_array_of(self)
         array_3 = any_array_of(mat2)
         value_21(value_22, 0, array, self._offset, array_3, mat2._offset)
-        if (result_5._autograd is None and (not (result_5 is self or result_5 is mat2))) and result_5._dtype.category >= 2:
+        if (
+            (result_5._autograd is None and (not (result_5 is self or result_5 is mat2)))
+            and result_5._dtype.category >= 2
+        ):
             outputs_known(node, result_5)
             tied(result_5, node)
             return result_5
@@ -93,7 +119,10 @@ def mm(self, mat2):
     # AutocastCPU: autocast (kernel), dispatch/layers/autocast.py
     inner = excluding(keyset)
     dtype = inner.autocast_dtypes['cpu']
-    if (not (self._dtype.is_floating_point and self._device.type == 'cpu' and self._dtype.itemsize < 8)) or self._dtype is dtype:
+    if (
+        (not (self._dtype.is_floating_point and self._device.type == 'cpu' and self._dtype.itemsize < 8))
+        or self._dtype is dtype
+    ):
         result = self
     else:
         autograd = self._autograd
@@ -111,7 +140,10 @@ def mm(self, mat2):
                 result = self
             else:
                 copied(result, _to_copy_code_2, inner, self, dtype)
-    if (not (mat2._dtype.is_floating_point and mat2._device.type == 'cpu' and mat2._dtype.itemsize < 8)) or mat2._dtype is dtype:
+    if (
+        (not (mat2._dtype.is_floating_point and mat2._device.type == 'cpu' and mat2._dtype.itemsize < 8))
+        or mat2._dtype is dtype
+    ):
         result_4 = mat2
     else:
         autograd_2 = mat2._autograd
@@ -143,7 +175,10 @@ def cat(tensors):
     if widest is None:
         code = code_for(cat_code, inner, tensors_0._keyset is tensors_1._keyset, tensors_0._keyset, tensors_1._keyset)
         with within(inner): return code(tensors)
-    if (not (tensors_0._dtype.is_floating_point and tensors_0._device.type == 'cpu' and tensors_0._dtype.itemsize < 8)) or tensors_0._dtype is widest:
+    if (
+        (not (tensors_0._dtype.is_floating_point and tensors_0._device.type == 'cpu' and tensors_0._dtype.itemsize < 8))
+        or tensors_0._dtype is widest
+    ):
         result_2 = tensors_0
     else:
         autograd = tensors_0._autograd
@@ -155,7 +190,10 @@ def cat(tensors):
                 copied(result_2, _to_copy_code, inner, tensors_0, widest)
         else:
             copied(result_2, _to_copy_code_2, inner, tensors_0, widest)
-    if (not (tensors_1._dtype.is_floating_point and tensors_1._device.type == 'cpu' and tensors_1._dtype.itemsize < 8)) or tensors_1._dtype is widest:
+    if (
+        (not (tensors_1._dtype.is_floating_point and tensors_1._device.type == 'cpu' and tensors_1._dtype.itemsize < 8))
+        or tensors_1._dtype is widest
+    ):
         result_5 = tensors_1
     else:
         autograd_2 = tensors_1._autograd
@@ -175,7 +213,10 @@ def prod(self):
     # aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU, AutocastCPU)
     # AutocastCPU: autocast (kernel), dispatch/layers/autocast.py
-    if (not (self._dtype.is_floating_point and self._device.type == 'cpu' and self._dtype.itemsize < 8)) or self._dtype is float32:
+    if (
+        (not (self._dtype.is_floating_point and self._device.type == 'cpu' and self._dtype.itemsize < 8))
+        or self._dtype is float32
+    ):
         result = self
     else:
         autograd = self._autograd
@@ -199,7 +240,10 @@ def cat(tensors):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     tensors_0, tensors_1 = tensors
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (tensors_0._autograd is not None and tensors_0._autograd.requires_grad) or (tensors_1._autograd is not None and tensors_1._autograd.requires_grad):
+    if (
+        (tensors_0._autograd is not None and tensors_0._autograd.requires_grad)
+        or (tensors_1._autograd is not None and tensors_1._autograd.requires_grad)
+    ):
         node = begun()
         result = edge(tensors_0)
         result_2 = edge(tensors_1)
@@ -216,7 +260,10 @@ def cat(tensors):
         array = any_array_of(tensors_0)
         array_3 = any_array_of(tensors_1)
         value_17(value_18, 0, array, tensors_0._offset, array_3, tensors_1._offset)
-        if (result_3._autograd is None and (not (result_3 is tensors_0 or result_3 is tensors_1))) and result_3._dtype.category >= 2:
+        if (
+            (result_3._autograd is None and (not (result_3 is tensors_0 or result_3 is tensors_1)))
+            and result_3._dtype.category >= 2
+        ):
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
@@ -231,19 +278,31 @@ def cat(tensors, dim):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     tensors_0, tensors_1, tensors_2 = tensors
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (tensors_0._autograd is not None and tensors_0._autograd.requires_grad) or (tensors_1._autograd is not None and tensors_1._autograd.requires_grad) or (tensors_2._autograd is not None and tensors_2._autograd.requires_grad):
+    if (
+        (tensors_0._autograd is not None and tensors_0._autograd.requires_grad)
+        or (tensors_1._autograd is not None and tensors_1._autograd.requires_grad)
+        or (tensors_2._autograd is not None and tensors_2._autograd.requires_grad)
+    ):
         node = begun()
         result = edge(tensors_0)
         result_2 = edge(tensors_1)
         result_3 = edge(tensors_2)
         node.next_edges = (result, result_2, result_3)
         node.counts = (3,)
-        node.facts = ([tensors_0._shape, tensors_1._shape, tensors_2._shape], [tensors_0._dtype, tensors_1._dtype, tensors_2._dtype], dim)
+        node.facts = (
+            [tensors_0._shape, tensors_1._shape, tensors_2._shape],
+            [tensors_0._dtype, tensors_1._dtype, tensors_2._dtype],
+            dim,
+        )
         looked_on(node)
         # CPU: structured cat (kernel), kernels/ops/shape.py
         metadata, metadata_2 = looks_of_each(tensors_0, tensors_1)
         metadata_3 = tensors_2._interned or metadata_of(tensors_2)
-        plan = plan_for(((metadata, metadata_2, metadata_3), dim), ((metadata, metadata_2, metadata_3), dim), (tensors, dim))
+        plan = plan_for(
+            ((metadata, metadata_2, metadata_3), dim),
+            ((metadata, metadata_2, metadata_3), dim),
+            (tensors, dim),
+        )
         result_4 = fresh(plan.outputs[0])
         value_23 = plan.run
         value_24 = result_4._array
@@ -251,7 +310,13 @@ def cat(tensors, dim):
         array_3 = any_array_of(tensors_1)
         array_5 = any_array_of(tensors_2)
         value_23(value_24, 0, array, tensors_0._offset, array_3, tensors_1._offset, array_5, tensors_2._offset)
-        if (result_4._autograd is None and (not (result_4 is tensors_0 or result_4 is tensors_1 or result_4 is tensors_2))) and result_4._dtype.category >= 2:
+        if (
+            (
+                result_4._autograd is None
+                and (not (result_4 is tensors_0 or result_4 is tensors_1 or result_4 is tensors_2))
+            )
+            and result_4._dtype.category >= 2
+        ):
             outputs_known(node, result_4)
             tied(result_4, node)
             return result_4
@@ -333,7 +398,14 @@ def max_dim(self, dim):
             result_2 = run_elsewhere((self, dim, False))
             results = result_2[0]
             results_2 = result_2[1]
-            if isinstance(results, TensorBase) and results._autograd is None and not (results is self) and isinstance(results_2, TensorBase) and results_2._autograd is None and not (results_2 is self):
+            if (
+                isinstance(results, TensorBase)
+                and results._autograd is None
+                and not (results is self)
+                and isinstance(results_2, TensorBase)
+                and results_2._autograd is None
+                and not (results_2 is self)
+            ):
                 value_22 = None if results._dtype.category < 2 else metadata_of(results)
                 node.outputs = (value_22, None)
                 if results._dtype.category >= 2:
@@ -347,7 +419,12 @@ def max_dim(self, dim):
         result_3 = fresh(plan.outputs[0])
         result_4 = fresh(plan.outputs[1])
         plan.run(result_3._array, 0, result_4._array, 0, self._array, self._offset)
-        if result_3._autograd is None and not (result_3 is self) and result_4._autograd is None and not (result_4 is self):
+        if (
+            result_3._autograd is None
+            and not (result_3 is self)
+            and result_4._autograd is None
+            and not (result_4 is self)
+        ):
             value_25 = None if result_3._dtype.category < 2 else metadata_of(result_3)
             node.outputs = (value_25, None)
             if result_3._dtype.category >= 2:
@@ -383,7 +460,11 @@ def native_layer_norm(input_2, normalized_shape, eps):
         metadata = input_2._interned or metadata_of(input_2)
         facts = tuple(normalized_shape)
         facts_2 = eps if eps else str(eps)
-        plan = plan_for((metadata, facts, facts_2), (metadata, facts, None, None, facts_2), (input_2, normalized_shape, None, None, eps))
+        plan = plan_for(
+            (metadata, facts, facts_2),
+            (metadata, facts, None, None, facts_2),
+            (input_2, normalized_shape, None, None, eps),
+        )
         result_3 = fresh(plan.outputs[0])
         result_4 = fresh(plan.outputs[1])
         result_5 = fresh(plan.outputs[2])
@@ -393,7 +474,14 @@ def native_layer_norm(input_2, normalized_shape, eps):
         value_21 = result_5._array
         array = any_array_of(input_2)
         value_18(value_19, 0, value_20, 0, value_21, 0, array, input_2._offset)
-        if result_3._autograd is None and not (result_3 is input_2) and result_4._autograd is None and not (result_4 is input_2) and result_5._autograd is None and not (result_5 is input_2):
+        if (
+            result_3._autograd is None
+            and not (result_3 is input_2)
+            and result_4._autograd is None
+            and not (result_4 is input_2)
+            and result_5._autograd is None
+            and not (result_5 is input_2)
+        ):
             value_37 = None if result_3._dtype.category < 2 else metadata_of(result_3)
             node.outputs = (value_37, None, None)
             if result_3._dtype.category >= 2:
@@ -401,7 +489,13 @@ def native_layer_norm(input_2, normalized_shape, eps):
             items = [result_3, result_4, result_5]
             node.results = kept_outputs(operator_derivative, node, items)
             return (result_3, result_4, result_5)
-        return finish_slow(operator_derivative, op, node, [input_2, normalized_shape, None, None, eps], (result_3, result_4, result_5))
+        return finish_slow(
+            operator_derivative,
+            op,
+            node,
+            [input_2, normalized_shape, None, None, eps],
+            (result_3, result_4, result_5),
+        )
     # CPU: planned native_layer_norm (kernel), kernels/ops/normalization.py
     ...  # as above, result_6 for result_3, result_7 for result_4, result_8 for result_5
     return (result_6, result_7, result_8)
@@ -489,7 +583,14 @@ def split_Tensor(self, split_size):
         # CPU: split_evenly (default backend kernel), kernels/ops/views.py
         result_2 = by_number(self, split_size, 0)
         if isinstance(result_2, TensorBase):
-            made_a_view(result_2, self, result_2._keyset is not self._keyset or type(result_2) is not Tensor, history_created, [self, split_size, 0], MULTI_OUTPUT_NODE)
+            made_a_view(
+                result_2,
+                self,
+                result_2._keyset is not self._keyset or type(result_2) is not Tensor,
+                history_created,
+                [self, split_size, 0],
+                MULTI_OUTPUT_NODE,
+            )
         else:
             inner = excluding(AUTOGRAD)
             with within(inner): tie_each_to_base(op, [self, split_size, 0], result_2)
@@ -524,7 +625,10 @@ def copy(self, src):
     # aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad) or (src._autograd is not None and src._autograd.requires_grad):
+    if (
+        (self._autograd is not None and self._autograd.requires_grad)
+        or (src._autograd is not None and src._autograd.requires_grad)
+    ):
         check_writable(self)
         node = begun()
         result = edge(self)
@@ -560,7 +664,10 @@ def index_Tensor(self, indices):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     indices_0, indices_1 = indices
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (bool((self._autograd is not None and self._autograd.requires_grad))) or (bool((indices_1._autograd is not None and indices_1._autograd.requires_grad))):
+    if (
+        (bool((self._autograd is not None and self._autograd.requires_grad)))
+        or (bool((indices_1._autograd is not None and indices_1._autograd.requires_grad)))
+    ):
         if not bool((self._autograd is not None and self._autograd.requires_grad)):
             # CPU: index_kernel (kernel), kernels/ops/indexing.py
             value_8, interned = looks_of_each(indices_1, self)
@@ -584,7 +691,12 @@ def index_Tensor(self, indices):
         # CPU: index_kernel (kernel), kernels/ops/indexing.py
         ...  # as above, result_4 for result_2
         if isinstance(result_4, TensorBase):
-            if result_4._autograd is None and not (result_4 is self) and not (result_4 is indices_1) and result_4._dtype.category >= 2:
+            if (
+                result_4._autograd is None
+                and not (result_4 is self)
+                and not (result_4 is indices_1)
+                and result_4._dtype.category >= 2
+            ):
                 outputs_known(node, result_4)
                 tied(result_4, node)
                 return result_4

@@ -72,7 +72,10 @@ def both(x, out):
     # lesson::both(Tensor x, Tensor(a!)? out=None) -> (Tensor, Tensor(a!))
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (x._autograd is not None and x._autograd.requires_grad) or (out._autograd is not None and out._autograd.requires_grad):
+    if (
+        (x._autograd is not None and x._autograd.requires_grad)
+        or (out._autograd is not None and out._autograd.requires_grad)
+    ):
         node = begin(op, [x, out])
         # CPU: <lambda> (kernel), test_snapshots.py
         inner = excluding(AUTOGRAD)
@@ -109,7 +112,12 @@ def bump(x):
         if not isinstance(result_2, TensorBase):
             raise no_tensor(schema, result_2)
         if isinstance(result_2, TensorBase):
-            if result_2._autograd is None and not (result_2 is x) and result_2._dtype.category >= 2 and not node.ctx.non_differentiable:
+            if (
+                result_2._autograd is None
+                and not (result_2 is x)
+                and result_2._dtype.category >= 2
+                and not node.ctx.non_differentiable
+            ):
                 outputs_known(node, result_2)
                 tied(result_2, node)
                 finish_context(node)
