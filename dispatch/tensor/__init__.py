@@ -196,7 +196,7 @@ __all__ = [
     "set_current_index",
     "set_default_dtype",
     "set_printoptions",
-    "shared_memory",
+    "storage",
     "shell",
     "swap_tensors",
     "show_same",
