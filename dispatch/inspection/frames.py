@@ -46,7 +46,7 @@ def is_own(frame: FrameType) -> bool:
     return name in HIDDEN or (within != name and not f"{within}.".startswith(OTHERS))
 
 
-# Stops: the breakpoints that stand. An operator that one concerns runs boxed.  ----------------------------------------
+# Stops: the breakpoints that stand. An operator that one concerns runs boxed -----------------------------------------
 
 STOPS: list[Any] = []
 

@@ -1,6 +1,6 @@
 """Tensors: storages, dtypes, devices, shapes, and the class that ties them together.
 
-Read in this order: dtypes, devices, layouts, metadata, storage, record, tensor, factory, subclass, copies,
+Read in this order: dtypes, devices, layouts, metadata, storage, tensor, factory, subclass, copies,
 printing; operand, what kernels get of a tensor.
 """
 

@@ -1,6 +1,6 @@
 """Functions of functions: `vmap`, `grad`, `vjp`, `jvp` and what is made of them. They nest in any order.
 
-Read in this order: arguments, reverse, forward, vmap, vmap_level, functionalize, jacobians; then kernels/batching/, the
+Read in this order: reverse, vmap, vmap_level, functionalize, jacobians; then kernels/batching/, the
 rules by which operators work on a whole batch.
 """
 
