@@ -5,7 +5,7 @@
 
 A public function takes tensors of any kind and returns a `Tensor` whose methods the checker knows. What is written in
 Python by hand is not repeated here; __init__.pyi imports it as __init__.py does. So do the stubs of modules that only
-forward names: in rows of a table, or as another path of a module. tests/test_stubs.py holds the files
+forward names: in rows of a table, or as another path of a module. tests/test_docs.py holds the files
 current, and has mypy read a program against them.
 """
 

@@ -1,15 +1,26 @@
-"""The rules of the house that a program can hold: reasons beside ignores, and the words that the glossary replaced."""
+"""The rules of the house that a program can hold: reasons, words, arrows between rooms, what is packaged."""
 
 import ast
+import importlib
+import os
+import pkgutil
 import re
+import subprocess
+import sys
 import tomllib
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 from redispatch.dispatch import OPERATORS
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"].values()
-SOURCES = [file for room in ROOMS for file in sorted((ROOT / room).rglob("*.py"))]
+ROOMS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
+FOLDERS = tuple(ROOMS.values())
+SOURCES = [file for room in FOLDERS for file in sorted((ROOT / room).rglob("*.py"))]
 
 IGNORE = re.compile(r"#\s*(ruff: )?(noqa|type: ignore)(?!-)")
 REASON = re.compile(r"#\s*(?:ruff: )?(?:noqa|type: ignore)[^#(]*(?:#\s*\S|\(\S)")
@@ -17,15 +28,15 @@ REASON = re.compile(r"#\s*(?:ruff: )?(?:noqa|type: ignore)[^#(]*(?:#\s*\S|\(\S)"
 # What a word of the glossary took the place of: a regular expression -> the word of today, and where it holds
 RETIRED = {
     r"\b[Rr]oads?\b": ("path", ("dispatch",)),
-    r"\b[Mm]oulds?\b": ("OutputSpec, output_spec", tuple(ROOMS)),
+    r"\b[Mm]oulds?\b": ("OutputSpec, output_spec", FOLDERS),
     r"\b(_looks|looks_of|\w+_looks)\b|\bLooks\b(?! [a-z])|\b(the|these|its|by|of) looks\b(?! \w)": (
         "metadata, Metadata",
-        tuple(ROOMS),
+        FOLDERS,
     ),
     r"\b[Ll]anes?\b": ("fast path", ("dispatch",)),
-    r"\w_(otherwise|anew)\b": ("..._slow", tuple(ROOMS)),
-    r"\bbackends/cuda\b": ("kernels/cuda/runtime", tuple(ROOMS)),
-    r"\b(through_host\.py|butterflies|remembered\.py|taped\.py)\b": ("the module's name of today", tuple(ROOMS)),
+    r"\w_(otherwise|anew)\b": ("..._slow", FOLDERS),
+    r"\bbackends/cuda\b": ("kernels/cuda/runtime", FOLDERS),
+    r"\b(through_host\.py|butterflies|remembered\.py|taped\.py)\b": ("the module's name of today", FOLDERS),
 }
 
 
@@ -64,7 +75,7 @@ def test_what_to_read_next_and_the_files_that_pages_name_are_there():
         f"{page.relative_to(ROOT)}: {named}"
         for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/howto/*.md"))
         if page.name != "CHANGELOG.md"
-        for named in re.findall(rf"\b(?:{'|'.join(ROOMS)}|docs|tests)/[\w./]+\.(?:py|md)\b", page.read_text())
+        for named in re.findall(rf"\b(?:{'|'.join(FOLDERS)}|docs|tests)/[\w./]+\.(?:py|md)\b", page.read_text())
         if not (ROOT / named).exists()
     ]
     assert gone == []
@@ -150,3 +161,194 @@ def test_a_list_of_operators_is_seen_for_one():
     registers = f"X = {{{', '.join(f'{one!r}: {one}' for one in six.split())}}}"
     for text in (registers, f'"""{six}"""', f"__all__ = {six.split()}", f"X = {six.split()[1:]}"):
         assert list(lists_of_operators(text, known)) == []
+
+
+# The arrows between files ---------------------------------------------------------------------------------------------
+
+# None goes in a circle, and an import inside of a function says why it is there. import-linter holds the order of
+# the rooms (pyproject.toml); this counts every import, those for types alone and those inside of functions, too.
+
+
+class Import(NamedTuple):
+    importer: str
+    imported: str
+    line: int
+    is_hidden: bool  # inside of a function
+    has_reason: bool  # a comment on the line, or on the one before
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for package, folder in ROOMS.items():
+        for file in (ROOT / folder).rglob("*.py"):
+            parts = file.relative_to(ROOT / folder).with_suffix("").parts
+            found[".".join((package, *parts)).removesuffix(".__init__")] = file
+    return found
+
+
+MODULES = modules()
+
+
+def imports(module: str, text: str) -> Iterator[Import]:
+    """Every import of one of the library's modules."""
+    tree, lines = ast.parse(text), text.split("\n")
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    hidden = {inner for function in functions for inner in ast.walk(function)}
+    package = module.split(".") if MODULES[module].name == "__init__.py" else module.split(".")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            names = [f"{base}.{a.name}" if f"{base}.{a.name}" in MODULES else base for a in node.names]
+        else:
+            continue
+        reason = any("#" in line for line in lines[max(node.lineno - 2, 0) : node.lineno])
+        for name in names:
+            if name in MODULES and name != module:
+                yield Import(module, name, node.lineno, node in hidden, reason)
+
+
+IMPORTS = [one for module, file in MODULES.items() for one in imports(module, file.read_text())]
+
+
+def circles(arrows: dict[str, set[str]]) -> list[set[str]]:
+    """The groups of files that can all be reached from each other."""
+
+    def reached(start: str) -> set[str]:
+        seen, todo = set(), [start]
+        while todo:
+            new = arrows.get(todo.pop(), set()) - seen
+            seen |= new
+            todo += new
+        return seen
+
+    reach = {one: reached(one) for one in arrows}
+    found = {frozenset(b for b in reach[a] if a in reach.get(b, ())) for a in arrows if a in reach[a]}
+    return sorted(map(set, found), key=sorted)
+
+
+def test_circles_are_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
+    assert circles({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+def test_no_arrow_between_files_goes_in_a_circle():
+    """Packages are left out: a package names what its files have, and a file may ask the package for it."""
+    arrows: dict[str, set[str]] = {}
+    for one in IMPORTS:
+        if not {MODULES[one.importer].name, MODULES[one.imported].name} & {"__init__.py"}:
+            arrows.setdefault(one.importer, set()).add(one.imported)
+    assert circles(arrows) == []
+
+
+def test_an_import_inside_of_a_function_says_why():
+    hidden = [one for one in IMPORTS if one.is_hidden]
+    without = [f"{os.path.relpath(MODULES[one.importer], ROOT)}:{one.line}" for one in hidden if not one.has_reason]
+    assert without == []
+    assert len({(one.importer, one.line) for one in hidden}) <= 25
+
+
+# The rooms stand at the top of the repository -------------------------------------------------------------------------
+
+# These tests hold the consequences (docs/decisions/0001).
+
+PROJECT = ROOT / "pyproject.toml"
+SETUP = tomllib.loads(PROJECT.read_text())["tool"]["setuptools"]
+PATHS = {name: ROOT / folder for name, folder in SETUP["package-dir"].items()}  # package -> folder
+HEAVY = {"numba", "llvmlite", "torch", "scipy", "sklearn", "matplotlib"}
+
+
+def folders(root: Path) -> list[Path]:
+    """`root` and the folders below it that can hold packages."""
+    below = sorted(p for p in root.iterdir() if p.is_dir() and p.name.isidentifier() and p.name != "__pycache__")
+    return [root, *(found for folder in below for found in folders(folder))]
+
+
+def packages() -> dict[str, Path]:
+    """The packages of the tree, by name: the folders of the rooms."""
+    return {
+        ".".join((name, *folder.relative_to(room).parts)): folder
+        for name, room in PATHS.items()
+        for folder in folders(room)
+    }
+
+
+def sources() -> list[Path]:
+    """Every source file of the package."""
+    return [file for folder in packages().values() for file in sorted(folder.glob("*.py"))]
+
+
+def import_everything() -> None:
+    for name, folder in packages().items():
+        for module in pkgutil.iter_modules([str(folder)], f"{name}."):
+            importlib.import_module(module.name)
+
+
+def test_the_list_of_packages_equals_the_tree():
+    assert SETUP["packages"] == sorted(SETUP["packages"])
+    assert SETUP["packages"] == sorted(name for name, folder in packages().items() if (folder / "__init__.py").exists())
+
+
+def test_type_checkers_find_every_room():
+    """Links stand for the package in .typing/, since type checkers do not see through the editable install."""
+    links = {link.name: link.resolve() for link in (ROOT / ".typing" / "redispatch").iterdir() if link.is_symlink()}
+    inside = [*PATHS["redispatch"].iterdir(), *(room for name, room in PATHS.items() if name != "redispatch")]
+    assert links == {path.name: path for path in inside if path.name != "__pycache__"}
+
+
+def test_the_top_level_is_the_rooms_and_a_few_texts():
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    shown = {name.partition("/")[0] for name in names if not name.startswith(".")}
+    if not shown:
+        pytest.skip("no git checkout")
+    texts = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "pyproject.toml"}
+    assert shown == texts | {room.name for room in PATHS.values()} | {"docs", "tests"}
+
+
+def test_former_import_paths_still_lead_to_the_modules():
+    """Those of before the rooms: `redispatch.ops.pointwise`. None loads a module twice, none hides a public name."""
+    program = """
+import redispatch as rd, redispatch.ops.linalg, redispatch.dispatch.trace, redispatch.tensor.storage
+from redispatch.ops.pointwise import pointwise
+from redispatch.kernels.declare.pointwise import pointwise as today
+from redispatch.tensor import Tensor
+from redispatch.func.vmap_level import VmapLevel
+from redispatch.kernels.program import Program
+from redispatch.func.batching.fallback import one_by_one
+from redispatch.ops.trigonometry import sin
+assert pointwise is today and Tensor is rd.Tensor and callable(rd.dispatch.trace) and callable(rd.tensor)
+assert rd.ops.aten.add.Tensor(rd.ones(1), rd.ones(1)).item() == 2
+assert rd.utils._pytree.tree_leaves([1, (2,)]) == [1, 2]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_every_source_file_lies_in_a_package():
+    assert [file for file in sources() if not (file.parent / "__init__.py").exists()] == []
+
+
+def test_every_source_file_is_imported_exactly_once():
+    import_everything()
+    files = [
+        getattr(module, "__file__", None) for module in {id(one): one for one in list(sys.modules.values())}.values()
+    ]
+    times = Counter(os.path.realpath(file) for file in files if file)
+    assert {str(file): times[str(file)] for file in sources() if times[str(file)] != 1} == {}
+
+
+def test_every_source_file_says_what_it_is():
+    assert [file for file in sources() if not file.read_text().lstrip().startswith('"""')] == []
+
+
+def test_importing_the_library_loads_nothing_heavy():
+    """In a process of its own: the kernels and other tests bring numba in here."""
+    program = "import sys, redispatch; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert HEAVY.intersection(loaded) == set()
+
+
+def test_no_compiled_kernel_lies_beside_the_sources():
+    """numba's own cache files would shadow a later install; kernels have a cache folder of their own."""
+    assert [file for folder in packages().values() for file in folder.glob("*.nb[ic]")] == []

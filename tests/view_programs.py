@@ -11,8 +11,8 @@ Note [One memory, several histories]
 a flat tensor for each of them; a write to one moves the values of the others, and leaves their gradients alone. A write
 under `no_grad` does that to all of them.
 
-autograd/test_view_programs.py draws programs and compares the two; parity/view_programs.py has PyTorch run them as
-well; func/test_functionalize.py draws those of `Program`, and functionalizes them.
+autograd/test_views.py draws programs and compares the two; parity/view_programs.py has PyTorch run them as
+well; func/test_functions.py draws those of `Program`, and functionalizes them.
 """
 
 from __future__ import annotations

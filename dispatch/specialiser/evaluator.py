@@ -385,7 +385,8 @@ class Evaluator:
         if node.orelse:
             raise Unsupported("for ... else")
         items = self.items(self.value(node.iter, path), path)
-        paths, done = [path], list[Outcome]()
+        paths = [path]
+        done: list[Outcome] = []
         for item in items:
             onward: list[Path] = []
             for one in paths:

@@ -187,7 +187,7 @@ def poisson(self: Tensor, generator: Any) -> Tensor:
     result = like(self, None, None, False, None)
     if result._device.type != "meta":
         check_rates(self)
-    return fill_by(result, generator, POISSON, unit_interval, self._operand)
+    return fill_by(result, generator, POISSON, unit_interval, self)
 
 
 def no_slope(message: str) -> Callable[[Any], Any]:
@@ -221,7 +221,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Any) -> Tensor:
     if count._dtype.itemsize == 2:
         raise not_implemented("binomial_cpu", count._dtype)
     result = empty(broadcast_shapes(count._shape, prob._shape), count._dtype, count._device)
-    return fill_by(result, generator, BINOMIAL, unit_interval, count._operand, prob._operand)
+    return fill_by(result, generator, BINOMIAL, unit_interval, count, prob)
 
 
 def check_same_dtype(x: Tensor, other: Tensor) -> None:

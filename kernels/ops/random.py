@@ -324,10 +324,11 @@ def fill(self: Tensor, generator: Any, loop: Callable[..., Any], *numbers: Any) 
 def fill_by(
     self: Tensor, generator: Any, loops: Elementwise, numbers_of: Callable[[Tensor, Any], Tensor], *others: Any
 ) -> Tensor:
-    """Fills a tensor with what a scalar function makes of random numbers of float64, and returns it."""
+    """Fills a tensor with a scalar function's results for random numbers of float64 and `others`, and returns it."""
     check_no_internal_overlap(self)
     if self._device.type != "meta":
-        loops.run(self._operand, numbers_of(self, generator)._operand, *others, dtype="float64")
+        given = [value._operand if isinstance(value, Tensor) else value for value in others]
+        loops.run(self._operand, numbers_of(self, generator)._operand, *given, dtype="float64")
     return self
 
 
@@ -432,7 +433,7 @@ def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
     check_floating("bernoulli_tensor_cpu_p_", p._dtype)
     if self._device.type != "meta":
         check_probabilities(p)
-    return fill_by(self, generator, BELOW, unit_interval, p._operand)
+    return fill_by(self, generator, BELOW, unit_interval, p)
 
 
 bernoulli_float_op = kernel(
@@ -674,8 +675,8 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
             raise RuntimeError("normal expects all elements of std >= 0.0")
     else:
         check_std(std)
-    operands = [value._operand if isinstance(value, Tensor) else float(value) for value in (mean, std)]
-    return fill_by(empty(shape, kind, tensors[0]._device), generator, SCALED, standard_normal, *operands)
+    given = [value if isinstance(value, Tensor) else float(value) for value in (mean, std)]
+    return fill_by(empty(shape, kind, tensors[0]._device), generator, SCALED, standard_normal, *given)
 
 
 def normal_overload(number: int, mean: str, std: str) -> Operator:

@@ -57,49 +57,6 @@ def test_inputs_of_backward_may_be_results():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda: rd.ones(1, dtype=rd.int64).requires_grad_(),
-            RuntimeError,
-            "only Tensors of floating point dtype can require gradients",
-        ),
-        (
-            lambda: setattr(rd.ones(1, dtype=rd.int64), "requires_grad", True),
-            RuntimeError,
-            "only Tensors of floating point and complex dtype can require gradients",
-        ),
-        (
-            lambda: setattr(leaf(1.0) * 2, "requires_grad", False),
-            RuntimeError,
-            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-            "subgraph that doesn't require differentiation use var_no_grad = var.detach().",
-        ),
-        (lambda: setattr(rd.ones(1), "requires_grad", 1), RuntimeError, "requires_grad must be a bool"),
-        (
-            lambda: rd.ones(1).register_hook(print),
-            RuntimeError,
-            "cannot register a hook on a tensor that doesn't require gradient",
-        ),
-        (
-            lambda: rd.ones(1).retain_grad(),
-            RuntimeError,
-            "can't retain_grad on Tensor that has requires_grad=False",
-        ),
-        (
-            lambda: (leaf(1.0) * 2).register_post_accumulate_grad_hook(print),
-            RuntimeError,
-            "post accumulate grad hooks cannot be registered on non-leaf tensors",
-        ),
-    ],
-)
-def test_errors_of_setting(call, error, message):
-    with pytest.raises(error) as raised:
-        call()
-    assert str(raised.value) == message
-
-
-@pytest.mark.parametrize(
     ("hook", "error", "message"),
     [
         (lambda g: 3, TypeError, "expected Variable, but hook returned 'int'"),

@@ -1,9 +1,17 @@
-"""Views and writes, one at a time, and the errors. test_view_programs.py has random programs of them."""
+"""Views in the graph: what is written through one, and programs of views that were drawn."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import redispatch as rd
 from redispatch.dispatch.tensor import CreationMeta
+
+from .. import drawing
+from ..view_programs import KINDS, WithoutViews, WithViews
+
+# Views and writes, one at a time, and the errors ---------------------------------------------------------------------
 
 # --- One at a time ----------------------------------------------------------------------------------------------------
 
@@ -219,3 +227,36 @@ def test_the_hooks_of_a_tensor_stay_with_its_former_value():
     y.register_hook(lambda g: seen.append(("after", g.item())))
     y.sum().backward()
     assert seen == [("after", 1), ("before", 3)] and y.grad.item() == 1
+
+
+# Random programs of views, writes and arithmetic against the same programs without views ------------------------------
+
+# Values and gradients.
+
+NUMBERS = st.integers(0, 11)
+STEPS = st.tuples(st.sampled_from(KINDS), NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.sampled_from([0.5, 0.9, -1.1, 1.3]))
+PROGRAMS = st.lists(STEPS, min_size=3, max_size=14)
+
+# What may be refused: writes to views whose history could not be right, reading them after others were written, and
+# writes to memory in which elements coincide.
+EXPECTED_ERRORS = (
+    "the output of a function that returns multiple views",
+    "created in no_grad mode",
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location",
+)
+
+
+def check(steps):
+    found = WithViews(rd).run(steps)
+    for error in (*found.errors, *found.unreadable.values()):
+        assert error in ("", "impossible") or any(part in error for part in EXPECTED_ERRORS)
+    expected = WithoutViews(rd).run(steps, found)
+    assert len(found.results) == len(expected.results)
+    for got, wanted in zip(found.results, expected.results, strict=True):
+        assert np.allclose(got, wanted, rtol=1e-7, atol=1e-9)
+
+
+@drawing.at_length(6000)
+@given(PROGRAMS)
+def test_views_and_writes_have_the_gradients_of_their_functional_rerun(steps):
+    check(steps)

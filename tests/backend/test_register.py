@@ -1,9 +1,11 @@
-"""A device of a user's: what it needs to bring, and what it has for free."""
+"""A device of a user's own: registered, renamed, and given every operator."""
 
 import copy
 import gc
 import io
 import pickle
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -13,7 +15,10 @@ from redispatch import backend, nn
 from redispatch.dispatch import DispatchKey, backends
 from redispatch.dispatch.core.key import KEYS
 from redispatch.testing import assert_close
+from redispatch.testing.op_db import op_db
+from redispatch.utils import _pytree as pytree
 
+from .. import drawing
 from ..seeing import seen
 from .board import Board, add_on
 
@@ -256,3 +261,106 @@ def test_the_cpu_cannot_make_the_memory_of_a_device_without_an_allocator(make):
             NotImplementedError, match="makes or moves memory of bare:0.*Register the backend with an al"
         ):
             make()
+
+
+# PyTorch's names for its spare backend --------------------------------------------------------------------------------
+
+# What they do lasts as long as the process, so it is done in another one.
+
+PROGRAM = """
+import types
+import redispatch as torch
+
+def refused(error, text, call):
+    try:
+        call()
+    except error as problem:
+        assert text in str(problem), problem
+    else:
+        raise AssertionError(f"{text} was not raised")
+
+spare = torch.device("privateuseone", 1)
+refused(ModuleNotFoundError, "No module named 'torch.privateuseone'", lambda: torch.empty(2, device="privateuseone"))
+torch.utils.rename_privateuse1_backend("npy")
+torch.utils.rename_privateuse1_backend("npy")
+refused(RuntimeError, "already been set! Current backend: npy", lambda: torch.utils.rename_privateuse1_backend("other"))
+assert str(spare) == "npy:1" and torch.device("npy:1") is spare is torch.device("privateuseone:1")
+assert torch._C._get_privateuse1_backend_name() == "npy"
+refused(ModuleNotFoundError, "No module named 'torch.npy'", lambda: torch.empty(2, device="npy"))
+
+module = types.ModuleType("npy")
+module.get_amp_supported_dtype = lambda: [torch.bfloat16]
+torch._register_device_module("npy", module)
+assert torch.npy is module and torch.get_device_module("npy:0") is module
+refused(RuntimeError, "has already been registered", lambda: torch._register_device_module("npy", module))
+refused(RuntimeError, "Expected one of cpu, cuda", lambda: torch._register_device_module("xyz", module))
+refused(NotImplementedError, "aten::empty.memory_format", lambda: torch.empty(2, device="npy"))
+
+torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+assert not torch.ones(2).is_npy and not torch.ones(2).untyped_storage().is_npy
+assert callable(torch.nn.Module.npy) and callable(torch.nn.utils.rnn.PackedSequence.npy)
+refused(RuntimeError, "has already been registered with is_npy",
+        torch.utils.generate_methods_for_privateuse1_backend)
+refused(NotImplementedError, "aten::empty_strided", torch.ones(2).npy)
+
+@torch.library.impl("aten::empty.memory_format", "npy")
+def empty(size, **how):
+    return torch._C._acc.create_empty_tensor(size, torch.float32)
+
+made = torch.empty(2, 3, device="npy")
+assert made.device.type == "npy" and made.is_npy and made.shape == (2, 3) and "npy" in repr(made)
+with torch.autocast("npy"):
+    assert torch.is_autocast_enabled("npy") and torch.get_autocast_dtype("npy") is torch.bfloat16
+print("as it should be")
+"""
+
+
+def test_the_spare_backend_is_renamed_and_gets_methods_module_and_kernels():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "as it should be\n", done.stderr
+
+
+# Each operator gives on a user's device, by the CPU fallback, what it gives on the CPU --------------------------------
+
+# Boxed and specialised.
+
+# What asks for memory of the CPU by its schema, or is about where a tensor is
+ELSEWHERE = {
+    "aten::get_device": "says which device it is",
+    "aten::to.device": "moves to the device that the sample names",
+    "aten::set_.source_Storage_storage_offset": "the storage of the sample is the CPU's",
+    "aten::_pack_padded_sequence": "lengths must be on the CPU",
+    "aten::_pack_padded_sequence_backward": "lengths must be on the CPU",
+    "aten::_pad_packed_sequence": "lengths must be on the CPU",
+    "aten::lstm.data": "batch sizes must be on the CPU",
+    "aten::gru.data": "batch sizes must be on the CPU",
+    "aten::rnn_tanh.data": "batch sizes must be on the CPU",
+    "aten::rnn_relu.data": "batch sizes must be on the CPU",
+}
+INFOS = [info for info in op_db if info.name not in ELSEWHERE]
+
+
+@pytest.fixture(scope="module")
+def large_memory():
+    return Board(1 << 24)
+
+
+@pytest.mark.parametrize(
+    "info",
+    [pytest.param(info, id=str(info)) for info in INFOS if drawing.one_in(60, "board", info)],
+)
+def test_an_operator_gives_what_it_gives_on_the_cpu(info, large_memory):
+    with backend.register("board", allocator=large_memory, fallback="cpu"):
+        for sample in info.sample_inputs(info.main_dtype):
+            rd.manual_seed(0)
+            wanted = info.op(*sample.copy().arguments, **sample.kwargs)
+            rd.manual_seed(0)
+            moved = sample.map(lambda x: x.board()).map(lambda on: rd.device("board"), rd.device)
+            found = info.op(*moved.arguments, **moved.kwargs)
+            for ours, theirs in zip(pytree.tree_leaves(found), pytree.tree_leaves(wanted), strict=True):
+                if isinstance(theirs, rd.Tensor):
+                    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+                    if not theirs.is_meta and "empty" not in info.name:
+                        assert_close(ours.cpu(), theirs, equal_nan=True)
+                else:
+                    assert ours == theirs or ours != ours

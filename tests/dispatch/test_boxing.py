@@ -55,42 +55,7 @@ def test_lists_optionals_and_numbers(args, kwargs, stack):
     assert list(map(type, bound)) == list(map(type, stack))
 
 
-DECLARED = f"Declaration: {F}"
-
 # The messages are PyTorch's, word for word up to "Cast error details".
-PROBLEMS = [
-    ((x, 2, 3), {}, f"t::f() takes 2 positional argument(s) but 3 was/were given.  {DECLARED}"),
-    ((x, 2, 3, True, 5), {}, f"t::f() expected at most 4 argument(s) but received 5 argument(s). {DECLARED}"),
-    ((), {}, f"t::f() is missing value for argument 'x'. {DECLARED}"),
-    ((x,), {"x": x}, f"Argument 'x' specified both as positional and keyword argument. Schema: {F}"),
-    ((x,), {"q": 1}, f"Unknown keyword argument 'q' for operator 't::f'. Schema: {F}"),
-    (
-        (3,),
-        {},
-        "t::f() Expected a value of type 'Tensor' for argument 'x' but instead found type 'int'."
-        f"\nPosition: 0\nValue: 3\n{DECLARED}\nCast error details: Unable to cast 3 to Tensor",
-    ),
-    (
-        (x, 1.0),
-        {},
-        "t::f() Expected a value of type 'int' for argument 'n' but instead found type 'float'."
-        f"\nPosition: 1\nValue: 1.0\n{DECLARED}"
-        "\nCast error details: 'float' object cannot be interpreted as an integer",
-    ),
-    (
-        (x,),
-        {"a": "1"},
-        "t::f() Expected a value of type 'float' for argument 'a' but instead found type 'str'."
-        f"\nPosition: 2\nValue: '1'\n{DECLARED}\nCast error details: Cannot cast '1' to float",
-    ),
-]
-
-
-@pytest.mark.parametrize(("args", "kwargs", "message"), PROBLEMS)
-def test_a_call_that_does_not_fit_is_answered_in_pytorchs_words(args, kwargs, message):
-    with pytest.raises(RuntimeError) as caught:
-        bind(F, args, kwargs)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -198,20 +163,6 @@ def test_each_convention_takes_the_stack_its_own_way():
     assert (args, kwargs) == ([x, 2], {"b": True})
     with pytest.raises(ValueError, match="unknown calling convention 'c'"):
         box(len, op, "c")
-
-
-@pytest.mark.parametrize(
-    ("schema", "result", "message"),
-    [
-        ("t::f(Tensor x) -> Tensor", 3, "Unable to cast 3 to Tensor"),
-        ("t::f(Tensor x) -> (Tensor, Tensor)", x, "returns 2 values"),
-        ("t::f(Tensor x) -> ()", 3, "returns nothing"),
-    ],
-)
-def test_a_users_kernel_must_return_what_the_schema_promises(schema, result, message):
-    kernel = box(lambda x: result, SimpleNamespace(schema=parse_schema(schema)), "python")
-    with pytest.raises(RuntimeError, match=message):
-        kernel("op", 0, [x])
 
 
 def test_a_fallback_is_given_the_operator_first():

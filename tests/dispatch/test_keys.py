@@ -216,12 +216,6 @@ def test_a_name_that_is_taken_or_none_is_refused(name):
         define_backend(name)
 
 
-@pytest.mark.parametrize("place", ["CompositeImplicitAutograd", "Undefined"])
-def test_a_key_cannot_be_put_above_what_has_no_place(place):
-    with pytest.raises(RegistrationError, match="has no place in the order"):
-        define_key("Mine", above=place)
-
-
 def test_a_backend_brings_its_runtime_keys_and_stays_below_meta():
     npu = define_backend("NPU")
     assert npu.bits.bit_length() > BACKEND_BITS

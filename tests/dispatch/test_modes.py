@@ -219,14 +219,6 @@ def test_push_and_pop_by_hand():
         pop_mode()
 
 
-def test_a_mode_that_is_not_active_cannot_end():
-    mode = Mode()
-    with pytest.raises(ModeOrderError, match=r"Mode\(mode\) ends, but it is not among the active modes \[\]"):
-        mode.__exit__(None, None, None)
-    with pytest.raises(ModeOrderError, match="not among the active modes"), mode:
-        pop_mode()
-
-
 @pytest.mark.parametrize("kind", [TorchDispatchMode, TorchFunctionMode])
 def test_a_mode_that_ends_out_of_order_takes_its_own_entry_away_and_says_so(kind):
     def holding(mode):

@@ -1,14 +1,15 @@
-"""The dispatch state is immutable, comes back after every region, and belongs to one thread and one task alone."""
+"""The dispatch state: regions, threads and tasks, and what is remembered of it."""
 
 import asyncio
 import random
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import redispatch as rd
 from redispatch.dispatch import (
     DEFAULT,
     STATE,
@@ -26,7 +27,10 @@ from redispatch.dispatch import (
     without,
 )
 from redispatch.dispatch.core.keyset import FUNCTIONALITY_MASK
+from redispatch.dispatch.specialiser.site import UNKNOWN, Memo
+from redispatch.overrides import TorchFunctionMode
 
+from ..seeing import Seen
 from .fakes import CPU_KEYS, Fake, operator
 
 
@@ -338,3 +342,148 @@ def test_pytorchs_guards_set_the_same_state():
     assert STATE.get() == DEFAULT
     assert isinstance(STATE.get(), State)
     assert without(CPU_KEYS, keyset("CPU")) != CPU_KEYS
+
+
+# A memo and its parts give the same answers, whichever was asked first ------------------------------------------------
+
+PLAIN = st.sampled_from([1, 2, "a", 10**30])
+ANY = PLAIN | st.sampled_from([(1, 1), (1, 2), ("a", "a", "a"), ((1, 1),)])
+
+
+@st.composite
+def memos(draw):
+    """(facts to enter, facts to ask for, which of these only run time tells, places that may be alike)"""
+    alike = draw(st.sets(st.sampled_from([0, 1, 2])))
+    facts = st.tuples(*(PLAIN if place in alike else ANY for place in range(3)))
+    return draw(st.lists(facts, max_size=12)), draw(facts), draw(st.tuples(*[st.booleans()] * 3)), alike
+
+
+def copy_of(value):
+    """An equal object, another one where that can be."""
+    return int(str(value)) if type(value) is int else tuple([*value]) if type(value) is tuple else value
+
+
+@given(memos())
+def test_a_part_answers_as_the_whole_does(drawn):
+    entered, asked, hidden, alike = drawn
+    memo, late = Memo(100, alike), Memo(100, alike)
+    known = tuple(UNKNOWN if unknown else fact for unknown, fact in zip(hidden, asked, strict=True))
+    early = memo.part(known)
+    for number, facts in enumerate(entered):
+        memo[facts] = late[facts] = number + 1
+    left = [fact for unknown, fact in zip(hidden, asked, strict=True) if unknown]
+    for values in (left, [copy_of(value) for value in left], [left[0]] * len(left) if len(set(left)) == 1 else left):
+        names = {f"x{i}": value for i, value in enumerate(values)}
+        key = eval(memo.key_source(known, list(names)), {}, names)
+        for whole, part in ((memo, early), (late, late.part(known))):
+            assert part.get(key) == whole.get(asked)
+
+
+def test_a_full_memo_starts_afresh_and_its_parts_with_it():
+    memo = Memo(2)
+    part = memo.part((UNKNOWN, 1))
+    for number in range(3):
+        memo[number, 1] = number + 1
+    assert len(memo) == 1 and part.get(2) == 3 and part.get(0) is None
+    memo.clear()
+    assert not len(memo) and not part
+
+
+# Operators in asyncio tasks that interleave inside modes, grad modes and autocast -------------------------------------
+
+# Each does what it does alone.
+
+
+class Called(TorchFunctionMode):
+    """Notes the functions that it is asked about."""
+
+    def __init__(self):
+        self.names = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+REGIONS_OF_TASKS = {
+    "nothing": nullcontext,
+    "no_grad": rd.no_grad,
+    "enable_grad": rd.enable_grad,
+    "inference": rd.inference_mode,
+    "autocast": lambda: rd.autocast("cpu", dtype=rd.bfloat16),
+    "no autocast": lambda: rd.autocast("cpu", enabled=False),
+    "mode": Seen,
+    "function mode": Called,
+}
+
+
+def observed(weight):
+    """What the state makes of a few calls."""
+    product = rd.mm(weight, weight)
+    total = product.sum()
+    return product.dtype, product.requires_grad, total.requires_grad, product.is_inference()
+
+
+async def program(rng, weight, found, depth=3):
+    """Nested regions; between two steps another task may run. Notes what is observed, and what each mode is told."""
+    for _ in range(rng.randint(1, 2)):
+        region = REGIONS_OF_TASKS[rng.choice(list(REGIONS_OF_TASKS))]()
+        try:
+            with region:
+                await asyncio.sleep(0)
+                found.append(observed(weight))
+                if depth:
+                    await program(rng, weight, found, depth - 1)
+                await asyncio.sleep(0)
+                found.append(observed(weight))
+                if rng.random() < 0.2:
+                    raise KeyError
+        except KeyError:
+            found.append("left by an error")
+        if isinstance(region, Seen | Called):
+            found.append(tuple(region.names))
+        await asyncio.sleep(0)
+        found.append(observed(weight))
+
+
+async def together(seeds, weight):
+    """What the programs of several seeds note, as tasks that run at the same time."""
+    notes = [[] for _ in seeds]
+    await asyncio.gather(
+        *(program(random.Random(seed), weight, found) for seed, found in zip(seeds, notes, strict=True))
+    )
+    return notes
+
+
+@pytest.mark.parametrize("start", [0, 100, 200])
+def test_tasks_that_interleave_do_what_each_does_alone(start):
+    weight = rd.ones(2, 2, requires_grad=True)
+    seeds = range(start, start + 6)
+    alone = [asyncio.run(together([seed], weight))[0] for seed in seeds]
+    assert asyncio.run(together(seeds, weight)) == alone
+    assert STATE.get() == DEFAULT and sum(map(len, alone)) > 100
+
+
+def test_a_task_begins_with_what_holds_where_it_is_made_and_leaves_nothing_behind():
+    weight = rd.ones(2, 2, requires_grad=True)
+
+    async def inner():
+        seen = [observed(weight)]
+        with rd.enable_grad(), rd.autocast("cpu", enabled=False):
+            await asyncio.sleep(0)
+            seen.append(observed(weight))
+        return seen
+
+    async def outer():
+        with rd.no_grad(), rd.autocast("cpu", dtype=rd.bfloat16), Seen() as mode:
+            task = asyncio.create_task(inner())
+        seen = [observed(weight), *await task]
+        return seen, mode.names.count("mm")
+
+    seen, heard = asyncio.run(outer())
+    assert seen == [
+        (rd.float32, True, True, False),
+        (rd.bfloat16, False, False, False),
+        (rd.float32, True, True, False),
+    ]
+    assert heard == 2

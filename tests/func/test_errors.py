@@ -122,13 +122,6 @@ def test_what_is_refused_is_refused_in_these_words(call, error, message):
         call()
 
 
-def test_random_numbers_that_cannot_be_as_asked_for():
-    with pytest.raises(RuntimeError, match="Cannot ask for different inplace randomness on an unbatched tensor"):
-        vmap(lambda x: rd.zeros(3).normal_() + x, randomness="different")(ROWS)
-    with pytest.raises(RuntimeError, match="does not currently support same randomness with a batched tensor input"):
-        vmap(rd.bernoulli, randomness="same")(rd.full((2, 3), 0.5))
-
-
 def test_none_is_a_cotangent_of_one():
     assert pull(lambda x: x.sum())(None)[0].tolist() == [1, 1, 1]
 

@@ -284,11 +284,6 @@ def test_wrappers_say_what_they_are():
     assert seen[0].startswith("GradTrackingTensor(lvl=2, value=\n    BatchedTensor(lvl=1, bdim=0, value=\n")
 
 
-def test_memory_of_one_of_many_cannot_be_asked_for():
-    with pytest.raises(RuntimeError, match="Cannot access data pointer of Tensor that doesn't have storage"):
-        rd.vmap(lambda x: rd.tensor(x.tolist()))(rd.ones(2, 3))
-
-
 @pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "sqrt", "reciprocal"])
 def test_what_keeps_its_result_has_derivatives_of_all_orders(name):
     """A result that is kept loses the history that it has under its level, and no other one."""

@@ -163,8 +163,3 @@ def test_an_error_in_any_chunk_reaches_the_caller():
 
     with pytest.raises(ZeroDivisionError):
         parallel_for(kernel, 10, (), 1 << 20)
-
-
-def test_no_threads_at_all_are_refused():
-    with pytest.raises(RuntimeError, match="positive"):
-        set_num_threads(0)

@@ -83,25 +83,6 @@ def test_bytes_are_resized_in_bytes():
     assert bigger.tolist() == [[[[0, 128, 255], [128, 128, 128], [255, 128, 0]]]]
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "text"),
-    [
-        ({}, ValueError, "either size or scale_factor should be defined"),
-        ({"size": 2, "scale_factor": 2.0}, ValueError, "only one of size or scale_factor should be defined"),
-        ({"size": 2, "align_corners": True}, ValueError, "can only be set with the interpolating modes"),
-        ({"size": (2, 2, 2)}, ValueError, "Input and output must have the same number of spatial dimensions"),
-        ({"size": 2.5}, TypeError, "expected size to be one of int or Tuple"),
-        ({"size": 2, "mode": "linear"}, NotImplementedError, "Got 4D input, but linear mode needs 3D input"),
-        ({"size": 2, "antialias": True}, ValueError, "Anti-alias option is restricted to bilinear, bicubic"),
-        ({"size": 2, "mode": "lanczos"}, ValueError, "Lanczos mode requires antialias=True"),
-        ({"size": 2, "mode": "sinc"}, NotImplementedError, "Input Error: Only 3D, 4D and 5D input Tensors supported"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(options, error, text):
-    with pytest.raises(error, match=text.replace("(", r"\(")):
-        F.interpolate(image(1, 1, 4, 4), **options)
-
-
 def test_a_layer_resizes_as_it_was_told():
     x = image(1, 1, 2, 2)
     assert rd.equal(rd.nn.UpsamplingNearest2d(scale_factor=2)(x), F.interpolate(x, scale_factor=2))
@@ -147,13 +128,6 @@ def test_a_choice_that_is_not_made_warns():
         F.grid_sample(image(1, 1, 2, 2), rd.zeros(1, 1, 1, 2))
     with pytest.raises(ValueError, match="expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: 'cubic'"):
         F.grid_sample(image(1, 1, 2, 2), rd.zeros(1, 1, 1, 2), "cubic")
-
-
-def test_affine_maps_of_another_shape_are_refused():
-    with pytest.raises(ValueError, match="Expected a batch of 2D affine matrices of shape Nx2x3"):
-        F.affine_grid(rd.ones(1, 3, 4), [1, 1, 2, 2], align_corners=False)
-    with pytest.raises(NotImplementedError, match="affine_grid only supports 4D and 5D sizes"):
-        F.affine_grid(rd.ones(1, 2, 3), [1, 1, 2], align_corners=False)
 
 
 # --- windows, pixels, channels ----------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""Losses as modules and functions: what each hands to its operator, and what it refuses."""
+"""Losses as modules and functions: what each hands to its operator, and which targets and saved results they take."""
 
 import inspect
 import math
 
+import numpy as np
 import pytest
 
 import redispatch as rd
@@ -111,26 +112,37 @@ def test_adaptive_log_softmax_gives_each_class_its_probability():
     assert all(parameter.grad is not None for parameter in loss.parameters())
 
 
-@pytest.mark.parametrize(
-    "call, error, text",
-    [
-        (lambda: F.binary_cross_entropy(x, y[0]), ValueError, "different to the input size"),
-        (lambda: F.gaussian_nll_loss(x, y, -x), ValueError, "var has negative entry/entries"),
-        (lambda: F.gaussian_nll_loss(x, y, rd.ones(3)), ValueError, "var is of incorrect size"),
-        (lambda: F.triplet_margin_loss(x, y, y, margin=0), ValueError, "margin must be greater than 0, got 0"),
-        (lambda: nn.TripletMarginLoss(margin=-1), ValueError, "expected margin to be greater than 0, got -1"),
-        (lambda: nn.MultiMarginLoss(p=3), ValueError, "only p == 1 and p == 2 supported"),
-        (lambda: F.huber_loss(x, y, weight=y[0]), ValueError, "Weights and input must have the same size."),
-        (lambda: F.mse_loss(x, y, reduction="average"), ValueError, "average is not a valid value for reduction"),
-        (lambda: F.margin_ranking_loss(x, y, y[0]), RuntimeError, "All input tensors should have same dimension"),
-        (lambda: nn.AdaptiveLogSoftmaxWithLoss(8, 12, [7, 3]), ValueError, "cutoffs should be a sequence of unique"),
-        (
-            lambda: nn.AdaptiveLogSoftmaxWithLoss(8, 5, [2])(rd.ones(2, 8), rd.tensor([0, 5])),
-            RuntimeError,
-            r"Target values should be in \[0, 4\], but values in range \[0, 5\] were found",
-        ),
-    ],
-)
-def test_what_does_not_belong_together_is_an_error(call, error, text):
-    with pytest.raises(error, match=text):
-        call()
+# Losses and the rest of nn.functional: what is the same loss in other words, and PyTorch's errors ---------------------
+
+RANDOM = np.random.RandomState(0)
+
+
+def test_probabilities_and_smoothed_labels_are_the_same_loss():
+    x, y = rd.tensor(RANDOM.uniform(-1, 1, (4, 3))), rd.tensor([0, 2, 1, 1])
+    spread = F.one_hot(y, 3).double() * 0.9 + 0.1 / 3
+    for reduction in ("none", "mean", "sum"):
+        smoothed = F.cross_entropy(x, y, reduction=reduction, label_smoothing=0.1)
+        as_chances = F.cross_entropy(x, spread, reduction=reduction)
+        np.testing.assert_allclose(smoothed.numpy(), as_chances.numpy())
+
+
+def test_another_shape_warns():
+    with pytest.warns(UserWarning, match="Using a target size"):
+        assert F.mse_loss(rd.ones(2, 3), rd.zeros(3)).item() == 1
+
+
+def test_saved_results_of_another_call_are_refused_by_the_gradient_of_ctc_loss():
+    scores, targets = rd.randn(5, 2, 3).log_softmax(2), rd.tensor([[1, 2], [2, 1]])
+    losses, alpha = rd.ops.aten._ctc_loss.default(scores, targets, [5, 5], [2, 2])
+
+    def gradient(grad, losses, alpha):
+        return rd.ops.aten._ctc_loss_backward.default(grad, scores, targets, [5, 5], [2, 2], losses, alpha, 0)
+
+    assert gradient(rd.ones(2), losses, alpha).shape == scores.shape
+    for wrong in ((rd.ones(()), losses, alpha), (rd.ones(2), losses[:1], alpha), (rd.ones(2), losses, alpha[:, :, :3])):
+        with pytest.raises(
+            RuntimeError, match="_ctc_loss_backward: expected (grad|neg_log_likelihood|log_alpha) of shape"
+        ):
+            gradient(*wrong)
+    with pytest.raises(RuntimeError, match="and dtype torch.float32"):
+        gradient(rd.ones(2).double(), losses, alpha)

@@ -1,11 +1,14 @@
-"""Module: attributes, walks, conversion, training mode, printing."""
+"""Module: attributes, walks, conversion, training mode, printing, its state as a dictionary; and containers."""
 
 import copy
+from collections import OrderedDict
 
 import pytest
 
 import redispatch as rd
 from redispatch import nn
+
+# Module: attributes, walks, conversion, training mode, printing, and its state as a dictionary ------------------------
 
 
 class Net(nn.Module):
@@ -59,20 +62,6 @@ def test_a_buffer_name_takes_plain_tensors_and_keeps_its_persistence():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("scale", 3, r"cannot assign 'int' as parameter 'scale' \(torch.nn.Parameter or None expected\)"),
-        ("scale", rd.ones(2), r"cannot assign 'torch.FloatTensor' as parameter 'scale'"),
-        ("first", 3, r"cannot assign 'int' as child module 'first' \(torch.nn.Module or None expected\)"),
-        ("count", 3, r"cannot assign 'int' as buffer 'count' \(torch.nn.Buffer, torch.Tensor or None expected\)"),
-    ],
-)
-def test_a_filed_name_takes_only_its_own_kind(name, value, message):
-    with pytest.raises(TypeError, match=message):
-        setattr(Net(), name, value)
-
-
-@pytest.mark.parametrize(
     ("value", "what"),
     [(lambda: nn.Linear(1, 1), "module"), (lambda: nn.Parameter(), "parameters"), (lambda: nn.Buffer(), "buffer")],
 )
@@ -83,44 +72,6 @@ def test_nothing_is_filed_before_init(value, what):
 
     with pytest.raises(AttributeError, match=rf"cannot assign {what} before Module.__init__\(\) call"):
         Hasty()
-
-
-def test_a_missing_attribute_is_named_with_the_class():
-    with pytest.raises(AttributeError, match="'Net' object has no attribute 'nothing'"):
-        _ = Net().nothing
-
-
-@pytest.mark.parametrize(
-    ("register", "error", "message"),
-    [
-        (lambda m: m.register_parameter("a.b", None), KeyError, 'parameter name can\'t contain "."'),
-        (lambda m: m.register_parameter("", None), KeyError, 'parameter name can\'t be empty string ""'),
-        (lambda m: m.register_parameter(3, None), TypeError, "parameter name should be a string. Got int"),
-        (lambda m: m.register_parameter("count", None), KeyError, "attribute 'count' already exists"),
-        (
-            lambda m: m.register_parameter("a", rd.ones(1)),
-            TypeError,
-            "cannot assign 'torch.FloatTensor' object to parameter",
-        ),
-        (lambda m: m.register_buffer("a.b", None), KeyError, 'buffer name can\'t contain "."'),
-        (lambda m: m.register_buffer("forward", None), KeyError, "attribute 'forward' already exists"),
-        (lambda m: m.register_buffer("a", 3), TypeError, "cannot assign 'int' object to buffer 'a'"),
-        (lambda m: m.add_module("a.b", None), KeyError, 'module name can\'t contain ".", got: a.b'),
-        (lambda m: m.add_module("scale", None), KeyError, "attribute 'scale' already exists"),
-        (lambda m: m.add_module("a", 3), TypeError, "int is not a Module subclass"),
-    ],
-)
-def test_registering_refuses_bad_names_and_values(register, error, message):
-    with pytest.raises(error) as caught:
-        register(Net())
-    assert message in caught.value.args[0]
-
-
-def test_a_computed_tensor_is_no_parameter():
-    computed = nn.Parameter(rd.ones(1)) * 2
-    computed._is_param = True
-    with pytest.raises(ValueError, match="Cannot assign non-leaf Tensor to parameter 'w'"):
-        nn.Module().w = computed
 
 
 # Walks ----------------------------------------------------------------------------------------------------------------
@@ -209,17 +160,6 @@ def test_ways_to_say_what_to_convert_to(convert, dtype):
     assert net.scale.dtype is dtype and net.count.dtype is rd.int64
 
 
-@pytest.mark.parametrize("args", [(3.5,), ("cpu", "cpu"), (rd.float64, False, 3, 4)])
-def test_what_cannot_be_converted_to_is_refused(args):
-    with pytest.raises(TypeError, match=r"to\(\) received an invalid combination of arguments"):
-        Net().to(*args)
-
-
-def test_only_floating_dtypes_can_be_converted_to():
-    with pytest.raises(TypeError, match="nn.Module.to only accepts floating point or complex dtypes"):
-        Net().to(rd.int64)
-
-
 def test_meta_and_back():
     net = Net().to("meta")
     assert all(parameter.is_meta and isinstance(parameter, nn.Parameter) for parameter in net.parameters())
@@ -291,3 +231,173 @@ def test_an_extra_of_several_lines_stands_above_the_children():
     net = Wordy()
     net.child = nn.Identity()
     assert repr(net) == "Wordy(\n  a=1\n  b=2\n  (child): Identity()\n)"
+
+
+# Saving and loading the tensors of a tree -----------------------------------------------------------------------------
+
+
+def model():
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1, bias=False))
+    net.register_buffer("steps", rd.zeros(()))
+    return net
+
+
+def test_the_keys_are_dotted_names_and_the_tensors_share_memory():
+    net = model()
+    saved = net.state_dict()
+    assert list(saved) == ["steps", "0.weight", "0.bias", "2.weight"]
+    assert saved["0.weight"].data_ptr() == net[0].weight.data_ptr() and not saved["0.weight"].requires_grad
+    assert net.state_dict(keep_vars=True)["0.weight"] is net[0].weight
+    assert list(net[0].state_dict(prefix="x.")) == ["x.weight", "x.bias"]
+    assert saved._metadata["0"] == {"version": 1}
+
+
+def test_loading_copies_into_the_same_parameters():
+    source, target = model(), model()
+    weight = target[0].weight
+    result = target.load_state_dict(source.state_dict())
+    assert repr(result) == "<All keys matched successfully>"
+    assert target[0].weight is weight and weight.tolist() == source[0].weight.tolist()
+    assert weight.data_ptr() != source[0].weight.data_ptr()
+
+
+def test_assigning_puts_the_given_tensors_in_place():
+    source, target = model().double(), model().requires_grad_(False)
+    saved = source.state_dict()
+    target.load_state_dict(saved, assign=True)
+    assert target[0].weight.dtype is rd.float64 and target[0].weight.data_ptr() == saved["0.weight"].data_ptr()
+    assert isinstance(target[0].weight, nn.Parameter) and not target[0].weight.requires_grad
+
+
+def test_loading_that_is_not_strict_returns_what_did_not_match():
+    result = nn.Linear(1, 1).load_state_dict({"weight": rd.ones(1, 1), "extra": rd.ones(1)}, strict=False)
+    assert result.missing_keys == ["bias"] and result.unexpected_keys == ["extra"]
+    assert repr(result) == "_IncompatibleKeys(missing_keys=['bias'], unexpected_keys=['extra'])"
+
+
+def test_extra_state_travels_with_the_tensors():
+    class Counting(nn.Module):
+        calls = 0
+
+        def get_extra_state(self):
+            return self.calls
+
+        def set_extra_state(self, state):
+            self.calls = state
+
+    net = nn.Sequential(Counting())
+    net[0].calls = 5
+    saved = net.state_dict()
+    assert saved == {"0._extra_state": 5}
+    other = nn.Sequential(Counting())
+    other.load_state_dict(saved)
+    assert other[0].calls == 5
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        nn.Sequential(nn.Identity()).load_state_dict(saved)
+
+
+def test_hooks_see_saving_and_loading():
+    net, seen = nn.Linear(1, 1), []
+    net.register_state_dict_pre_hook(lambda module, prefix, keep_vars: seen.append("before saving"))
+    net.register_state_dict_post_hook(lambda module, saved, prefix, metadata: saved.pop("bias") and None)
+    saved = net.state_dict()
+    assert list(saved) == ["weight"]
+    before = net.register_load_state_dict_pre_hook(
+        lambda module, saved, *rest: saved.setdefault("bias", rd.ones(1)) and None
+    )
+    net.register_load_state_dict_post_hook(lambda module, keys: seen.append(keys.missing_keys))
+    net.load_state_dict(saved)
+    assert seen == ["before saving", []] and net.bias.item() == 1
+    before.remove()
+    with pytest.raises(RuntimeError, match="Missing key"):
+        net.load_state_dict(saved)
+
+
+# Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict -----------------------------------------------------
+
+
+def test_a_sequential_runs_its_modules_in_order():
+    net = nn.Sequential(OrderedDict(first=nn.Linear(2, 3), second=nn.ReLU()))
+    x = rd.ones(1, 2)
+    assert net(x).tolist() == net.first(x).relu().tolist()
+    assert list(net.state_dict()) == ["first.weight", "first.bias"]
+
+
+def test_a_sequential_is_edited_like_a_list():
+    a, b, c = nn.ReLU(), nn.Tanh(), nn.Sigmoid()
+    net = nn.Sequential(a, b)
+    assert net.append(c) is net and list(net) == [a, b, c] and len(net) == 3
+    assert net[-1] is c and list(net[1:]) == [b, c] and type(net[1:]) is nn.Sequential
+    net.insert(1, c)
+    assert list(net) == [a, c, b, c]
+    del net[0]
+    assert list(net) == [c, b, c] and list(net._modules) == ["0", "1", "2"]
+    assert net.pop(1) is b and list(net) == [c, c]
+    net[0] = a
+    assert list(net + nn.Sequential(b)) == [a, c, b] and list(net * 2) == [a, c, a, c]
+    net += nn.Sequential(b)
+    net *= 2
+    assert list(net) == [a, c, b, a, c, b]
+
+
+def test_a_module_list_is_edited_like_a_list_and_prints_runs_together():
+    modules = nn.ModuleList([nn.ReLU(), nn.ReLU()])
+    modules.append(nn.Tanh())
+    modules.extend([nn.Tanh()])
+    modules += [nn.Linear(1, 1)]
+    assert len(modules) == 5 and isinstance(modules[2:], nn.ModuleList) and type(modules[0]) is nn.ReLU
+    assert repr(modules) == (
+        "ModuleList(\n  (0-1): 2 x ReLU()\n  (2-3): 2 x Tanh()\n"
+        "  (4): Linear(in_features=1, out_features=1, bias=True)\n)"
+    )
+    modules.insert(0, nn.Sigmoid())
+    assert type(modules[0]) is nn.Sigmoid and type(modules.pop(-1)) is nn.Linear
+    assert repr(nn.ModuleList()) == "ModuleList()"
+    with pytest.raises(IndexError, match="index 9 is out of range"):
+        modules[9]
+    with pytest.raises(TypeError, match="ModuleList.extend should be called with an iterable, but got int"):
+        modules.extend(3)
+
+
+def test_a_module_dict_is_a_dictionary_of_children():
+    modules = nn.ModuleDict({"a": nn.ReLU()})
+    modules["b"] = nn.Linear(1, 1)
+    modules.update([("c", nn.Tanh())])
+    assert list(modules) == ["a", "b", "c"] and "b" in modules and len(modules) == 3
+    assert [name for name, _ in nn.Sequential(modules).named_parameters()] == ["0.b.weight", "0.b.bias"]
+    assert type(modules.pop("c")) is nn.Tanh
+    del modules["a"]
+    assert list(modules.keys()) == ["b"]
+    with pytest.raises(ValueError, match="ModuleDict update sequence element #0 has length 1; 2 is required"):
+        modules.update([("x",)])
+    with pytest.raises(TypeError, match="ModuleDict.update should be called with an iterable of key/value pairs"):
+        modules.update(3)
+
+
+def test_a_parameter_list_makes_parameters_of_tensors():
+    values = nn.ParameterList([rd.ones(2, 3), nn.Parameter(rd.ones(1))])
+    values.append("a string")
+    assert all(isinstance(value, nn.Parameter) for value in values[:2]) and values[-1] == "a string"
+    assert [name for name, _ in values.named_parameters()] == ["0", "1"]
+    assert repr(values) == (
+        "ParameterList(\n    (0): Parameter containing: [torch.float32 of size 2x3]\n"
+        "    (1): Parameter containing: [torch.float32 of size 1]\n    (2): Object of type: str\n)"
+    )
+    with pytest.raises(IndexError, match="index 5 is out of range"):
+        values[5]
+    with pytest.raises(TypeError, match="ParameterList.extend should be called with an iterable, but got Tensor"):
+        values.extend(rd.ones(2))
+    with pytest.raises(RuntimeError, match="ParameterList should not be called"):
+        values()
+
+
+def test_a_parameter_dict_makes_parameters_of_tensors():
+    values = nn.ParameterDict({"b": rd.ones(2), "a": rd.ones(1)})
+    assert list(values) == ["a", "b"]  # a plain dictionary's keys are sorted
+    values["c"] = rd.ones(3)
+    assert isinstance(values["c"], nn.Parameter) and values.get("z") is None and "c" in values
+    assert values.popitem()[0] == "c" and values.pop("a").shape == (1,)
+    assert list((values | nn.ParameterDict({"y": rd.ones(1)})).keys()) == ["b", "y"]
+    assert repr(values) == "ParameterDict(  (b): Parameter containing: [torch.FloatTensor of size 2])"
+    with pytest.raises(TypeError, match="Index given to ParameterDict cannot be used as a key as it is not a string"):
+        values[3]

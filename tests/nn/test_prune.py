@@ -144,16 +144,3 @@ def test_what_cannot_be_pruned_is_an_error_and_changes_nothing(call, error, mess
     after = layer.state_dict(keep_vars=True)
     assert layer._forward_pre_hooks == hooks and list(after) == list(state)
     assert all(after[name] is state[name] for name in state)
-
-
-def test_methods_of_one_container_are_of_one_parameter_and_of_known_types():
-    a, b = prune.L1Unstructured(1), prune.L1Unstructured(1)
-    a._tensor_name, b._tensor_name = "weight", "bias"
-    with pytest.raises(ValueError, match="acting on the parameter named 'weight'.* Found 'bias'"):
-        prune.PruningContainer(a, b)
-    a.PRUNING_TYPE = "whole"
-    with pytest.raises(ValueError, match="Unrecognized PRUNING_TYPE whole"):
-        prune.PruningContainer(a).compute_mask(rd.ones(2), rd.ones(2))
-    b.PRUNING_TYPE = "structured"
-    with pytest.raises(AttributeError, match="need to have the attribute `dim`"):
-        prune.PruningContainer(b).compute_mask(rd.ones(2), rd.ones(2))

@@ -102,24 +102,3 @@ def test_an_encoder_learns_to_copy_the_first_letter():
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.2 * losses[0]
-
-
-@pytest.mark.parametrize(
-    "call, error, text",
-    [
-        (lambda: nn.MultiheadAttention(6, 4), AssertionError, "embed_dim must be divisible by num_heads"),
-        (lambda: nn.MultiheadAttention(0, 4), ValueError, "must be greater than 0, got embed_dim=0"),
-        (lambda: nn.MultiheadAttention(6, 2)(x, x[0], x[0]), AssertionError, "expected `key` and `value` to be 3-D"),
-        (lambda: nn.MultiheadAttention(6, 2)(x, x, x, is_causal=True), RuntimeError, "Need attn_mask if specifying"),
-        (
-            lambda: nn.MultiheadAttention(6, 2)(x, x, x, attn_mask=AHEAD[:3]),
-            RuntimeError,
-            "The shape of the 2D attn_mask",
-        ),
-        (lambda: nn.TransformerEncoderLayer(6, 2, activation="sin"), RuntimeError, "should be relu/gelu, not sin"),
-        (lambda: nn.Transformer(6, 2, 1, 1)(x, memory[:, :2]), RuntimeError, "the batch number of src and tgt"),
-    ],
-)
-def test_what_does_not_fit_is_an_error(call, error, text):
-    with pytest.raises(error, match=text):
-        call()

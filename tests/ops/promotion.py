@@ -2,7 +2,7 @@
 
 A row is a dtype of the first operand, a column one of the second, both in the order of DTYPES; "." stands for an error,
 "?" for a dtype that only the other library has. Ranks: a tensor with dimensions, one without, a Python number. The
-tables in test_promotion.py were printed by PyTorch; tests/parity/test_promotion.py prints them again.
+tables in test_promotion.py were printed by PyTorch; tests/parity/test_scripts.py prints them again.
 """
 
 from __future__ import annotations

@@ -59,18 +59,6 @@ def test_bits_stay_with_a_tensor_that_is_laid_out_anew_in_place():
     assert c.t_().is_conj() and np.array_equal(c.tolist(), np.array(values).T)
 
 
-def test_a_view_of_the_memory_as_another_dtype_is_refused():
-    x = numbers(2)
-    with pytest.raises(RuntimeError, match="view_as_real doesn't work on unresolved conjugated tensors.  To resolve"):
-        rd.view_as_real(x.conj())
-    with pytest.raises(RuntimeError, match="Tensor must have a storage_offset divisible by 2"):
-        rd.view_as_complex(rd.ones(3)[1:])
-    with pytest.raises(RuntimeError, match="not supported for conjugate view tensors when converting to a different"):
-        x.conj().view(rd.float64)
-    with pytest.raises(RuntimeError, match="not supported for tensors with negative bit set when converting"):
-        x.conj().imag.view(rd.int64)
-
-
 # --- reading and writing ---------------------------------------------------------------------------------------------
 
 

@@ -447,13 +447,6 @@ def test_sizes_that_depend_on_data_are_refused_with_what_to_do():
         found(rd.ones(3, device="meta"))
 
 
-def test_triton_is_refused():
-    with pytest.raises(RuntimeError, match=r"triton_op\('t::f'\): .* Use custom_op"):
-        library.triton_op("t::f", mutates_args=())
-    with pytest.raises(RuntimeError, match=r"wrap_triton\(len\): .* by custom_op"):
-        library.wrap_triton(len)
-
-
 # Forms derived from one definition ----------------------------------------------------------------------------------
 
 

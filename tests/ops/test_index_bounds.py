@@ -1,4 +1,4 @@
-"""No index outside its dimension reaches memory: it raises, and what is written in place stays as it was."""
+"""No index outside its dimension reaches memory, nor a shape that does not fit: calls raise and write nothing."""
 
 import numpy as np
 import pytest
@@ -132,3 +132,14 @@ def test_of_several_indices_each_is_checked_against_its_own_dimension(order, ind
             x[tuple(rd.tensor([i]) for i in index)]
         return
     assert x[tuple(rd.tensor([i]) for i in index)].item() == x.numpy()[tuple(index)]
+
+
+# Operators called directly, with tensors that do not belong together --------------------------------------------------
+
+# Errors, and no read beyond the memory.
+
+
+def test_a_view_of_nothing_behind_the_end_of_the_memory():
+    empty = rd.ones(3).narrow(0, 3, 0)
+    assert empty.masked_select(empty > 0).tolist() == []
+    assert rd.as_strided(rd.ones(3), (0,), (1,), 1000).tolist() == []

@@ -1,4 +1,4 @@
-"""Factors make up the matrix again; what dispatch modes see; what is said of matrices that have no inverse."""
+"""Linear algebra beyond the operator table, products of matrices, and einsum."""
 
 # ruff: noqa: E501  (error texts stay whole, so that they can be searched for)
 
@@ -15,6 +15,10 @@ from redispatch.testing import assert_close
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
 from ..seeing import seen
+
+# Factors make up the matrix again -------------------------------------------------------------------------------------
+
+# What dispatch modes see; what is said of matrices that have no inverse.
 
 RANDOM = np.random.RandomState(0)
 KINDS = ["float32", "float64", "complex64", "complex128"]
@@ -211,38 +215,6 @@ def test_modes_see_the_operators_below(call, operators):
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
-ZEROS = [[0.0, 0.0], [0.0, 0.0]]
-ONE_OF_TWO = rd.tensor([[[1.0, 0.0], [0.0, 1.0]], ZEROS])
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "text"),
-    [
-        (lambda: rd.linalg.inv(rd.tensor(ZEROS)), rd.linalg.LinAlgError, "linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."),
-        (lambda: rd.linalg.solve(ONE_OF_TWO, rd.ones(2, 2)), rd.linalg.LinAlgError, "torch.linalg.solve: (Batch element 1): The solver failed because the input matrix is singular."),
-        (lambda: rd.linalg.solve_ex(ONE_OF_TWO, rd.ones(2, 2), check_errors=True), rd.linalg.LinAlgError, "torch.linalg.solve_ex: (Batch element 1): The solver failed because the input matrix is singular."),
-        (lambda: rd.linalg.cholesky(-rd.eye(2)), rd.linalg.LinAlgError, "linalg.cholesky: The factorization could not be completed because the input is not positive-definite (the leading minor of order 1 is not positive-definite)."),
-        (lambda: rd.cholesky_inverse(rd.zeros(2, 2)), rd.linalg.LinAlgError, "cholesky_inverse: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."),
-        (lambda: rd.linalg.svd(rd.full((2, 2), math.nan)), rd.linalg.LinAlgError, "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."),
-        (lambda: rd.linalg.eigvals(rd.full((2, 2), math.nan)), RuntimeError, "torch.linalg.eig: input tensor should not contain infs or NaNs."),
-        (lambda: rd.linalg.inv(rd.ones(2, 2, dtype=rd.int64)), RuntimeError, "linalg.inv: Expected a floating point or complex tensor as input. Got Long"),
-        (lambda: rd.linalg.inv(rd.ones(2, 2, dtype=rd.float16)), RuntimeError, "linalg.inv: Low precision dtypes not supported. Got Half"),
-        (lambda: rd.linalg.det(rd.ones(2, 2, dtype=rd.float16)), NotImplementedError, "\"lu_cpu\" not implemented for 'Half'"),
-        (lambda: rd.linalg.inv(rd.eye(2), out=rd.empty(2, 2, dtype=rd.float64)), RuntimeError, "Expected out tensor to have dtype float, but got double instead"),
-        (lambda: rd.norm(rd.ones(2, 2, 2), "nuc"), RuntimeError, "linalg.matrix_norm: dim must be a 2-tuple. Got 0 1 2"),
-        (lambda: rd.norm(rd.ones(2), "x"), RuntimeError, "linalg.matrix_norm: Order x not supported."),
-        (lambda: rd.lu_unpack(rd.eye(2), rd.tensor([3, 3], dtype=rd.int32)), RuntimeError, "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?"),
-        (lambda: rd.linalg.lu_solve(rd.eye(2), rd.tensor([0, 9], dtype=rd.int32), rd.eye(2)), RuntimeError, "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of lu_factor?"),
-        (lambda: rd.linalg.ldl_solve(rd.eye(2), rd.tensor([7, 7], dtype=rd.int32), rd.eye(2)), RuntimeError, "torch.linalg.ldl_solve: these are no pivots as ldl_factor gives them"),
-        (lambda: rd.linalg.ldl_solve(rd.eye(2), rd.tensor([1, -2], dtype=rd.int32), rd.eye(2)), RuntimeError, "torch.linalg.ldl_solve: these are no pivots as ldl_factor gives them"),
-        (lambda: rd.ormqr(rd.ones(4, 3), rd.ones(3), rd.ones(3, 2)), RuntimeError, "torch.ormqr: other.shape[-2] must be equal to input.shape[-2]"),
-    ],
-)  # fmt: skip
-def test_errors(call, kind, text):
-    with pytest.raises(kind) as raised:
-        call()
-    assert str(raised.value) == text
-
 
 def test_what_has_no_derivative_says_so():
     A = rd.ones(4, 3, requires_grad=True)
@@ -255,20 +227,6 @@ def test_what_has_no_derivative_says_so():
         with pytest.raises(RuntimeError) as raised:
             call().sum().backward()
         assert str(raised.value) == text
-
-
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        (lambda A: rd.linalg.eig(A)[1], "linalg_eig"),
-        (lambda A: rd.linalg.eigh(A @ A.mH)[1], "linalg_eigh"),
-        (lambda A: rd.linalg.svd(A)[0], "svd"),
-    ],
-)
-def test_a_function_of_the_phase_of_vectors_has_no_gradient(function, name):
-    A = square(3, 3, dtype="complex128").requires_grad_()
-    with pytest.raises(RuntimeError, match=f"{name}_backward: The .* in the complex case are specified up to"):
-        function(A).real.sum().backward()
 
 
 def test_the_default_dimension_of_cross_is_the_first_of_three():
@@ -288,3 +246,98 @@ def test_autocast_computes_in_float32_what_16_bits_are_too_few_for():
         assert rd.linalg.inv(A).dtype is rd.float32
         assert rd.linalg.svdvals(A).dtype is rd.float32
         assert rd.linalg.vecdot(A.float(), A.float()).dtype is rd.bfloat16
+
+
+# `matmul` and `linear` decompose as PyTorch's do; errors --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "operators"),
+    [
+        ((3,), (3,), "dot"),
+        ((2, 3), (3,), "mv"),
+        ((2, 0), (0, 3), "mm"),
+        ((3,), (3, 4), "unsqueeze mm squeeze_.dim"),
+        ((5, 2, 3), (3,), "view mv _unsafe_view"),
+        ((5, 2, 3), (3, 4), "view mm _unsafe_view"),
+        ((0, 2, 3), (3, 4), "view mm _unsafe_view"),
+        ((2, 3), (5, 3, 4), "transpose.int expand view expand view bmm _unsafe_view"),
+        ((5, 2, 3), (5, 3, 4), "expand view expand view bmm _unsafe_view"),
+        ((1, 2, 3), (5, 3, 4), "squeeze.dim transpose.int expand view expand view bmm _unsafe_view"),
+        ((6, 5, 2, 3), (6, 1, 3, 4), "expand view expand clone _unsafe_view bmm _unsafe_view"),
+        ((5, 2, 3), (1, 3, 4), "squeeze.dim view mm _unsafe_view"),
+        ((5, 2, 3), (6, 1, 3, 4), "transpose.int expand clone _unsafe_view expand clone _unsafe_view bmm _unsafe_view"),
+        ((3,), (5, 3, 4), "transpose.int expand view expand view bmm _unsafe_view"),
+    ],
+)
+def test_matmul_decomposes_as_pytorchs_and_gives_what_numpys_gives(a, b, operators):
+    x, y = (np.arange(float(np.prod(shape))).reshape(shape) for shape in (a, b))
+    first, second = rd.tensor(x), rd.tensor(y)
+    assert seen(lambda: np.testing.assert_array_equal(rd.matmul(first, second).numpy(), np.matmul(x, y))) == operators
+
+
+def test_linear_decomposes_as_pytorchs():
+    weight, bias = rd.ones(4, 3), rd.ones(4)
+    linear = rd.nn.functional.linear
+    for shape, with_bias, without in [
+        ((2, 3), "t addmm", "t mm"),
+        ((5, 2, 3), "view t addmm view", "t view mm _unsafe_view"),
+        ((3,), "view t addmm view", "t unsqueeze mm squeeze_.dim"),
+    ]:
+        x = rd.ones(shape)
+        assert seen(lambda x=x: linear(x, weight, bias)) == with_bias
+        assert seen(lambda x=x: linear(x, weight)) == without
+
+
+# einsum: the operators that it calls, subscripts as lists, and paths --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "equation, names",
+    [
+        ("ij,kj->ik", "unsqueeze permute unsqueeze permute permute view permute view bmm view permute view"),
+        ("i,j->ij", "unsqueeze permute unsqueeze permute mul.Tensor"),
+        ("ii->i", "diagonal permute permute"),
+        ("ij->j", "permute sum.dim_IntList"),
+    ],
+)
+def test_it_calls_the_operators_that_pytorch_calls(equation, names):
+    tensors = [rd.ones((2,) * len(term)) for term in equation.split("->")[0].split(",")]
+    assert seen(lambda: rd.einsum(equation, *tensors)) == names
+
+
+@pytest.mark.parametrize("equation", ["ij,kj->ki", "ijb,kj->kib", "...ij,jk->k...i", "aij,jkl,lm->m...a"])
+def test_results_are_in_order_where_a_product_the_other_way_round_makes_them_so(equation):
+    shapes = [[2, 3], [4, 3]] if equation.startswith("ij,") else None
+    shapes = shapes or {"ijb,kj->kib": [[2, 3, 5], [4, 3]], "...ij,jk->k...i": [[6, 2, 3], [3, 4]]}.get(equation)
+    arrays = [np.random.default_rng(0).normal(size=s) for s in shapes or [[2, 3, 4], [4, 5, 6], [6, 7]]]
+    found = rd.einsum(equation, *map(rd.tensor, arrays))
+    assert np.allclose(found.tolist(), np.einsum(equation, *arrays))
+    if equation in ("ij,kj->ki", "ijb,kj->kib"):
+        assert found.is_contiguous()
+
+
+def test_numbers_stand_for_letters():
+    a, b = rd.randn(2, 3), rd.randn(3, 4)
+    assert rd.equal(rd.einsum(a, [0, 1], b, [1, 30], [30, 0]), rd.einsum("ij,jk->ki", a, b))
+    assert rd.equal(rd.einsum(a, [..., 1], b, [1, 2]), a @ b)
+    with pytest.raises(ValueError, match=r"not within the valid range \[0, 52\)"):
+        rd.einsum(a, [0, 52])
+    with pytest.raises(ValueError, match="must specify the equation string and at least one operand"):
+        rd.einsum("ij")
+    with pytest.raises(TypeError, match="argument 'equation' .position 1. must be str, not int"):
+        rd.einsum(3, a)
+
+
+def test_a_path_says_who_is_joined_with_whom():
+    arrays = [np.random.default_rng(i).normal(size=s) for i, s in enumerate([(2, 3), (3, 4), (4, 5)])]
+    tensors, einsum = list(map(rd.tensor, arrays)), rd.ops.aten.einsum.default
+    expected = np.einsum("ij,jk,kl->il", *arrays)
+    for path in ([0, 1, 0, 1], [2, 1, 0, 1], [0, 2, 1, 0]):
+        assert np.allclose(einsum("ij,jk,kl->il", tensors, path=path).tolist(), expected)
+    with pytest.raises(RuntimeError, match="path given in path parameter to have size 4 but got 2"):
+        einsum("ij,jk,kl->il", tensors, path=[0, 1])
+    with pytest.raises(RuntimeError, match=r"invalid contraction \(1, 2\) operand index is out of bounds"):
+        einsum("ij,jk,kl->il", tensors, path=[0, 1, 1, 2])
+    with pytest.raises(RuntimeError, match=r"\(0, 0\) cannot contract an operand with itself"):
+        einsum("ij,jk,kl->il", tensors, path=[0, 0, 0, 1])

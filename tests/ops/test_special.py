@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import redispatch as rd
-from redispatch.dispatch import OPERATORS, operator_named
+from redispatch.dispatch import OPERATORS
 
 from .. import drawing
 from ..seeing import Seen
@@ -30,15 +30,6 @@ assert not any(name.startswith('aten::special_') for name in OPERATORS)
 assert 'aten::special_zeta.self_scalar' in OPERATORS
 """
     subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_a_special_operator_that_is_not_there_is_an_ordinary_error():
-    with pytest.raises(AttributeError, match="object has no attribute 'special_nothing'"):
-        _ = rd.ops.aten.special_nothing
-    with pytest.raises(Exception, match="there is no operator 'aten::special_entr.nothing'"):
-        operator_named("aten::special_entr.nothing")
-    with pytest.raises(AttributeError, match="module 'redispatch' has no attribute 'nothing'"):
-        _ = rd.nothing
 
 
 def test_every_operator_has_its_face():

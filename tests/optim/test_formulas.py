@@ -224,11 +224,6 @@ def test_muon_takes_steps_whose_singular_values_are_near_one():
         optim.Muon([nn.Parameter(rd.zeros(3))])
 
 
-def test_there_is_no_sparse_adam():
-    with pytest.raises(NotImplementedError, match="please consider Adam instead"):
-        optim.SparseAdam([nn.Parameter(rd.zeros(3))])
-
-
 def test_a_step_without_any_gradient_does_nothing():
     for kind in {case[0] for case in CASES}:
         parameter = nn.Parameter(rd.ones(2))

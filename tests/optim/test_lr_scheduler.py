@@ -1,4 +1,4 @@
-"""Learning rate schedules against their closed forms."""
+"""Schedules of the learning rate."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 
 import redispatch as rd
 from redispatch import nn
-from redispatch.optim import SGD
+from redispatch.optim import SGD, Adam, Rprop, lr_scheduler, swa_utils
 from redispatch.optim.lr_scheduler import (
     ConstantLR,
     CosineAnnealingLR,
@@ -18,6 +18,9 @@ from redispatch.optim.lr_scheduler import (
     MultiStepLR,
     StepLR,
 )
+from redispatch.testing import assert_close
+
+# Learning rate schedules against their closed forms -------------------------------------------------------------------
 
 
 def optimizer(lr=1.0):
@@ -125,3 +128,153 @@ def test_a_step_before_the_optimizer_s_is_warned_about():
 def test_a_schedule_refuses(make, error, message):
     with pytest.raises(error, match=message):
         make(optimizer())
+
+
+# Schedules that cycle, wait or are made of others ---------------------------------------------------------------------
+
+# `tests/parity/optim.py` compares them with PyTorch's.
+
+
+def sgd(lr=1.0, **options):
+    return SGD([nn.Parameter(rd.zeros(1))], lr=lr, **options)
+
+
+def followed(scheduler, epochs):
+    """The rates of so many epochs."""
+    rates = list(scheduler.get_last_lr())
+    for _ in range(epochs):
+        scheduler.optimizer.step()
+        scheduler.step()
+        rates += scheduler.get_last_lr()
+    return rates
+
+
+def test_a_polynomial_falls_to_zero_and_stays_there():
+    rates = followed(lr_scheduler.PolynomialLR(sgd(), total_iters=4, power=2), 6)
+    assert rates == pytest.approx([1, 9 / 16, 4 / 16, 1 / 16, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "options, wanted",
+    [
+        ({}, [0, 0.5, 1, 0.5, 0, 0.5, 1, 0.5, 0]),
+        ({"mode": "triangular2"}, [0, 0.5, 1, 0.5, 0, 0.25, 0.5, 0.25, 0]),
+        ({"mode": "exp_range", "gamma": 0.5}, [0, 0.25, 0.25, 1 / 16, 0]),
+        ({"step_size_down": 1}, [0, 0.5, 1, 0, 0.5, 1, 0]),
+    ],
+)
+def test_a_cyclic_rate_goes_up_and_down(options, wanted):
+    scheduler = lr_scheduler.CyclicLR(sgd(), 0.0, 1.0, 2, cycle_momentum=False, **options)
+    assert followed(scheduler, len(wanted) - 1) == pytest.approx(wanted)
+
+
+def test_the_momentum_goes_against_the_rate():
+    chosen = sgd(momentum=0.9)
+    scheduler = lr_scheduler.CyclicLR(chosen, 0.0, 1.0, 1, base_momentum=0.5, max_momentum=0.7)
+    (group,) = chosen.param_groups
+    assert (group["lr"], group["momentum"]) == (0, 0.7)
+    chosen.step()
+    scheduler.step()
+    assert (group["lr"], group["momentum"]) == pytest.approx((1, 0.5))
+    with pytest.raises(ValueError, match="optimizer must support momentum or beta1"):
+        lr_scheduler.CyclicLR(Rprop([nn.Parameter(rd.zeros(1))]), 0.0, 1.0)
+
+
+def test_one_cycle_rises_and_then_falls_far_below_its_start():
+    chosen = Adam([nn.Parameter(rd.zeros(1))])
+    scheduler = lr_scheduler.OneCycleLR(
+        chosen, 1.0, total_steps=10, pct_start=0.5, div_factor=4.0, final_div_factor=100.0, anneal_strategy="linear"
+    )
+    rates = followed(scheduler, 9)
+    assert rates == pytest.approx([0.25, 0.4375, 0.625, 0.8125, 1, 0.8005, 0.601, 0.4015, 0.202, 0.0025])
+    assert chosen.param_groups[0]["betas"] == pytest.approx((0.95, 0.999))
+    with pytest.raises(ValueError, match="Tried to step 11 times. The specified number of total steps is 10"):
+        followed(scheduler, 2)
+    with pytest.raises(ValueError, match="You must define either total_steps OR"):
+        lr_scheduler.OneCycleLR(chosen, 1.0, epochs=3)
+
+
+def test_warm_restarts_begin_again_after_longer_and_longer():
+    scheduler = lr_scheduler.CosineAnnealingWarmRestarts(sgd(), T_0=2, T_mult=2)
+    rates = followed(scheduler, 6)
+    assert rates == pytest.approx([1, 0.5, 1, (2 + math.sqrt(2)) / 4, 0.5, (2 - math.sqrt(2)) / 4, 1])
+    scheduler.step(3.5)
+    assert (scheduler.T_cur, scheduler.T_i, scheduler.last_epoch) == (1.5, 4, 3)
+
+
+def test_a_plateau_makes_the_rate_fall():
+    scheduler = lr_scheduler.ReduceLROnPlateau(sgd(), patience=1, factor=0.5, min_lr=0.3)
+    rates = []
+    for loss in (1.0, 0.9, 0.9, 0.9, 0.8, 0.8, 0.8, 0.8, 0.8):
+        scheduler.step(loss)
+        rates += scheduler.get_last_lr()
+    assert rates == [1, 1, 1, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3]
+    with pytest.raises(ValueError, match="mode upwards is unknown!"):
+        lr_scheduler.ReduceLROnPlateau(sgd(), "upwards")
+
+
+def test_schedules_follow_one_another():
+    chosen = sgd()
+    parts = [lr_scheduler.ConstantLR(chosen, 0.1, 2), lr_scheduler.ExponentialLR(chosen, 0.5)]
+    scheduler = lr_scheduler.SequentialLR(chosen, parts, [2])
+    assert followed(scheduler, 4) == pytest.approx([0.1, 0.1, 1, 0.5, 0.25])
+
+
+def test_schedules_act_together():
+    chosen = sgd()
+    parts = [lr_scheduler.ConstantLR(chosen, 0.1, 2), lr_scheduler.ExponentialLR(chosen, 0.5)]
+    assert followed(lr_scheduler.ChainedScheduler(parts), 3) == pytest.approx([0.1, 0.05, 0.25, 0.125])
+
+
+def test_compound_schedules_save_their_parts():
+    def made():
+        chosen = sgd()
+        parts = [lr_scheduler.LinearLR(chosen, 0.1, 1, 3), lr_scheduler.StepLR(chosen, 2, 0.5)]
+        return lr_scheduler.SequentialLR(chosen, parts, [3])
+
+    one, other = made(), made()
+    followed(one, 4)
+    other.load_state_dict(one.state_dict())
+    other.optimizer.load_state_dict(one.optimizer.state_dict())
+    assert followed(one, 3) == followed(other, 3)
+
+
+def test_what_cannot_be_put_together_is_an_error():
+    chosen = sgd()
+    plateau = lr_scheduler.ReduceLROnPlateau(chosen)
+    with pytest.raises(ValueError, match="does not support `ReduceLROnPlateau`"):
+        lr_scheduler.ChainedScheduler([plateau])
+    with pytest.raises(ValueError, match="but got no scheduler"):
+        lr_scheduler.ChainedScheduler([])
+    step = lr_scheduler.StepLR(chosen, 1)
+    with pytest.raises(ValueError, match="number of schedulers 1 and the number of milestones to be equal to 1"):
+        lr_scheduler.SequentialLR(chosen, [step], [3])
+    with pytest.raises(ValueError, match="expects all schedulers to belong to the same optimizer"):
+        lr_scheduler.ChainedScheduler([step, lr_scheduler.StepLR(sgd(), 1)])
+
+
+# --- averages of models -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options, wanted",
+    [
+        ({}, (1 + 2 + 6) / 3),
+        ({"avg_fn": swa_utils.get_ema_avg_fn(0.5)}, ((1 + 2) / 2 + 6) / 2),
+        ({"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.5)}, ((1 + 2) / 2 + 6) / 2),
+    ],
+)
+def test_an_averaged_model_is_the_average_of_what_it_was_told_of(options, wanted):
+    model = nn.Linear(1, 1, bias=False)
+    averaged = swa_utils.AveragedModel(model, **options)
+    for value in (1, 2, 6):
+        nn.init.constant_(model.weight, value)
+        averaged.update_parameters(model)
+    assert averaged.module.weight.item() == wanted
+    assert averaged(rd.ones(1)).item() == wanted
+    assert list(averaged.state_dict()) == ["n_averaged", "module.weight"] and averaged.n_averaged.item() == 3
+
+
+def test_swa_lr_goes_to_its_rate_and_stays():
+    rates = followed(swa_utils.SWALR(sgd(), 0.2, anneal_epochs=4, anneal_strategy="linear"), 6)
+    assert_close(rd.tensor(rates), rd.tensor([1, 0.8, 0.6, 0.4, 0.2, 0.2, 0.2]))

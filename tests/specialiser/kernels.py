@@ -9,8 +9,7 @@ from typing import Any
 
 from redispatch.dispatch import TensorBase, define, impl, keyset
 
-from .twice import specialize
-from .world import ADDRESS
+from .twice import ADDRESS, specialize
 
 numbers = count()
 seen: list[Any] = []

@@ -193,6 +193,7 @@ def cases_of(info, form, op, contexts):
             yield f"{context}, by its function: {first}", case(info, form, op, first, context, face)
 
 
+@pytest.mark.filterwarnings("ignore:at.* is deprecated and it is just left for JIT")  # as PyTorch warns, each time
 @each_form()
 def test_an_operator_does_the_same_specialised_as_boxed(info, form, op):
     compare(info, form, op, contexts_of(info, form))

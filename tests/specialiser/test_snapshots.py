@@ -1,17 +1,10 @@
-"""The code that is made for some operators, to read: snapshots/. Each snapshot shows what becomes of a layer.
-
-add.py has one operator layer by layer, operators.py operators of all kinds, users.py those of users. What stands in
-much of the code is in fragments.py, and shows elsewhere as one line (folding.py).
-
-A change of the specialiser shows here as a diff. `EXPECTTEST_ACCEPT=1 pytest tests/specialiser/test_snapshots.py`
-writes the files anew; read the diff before you commit it. A fragment
-is written by hand. They hold no line numbers.
-"""
+"""The code that is made for some operators, to read: snapshots/."""
 
 import difflib
 import os
 import re
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -33,13 +26,157 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.core.state import FLAGS
 from redispatch.dispatch.layers.layer import boxed_kernel, layer
+from redispatch.dispatch.specialiser.residual import wrapped
 from redispatch.dispatch.specialiser.specialise import facts_of
 from redispatch.library import custom_op
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
-from .folding import FILE, as_above, broken, fold, fragments
 from .twice import specialize
+
+# Folds generated code -------------------------------------------------------------------------------------------------
+
+# A run of lines that stands in much of it shows as a call of the fragment that it is. snapshots/fragments.py holds
+# the fragments. Each reads as a function, though none is ever called: its parameters and what it returns are what
+# differs from place to place. A parameter stands for a name, one with `: any` for anything on a line, `then` for a
+# statement. Other names that the body assigns are local: they may be any, as long as no line that follows reads
+# them, or else the run is not folded. What stands below a layer's comment, and has stood below the same one under
+# other names, shows as three dots. So the short text says all that the long one does, but for the names of locals.
+
+FILE = Path(__file__).parent / "snapshots" / "fragments.py"
+DEFINITION = re.compile(r"^def (\w+)\((.*?)\):.*\n((?:    .*\n)+?)(?:    return (.*)\n)?(?=\n|\Z)", re.MULTILINE)
+NAME = re.compile(r"(?<!\.)\b[A-Za-z_]\w*")
+ASSIGNED = re.compile(r"^ *((?:\w+, )*\w+) = ", re.MULTILINE)
+
+
+@dataclass
+class Fragment:
+    name: str
+    parameters: list[str]
+    results: list[str]
+    local: set[str]
+    pattern: re.Pattern
+
+    def call(self, match):
+        rest = [word for word in self.parameters if word != "then"]
+        results, arguments = (", ".join(match[word] for word in words) for words in (self.results, rest))
+        call = f"{results + ' = ' if results else ''}{self.name}({arguments})"
+        return f"{match['margin']}" + (f"with {call}: {match['then']}\n" if rest != self.parameters else f"{call}\n")
+
+
+def fragments():
+    return [fragment(*match.groups()) for match in DEFINITION.finditer(FILE.read_text())]
+
+
+def fragment(name, parameters, body, returned):
+    holes = dict(part.partition(":")[::2] for part in parameters.replace(" ", "").split(",") if part)
+    results = returned.split(", ") if returned else []
+    lines = [line[4:] for line in body.splitlines()]
+    assigned = {word for words in ASSIGNED.findall("\n".join(lines)) for word in words.split(", ")}
+    seen = set()
+
+    def hole(match):
+        word = match.group()
+        if word not in holes and word not in assigned:
+            return word
+        if word in seen:
+            return f"(?P={word})"
+        seen.add(word)
+        return f"(?P<{word}>.*?)" if holes.get(word) else rf"(?P<{word}>[A-Za-z_]\w*)"
+
+    pattern = r"^(?P<margin> *)" + "(?P=margin)".join(NAME.sub(hole, re.escape(line)) + "\n" for line in lines)
+    return Fragment(name, list(holes), results, assigned - {*results, *holes}, re.compile(pattern, re.MULTILINE))
+
+
+def is_read(name, rest):
+    """Whether the lines that follow use a name before they assign it anew."""
+    first = re.search(rf"(?<!\.)\b{name}\b((?:, \w+)* = )?", rest)
+    return bool(first) and not first[1]
+
+
+def joined(source):
+    """The source with each statement on one line, whatever its length."""
+    lines = iter(source.splitlines())
+    return "".join(f"{whole(line, lines, statement=True)}\n" for line in lines)
+
+
+def whole(line, lines, statement=False):
+    """A line with what stands on those below it, up to the bracket that closes what it opened."""
+    if not line.endswith(("(", "[", "{")) or line.lstrip().startswith("#"):
+        return line
+    margin, parts = len(line) - len(line.lstrip()), []
+    for later in lines:
+        if len(later) - len(later.lstrip()) == margin:
+            break
+        parts.append(whole(later, lines).lstrip())
+    if statement and re.fullmatch(r" *(if|return|[\w., ]+ =) \(", line) and parts[1].startswith(("or ", "and ", "if ")):
+        return line[:-1] + " ".join(parts) + later.lstrip()[1:]  # brackets that only the break needs
+    return line + " ".join(parts).removesuffix(",") + later.lstrip()
+
+
+def broken(source):
+    """The source with long statements on several lines, as the specialiser breaks them."""
+    lines = [(line.lstrip(), line[: len(line) - len(line.lstrip())]) for line in source.splitlines()]
+    return "".join(f"{part}\n" for line, margin in lines for part in wrapped(line, margin))
+
+
+def fold(source, known):
+    """The source with all that is a fragment as calls."""
+    source = joined(source)
+    for one in known:
+        place = 0
+        while match := one.pattern.search(source, place):
+            if any(is_read(match[word], source[match.end() :]) for word in one.local):
+                place = match.end()
+                continue
+            call = one.call(match)
+            source = source[: match.start()] + call + source[match.end() :]
+            place = match.start() + len(call)
+    return source
+
+
+def like(line, former, names):
+    """Whether a line is a former one but for the numbers behind its names, which stand for the same throughout."""
+    new, old = NAME.findall(line), NAME.findall(former)
+    if NAME.sub("", line) != NAME.sub("", former) or len(new) != len(old):
+        return False
+    pairs = dict(zip(new, old, strict=True))
+    if any(re.sub(r"_\d+$", "", a) != re.sub(r"_\d+$", "", b) or names.get(a, b) != b for a, b in pairs.items()):
+        return False
+    names.update(pairs)
+    return True
+
+
+def as_above(source):
+    """The source with three dots for what has stood below the same layer's comment, and the new names."""
+    lines, start = source.splitlines(keepends=True), 3
+    while (start := start + 1) < len(lines):
+        text = lines[start].lstrip()
+        margin = " " * (len(lines[start]) - len(text))
+        for former in [i for i in range(3, start) if text.startswith("# ") and lines[i].lstrip() == text]:
+            names, end = {}, start + 1
+            while end < len(lines) and lines[end].startswith(margin) and former + end - start < start:
+                deeper = len(lines[former]) - len(lines[start])
+                if not like(" " * deeper + lines[end], lines[former + end - start], names):
+                    break
+                end += 1
+            while lines[end:] and lines[end].startswith((margin + " ", margin + "else:", margin + "finally:")):
+                end -= 1  # up to the beginning of the statement
+            if end - start > 2:
+                rest = "".join(lines[end:])
+                read = [f"{new} for {old}" for new, old in names.items() if new != old and is_read(new, rest)]
+                lines[start + 1 : end] = [f"{margin}...  # {', '.join(['as above', *read])}\n"]
+                break
+    return "".join(lines)
+
+
+# The code that is made for some operators, to read --------------------------------------------------------------------
+
+# Snapshots/. Each snapshot shows what becomes of a layer. add.py has one operator layer by layer, operators.py
+# operators of all kinds, users.py those of users. What stands in much of the code is in fragments.py, and shows
+# elsewhere as one line. A change of the specialiser shows here as a diff. `EXPECTTEST_ACCEPT=1 pytest
+# tests/specialiser/test_snapshots.py` writes the files anew; read the diff before you commit it. A fragment is
+# written by hand. They hold no line numbers.
 
 FOLDER = Path(__file__).parent / "snapshots"
 FRAGMENTS = fragments()
@@ -105,7 +242,6 @@ calling("add_inference", lambda: aten.add.Tensor, two, rd.inference_mode)
 calling("add_mode", lambda: aten.add.Tensor, two, Mode)
 calling("add_subclass", lambda: aten.add.Tensor, lambda: (TwoTensor(x(), x()), x()))
 calling("add_meta", lambda: aten.add.Tensor, lambda: (meta(), meta()))
-calling("add_autocast", lambda: aten.add.Tensor, two, autocast)
 calling("add_number", lambda: aten.add.Tensor, lambda: (x(), 2))
 calling("add_alpha", lambda: aten.add.Tensor, two, alpha=2)
 calling("add_in_place", lambda: aten.add_.Tensor, two)
@@ -177,14 +313,11 @@ calling("add_over_a_layer_that_runs_boxed", lambda: aten.add.Tensor, two, unhand
 # Operators of all kinds -----------------------------------------------------------------------------------------------
 
 calling("exp", lambda: aten.exp.default, lambda: (x(),))
-calling("mul", lambda: aten.mul.Tensor, two)
 calling("mm", lambda: aten.mm.default, lambda: (x(), x().t()))
 calling("mm_autocast", lambda: aten.mm.default, lambda: (x(), x().t()), autocast)
 calling("cat_autocast", lambda: aten.cat.default, lambda: ([x(), x()],), autocast)
 calling("prod_autocast", lambda: aten.prod.default, lambda: (x(),), autocast)
 calling("cat_of_two", lambda: aten.cat.default, lambda: ([x(), x()],))
-calling("cat_of_three", lambda: aten.cat.default, lambda: ([x(), x(), x()], 1))
-calling("sum", lambda: aten.sum.default, lambda: (x(),))
 calling("sum_dim", lambda: aten.sum.dim_IntList, lambda: (x(), [0]))
 calling("max_dim", lambda: aten.max.dim, lambda: (x(), 1))
 calling("layer_norm", lambda: aten.native_layer_norm.default, lambda: (x(), [3], None, None, 1e-5))
@@ -334,6 +467,12 @@ def test_each_snapshot_belongs_to_a_case_and_each_fragment_to_a_snapshot():
     assert {file: list(known) for file, known in shown.items()} == {file: list(cases) for file, cases in CASES.items()}
     whole = FILE.read_text() + "".join(text for known in shown.values() for text in known.values())
     assert [one.name for one in FRAGMENTS if len(re.findall(rf"\b{one.name}\b", whole)) < 2] == []
+
+
+def test_autocast_adds_nothing_to_an_operator_without_a_policy():
+    found = [source_of(aten.add.Tensor, two(), {}, region) for region in (nullcontext(), autocast())]
+    plain, under_autocast = (re.sub("(?m)^ *# DispatchKeySet.*", "", source) for source in found)
+    assert plain == under_autocast and "AutocastCPU" in found[1]
 
 
 def test_the_source_of_code_for_another_number_of_arguments_is_refused():

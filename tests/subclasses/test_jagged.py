@@ -109,22 +109,6 @@ def test_rows_of_other_lengths_do_not_mix():
     assert_close((x + jagged(rows())).to_values(), 2 * x.to_values())
 
 
-def test_what_it_does_not_know_is_refused_by_name():
-    x = jagged(rows(4))
-    with pytest.raises(NotImplementedError, match=r"aten.sort.*run it on x.to_padded\(fill\)"):
-        x.sort()
-    with pytest.raises(NotImplementedError, match="aten.unsqueeze.default: JaggedTensor has no rule"):
-        x.unsqueeze(1)
-    with pytest.raises(IndexError, match="Dimension out of range"):
-        x.sum(3)
-    with pytest.raises(ValueError, match="would move the ragged dimension"):
-        x + rd.ones(2, 3, 3, 4)
-    with pytest.raises(ValueError, match="only one of the result and the tensor"):
-        rd.zeros(3, 3, 4).add_(x)
-    with pytest.raises(RuntimeError, match="expand"):
-        x + rd.ones(2, 1, 1)
-
-
 @pytest.mark.parametrize("offsets", [[1, 5], [0, 4], [0, 3, 2, 5], []])
 def test_offsets_that_do_not_fit_are_refused(offsets):
     with pytest.raises(ValueError, match="expected int64 offsets that rise from 0"):

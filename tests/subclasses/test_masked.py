@@ -109,18 +109,6 @@ def test_in_place_keeps_the_object_or_changes_nothing():
     assert counted(x) == [2.0] and plain.tolist() == [0.0, 0.0]
 
 
-def test_what_it_does_not_know_is_refused_by_name():
-    with pytest.raises(NotImplementedError, match=r"aten.sort.*say so with x.to_tensor\(fill\)"):
-        MaskedTensor(values(), MASK).sort()
-
-
-def test_a_mask_that_does_not_fit_is_refused():
-    with pytest.raises(TypeError, match=r"expected a boolean mask, but got .*float32; pass mask.bool\(\)"):
-        MaskedTensor(rd.ones(2), rd.ones(2))
-    with pytest.raises(ValueError, match=r"mask has shape \[1\], but the data \[2\]"):
-        MaskedTensor(rd.ones(2), rd.tensor([True]))
-
-
 @pytest.mark.parametrize(
     "run", [rd.std, rd.var, lambda x: rd.logsumexp(x, 0), lambda x: rd.linalg.vector_norm(x, 3), rd.count_nonzero]
 )

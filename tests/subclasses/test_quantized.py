@@ -117,15 +117,6 @@ def test_clone_has_codes_of_its_own_and_elements_cannot_be_written(kind, options
         quantized.add_(1)
 
 
-def test_what_cannot_be_quantised_is_refused():
-    with pytest.raises(TypeError, match=r"expected a floating-point weight, but got .*int64; pass w.float\(\)"):
-        Int8Weight.from_float(rd.ones(2, 2, dtype=rd.int64))
-    with pytest.raises(ValueError, match=r"\[rows, columns\], but got shape \[4\]"):
-        Int8Weight.from_float(rd.ones(4))
-    with pytest.raises(ValueError, match="group_size of 32 must be even and divide the 8 columns"):
-        Int4Weight.from_float(weight())
-
-
 @pytest.mark.parametrize("out", [Int8Weight, Int4Weight])
 def test_a_weight_given_as_out_is_refused_and_not_written_past(out):
     target = out.from_float(rd.ones(2, 32))

@@ -94,10 +94,3 @@ def test_a_deep_copy_has_attributes_and_memory_of_its_own():
     with rd.no_grad():
         twin.zero_()
     assert w.history == [1] and w.held.tolist() == START.tolist()
-
-
-def test_names_that_every_tensor_has_are_refused_and_unknown_ones_are_not_found():
-    with pytest.raises(ValueError, match="every tensor has shape; call your attribute something else"):
-        Trainable(START, shape=1)
-    with pytest.raises(AttributeError, match="Trainable has no attribute 'color'"):
-        _ = Trainable(START).color

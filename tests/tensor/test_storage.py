@@ -1,14 +1,25 @@
-"""Storages: resizing, and what becomes of the tensors that hold them."""
+"""Storages: their memory, who shares it, and tensors that swap it."""
 
 import copy
+import os
 import pickle
+import signal
+import subprocess
+import sys
 import threading
+import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import redispatch as rd
+from redispatch import nn
+from redispatch.subclasses import TwoTensor
 from redispatch.testing import assert_close
+from redispatch.utils import swap_tensors
+
+# Storages: resizing, and what becomes of the tensors that hold them ---------------------------------------------------
 
 OUTSIDE = "out of bounds for storage"
 
@@ -169,3 +180,171 @@ def test_a_gradient_whose_memory_somebody_else_has_is_copied(view):
     Passes.apply(x, view, kept).sum().backward()
     kept[0].zero_()
     assert x.grad.tolist() == [1, 1, 1]
+
+
+# Memory that processes share ------------------------------------------------------------------------------------------
+
+# Children see what parents write, queues hand over the memory itself, nothing is left.
+
+
+def forked(work):
+    """Runs `work` in a child made by fork, and waits for it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+def test_a_child_writes_into_the_memory_of_its_parent():
+    x = rd.zeros(3)
+    assert not x.is_shared() and x.share_memory_() is x and x.is_shared() and not rd.zeros(3).is_shared()
+    forked(lambda: x.add_(1))
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_views_made_before_and_after_see_it_too():
+    x = rd.arange(4.0)
+    before = x[1:]
+    before.share_memory_()
+    after = x.view(2, 2)
+    assert before.storage_offset() == 1 and after.is_shared() and x.tolist() == [0, 1, 2, 3]
+    forked(lambda: before.mul_(2))
+    assert x.tolist() == [0, 2, 4, 6] and after.tolist() == [[0, 2], [4, 6]]
+    assert x.untyped_storage().is_shared() and x.share_memory_() is x
+
+
+def test_the_parameters_of_a_module_are_shared():
+    layer = nn.Linear(2, 2).share_memory()
+    weight = layer.weight
+
+    def train():
+        layer(rd.ones(1, 2)).sum().backward()
+        rd.optim.SGD(layer.parameters(), lr=1.0).step()
+
+    before = weight.detach().clone()
+    forked(train)
+    assert layer.weight is weight and weight.is_shared() and rd.equal(weight.detach(), before - 1)
+
+
+SPAWNED = """
+import multiprocessing
+import redispatch as rd
+
+def add_in_child(received, answers):
+    x = received.get()
+    x.add_(1)
+    answers.put(x.is_shared())
+    received.get()  # the parent has looked
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    received, answers = context.Queue(), context.Queue()
+    child = context.Process(target=add_in_child, args=(received, answers))
+    child.start()
+    x = rd.zeros(4).share_memory_()
+    received.put(x[1:])
+    print(answers.get(timeout=60), x.tolist())
+    received.put(None)
+    child.join(60)
+    print(child.exitcode)
+"""
+
+
+def test_a_queue_hands_over_the_memory_itself(tmp_path):
+    """A program of its own: a spawned child imports the program that has spawned it."""
+    (tmp_path / "program.py").write_text(SPAWNED)
+    done = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split("\n") == ["True [0.0, 1.0, 1.0, 1.0]", "0", ""], done.stderr
+
+
+def test_nothing_is_left_when_a_process_dies():
+    before = set(Path("/dev/shm").iterdir()) if Path("/dev/shm").exists() else set()
+
+    def die():
+        rd.zeros(1000).share_memory_()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    forked(die)
+    assert not Path("/dev/shm").exists() or set(Path("/dev/shm").iterdir()) <= before
+
+
+def test_descriptors_are_given_back():
+    def count():
+        return len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+
+    rd.zeros(3).share_memory_()
+    before = count()
+    for _ in range(20):
+        rd.zeros(3).share_memory_()
+    assert count() <= before + 1
+
+
+def test_storages_of_no_bytes_and_of_no_memory():
+    assert rd.zeros(0).share_memory_().is_shared()
+    assert rd.UntypedStorage._new_shared(5).tolist() == [0] * 5
+    with pytest.raises(RuntimeError, match="only available on CPU"):
+        rd.zeros(3, device="meta").share_memory_()
+    with pytest.raises(RuntimeError, match="not resizable"):
+        rd.zeros(3).share_memory_().resize_(100)
+
+
+# swap_tensors: two tensors change places ------------------------------------------------------------------------------
+
+
+def test_whoever_holds_the_one_has_the_other():
+    a, b = rd.ones(2), rd.zeros(3, requires_grad=True)
+    a.tag = "a"
+    held = [a]
+    swap_tensors(a, b)
+    assert held[0] is a and a.tolist() == [0, 0, 0] and a.requires_grad and a.is_leaf
+    assert b.tolist() == [1, 1] and not b.requires_grad and b.tag == "a" and not hasattr(a, "tag")
+    (a * 2).sum().backward()
+    assert a.grad.tolist() == [2, 2, 2]
+
+
+def test_classes_change_places_too():
+    plain, two = rd.nn.Parameter(rd.ones(2)), rd.nn.Parameter(TwoTensor(rd.zeros(2), rd.ones(2)))
+    swap_tensors(plain, two)
+    assert type(plain) is TwoTensor and isinstance(plain, rd.nn.Parameter) and type(two) is rd.nn.Parameter
+    assert (plain + 1).a.tolist() == [1, 1] and two.tolist() == [1, 1]
+
+
+def test_a_result_takes_its_history_along():
+    x = rd.ones(2, requires_grad=True)
+    y, z = x * 2, rd.zeros(2)
+    swap_tensors(y, z)
+    assert y.grad_fn is None and z.grad_fn is not None
+    z.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_a_graph_that_was_recorded_before_is_not_run_with_the_wrong_tensor():
+    x = rd.ones(2, requires_grad=True)
+    y = x * 2
+    swap_tensors(x, rd.zeros(2, requires_grad=True))
+    with pytest.raises(RuntimeError, match="poisoned by swap_tensors"):
+        y.sum().backward()
+    a, b = rd.ones(2), rd.ones(2, requires_grad=True)
+    y = a * b
+    swap_tensors(a, rd.zeros(2))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_what_cannot_be_swapped_is_refused_and_left_as_it_was():
+    a, b = rd.ones(2), rd.zeros(2)
+    ref = weakref.ref(b)
+    with pytest.raises(RuntimeError, match="Cannot swap t2 because it has weakref associated with it"):
+        swap_tensors(a, b)
+    assert ref() is b and a.tolist() == [1, 1]
+
+    class Slotted(rd.Tensor):
+        __slots__ = ("more",)
+
+    with pytest.raises(RuntimeError, match="Cannot swap t1 and t2 if they have different slots"):
+        swap_tensors(a, rd.ones(2).as_subclass(Slotted))
+    with pytest.raises(TypeError, match="expected t2 to be a Tensor, but got int"):
+        swap_tensors(a, 1)

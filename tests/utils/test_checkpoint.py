@@ -300,36 +300,6 @@ def another_time(first, second):
 LONG, SHORT = (lambda x: x.sin().exp().sin()), (lambda x: x.sin())
 
 
-@pytest.mark.parametrize(
-    ("function", "options", "message"),
-    [
-        (
-            another_time(LONG, SHORT),
-            {},
-            "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-            "recomputation.\nNumber of tensors saved during forward: 3\nNumber of tensors saved during recomputation: "
-            "1.\n",
-        ),
-        (
-            another_time(SHORT, LONG),
-            {"early_stop": False},
-            "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward "
-            "pass.\n",
-        ),
-        (
-            another_time(LONG, lambda x: LONG(x.repeat(2))),
-            {},
-            "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
-            "the forward pass.\ntensor at position 0:\nsaved metadata: {'shape': torch.Size([1]), 'dtype': ",
-        ),
-    ],
-)
-def test_a_function_that_runs_otherwise_again_is_refused(function, options, message):
-    with pytest.raises(CheckpointError) as error:
-        checkpoint(function, leaf(0.1), use_reentrant=False, **options).sum().backward()
-    assert str(error.value).startswith(message) and "Tip: " in str(error.value)
-
-
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_debug_lists_the_operators_of_both_runs(everywhere):
     function = another_time(LONG, SHORT)
@@ -339,61 +309,6 @@ def test_debug_lists_the_operators_of_both_runs(everywhere):
         loss.backward()
     first, _, second = str(error.value).partition("Operations executed during recomputation")
     assert "aten.exp.default" in first and "aten.exp.default" not in second and __file__ in second
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (
-            lambda: checkpoint(SHORT, leaf(1.0), use_reentrant=True, scale=1),
-            ValueError,
-            "Unexpected keyword arguments: scale",
-        ),
-        (
-            lambda: checkpoint(SHORT, leaf(1.0), use_reentrant=True, debug=True),
-            ValueError,
-            "Passing `context_fn` or `debug` is only supported when use_reentrant=False.",
-        ),
-        (
-            lambda: checkpoint(SHORT, leaf(1.0), use_reentrant=False, determinism_check="exact"),
-            ValueError,
-            "determinism_check should be one of ['default', 'none'], but got exact",
-        ),
-        (
-            lambda: checkpoint(
-                SHORT, leaf(1.0), use_reentrant=False, debug=True, context_fn=lambda: contextlib.nullcontext
-            ),
-            ValueError,
-            "debug=True is incompatible with non-default context_fn",
-        ),
-        (
-            lambda: checkpoint_sequential([], 1, None, use_reentrant=False, scale=1),
-            ValueError,
-            "Unexpected keyword arguments: scale",
-        ),
-        (
-            lambda: rd.autograd.grad(checkpoint(SHORT, leaf(1.0), use_reentrant=True).sum(), leaf(1.0)),
-            RuntimeError,
-            "The differentiated Tensor at index 0 appears to not have been used in the graph. Set allow_unused=True if "
-            "this is the desired behavior.",
-        ),
-        (
-            lambda: checkpoint(lambda x: x.detach(), leaf(1.0), use_reentrant=True).sum().backward(),
-            RuntimeError,
-            "none of output has requires_grad=True, this checkpoint() is not necessary",
-        ),
-    ],
-)
-def test_errors_say_what_the_reference_says(call, kind, message):
-    with pytest.raises(kind) as error:
-        call()
-    assert str(error.value) == message
-
-
-def test_the_re_entrant_kind_refuses_passes_that_ask_for_some_gradients():
-    x = leaf(1.0)
-    with pytest.raises(RuntimeError, match="is incompatible with .grad\\(\\) or passing an `inputs` parameter"):
-        rd.autograd.grad(checkpoint(SHORT, x, use_reentrant=True).sum(), x)
 
 
 def test_to_leave_the_kind_open_or_ask_for_no_gradient_is_warned_of():

@@ -1,15 +1,19 @@
-"""Names that programs written for PyTorch meet in passing."""
+"""Names of `redispatch.utils`: those that PyTorch has beside its tools, types, weak references, tables of text."""
 
+import copy
 import subprocess
 import sys
 import time
+import typing
+import warnings
 
 import pytest
+from expecttest import assert_expected_inline
 
 import redispatch as rd
 from redispatch import nn
 from redispatch.utils import _pytree as pytree
-from redispatch.utils import collect_env, dlpack
+from redispatch.utils import collect_env, dlpack, hooks
 from redispatch.utils._python_dispatch import (
     AliasInfo,
     TensorWithFlatten,
@@ -19,6 +23,10 @@ from redispatch.utils._python_dispatch import (
     is_traceable_wrapper_subclass_type,
 )
 from redispatch.utils.checkpoint import get_device_states, set_device_states
+from redispatch.utils.text import spoken_bytes, spoken_seconds, text_table
+from redispatch.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakIdRef, WeakTensorKeyDictionary
+
+# Names that programs written for PyTorch meet in passing --------------------------------------------------------------
 
 
 def test_what_a_report_says_of_its_surroundings():
@@ -95,3 +103,178 @@ def test_former_names_warn_and_work():
         rd.testing.assert_allclose(rd.ones(2), rd.zeros(2))
     assert rd.resize_as_(rd.ones(2), rd.ones(3, 3)).shape == (3, 3)
     assert issubclass(rd.OutOfMemoryError, RuntimeError) and issubclass(rd.AcceleratorError, RuntimeError)
+
+
+# Names met in passing -------------------------------------------------------------------------------------------------
+
+# Numbers that may be symbols, hooks of tensors, the accelerator. Values: PyTorch's.
+
+
+def test_functions_of_symbols_are_those_of_numbers():
+    found = [
+        rd.sym_int(-2.7),
+        rd.sym_float(2),
+        rd.sym_max(1, 2.0),
+        rd.sym_max(2, 1.0),
+        rd.sym_min(1, 2.0),
+        rd.sym_not(3),
+        rd.sym_sqrt(4),
+        rd.sym_sum([1, 2]),
+        rd.sym_sum(1, 2),
+        rd.sym_ite(True, 1, 2),
+    ]
+    assert [(type(each), each) for each in found] == [
+        (int, -2), (float, 2.0), (float, 2.0), (float, 2.0), (float, 1.0), (bool, False), (float, 2.0), (int, 3),
+        (int, 3), (int, 1),
+    ]  # fmt: skip
+    assert not isinstance(3, rd.SymInt) and not isinstance(3.0, rd.SymFloat | rd.SymBool)
+    with pytest.raises(AssertionError, match="expected SymBool or bool"):
+        rd.sym_ite(1, 2, 3)
+    with pytest.raises(AssertionError, match="type mismatch"):
+        rd.sym_ite(True, 2, 3.0)
+    with pytest.raises(TypeError, match="a SymInt cannot be made"):
+        rd.SymInt(3)
+
+
+def test_hooks_that_would_be_lost_are_warned_of():
+    x = rd.ones(2, requires_grad=True)
+    handle = x.register_hook(hooks.unserializable_hook(lambda grad: grad))
+    assert isinstance(handle, hooks.RemovableHandle)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hooks.warn_if_has_hooks(x)
+        hooks.warn_if_has_hooks(rd.ones(2))
+    x.register_hook(lambda grad: None)
+    with pytest.warns(UserWarning, match="on tensor will not be serialized"):
+        hooks.warn_if_has_hooks(x)
+
+
+def test_anomaly_mode_is_switched_at_the_root():
+    try:
+        rd.set_anomaly_enabled(True, False)
+        assert rd.is_anomaly_enabled() and not rd.is_anomaly_check_nan_enabled()
+    finally:
+        rd.set_anomaly_enabled(False)
+    assert not rd.is_anomaly_enabled() and rd.is_anomaly_check_nan_enabled()
+
+
+def test_without_an_accelerator_there_is_the_cpu():
+    assert not rd.accelerator.is_available() and rd.accelerator.device_count() == 0
+    assert rd.accelerator.current_accelerator() is None
+    for function in (rd.accelerator.current_device_index, rd.accelerator.synchronize):
+        with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+            function()
+
+
+def test_a_registered_backend_is_the_accelerator():
+    with rd.backend.register("speedy", count=2, fallback="cpu"):
+        assert rd.accelerator.current_accelerator() == rd.device("speedy") and rd.accelerator.device_count() == 2
+        with rd.accelerator.device_index(1):
+            assert rd.accelerator.current_device_index() == 1
+        assert rd.accelerator.current_device_index() == 0
+        with pytest.warns(FutureWarning, match="Use `current_device_index` instead"):
+            assert rd.accelerator.current_device_idx() == 0
+        rd.accelerator.synchronize()
+
+
+def test_batch_norms_lose_their_statistics():
+    model = rd.nn.Sequential(rd.nn.BatchNorm1d(2), rd.nn.InstanceNorm1d(2, track_running_stats=True))
+    assert rd.func.replace_all_batch_norm_modules_(model) is model
+    assert model[0].running_mean is None and not model[0].track_running_stats and model[1].running_mean is not None
+    assert list(model[0].state_dict()) == ["weight", "bias"]
+
+
+# The names for annotations, which are found by both kinds of import ---------------------------------------------------
+
+
+def test_the_module_of_type_names_is_found_by_both_kinds_of_import():
+    from redispatch.types import Device, Number, _size
+
+    assert rd.types.Device is Device and set(typing.get_args(Number)) == {int, float, bool}
+    assert rd.Size in typing.get_args(_size)
+
+
+def test_annotations_of_custom_operators_may_use_them():
+    def f(x: rd.Tensor, n: rd.types.Number, d: rd.dtype = rd.float32) -> rd.Tensor:
+        return x.to(d) * n
+
+    assert rd.library.infer_schema(f, mutates_args=()) == "(Tensor x, Scalar n, ScalarType d=float32) -> Tensor"
+    op = rd.library.custom_op("test_type_names::f", f, mutates_args=())
+    assert op(rd.ones(1, dtype=rd.int64), 2).dtype == rd.float32
+
+
+# Dictionaries that know tensors by what they are ----------------------------------------------------------------------
+
+
+def test_tensors_are_keys_by_identity_and_go_when_nobody_holds_them():
+    x, y = rd.ones(2), rd.ones(2)
+    notes = WeakTensorKeyDictionary([(x, "x"), (y, "y")])
+    assert notes[x] == "x" and notes[y] == "y" and rd.ones(2) not in notes and 3 not in notes
+    assert [key is x for key in notes] == [True, False] and len(notes.keyrefs()) == 2
+    del y
+    assert len(notes) == 1 and notes.pop(x) == "x" and x not in notes
+    with pytest.raises(KeyError):
+        notes[x]
+    with pytest.raises(TypeError, match="weak reference"):
+        notes["x"] = 1
+
+
+def test_copies_and_comparisons_look_at_the_same_keys():
+    x = rd.ones(2)
+    notes = WeakIdKeyDictionary([(x, 1)])
+    other = copy.copy(notes)
+    assert other == notes and other is not notes
+    other[x] = 2
+    assert notes[x] == 1 and other != notes
+
+
+def test_an_entry_that_goes_during_a_loop_does_not_stop_it():
+    held = [rd.ones(1) for _ in range(3)]
+    notes = WeakIdKeyDictionary((x, i) for i, x in enumerate(held))
+    seen = []
+    for _, value in notes.items():
+        held.clear()
+        seen.append(value)
+    assert seen == [0, 1, 2] or seen == [0]
+
+
+def test_references_to_one_tensor_are_equal_while_it_lives():
+    x = rd.ones(2)
+    reference = WeakIdRef(x)
+    assert reference == WeakIdRef(x) and hash(reference) == id(x) and reference != WeakIdRef(rd.ones(2))
+    weak = TensorWeakRef(x)
+    assert weak() is x
+    del x
+    assert weak() is None and reference() is None and reference == reference
+    with pytest.raises(AssertionError, match="expected Tensor, got int"):
+        TensorWeakRef(1)
+
+
+# Tables as text: columns, and quantities as people say them -----------------------------------------------------------
+
+
+def test_names_stand_left_and_numbers_right():
+    assert_expected_inline(
+        text_table([("name", "n"), ("a", "10"), ("total", "10")]),
+        """\
+name    n
+---------
+a      10
+---------
+total  10""",
+    )
+
+
+@pytest.mark.parametrize(
+    "count, said",
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (-2048, "-2.0 KiB"), (3 << 20, "3.0 MiB"), (5 << 40, "5.0 TiB")],
+)
+def test_bytes(count, said):
+    assert spoken_bytes(count) == said
+
+
+@pytest.mark.parametrize(
+    "seconds, said", [(0, "0.0 µs"), (2e-6, "2.0 µs"), (0.003 - 0.002, "1.0 ms"), (0.0034, "3.4 ms"), (75, "75.0 s")]
+)
+def test_seconds(seconds, said):
+    assert spoken_seconds(seconds) == said

@@ -348,7 +348,7 @@ RANDOM = table(
         "the gradient is declared to be zero": (
             "gradients second_gradients: poisson bernoulli bernoulli.p normal.*_Tensor normal.Tensor_float"
         ),
-        "numbers that are drawn again jump: tests/ops/test_distributions.py": "gradients: _standard_gamma",
+        "numbers that are drawn again jump: tests/ops/test_random.py": "gradients: _standard_gamma",
         "its gradient has none; it has none in PyTorch, either": "second_gradients: _standard_gamma",
     },
     flat="*[!n]_ multinomial binomial rand* normal.float_float *_gamma_grad normal_ random_.* bernoulli_.Tensor",

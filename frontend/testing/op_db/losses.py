@@ -372,7 +372,7 @@ def ctc(x, targets, times, counts, blank=0, reduction=MEAN, zero_infinity=False)
 SPELLED = ([[1, 2], [3, 3]], [1, 2, 3, 3])
 OF_TWO = whole([[1, 2], [3, 1]])
 # As in PyTorch, the gradient is that for log probabilities that come from log_softmax, and only through it is it right:
-# tests/ops/test_losses.py.
+# tests/nn/test_losses.py.
 CTC = table(
     *entries("_ctc_loss", spellings, FLOATS),
     *entries("_ctc_loss.Tensor", by_tensors(spellings), FLOATS),

@@ -2,7 +2,7 @@
 
 Each is computed in float64 and rounded once for others (`vecmath/define.py`). They are no vector functions: series,
 recurrences and continued fractions take as many steps as a number needs. Each says where its formula stands; A&S is
-Abramowitz and Stegun, DLMF is dlmf.nist.gov. `tests/kernels/test_special.py` compares them with mpmath.
+Abramowitz and Stegun, DLMF is dlmf.nist.gov. `tests/kernels/test_vecmath.py` compares them with mpmath.
 
 Read `bessel.py` first.
 """

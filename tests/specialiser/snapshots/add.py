@@ -15,13 +15,7 @@ def add_Tensor(self, other):
         looked_on(node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         result_3 = pointwise_of_two(self, other, (metadata, metadata_2, int), (self, other, 1))
-        if (
-            (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
-            and result_3._dtype.category >= 2
-        ):
-            outputs_known(node, result_3)
-            tied(result_3, node)
-            return result_3
+        new_result_of_several_is_tied(result_3, node, result_3 is self or result_3 is other)
         return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     result_4 = pointwise_of_two(self, other, (metadata_3, metadata_4, int), (self, other, 1))
@@ -211,45 +205,10 @@ def add_Tensor(self, other):
         # Meta: meta add (kernel), kernels/ops/arithmetic.py
         result_3 = _meta_functional(self, other, 1)
         if isinstance(result_3, TensorBase):
-            if (
-                (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
-                and result_3._dtype.category >= 2
-            ):
-                outputs_known(node, result_3)
-                tied(result_3, node)
-                return result_3
+            new_result_of_several_is_tied(result_3, node, result_3 is self or result_3 is other)
         return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # Meta: meta add (kernel), kernels/ops/arithmetic.py
     return _meta_functional(self, other, 1)
-
-# === add_autocast
-def add_Tensor(self, other):
-    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU, AutocastCPU)
-    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (
-        (self._autograd is not None and self._autograd.requires_grad)
-        or (other._autograd is not None and other._autograd.requires_grad)
-    ):
-        node = begun()
-        result = edge(self)
-        result_2 = edge(other)
-        node.next_edges = (result, result_2)
-        node.facts = (1,)
-        looked_on(node)
-        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-        result_3 = pointwise_of_two(self, other, (metadata, metadata_2, int), (self, other, 1))
-        if (
-            (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
-            and result_3._dtype.category >= 2
-        ):
-            outputs_known(node, result_3)
-            tied(result_3, node)
-            return result_3
-        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
-    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    result_4 = pointwise_of_two(self, other, (metadata_3, metadata_4, int), (self, other, 1))
-    return result_4
 
 # === add_number
 def add_Tensor(self, other):
@@ -277,13 +236,7 @@ def add_Tensor(self, other):
         array = array_of(self)
         values = self._offset
         runs(loop, value_11, 0, array, values, other)
-        if (
-            (result_2._autograd is None and (not (result_2 is self or result_2 is other)))
-            and result_2._dtype.category >= 2
-        ):
-            outputs_known(node, result_2)
-            tied(result_2, node)
-            return result_2
+        new_result_of_several_is_tied(result_2, node, result_2 is self or result_2 is other)
         return finish_slow(operator_derivative, op, node, [self, other, 1], result_2)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     ...  # as above, result_3 for result_2
@@ -316,13 +269,7 @@ def add_Tensor(self, other, alpha):
         values = self._offset
         values_2 = other._offset
         runs(loop, value_17, 0, array, values, array_2, values_2, alpha)
-        if (
-            (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
-            and result_3._dtype.category >= 2
-        ):
-            outputs_known(node, result_3)
-            tied(result_3, node)
-            return result_3
+        new_result_of_several_is_tied(result_3, node, result_3 is self or result_3 is other)
         return finish_slow(operator_derivative, op, node, [self, other, alpha], result_3)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     ...  # as above, result_4 for result_3
@@ -478,13 +425,7 @@ def add_Tensor(self, other):
         inner = excluding(AUTOGRAD)
         with within(inner): noticed(op)
         with within(inner.excluding(mine_cell.cell_contents)): result_3 = add_code[(keyset & lower_cell.cell_contents)](self, other)
-        if (
-            (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
-            and result_3._dtype.category >= 2
-        ):
-            outputs_known(node, result_3)
-            tied(result_3, node)
-            return result_3
+        new_result_of_several_is_tied(result_3, node, result_3 is self or result_3 is other)
         return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # Audit: audit (backend fallback), test_snapshots.py
     ...  # as above, inner_2 for inner
@@ -519,13 +460,7 @@ def add_Tensor(self, other):
         inner = excluding(AUTOGRAD)
         with within(inner): result_3 = boxed(op, keyset, [self, other, 1])
         if isinstance(result_3, TensorBase):
-            if (
-                (result_3._autograd is None and (not (result_3 is self or result_3 is other)))
-                and result_3._dtype.category >= 2
-            ):
-                outputs_known(node, result_3)
-                tied(result_3, node)
-                return result_3
+            new_result_of_several_is_tied(result_3, node, result_3 is self or result_3 is other)
         return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # Unhandled: careful (backend fallback), test_snapshots.py
     inner_2 = excluding(AUTOGRAD)

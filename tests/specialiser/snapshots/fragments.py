@@ -1,4 +1,4 @@
-"""Runs of lines that stand in the code of many operators. folding.py says how to read them, and the snapshots."""
+"""Runs of lines that stand in the code of many operators. test_snapshots.py says how to read them, and the snapshots."""
 
 # States and codes -----------------------------------------------------------------------------------------------------
 
@@ -27,6 +27,48 @@ def excluding(words):
     state = get_state()
     inner = state.excluding(words)
     return inner
+
+# Autocast --------------------------------------------------------------------------------------------------------------
+
+def kept_or_copied(result, code, state, x, dtype):
+    cache = state.autocast_cache
+    if cache is not None and state.autocast_keeps and x._dtype is float32 and x._view is None:
+        with within(state): result = kept_cast(cache, x, dtype)
+    else:
+        copied(result, code, state, x, dtype)
+
+def kept_or_copied_to_any(result, code, state, x, dtype):
+    cache = state.autocast_cache
+    if cache is not None and state.autocast_keeps and x._dtype is float32 and x._view is None:
+        with within(state): result = kept_cast(cache, x, dtype)
+    else:
+        if dtype is None:
+            result = x
+        else:
+            copied(result, code, state, x, dtype)
+
+def cast(result, code, code_2, state, x, dtype):
+    if (not (x._dtype.is_floating_point and x._device.type == 'cpu' and x._dtype.itemsize < 8)) or x._dtype is dtype:
+        result = x
+    else:
+        autograd = x._autograd
+        if autograd is not None and autograd.requires_grad and autograd.grad_fn is None:
+            kept_or_copied(result, code, state, x, dtype)
+        else:
+            copied(result, code_2, state, x, dtype)
+
+def cast_to_any(result, code, code_2, state, x, dtype):
+    if (not (x._dtype.is_floating_point and x._device.type == 'cpu' and x._dtype.itemsize < 8)) or x._dtype is dtype:
+        result = x
+    else:
+        autograd = x._autograd
+        if autograd is not None and autograd.requires_grad and autograd.grad_fn is None:
+            kept_or_copied_to_any(result, code, state, x, dtype)
+        else:
+            if dtype is None:
+                result = x
+            else:
+                copied(result, code_2, state, x, dtype)
 
 # Autograd: before the call --------------------------------------------------------------------------------------------
 
@@ -111,6 +153,26 @@ def tied_in(inner, result, node):
     with within(inner): record = ResultRecord()
     record_begins(record, node)
     result._autograd = record
+
+def new_result_is_tied(result, node, given: any):
+    if result._autograd is None and not (given) and result._dtype.category >= 2:
+        outputs_known(node, result)
+        tied(result, node)
+        return result
+
+def new_result_of_several_is_tied(result, node, given: any):
+    if (result._autograd is None and (not (given))) and result._dtype.category >= 2:
+        outputs_known(node, result)
+        tied(result, node)
+        return result
+
+def first_is_tied(result, node, others: any, results: any):
+    value = None if result._dtype.category < 2 else metadata_of(result)
+    node.outputs = (value, others)
+    if result._dtype.category >= 2:
+        tied(result, node)
+    items = [results]
+    node.results = kept_outputs(operator_derivative, node, items)
 
 def written_is_tied(x, node):
     former = x._autograd

@@ -38,37 +38,6 @@ def exp(self):
     result_3 = pointwise_of_one(self)
     return result_3
 
-# === mul
-def mul_Tensor(self, other):
-    # aten::mul.Tensor(Tensor self, Tensor other) -> Tensor
-    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
-    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (
-        (self._autograd is not None and self._autograd.requires_grad)
-        or (other._autograd is not None and other._autograd.requires_grad)
-    ):
-        node = begun()
-        result = edge(self)
-        result_2 = edge(other)
-        node.next_edges = (result, result_2)
-        value_13, version_of = saved_for(result, other)
-        value_15, version_of_2 = saved_for(result_2, self)
-        node.kept = (value_13, version_of, value_15, version_of_2)
-        looked_on(node)
-        # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
-        result_5 = pointwise_of_two(self, other, (metadata, metadata_2), (self, other))
-        if (
-            (result_5._autograd is None and (not (result_5 is self or result_5 is other)))
-            and result_5._dtype.category >= 2
-        ):
-            outputs_known(node, result_5)
-            tied(result_5, node)
-            return result_5
-        return finish_slow(operator_derivative, op, node, [self, other], result_5)
-    # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
-    result_6 = pointwise_of_two(self, other, (metadata_3, metadata_4), (self, other))
-    return result_6
-
 # === mm
 def mm(self, mat2):
     # aten::mm(Tensor self, Tensor mat2) -> Tensor
@@ -100,13 +69,7 @@ def mm(self, mat2):
         array = any_array_of(self)
         array_3 = any_array_of(mat2)
         value_21(value_22, 0, array, self._offset, array_3, mat2._offset)
-        if (
-            (result_5._autograd is None and (not (result_5 is self or result_5 is mat2)))
-            and result_5._dtype.category >= 2
-        ):
-            outputs_known(node, result_5)
-            tied(result_5, node)
-            return result_5
+        new_result_of_several_is_tied(result_5, node, result_5 is self or result_5 is mat2)
         return finish_slow(operator_derivative, op, node, [self, mat2], result_5)
     # CPU: structured mm (kernel), kernels/ops/linalg.py
     ...  # as above, result_6 for result_5
@@ -119,48 +82,8 @@ def mm(self, mat2):
     # AutocastCPU: autocast (kernel), dispatch/layers/autocast.py
     inner = excluding(keyset)
     dtype = inner.autocast_dtypes['cpu']
-    if (
-        (not (self._dtype.is_floating_point and self._device.type == 'cpu' and self._dtype.itemsize < 8))
-        or self._dtype is dtype
-    ):
-        result = self
-    else:
-        autograd = self._autograd
-        if autograd is not None and autograd.requires_grad and autograd.grad_fn is None:
-            cache = inner.autocast_cache
-            if cache is not None and inner.autocast_keeps and self._dtype is float32 and self._view is None:
-                with within(inner): result = kept_cast(cache, self, dtype)
-            else:
-                if dtype is None:
-                    result = self
-                else:
-                    copied(result, _to_copy_code, inner, self, dtype)
-        else:
-            if dtype is None:
-                result = self
-            else:
-                copied(result, _to_copy_code_2, inner, self, dtype)
-    if (
-        (not (mat2._dtype.is_floating_point and mat2._device.type == 'cpu' and mat2._dtype.itemsize < 8))
-        or mat2._dtype is dtype
-    ):
-        result_4 = mat2
-    else:
-        autograd_2 = mat2._autograd
-        if autograd_2 is not None and autograd_2.requires_grad and autograd_2.grad_fn is None:
-            cache_2 = inner.autocast_cache
-            if cache_2 is not None and inner.autocast_keeps and mat2._dtype is float32 and mat2._view is None:
-                with within(inner): result_4 = kept_cast(cache_2, mat2, dtype)
-            else:
-                if dtype is None:
-                    result_4 = mat2
-                else:
-                    copied(result_4, _to_copy_code_3, inner, mat2, dtype)
-        else:
-            if dtype is None:
-                result_4 = mat2
-            else:
-                copied(result_4, _to_copy_code_4, inner, mat2, dtype)
+    cast_to_any(result, _to_copy_code, _to_copy_code_2, inner, self, dtype)
+    cast_to_any(result_4, _to_copy_code_3, _to_copy_code_4, inner, mat2, dtype)
     code_5 = code_for(mm_code, inner, result._keyset is result_4._keyset, result._keyset, result_4._keyset)
     with within(inner): return code_5(result, result_4)
 
@@ -175,36 +98,8 @@ def cat(tensors):
     if widest is None:
         code = code_for(cat_code, inner, tensors_0._keyset is tensors_1._keyset, tensors_0._keyset, tensors_1._keyset)
         with within(inner): return code(tensors)
-    if (
-        (not (tensors_0._dtype.is_floating_point and tensors_0._device.type == 'cpu' and tensors_0._dtype.itemsize < 8))
-        or tensors_0._dtype is widest
-    ):
-        result_2 = tensors_0
-    else:
-        autograd = tensors_0._autograd
-        if autograd is not None and autograd.requires_grad and autograd.grad_fn is None:
-            cache = inner.autocast_cache
-            if cache is not None and inner.autocast_keeps and tensors_0._dtype is float32 and tensors_0._view is None:
-                with within(inner): result_2 = kept_cast(cache, tensors_0, widest)
-            else:
-                copied(result_2, _to_copy_code, inner, tensors_0, widest)
-        else:
-            copied(result_2, _to_copy_code_2, inner, tensors_0, widest)
-    if (
-        (not (tensors_1._dtype.is_floating_point and tensors_1._device.type == 'cpu' and tensors_1._dtype.itemsize < 8))
-        or tensors_1._dtype is widest
-    ):
-        result_5 = tensors_1
-    else:
-        autograd_2 = tensors_1._autograd
-        if autograd_2 is not None and autograd_2.requires_grad and autograd_2.grad_fn is None:
-            cache_2 = inner.autocast_cache
-            if cache_2 is not None and inner.autocast_keeps and tensors_1._dtype is float32 and tensors_1._view is None:
-                with within(inner): result_5 = kept_cast(cache_2, tensors_1, widest)
-            else:
-                copied(result_5, _to_copy_code_3, inner, tensors_1, widest)
-        else:
-            copied(result_5, _to_copy_code_4, inner, tensors_1, widest)
+    cast(result_2, _to_copy_code, _to_copy_code_2, inner, tensors_0, widest)
+    cast(result_5, _to_copy_code_3, _to_copy_code_4, inner, tensors_1, widest)
     code_6 = code_for(cat_code_2, inner, result_2._keyset is result_5._keyset, result_2._keyset, result_5._keyset)
     with within(inner): return code_6([result_2, result_5])
 
@@ -222,11 +117,7 @@ def prod(self):
         autograd = self._autograd
         if autograd is not None and autograd.requires_grad and autograd.grad_fn is None:
             inner = excluding(keyset)
-            cache = inner.autocast_cache
-            if cache is not None and inner.autocast_keeps and self._dtype is float32 and self._view is None:
-                with within(inner): result = kept_cast(cache, self, float32)
-            else:
-                copied(result, _to_copy_code, inner, self, float32)
+            kept_or_copied(result, _to_copy_code, inner, self, float32)
         else:
             inner_2 = excluding(keyset)
             copied(result, _to_copy_code_2, inner_2, self, float32)
@@ -260,98 +151,11 @@ def cat(tensors):
         array = any_array_of(tensors_0)
         array_3 = any_array_of(tensors_1)
         value_17(value_18, 0, array, tensors_0._offset, array_3, tensors_1._offset)
-        if (
-            (result_3._autograd is None and (not (result_3 is tensors_0 or result_3 is tensors_1)))
-            and result_3._dtype.category >= 2
-        ):
-            outputs_known(node, result_3)
-            tied(result_3, node)
-            return result_3
+        new_result_of_several_is_tied(result_3, node, result_3 is tensors_0 or result_3 is tensors_1)
         return finish_slow(operator_derivative, op, node, [tensors, 0], result_3)
     # CPU: structured cat (kernel), kernels/ops/shape.py
     ...  # as above, result_4 for result_3
     return result_4
-
-# === cat_of_three
-def cat(tensors, dim):
-    # aten::cat(Tensor[] tensors, int dim=0) -> Tensor
-    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
-    tensors_0, tensors_1, tensors_2 = tensors
-    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (
-        (tensors_0._autograd is not None and tensors_0._autograd.requires_grad)
-        or (tensors_1._autograd is not None and tensors_1._autograd.requires_grad)
-        or (tensors_2._autograd is not None and tensors_2._autograd.requires_grad)
-    ):
-        node = begun()
-        result = edge(tensors_0)
-        result_2 = edge(tensors_1)
-        result_3 = edge(tensors_2)
-        node.next_edges = (result, result_2, result_3)
-        node.counts = (3,)
-        node.facts = (
-            [tensors_0._shape, tensors_1._shape, tensors_2._shape],
-            [tensors_0._dtype, tensors_1._dtype, tensors_2._dtype],
-            dim,
-        )
-        looked_on(node)
-        # CPU: structured cat (kernel), kernels/ops/shape.py
-        metadata, metadata_2 = looks_of_each(tensors_0, tensors_1)
-        metadata_3 = tensors_2._interned or metadata_of(tensors_2)
-        plan = plan_for(
-            ((metadata, metadata_2, metadata_3), dim),
-            ((metadata, metadata_2, metadata_3), dim),
-            (tensors, dim),
-        )
-        result_4 = fresh(plan.outputs[0])
-        value_23 = plan.run
-        value_24 = result_4._array
-        array = any_array_of(tensors_0)
-        array_3 = any_array_of(tensors_1)
-        array_5 = any_array_of(tensors_2)
-        value_23(value_24, 0, array, tensors_0._offset, array_3, tensors_1._offset, array_5, tensors_2._offset)
-        if (
-            (
-                result_4._autograd is None
-                and (not (result_4 is tensors_0 or result_4 is tensors_1 or result_4 is tensors_2))
-            )
-            and result_4._dtype.category >= 2
-        ):
-            outputs_known(node, result_4)
-            tied(result_4, node)
-            return result_4
-        return finish_slow(operator_derivative, op, node, [tensors, dim], result_4)
-    # CPU: structured cat (kernel), kernels/ops/shape.py
-    ...  # as above, result_5 for result_4
-    return result_5
-
-# === sum
-def sum_2(self):
-    # aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor
-    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
-    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    if (self._autograd is not None and self._autograd.requires_grad):
-        node = begun()
-        result = edge(self)
-        node.next_edges = (result,)
-        node.facts = (self._shape,)
-        looked_on(node)
-        # CPU: structured sum (kernel), kernels/ops/reductions.py
-        metadata = self._interned or metadata_of(self)
-        plan = plan_for(metadata, (metadata, None), (self, None))
-        result_2 = fresh(plan.outputs[0])
-        value_11 = plan.run
-        value_12 = result_2._array
-        array = any_array_of(self)
-        value_11(value_12, 0, array, self._offset)
-        if result_2._autograd is None and not (result_2 is self) and result_2._dtype.category >= 2:
-            outputs_known(node, result_2)
-            tied(result_2, node)
-            return result_2
-        return finish_slow(operator_derivative, op, node, [self, None], result_2)
-    # CPU: structured sum (kernel), kernels/ops/reductions.py
-    ...  # as above, result_3 for result_2
-    return result_3
 
 # === sum_dim
 def sum_dim_IntList(self, dim):
@@ -373,10 +177,7 @@ def sum_dim_IntList(self, dim):
         value_12 = result_2._array
         array = any_array_of(self)
         value_11(value_12, 0, array, self._offset)
-        if result_2._autograd is None and not (result_2 is self) and result_2._dtype.category >= 2:
-            outputs_known(node, result_2)
-            tied(result_2, node)
-            return result_2
+        new_result_is_tied(result_2, node, result_2 is self)
         return finish_slow(operator_derivative, op, node, [self, dim, False, None], result_2)
     # CPU: structured sum (kernel), kernels/ops/reductions.py
     ...  # as above, result_3 for result_2
@@ -406,12 +207,7 @@ def max_dim(self, dim):
                 and results_2._autograd is None
                 and not (results_2 is self)
             ):
-                value_22 = None if results._dtype.category < 2 else metadata_of(results)
-                node.outputs = (value_22, None)
-                if results._dtype.category >= 2:
-                    tied(results, node)
-                items = [results, results_2]
-                node.results = kept_outputs(operator_derivative, node, items)
+                first_is_tied(results, node, None, results, results_2)
                 return result_2
             return finish_slow(operator_derivative, op, node, [self, dim, False], result_2)
         interned = self._interned or metadata_of(self)
@@ -425,12 +221,7 @@ def max_dim(self, dim):
             and result_4._autograd is None
             and not (result_4 is self)
         ):
-            value_25 = None if result_3._dtype.category < 2 else metadata_of(result_3)
-            node.outputs = (value_25, None)
-            if result_3._dtype.category >= 2:
-                tied(result_3, node)
-            items_2 = [result_3, result_4]
-            node.results = kept_outputs(operator_derivative, node, items_2)
+            first_is_tied(result_3, node, None, result_3, result_4)
             return (result_3, result_4)
         return finish_slow(operator_derivative, op, node, [self, dim, False], (result_3, result_4))
     # CPU: max (kernel), kernels/ops/extremes.py
@@ -482,12 +273,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
             and result_5._autograd is None
             and not (result_5 is input_2)
         ):
-            value_37 = None if result_3._dtype.category < 2 else metadata_of(result_3)
-            node.outputs = (value_37, None, None)
-            if result_3._dtype.category >= 2:
-                tied(result_3, node)
-            items = [result_3, result_4, result_5]
-            node.results = kept_outputs(operator_derivative, node, items)
+            first_is_tied(result_3, node, None, None, result_3, result_4, result_5)
             return (result_3, result_4, result_5)
         return finish_slow(
             operator_derivative,
@@ -691,15 +477,7 @@ def index_Tensor(self, indices):
         # CPU: index_kernel (kernel), kernels/ops/indexing.py
         ...  # as above, result_4 for result_2
         if isinstance(result_4, TensorBase):
-            if (
-                result_4._autograd is None
-                and not (result_4 is self)
-                and not (result_4 is indices_1)
-                and result_4._dtype.category >= 2
-            ):
-                outputs_known(node, result_4)
-                tied(result_4, node)
-                return result_4
+            new_result_is_tied(result_4, node, result_4 is self) and not (result_4 is indices_1)
         return finish_slow(operator_derivative, op, node, [self, indices], result_4)
     # CPU: index_kernel (kernel), kernels/ops/indexing.py
     ...  # as above

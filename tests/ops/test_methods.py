@@ -1,0 +1,239 @@
+"""What a tensor has beside operators: plain and special methods, names from before dtypes, named results."""
+
+import operator
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import redispatch as rd
+from redispatch.testing import assert_close
+from redispatch.utils import _pytree as pytree
+from redispatch.utils import settings
+
+# Methods in plain Python, limits of dtypes, the default device, settings, and `trace` of a matrix ---------------------
+
+
+def test_python_functions_are_written_over_elements():
+    x = rd.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.apply_(lambda v: v * 2) is x and x.tolist() == [[2, 4], [6, 8]]
+    assert x.t().map_(rd.tensor([1.0, 10.0]), lambda a, b: a + b).tolist() == [[3, 16], [5, 18]]
+    assert x.map2_(x.clone(), x.clone(), lambda a, b, c: a + b - c).tolist() == [[3, 5], [16, 18]]
+
+
+def test_new_makes_a_tensor_of_the_same_dtype():
+    x = rd.ones(1, dtype=rd.int32)
+    assert x.new([1, 2]).dtype is rd.int32 and x.new(2, 3).shape == (2, 3) and x.new().numel() == 0
+
+
+def test_dim_order_goes_from_the_outermost_dimension_in():
+    assert rd.ones(2, 3).t().dim_order() == (1, 0)
+    assert rd.ones(2, 3, 4, 5).to(memory_format=rd.channels_last).dim_order() == (0, 2, 3, 1)
+    with pytest.raises(RuntimeError, match="does not have unique dim order"):
+        rd.ones(1, 2).dim_order(ambiguity_check=True)
+    assert rd.ones(1, 2).dim_order(ambiguity_check=[rd.contiguous_format]) == (0, 1)
+
+
+def test_layouts_that_are_not_built_say_so():
+    x = rd.ones(2)
+    assert x.to_dense() is x and x.dense_dim() == 1 and not x.is_sparse_csr
+    with pytest.raises(RuntimeError, match="indices expected sparse coordinate tensor layout but got Strided"):
+        x.indices()
+    with pytest.raises(NotImplementedError, match="sparse tensors are not built"):
+        x.to_sparse()
+    with pytest.raises(NotImplementedError, match="quantized tensors are not built"):
+        x.q_scale()
+
+
+def test_is_set_to_asks_for_the_same_elements():
+    x = rd.ones(2, 3)
+    assert x.is_set_to(x[:]) and not x.is_set_to(x[1:]) and not x.is_set_to(x.clone())
+
+
+def test_limits_are_those_of_the_dtype():
+    assert repr(rd.finfo(rd.float32)) == (
+        "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, eps=1.19209e-07, smallest_normal=1.17549e-38, "
+        "tiny=1.17549e-38, dtype=float32)"
+    )
+    assert rd.finfo(rd.complex64) == rd.finfo(rd.float32) == rd.finfo()
+    assert rd.finfo(rd.bfloat16).eps == 2**-7 and rd.finfo(rd.float16).bits == 16
+    assert (rd.iinfo(rd.uint8).min, rd.iinfo(rd.int16).max) == (0, 32767)
+    for ask, kind in ((rd.finfo, rd.int32), (rd.iinfo, rd.float32), (rd.iinfo, rd.bool)):
+        with pytest.raises(TypeError):
+            ask(kind)
+
+
+def test_settings_are_kept_for_whoever_asks():
+    rd.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        assert rd.get_deterministic_debug_mode() == 1 and rd.is_deterministic_algorithms_warn_only_enabled()
+        rd.set_deterministic_debug_mode("error")
+        assert rd.are_deterministic_algorithms_enabled()
+    finally:
+        rd.use_deterministic_algorithms(False)
+    with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+        rd.set_deterministic_debug_mode("often")
+    with pytest.warns(UserWarning, match="is not one of 'highest', 'high', or 'medium'"):
+        rd.set_float32_matmul_precision("low")
+    assert rd.get_float32_matmul_precision() == "highest" and rd.set_flush_denormal(True) is False
+    with pytest.raises(TypeError, match="only floating-point types"):
+        settings.set_default_tensor_type("torch.IntTensor")
+
+
+def test_trace_adds_up_a_matrix_or_follows_calls():
+    assert rd.trace(rd.tensor([[1.0, 2.0], [3.0, 4.0]])).item() == 5
+    with rd.trace() as hops:
+        rd.ones(2)
+    assert "aten.ones.default" in str(hops)
+
+
+def test_trace_of_a_matrix_can_be_overridden():
+    class Loud(rd.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func
+
+    assert rd.trace(rd.ones(2, 2).as_subclass(Loud)) is rd.trace
+
+
+# Python's operators on tensors, among themselves and with numpy's arrays ----------------------------------------------
+
+
+class Declines(rd.Tensor):
+    """A class that answers NotImplemented to everything."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+class Other(rd.Tensor):
+    """A class with the default handler, which declines calls with unrelated classes."""
+
+
+def test_operators_that_nobody_handles_are_unsupported():
+    x = rd.ones(2).as_subclass(Declines)
+    for attempt in (lambda: x + 1, lambda: 1 + x, lambda: x * rd.ones(2).as_subclass(Other)):
+        with pytest.raises(TypeError, match="unsupported operand type"):
+            attempt()
+
+
+def test_functions_that_nobody_handles_say_who_was_asked():
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.add'"):
+        rd.add(rd.ones(2).as_subclass(Declines), 1)
+
+
+def test_an_error_of_the_handler_comes_through():
+    class Fails(rd.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise TypeError("mine")
+
+    with pytest.raises(TypeError, match="mine"):
+        rd.ones(2).as_subclass(Fails) + 1
+
+
+def test_iterating_over_a_subclass_gives_the_subclass():
+    x = rd.ones(2, 3).as_subclass(Other)
+    assert [type(row) for row in x] == [Other, Other]
+    assert type(reversed(x)) is Other
+    assert reversed(rd.tensor([1, 2])).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "pow"])
+def test_arithmetic_of_a_tensor_with_an_array_gives_a_tensor(name):
+    function = getattr(operator, name)
+    result = function(rd.full((2,), 3.0), np.full(2, 2.0))
+    assert_close(result, rd.tensor([function(3.0, 2.0)] * 2, dtype=rd.float64))
+
+
+def test_numpy_functions_of_a_tensor_give_a_tensor():
+    assert_close(np.exp(rd.zeros(2)), rd.ones(2))
+    assert_close(np.isnan(rd.zeros(2)), rd.zeros(2, dtype=rd.uint8))
+
+
+def test_equality_with_an_array_is_by_element():
+    assert (rd.ones(2) == np.ones(2)).tolist() == [True, True]
+    assert (np.ones(2) == rd.ones(2)).tolist() == [True, True]
+    assert (rd.ones(1) == np.array(["a"])) is False
+
+
+def test_plus_is_the_tensor_itself_and_no_operation_on_truth_values():
+    x = rd.ones(2)
+    assert +x is x
+    with pytest.raises(RuntimeError, match="on a bool tensor is not supported"):
+        +rd.tensor(True)
+
+
+def test_a_number_may_come_first():
+    x = rd.tensor([1.0, 2.0], requires_grad=True)
+    assert rd.sub(3, x).tolist() == [2.0, 1.0]
+    assert rd.autograd.grad(rd.mul(2, x).sum(), x)[0].tolist() == [2.0, 2.0]
+
+
+# The names from before there were dtypes ------------------------------------------------------------------------------
+
+
+def test_typed_tensors_are_tensors_of_their_dtype():
+    x = rd.FloatTensor([1, 2])
+    assert type(x) is rd.Tensor and x.dtype is rd.float32 and x.tolist() == [1.0, 2.0]
+    assert rd.LongTensor(2, 3).shape == (2, 3) and rd.BoolTensor([1, 0]).tolist() == [True, False]
+    assert rd.DoubleTensor().shape == (0,)
+    assert isinstance(x, rd.FloatTensor) and not isinstance(x, rd.IntTensor) and not isinstance(1, rd.FloatTensor)
+    assert not isinstance(rd.ones(2, device="meta"), rd.FloatTensor)
+    assert rd.ones(1).type("torch.DoubleTensor").dtype is rd.float64
+    assert rd.ones(1).type(rd.LongTensor).dtype is rd.int64
+    with pytest.raises(TypeError, match=r"expected torch.LongTensor \(got torch.FloatTensor\)"):
+        rd.LongTensor(x)
+    assert repr(rd.FloatTensor) == "<class 'torch.FloatTensor'>"
+
+
+def test_a_typed_storage_is_a_sequence_over_the_same_memory():
+    x = rd.arange(6.0).view(2, 3)
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+        storage = x.storage()
+    assert len(storage) == storage.size() == 6 and storage.tolist() == list(storage) == [0, 1, 2, 3, 4, 5]
+    storage[1] = 7
+    assert x[0, 1] == 7 and storage[-5] == 7
+    storage.fill_(2)
+    assert x.sum() == 12
+    assert storage.untyped() is x.untyped_storage() and storage.data_ptr() == x.data_ptr()
+    with pytest.raises(IndexError, match="index 6 out of range for storage of size 6"):
+        storage[6]
+
+
+def test_storages_are_made_by_size_or_data():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert rd.FloatStorage(3).size() == 3
+        assert rd.LongStorage([1, 2]).tolist() == [1, 2] and rd.LongStorage([1]).element_size() == 8
+        assert rd.Storage(2).dtype is rd.get_default_dtype()
+        copy = rd.ShortStorage(2).copy_(rd.FloatStorage([3.7, -2.0]))
+        assert copy.tolist() == [3, -2] and copy.clone().resize_(4).size() == 4
+        with pytest.raises(RuntimeError, match="size mismatch"):
+            copy.copy_(rd.FloatStorage(3))
+    assert copy.type() == "torch.ShortStorage" and "of size 2" in repr(copy)
+
+
+def test_the_processor_is_named():
+    assert rd.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512", "SVE256")
+
+
+# The named tuples that operators with several results give, and the module where programs find them -------------------
+
+
+def test_a_result_has_its_class_by_name():
+    found = rd.ones(2, 2).max(0)
+    kind = rd.return_types.max
+    assert type(found) is kind and isinstance(found, tuple)
+    values, indices = found
+    assert values is found.values and indices is found[1]
+    made = kind((1, 2))
+    assert made == (1, 2) and made.indices == 2 and type(pytree.tree_map(lambda x: x, made)) is kind
+    assert "values=1,\nindices=2)" in repr(made)
+
+
+def test_results_are_pickled():
+    found = pickle.loads(pickle.dumps(rd.tensor([3.0, 1.0]).sort()))
+    assert type(found) is rd.return_types.sort and found.values.tolist() == [1, 3]
