@@ -4,7 +4,8 @@ Read in this order: dtypes, devices, layouts, metadata, storage, tensor, factory
 printing; operand, what kernels get of a tensor.
 """
 
-from . import copies, dtypes, storage
+from . import copies, dtypes
+from . import storage as shared_memory  # the former name of a part of it
 from .copies import swap_tensors
 from .devices import (
     CPU,
@@ -196,7 +197,7 @@ __all__ = [
     "set_current_index",
     "set_default_dtype",
     "set_printoptions",
-    "storage",
+    "shared_memory",
     "shell",
     "swap_tensors",
     "show_same",
