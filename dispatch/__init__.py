@@ -50,7 +50,6 @@ from .library import (
     own_namespace,
 )
 from .namespaces import OpOverloadPacket, operator_named, ops
-from .places import caller, place_of
 from .protocols.mode_stack import (
     TorchDispatchMode,
     TorchDispatchModeKey,
@@ -86,7 +85,7 @@ from .protocols.override import (
     without_subclasses,
 )
 from .regions import Region, Setting, exclude, force, include
-from .rules import RuleTable, Slot
+from .rules import RuleTable, Slot, caller, place_of
 from .schema.convert import NUMBER_FOR_TENSOR
 from .schema.parser import parse_schema
 from .schema.schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType, Tag

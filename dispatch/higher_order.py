@@ -38,10 +38,9 @@ from .core.table import Kernel, resolve
 from .layers.autograd import AUTOGRAD
 from .layers.python import has_handler, in_order
 from .namespaces import ops
-from .places import place_of
 from .protocols.mode_stack import TorchDispatchMode
 from .protocols.override import handle_torch_function, overridden, overriding
-from .rules import Slot
+from .rules import Slot, place_of
 
 Function = Callable[..., Any]
 

@@ -23,7 +23,7 @@ from .core.table import Kernel
 from .errors import RegistrationError
 from .kernel_conventions import box, box_fallback, fallthrough
 from .namespaces import operator_named
-from .places import caller
+from .rules import caller
 from .schema.parser import parse_schema
 from .schema.schema import FunctionSchema
 from .schema.text import SchemaText

@@ -293,19 +293,18 @@ def _register_built_in(cls: Any, flatten: FlattenFn, unflatten: UnflattenFn, wit
 _register_built_in(tuple, lambda obj: (obj, None), lambda children, _: tuple(children), _sequence_keys)
 _register_built_in(list, lambda obj: (obj, None), lambda children, _: list(children), _sequence_keys)
 _register_built_in(deque, lambda obj: (obj, obj.maxlen), deque, _sequence_keys)
-
-
-def _mapping_of(kind: Any) -> Callable[..., Any]:
-    return lambda children, keys: kind(zip(keys, children, strict=True))
-
-
-for _kind in (dict, OrderedDict):
-    _register_built_in(
-        _kind,
-        lambda obj: (obj.values(), list(obj)),
-        _mapping_of(_kind),
-        _mapping_keys,
-    )
+_register_built_in(
+    dict,
+    lambda obj: (obj.values(), list(obj)),
+    lambda children, keys: dict(zip(keys, children, strict=True)),
+    _mapping_keys,
+)
+_register_built_in(
+    OrderedDict,
+    lambda obj: (obj.values(), list(obj)),
+    lambda children, keys: OrderedDict(zip(keys, children, strict=True)),
+    _mapping_keys,
+)
 _register_built_in(
     defaultdict,
     lambda obj: (obj.values(), [obj.default_factory, list(obj)]),

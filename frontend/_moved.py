@@ -59,6 +59,7 @@ JOINED = {
     },
     "redispatch.dispatch": {
         "keys": "keyset_class own_keys",
+        "rules": "places",
     },
     "redispatch.dispatch.autograd": {
         "accumulate": "grad_dtype",
@@ -74,6 +75,10 @@ JOINED = {
         "node": "needs",
         "operator_node": "straight",
     },
+    "redispatch.dispatch.inspection": {
+        "frames": "stops",
+        "trace": "seen",
+    },
     "redispatch.dispatch.layers": {
         "layer": "meta not_yet",
         "lazy_bit": "conjugate negative zero_tensor",
@@ -85,20 +90,22 @@ JOINED = {
         "schema": "tags",
     },
     "redispatch.dispatch.specialiser": {
+        "reads": "kept",
         "site": "memo",
     },
     "redispatch.dispatch.tensor": {
         "copies": "swapping",
         "devices": "device_kinds",
         "dtypes": "limits promotion",
-        "metadata": "size",
+        "factory": "pinned",
+        "metadata": "record size",
         "operand": "overlap target",
         "printing": "notebook",
         "storage": "shared_memory",
     },
     "redispatch.dispatch.transforms": {
         "functionalize": "functionalize_api regions",
-        "reverse": "arguments",
+        "reverse": "arguments forward",
         "vmap_level": "function_rule",
     },
     "redispatch.distributions": {
@@ -237,12 +244,21 @@ ALIASES = {
     "redispatch.testing._internal.two_tensor": "redispatch.subclasses.two_tensor",
     "redispatch.utils._pytree": "redispatch.dispatch.pytree",
 }
-PRESENT = ALIASES | {
-    f"{package}.{former}": f"{package}.{present}"
-    for package, modules in JOINED.items()
-    for present, names in modules.items()
-    for former in names.split()
+# the same for modules that are part of one in another package
+ELSEWHERE = {
+    "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",
+    "redispatch.dispatch.transforms.debug_unwrap": "redispatch.dispatch.tensor.wrapped",
 }
+PRESENT = (
+    ALIASES
+    | ELSEWHERE
+    | {
+        f"{package}.{former}": f"{package}.{present}"
+        for package, modules in JOINED.items()
+        for present, names in modules.items()
+        for former in names.split()
+    }
+)
 
 
 class Moved:

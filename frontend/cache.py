@@ -7,7 +7,7 @@
     python -m redispatch.cache clear
 
 Kernels are compiled when they are first needed and kept in a directory (kernels/engine/cache.py), and so is the code
-that the specialiser makes (dispatch/specialiser/kept.py). An image or a fleet of machines that are alike can have that
+that the specialiser makes (dispatch/specialiser/reads.py). An image or a fleet of machines that are alike can have that
 done once: `warm` runs the samples of the table of operators. With `--cuda` it
 compiles the CUDA kernels of a compute capability instead, for which the machine needs numba-cuda and no GPU: those of
 the samples, or with `--program` those that a program launches, which runs then on a device that computes nothing.
@@ -24,7 +24,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from redispatch.dispatch.specialiser import kept
+from redispatch.dispatch.specialiser import reads
 from redispatch.dispatch.specialiser.specialise import BOXED_AT_FIRST
 from redispatch.kernels.engine import cache
 
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     elif chosen.command == "clear":
         count, size = cache.clear()
         print(f"removed {count} kernels, {in_units(size)}, from {path}")
-        count, size = kept.clear()
+        count, size = reads.clear()
         print(f"removed {count} pieces of specialised code, {in_units(size)}")
     else:
         if chosen.program is not None and not (chosen.program and chosen.cuda):
@@ -81,7 +81,7 @@ def show() -> None:
         made = datetime.fromtimestamp(one.seconds).strftime("%Y-%m-%d %H:%M")
         print(f"{in_units(one.bytes):>9}  {made}  {one.title}")
     print(f"{len(found)} kernels, {in_units(sum(one.bytes for one in found))}, in {cache.directory()}")
-    sizes = kept.sizes()
+    sizes = reads.sizes()
     print(f"{len(sizes)} pieces of specialised code, {in_units(sum(sizes))}")
 
 

@@ -24,7 +24,8 @@ from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import _disable_current_modes
 from redispatch.utils.text import text_table
 
-from .findings import FindingMode, call_text, is_uninitialized, tensors_with_data
+from .findings import FindingMode, is_uninitialized, tensors_with_data
+from .logging_mode import call_text
 
 WIDE = {False: rd.float64, True: rd.complex128}  # by whether numbers are complex
 ROUNDINGS = 16  # a result may be this many units in the last place of its largest element away

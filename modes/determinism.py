@@ -21,7 +21,8 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import _disable_current_modes
 
-from .findings import FindingMode, call_text, copied, is_uninitialized, tensors_with_data
+from .findings import FindingMode, copied, is_uninitialized, tensors_with_data
+from .logging_mode import call_text
 
 
 class NondeterminismError(RuntimeError):

@@ -19,7 +19,8 @@ from typing import Any
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 
-from .findings import FindingMode, call_text
+from .findings import FindingMode
+from .logging_mode import call_text
 
 POLICIES = ("promotion", "any")
 

@@ -15,8 +15,6 @@ import redispatch as rd
 from redispatch.testing.schema_check import plain_tensors
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
-from .logging_mode import summary
-
 ACTIONS = ("raise", "warn", "record")
 
 
@@ -59,11 +57,6 @@ def warn_user(message: str) -> None:
     while frame.f_back is not None and (frame.f_globals.get("__name__") or "").partition(".")[0] == package:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
-
-
-def call_text(func: Any, args: Any, kwargs: Any) -> str:
-    """A call in a line: `aten.div.Tensor(f32[2], f32[2])`."""
-    return f"{func}({', '.join([*map(summary, args), *(f'{k}={summary(v)}' for k, v in kwargs.items())])})"
 
 
 def tensors_with_data(value: Any) -> Iterator[Any]:

@@ -46,7 +46,7 @@ class LoggingMode(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         # Before the call: an in-place operator may change what the summary shows.
-        call = f"{func}({', '.join([*map(summary, args), *(f'{k}={summary(v)}' for k, v in kwargs.items())])})"
+        call = call_text(func, args, kwargs)
         try:
             result = func(*args, **kwargs)
         except Exception as error:
@@ -62,6 +62,16 @@ class LoggingMode(TorchDispatchMode):
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
+
+
+def call_text(func: Any, args: Any, kwargs: dict[str, Any]) -> str:
+    """A call in a line: `aten.div.Tensor(f32[2], f32[2])`."""
+    return f"{func}({arguments_text(args, kwargs)})"
+
+
+def arguments_text(args: Any, kwargs: dict[str, Any]) -> str:
+    """The arguments of a call in a line: `f32[2], f32[2], alpha=2`."""
+    return ", ".join([*map(summary, args), *(f"{name}={summary(value)}" for name, value in kwargs.items())])
 
 
 def summary(value: Any) -> str:

@@ -21,7 +21,8 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import _disable_current_modes
 
-from .findings import FindingMode, call_text, floating_tensors, is_uninitialized
+from .findings import FindingMode, floating_tensors, is_uninitialized
+from .logging_mode import call_text
 
 
 class NonFiniteError(FloatingPointError):

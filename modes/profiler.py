@@ -31,7 +31,7 @@ from redispatch.utils._python_dispatch import TorchDispatchMode
 from redispatch.utils.flop_counter import flop_registry
 from redispatch.utils.text import spoken_bytes, spoken_seconds, text_table
 
-from .logging_mode import summary
+from .logging_mode import arguments_text, summary
 
 ORDERS = ("time", "calls", "bytes", "name")
 
@@ -91,7 +91,7 @@ class ProfilerMode(TorchDispatchMode):
         first = func not in self.costs
         cost = self.costs.setdefault(func, Cost())
         # Before the call: an in-place operator may change what the summary shows.
-        arguments = ", ".join([*map(summary, args), *(f"{name}={summary(value)}" for name, value in kwargs.items())])
+        arguments = arguments_text(args, kwargs)
         shapes = tuple(tuple(x.shape) if isinstance(x, rd.Tensor) else () for x in args)
         result, outcome, nbytes, flops = None, "raised", 0, 0
         start = self.clock()

@@ -24,6 +24,8 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import return_and_correct_aliasing
 
+from .wrapper import face_of
+
 
 class Log:
     """The lines that tensors of one family write, and the labels that it gives out: `$0`, `$1`, ..."""
@@ -54,16 +56,7 @@ class LoggingTensor(rd.Tensor):
 
     @staticmethod
     def __new__(cls: type, elem: rd.Tensor, log: Log) -> Any:
-        return rd.Tensor._make_wrapper_subclass(
-            cls,
-            elem.size(),
-            strides=elem.stride(),
-            storage_offset=elem.storage_offset(),
-            dtype=elem.dtype,
-            layout=elem.layout,
-            device=elem.device,
-            requires_grad=elem.requires_grad,
-        )
+        return face_of(cls, elem)
 
     def __init__(self, elem: rd.Tensor, log: Log) -> None:
         # The wrapper is what autograd records; were `elem` recorded, too, there would be two graphs.

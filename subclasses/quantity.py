@@ -24,6 +24,8 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import return_and_correct_aliasing
 
+from .wrapper import face_of
+
 aten = rd.ops.aten
 
 
@@ -96,15 +98,7 @@ class Quantity(rd.Tensor):
 
     @staticmethod
     def __new__(cls: type, value: rd.Tensor, unit: Unit | str = "") -> Any:
-        return rd.Tensor._make_wrapper_subclass(
-            cls,
-            value.size(),
-            strides=value.stride(),
-            storage_offset=value.storage_offset(),
-            dtype=value.dtype,
-            device=value.device,
-            requires_grad=value.requires_grad,
-        )
+        return face_of(cls, value)
 
     def __init__(self, value: rd.Tensor, unit: Unit | str = "") -> None:
         self.value = value.detach() if value.requires_grad else value

@@ -21,6 +21,8 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import return_and_correct_aliasing
 
+from .wrapper import face_of
+
 aten = rd.ops.aten
 
 
@@ -40,15 +42,7 @@ class Trainable(rd.Tensor):
         taken = sorted(name for name in attributes if hasattr(rd.Tensor, name) or name in ("held", "attributes"))
         if taken:
             raise ValueError(f"Trainable: every tensor has {', '.join(taken)}; call your attribute something else")
-        return rd.Tensor._make_wrapper_subclass(
-            cls,
-            data.size(),
-            strides=data.stride(),
-            storage_offset=data.storage_offset(),
-            dtype=data.dtype,
-            device=data.device,
-            requires_grad=data.requires_grad,
-        )
+        return face_of(cls, data)
 
     def __init__(self, data: rd.Tensor, **attributes: Any) -> None:
         self.held, self.attributes = data.detach(), attributes

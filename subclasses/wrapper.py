@@ -31,6 +31,20 @@ from redispatch.utils._python_dispatch import return_and_correct_aliasing
 Rule = Callable[..., Any]
 
 
+def face_of(cls: Any, inner: rd.Tensor) -> Any:
+    """A wrapper of class `cls` with the face of `inner`, and no data yet."""
+    return rd.Tensor._make_wrapper_subclass(
+        cls,
+        inner.size(),
+        strides=inner.stride(),
+        storage_offset=inner.storage_offset(),
+        dtype=inner.dtype,
+        layout=inner.layout,
+        device=inner.device,
+        requires_grad=inner.requires_grad,
+    )
+
+
 class WrapperTensor(rd.Tensor):
     """A tensor around `held`, with the attributes that `kept` names, given by keyword.
 
@@ -60,16 +74,7 @@ class WrapperTensor(rd.Tensor):
                 f"{cls.__name__}: expected the attributes {list(cls.kept)} by keyword, but got {sorted(attributes)}; "
                 "`kept` names those that there are"
             )
-        return rd.Tensor._make_wrapper_subclass(
-            cls,
-            inner.size(),
-            strides=inner.stride(),
-            storage_offset=inner.storage_offset(),
-            dtype=inner.dtype,
-            layout=inner.layout,
-            device=inner.device,
-            requires_grad=inner.requires_grad,
-        )
+        return face_of(cls, inner)
 
     def __init__(self, inner: rd.Tensor, **attributes: Any) -> None:
         # The wrapper is what autograd records; were `held` recorded, too, there would be two graphs.

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from ..entry.entries import EntryPoint, HasEntryPoint, OpForm, RedispatchEntryPoint
+from ..inspection.frames import STOPS, with_stops
 from ..inspection.missing import MISSING
-from ..inspection.stops import STOPS, with_stops
 from ..keys import as_keyset
 from ..protocols.override import handle_torch_function, overridden, overriding
 from ..schema.schema import FunctionSchema, Tag

@@ -21,7 +21,7 @@ from ..core.table import Entry, members
 from ..keys import DispatchKeySet
 from ..namespaces import OpOverloadPacket, operator_named
 from ..specialiser.annotations import leaf
-from .stops import STOPS
+from .frames import STOPS
 
 
 class Breakpoint:

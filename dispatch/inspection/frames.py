@@ -10,6 +10,7 @@ A `try` costs nothing while nothing is raised. `config.full_tracebacks = True` s
 from __future__ import annotations
 
 from types import FrameType
+from typing import Any
 
 from ..config import config
 
@@ -43,3 +44,15 @@ def is_own(frame: FrameType) -> bool:
     name = frame.f_globals.get("__name__") or ""
     within = name.removeprefix(f"{ROOM}.")
     return name in HIDDEN or (within != name and not f"{within}.".startswith(OTHERS))
+
+
+# Stops: the breakpoints that stand. An operator that one concerns runs boxed -----------------------------------------
+
+STOPS: list[Any] = []
+
+
+def with_stops(op: Any, entry: Any) -> Any:
+    """The entry of an operator, with the breakpoints that stand before its kernel."""
+    for stop in STOPS:
+        entry = stop.before(op, entry)
+    return entry

@@ -20,8 +20,7 @@ from ..core.operator import OpOverload
 from ..core.registry import Undo
 from ..core.state import STATE, within
 from ..inspection.origins import telling_origin
-from ..places import place_of
-from ..rules import Slot
+from ..rules import Slot, place_of
 from ..schema.schema import FunctionSchema, ListType
 from ..specialiser.annotations import inline, pure
 from .layer import boxed_kernel, skipped

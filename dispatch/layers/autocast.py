@@ -27,8 +27,7 @@ from ..core.keyset import keyset as keys
 from ..core.operator import OpOverload
 from ..core.registry import Undo
 from ..core.state import AUTOCAST_KEYS, STATE, State, within
-from ..places import place_of
-from ..rules import RuleTable, Slot
+from ..rules import RuleTable, Slot, place_of
 from ..specialiser.annotations import inline, leaf, pure
 from .layer import boxed_kernel, skipped
 

@@ -12,7 +12,7 @@ from ..core.interpreter import run
 from ..core.key import key_named
 from ..core.operator import OpOverload
 from ..core.registry import Undo
-from ..places import place_of
+from ..rules import place_of
 from ..specialiser.annotations import pure
 from .layer import boxed_kernel, skipped
 

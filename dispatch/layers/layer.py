@@ -16,7 +16,7 @@ from ..core.table import Boxed, Kernel
 from ..errors import MissingKernelError
 from ..inspection.missing import facts_of_call
 from ..kernel_conventions import fallthrough
-from ..places import place_of
+from ..rules import place_of
 from ..specialiser.annotations import leaf
 
 

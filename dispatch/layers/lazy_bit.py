@@ -40,7 +40,7 @@ def run_worked_out(op: OpOverload, keyset: int, stack: list[Any], bit: int) -> A
     if is_about_memory(op):
         return run(op, below, stack)
     schema = op.schema
-    given = [worked_out(schema, position, value, bit) for position, value in enumerate(stack)]
+    given = [without_bit(schema, position, value, bit, clone_of) for position, value in enumerate(stack)]
     result = run(op, below, given)
     for position in schema.mutable_positions:
         write_back(stack[position], given[position])
@@ -54,12 +54,12 @@ def is_about_memory(op: OpOverload) -> bool:
 
 
 @inline
-def worked_out(schema: FunctionSchema, position: int, value: Any, bit: int) -> Any:
-    """One argument, with no bit."""
+def without_bit(schema: FunctionSchema, position: int, value: Any, bit: int, made: Callable[[Any], Any]) -> Any:
+    """One argument, of which `made` has made each tensor that has the bit one without."""
     if position in schema.tensor_positions:
-        return clone_of(value) if isinstance(value, TensorBase) and value._keyset & bit else value
+        return made(value) if isinstance(value, TensorBase) and value._keyset & bit else value
     if position in schema.tensor_list_positions and value is not None:
-        return [clone_of(x) if isinstance(x, TensorBase) and x._keyset & bit else x for x in value]
+        return [made(x) if isinstance(x, TensorBase) and x._keyset & bit else x for x in value]
     return value
 
 
@@ -127,18 +127,8 @@ def zero_tensor(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
         return run(op, keyset & BELOW_ZERO_TENSOR, stack)
     for position in op.schema.mutable_positions:
         refuse_zero_tensors(stack[position])
-    given = [in_memory(op.schema, position, value) for position, value in enumerate(stack)]
+    given = [without_bit(op.schema, position, value, ZERO_TENSOR, zeros_of) for position, value in enumerate(stack)]
     return run(op, keyset & BELOW_ZERO_TENSOR, given)
-
-
-@inline
-def in_memory(schema: FunctionSchema, position: int, value: Any) -> Any:
-    """One argument, with its zeros in memory."""
-    if position in schema.tensor_positions:
-        return zeros_of(value) if isinstance(value, TensorBase) and value._keyset & ZERO_TENSOR else value
-    if position in schema.tensor_list_positions and value is not None:
-        return [zeros_of(x) if isinstance(x, TensorBase) and x._keyset & ZERO_TENSOR else x for x in value]
-    return value
 
 
 def zeros_of(tensor: Any) -> TensorBase:

@@ -1,4 +1,4 @@
 """Protocols that come before any key: `__torch_function__`, function modes, and the stacks of modes.
 
-Read in this order: override, mode_stack, conventions.
+Read in this order: override, mode_stack.
 """

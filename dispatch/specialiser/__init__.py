@@ -1,4 +1,4 @@
 """The specialiser: a partial evaluator which makes straight-line code of the boxed interpreter and its layers.
 
-Read in this order: values, residual, reads, evaluator, calls, kept, specialise.
+Read in this order: values, residual, reads, evaluator, calls, specialise.
 """

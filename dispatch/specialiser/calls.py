@@ -16,7 +16,7 @@ from dataclasses import replace
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, MethodWrapperType, UnionType
 from typing import Any, cast
 
-from .. import places
+from .. import rules
 from ..core.base import TensorBase
 from ..core.interpreter import call, hop, run
 from ..core.keyset import runtime_keys
@@ -448,7 +448,7 @@ def is_leaf(function: Any) -> bool:
 
 def short(place: str) -> str:
     """A file and line, from the package's root where it lies in there."""
-    return places.short(place) if places.is_own(place) else place.replace("\\", "/").rpartition("/")[2]
+    return rules.short(place) if rules.is_own(place) else place.replace("\\", "/").rpartition("/")[2]
 
 
 # Builtins whose answer may be known ---------------------------------------------------------------------------------

@@ -235,7 +235,7 @@ class Evaluator:
 
     def do_While(self, node: ast.While, path: Path) -> list[Outcome]:
         """A loop whose condition is known each time."""
-        paths, done = [path], []
+        paths, done = [path], list[Outcome]()
         for _ in range(1000):
             onward: list[Path] = []
             for one in paths:

@@ -36,8 +36,7 @@ from ..schema.convert import default_of, is_default
 from ..schema.schema import NO_DEFAULT, FunctionSchema
 from .calls import Calls
 from .evaluator import Path
-from .kept import file_for, load, store
-from .reads import NOTHING, Reads
+from .reads import NOTHING, Reads, file_for, load, store
 from .residual import Block, Writer, defined
 from .site import Site
 from .values import NONE, Code, Frame, Items, StateCode, Static

@@ -1,10 +1,11 @@
 """Tensors: storages, dtypes, devices, shapes, and the class that ties them together.
 
-Read in this order: dtypes, devices, layouts, metadata, storage, record, tensor, factory, subclass, copies,
+Read in this order: dtypes, devices, layouts, metadata, storage, tensor, factory, subclass, copies,
 printing; operand, what kernels get of a tensor.
 """
 
-from . import copies, dtypes, storage
+from . import copies, dtypes
+from . import storage as shared_memory  # the former name of a part of it
 from .copies import swap_tensors
 from .devices import (
     CPU,
@@ -43,11 +44,17 @@ from .dtypes import (
     set_default_dtype,
 )
 from .factory import (
+    PINNERS,
     OutputSpec,
+    Pinned,
     Window,
     empty,
     empty_from,
     output_spec,
+    owner_of,
+    pinned,
+    pinned_copy,
+    pinned_memory,
     storage_elements,
     tensor_over,
     view_over,
@@ -69,10 +76,19 @@ from .layouts import (
     sparse_csr,
     strided,
 )
-from .metadata import Metadata, Size, lay_out, metadata_of, show_same
-from .pinned import PINNERS, Pinned, owner_of, pinned, pinned_copy, pinned_memory
+from .metadata import (
+    CURRENT_GRAD_FN,
+    SET_REQUIRES_GRAD,
+    AutogradRecord,
+    CreationMeta,
+    Metadata,
+    Size,
+    ViewRecord,
+    lay_out,
+    metadata_of,
+    show_same,
+)
 from .printing import get_printoptions, printoptions, set_printoptions
-from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, CreationMeta, ViewRecord
 from .routes import ROUTES, Route
 from .storage import UntypedStorage
 from .subclass import as_subclass, make_subclass, make_wrapper_subclass, shell

@@ -29,8 +29,7 @@ from redispatch.dispatch import (
 from .devices import device
 from .dtypes import dtype
 from .factory import tensor_over
-from .metadata import Size
-from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord
+from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Size
 from .storage import UntypedStorage
 from .subclass import shell
 from .tensor import Tensor, overridable_in_python

@@ -69,12 +69,7 @@ class FunctionalStorage(UntypedStorage):
     larger: FunctionalStorage | None  # which has taken its place, since a tensor needed more room
 
     def __init__(self, value: Any, nbytes: int, on: device) -> None:
-        self._array = None
-        self._retyped = None
-        self._nbytes = nbytes
-        self.device = on
-        self.block = None
-        self._owner = None
+        self._begin(nbytes, on)
         self.resizable = False
         self.value, self.updates, self.generation = value, [], 0
         self.offset, self.larger = value._offset, None

@@ -57,16 +57,17 @@ class UntypedStorage:
     _descriptor: int  # of the file that holds the bytes, where processes share them
 
     def __init__(self, nbytes: int = 0, device: device = CPU) -> None:
-        self._array = allocate(nbytes, BYTE) if device.type == "cpu" else None
-        self._retyped = None
-        self._nbytes = nbytes
-        self.device = device
-        self._owner = None
-        self.resizable = True
-        self.block = None
+        self._begin(nbytes, device)
+        if device.type == "cpu":
+            self._array = allocate(nbytes, BYTE)
         if self.allocator is not None:
             self.device = indexed(device)
             self._obtain(nbytes)
+
+    def _begin(self, nbytes: int, device: device) -> None:
+        """Sets all that a storage without bytes has."""
+        self._array = self._retyped = self._owner = self.block = None
+        self._nbytes, self.device, self.resizable = nbytes, device, True
 
     @staticmethod
     def of_array(array: np.ndarray, owner: Any = None) -> UntypedStorage:
@@ -99,13 +100,7 @@ class UntypedStorage:
     def without_data(nbytes: int, device: device) -> UntypedStorage:
         """A storage that has a size and no bytes: of a meta tensor, or of a wrapper around other tensors."""
         storage = object.__new__(UntypedStorage)
-        storage._array = None
-        storage._retyped = None
-        storage._nbytes = nbytes
-        storage.device = device
-        storage.block = None
-        storage._owner = None
-        storage.resizable = True
+        storage._begin(nbytes, device)
         return storage
 
     @property

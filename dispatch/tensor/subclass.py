@@ -20,8 +20,7 @@ from .dtypes import dtype as DType
 from .dtypes import get_default_dtype
 from .geometry import contiguous_strides
 from .layouts import strided
-from .metadata import Metadata, Size, interned
-from .record import SET_REQUIRES_GRAD
+from .metadata import SET_REQUIRES_GRAD, Metadata, Size, interned
 from .routes import give_routes
 from .storage import UntypedStorage
 from .tensor import HELD_ONCE, Tensor

@@ -3,7 +3,7 @@
 
 A tensor is a storage with shape, strides and offset (both counted in elements), a dtype and a device; the keyset that
 it brings to the dispatcher; a version counter shared with its views; and, where there is something to remember, a
-record for autograd and one that says what it is a view of (record.py).
+record for autograd and one that says what it is a view of (metadata.py).
 
 Every public method and property can be overridden by `__torch_function__` and function modes: `@overridable` asks. It
 costs a plain tensor outside such a mode one comparison.
@@ -53,10 +53,9 @@ from .devices import CPU, KINDS, device, device_keyset
 from .dtypes import dtype, get_default_dtype
 from .geometry import check_view, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
-from .metadata import Metadata, Size
+from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Metadata, Size, ViewRecord
 from .operand import TARGET, Operand
 from .printing import format_tensor, tensor_html
-from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, ViewRecord
 from .routes import routed
 from .storage import UntypedStorage
 

@@ -147,3 +147,19 @@ __all__ = [
     "without_dead",
     "wrapped",
 ]
+
+
+# debug_unwrap: the value behind a tensor of a transform, to look at while debugging -----------------------------------
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """The value in a wrapper of `vmap`, `grad` or `jvp`, without all wrappers, or with `recurse=False` without the
+    outermost; other tensors as they are.
+
+    What is computed from it is not part of the computation that is transformed: gradients and batches end here.
+    """
+    while type(tensor) is Wrapped:
+        tensor = tensor._value
+        if not recurse:
+            break
+    return tensor

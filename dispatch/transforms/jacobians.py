@@ -1,6 +1,6 @@
 """Jacobians and Hessians: a derivative along each unit vector, all of them at once by `vmap`.
 
-Read next: reverse.py and forward.py, the derivatives along one.
+Read next: reverse.py and reverse.py, the derivatives along one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
 from redispatch.dispatch.tensor import Tensor
 
-from .forward import jvp
-from .reverse import Argnums, chosen, flat_tensors, replaced, vjp
+from .reverse import Argnums, chosen, flat_tensors, jvp, replaced, vjp
 from .vmap import vmap
 
 

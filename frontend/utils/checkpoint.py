@@ -54,8 +54,8 @@ from redispatch.dispatch.autograd.graph import saved_tensors_hooks
 from redispatch.dispatch.autograd.hooks import WATCH
 from redispatch.dispatch.autograd.saved import copy_of
 from redispatch.dispatch.layers.autocast import CastCache
-from redispatch.dispatch.places import is_own
 from redispatch.dispatch.pytree import tree_leaves, tree_map
+from redispatch.dispatch.rules import is_own
 from redispatch.dispatch.tensor import KINDS, Tensor
 from redispatch.kernels.ops.random import default_states, fork_rng, restore_states
 

@@ -16,9 +16,8 @@ from redispatch.dispatch import DispatchKey, Hop, OpOverload, describe
 from redispatch.dispatch.core.key import BACKEND_BITS, backend_at, backends, functionalities, functionality_at
 from redispatch.dispatch.core.state import INFERENCE, MODES, NO_GRAD, OWN_POLICIES
 from redispatch.dispatch.inspection.explain import rows_of
-from redispatch.dispatch.inspection.seen import StateFacts, TensorFacts, Value
-from redispatch.dispatch.inspection.trace import name_of
-from redispatch.dispatch.places import is_own, short
+from redispatch.dispatch.inspection.trace import StateFacts, TensorFacts, Value, name_of
+from redispatch.dispatch.rules import is_own, short
 
 # --- Plain tables, for a program in a browser: each fact once, hops by columns, everything else by its number --------
 #

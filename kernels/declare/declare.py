@@ -45,7 +45,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.autograd import FORWARD, differentiable
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
-from redispatch.dispatch.places import is_own
+from redispatch.dispatch.rules import is_own
 from redispatch.dispatch.schema.text import SchemaText, head
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 

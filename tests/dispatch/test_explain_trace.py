@@ -25,7 +25,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.config import config
 from redispatch.dispatch.inspection import origins
-from redispatch.dispatch.inspection.stops import STOPS
+from redispatch.dispatch.inspection.frames import STOPS
 
 from .fakes import CPU_KEYS, META_KEYS, Fake, operator
 

@@ -15,7 +15,7 @@ from redispatch.dispatch.core.registry import forget_entries
 from redispatch.dispatch.core.state import Steps
 from redispatch.dispatch.layers.autograd import DERIVATIVES
 from redispatch.dispatch.layers.layer import boxed_kernel
-from redispatch.dispatch.specialiser import kept, reads, specialise
+from redispatch.dispatch.specialiser import reads, specialise
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.specialiser.site import Site
 from redispatch.testing.op_db import op_db
@@ -28,7 +28,7 @@ KEYS = keyset("CPU", "AutogradCPU", "ADInplaceOrView", "BackendSelect")
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("REDISPATCH_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache" / kept.FOLDER
+    return tmp_path / "cache" / reads.FOLDER
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def loads(monkeypatch):
     answers = []
 
     def load(file, roots):
-        answers.append(kept.load(file, roots))
+        answers.append(reads.load(file, roots))
         return answers[-1]
 
     monkeypatch.setattr(specialise, "load", load)
@@ -49,11 +49,11 @@ def problems(monkeypatch):
     """Why each piece of code was not kept, in turn; empty where it was."""
     found = []
 
-    def store(file, code, reads, *rest):
-        found.append(reads.problem)
-        kept.store(file, code, reads, *rest)
+    def noting(file, code, read, *rest):
+        found.append(read.problem)
+        reads.store(file, code, read, *rest)
 
-    monkeypatch.setattr(specialise, "store", store)
+    monkeypatch.setattr(specialise, "store", noting)
     return found
 
 
@@ -243,7 +243,7 @@ def test_text_that_changed_after_it_was_imported_is_not_trusted(tmp_path):
     file = tmp_path / "layer.py"
     file.write_text("def kernel(op, keyset, stack):\n    return stack[0]\n")
     assert not reads.unchanged(str(file)) and not reads.unchanged("<a notebook>")
-    assert reads.unchanged(kept.__file__)
+    assert reads.unchanged(reads.__file__)
 
 
 # Processes ------------------------------------------------------------------------------------------------------------
