@@ -13,7 +13,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
-from redispatch.dispatch.places import place_of
+from redispatch.dispatch.rules import place_of
 
 from ...dispatch.transforms.batched import Decomposition, dims_of_result, each, is_tensor
 
