@@ -49,10 +49,16 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.tensor import TYPE_NAMED
 
-from . import _acc
+from . import _acc, _VariableFunctions
+from ._VariableFunctions import _fft, _linalg, _nn, _special
 
 __all__ = [
+    "_VariableFunctions",
     "_acc",
+    "_fft",
+    "_linalg",
+    "_nn",
+    "_special",
     "Argument",
     "DispatchKey",
     "DispatchKeySet",
