@@ -120,8 +120,8 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _custom_op _custom_ops _library _subclasses accelerator array_api backend compiler distributions functional fx nn optim profiler
-            serialization special testing
+            _custom_op _custom_ops _functorch _library _subclasses accelerator array_api backend compiler distributions
+            functional functorch fx nn optim profiler serialization special testing
         """,
         ".backend": "get_device_module",
         ".compiler": "compile",
