@@ -120,11 +120,11 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _custom_op _custom_ops _functorch _library _subclasses accelerator array_api backend compiler distributions
-            functional functorch fx nn optim profiler serialization special testing
+            _custom_op _custom_ops _dynamo _export _functorch _library _subclasses accelerator array_api backend
+            compiler distributions functional functorch fx nn optim profiler serialization special testing
         """,
         ".backend": "get_device_module",
-        ".compiler": "compile",
+        ".compiler": "_disable_dynamo compile",
         ".serialization": "load save",
         ".utils.backend_registration": "_register_device_module",
         ".utils.dlpack": "to_dlpack",

@@ -60,6 +60,22 @@ __all__ = [
     "_scoped_library",
 ]
 
+def _register_fake(self: Library, op_name: str, fn: Callable[..., Any], _stacklevel: int = 1, **options: Any) -> None:
+    """Registers what an operator's result looks like without data, in this library."""
+    register_fake(_named_in(self, op_name), fn, lib=self)
+
+
+def _register_torch_dispatch_rule(self: Library, op_name: str, torch_dispatch_class: type, fn: Any) -> None:
+    """Registers an operator's own handler for a mode or subclass, in this library."""
+    register_torch_dispatch(operator_named(_named_in(self, op_name)), torch_dispatch_class, fn, lib=self)
+
+
+def _named_in(library: Library, name: Any) -> str:
+    return _name(name) if not isinstance(name, str) or "::" in name else f"{library.ns}::{name}"
+
+
+Library._register_fake = _register_fake  # type: ignore[attr-defined]  # attached here, where what it calls is
+Library._register_torch_dispatch_rule = _register_torch_dispatch_rule  # type: ignore[attr-defined]  # the same
 _KEPT: list[Library] = []  # of the functions below, whose registrations last as long as the process
 
 

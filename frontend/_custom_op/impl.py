@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 
 from redispatch.autograd import register_function_derivative
 from redispatch.dispatch import (
-    DispatchKey,
     FunctionSchema,
     Library,
     OpOverload,
+    key_named,
     operator_named,
     ops,
     parse_schema,
@@ -34,7 +34,7 @@ __all__ = ["CustomOp", "custom_op", "get_ctx"]
 Function = Callable[..., Any]
 SUPPORTED_DEVICE_TYPE_TO_KEY = {"cpu": "CPU", "cuda": "CUDA"}
 RESERVED_NS = {"prim", "prims", "aten", "at", "torch", "pytorch"}
-DIFFERENTIABLE = ("int", "SymInt", "bool", "float", "Tensor", "Tensor[]")
+DIFFERENTIABLE = ("int", "SymInt", "bool", "float", "Tensor", "List[Tensor]")
 
 global_registry: dict[str, CustomOp] = {}
 
@@ -93,7 +93,7 @@ class CustomOp:
         def register(function: Function) -> Function:
             for name in dict.fromkeys(named):
                 key = SUPPORTED_DEVICE_TYPE_TO_KEY[name]
-                if name not in self._impls and self._ophandle.entry_at(DispatchKey[key]).rule != "missing":
+                if name not in self._impls and self._ophandle.entry_at(key_named(key)).rule != "missing":
                     raise RuntimeError(
                         f"impl(..., device_types={name}): the operator {self._qualname} already has an implementation "
                         "for this device type via a pre-existing torch.library or TORCH_LIBRARY registration."
@@ -212,22 +212,13 @@ class CustomOp:
         if not isinstance(found, dict):
             fail(f"expected the output of the backward function to be a dict but got {type(found)}")
         of_tensors = {argument.name for argument in self._schema.arguments if "Tensor" in str(argument.type)}
-        expected = {argument.name for argument in self._schema.arguments if str(argument.type) in ("Tensor", "Tensor?")}
+        if found.keys() != of_tensors:
+            fail(
+                f"expected the returned grad_input dict to have keys {of_tensors} but got {set(found)}. The backward "
+                "function must return a gradient (can be None) for each arg to the CustomOp that may be a Tensor or "
+                "Sequence[Tensor]. Args declared to be non-Tensor-like types should not appear in the grad_input dict"
+            )
         counts = ctx._node().counts or [None] * len(self._names())
-        expected |= {name for name, count in zip(self._names(), counts, strict=True) if count is not None}
-        if others_named := found.keys() - of_tensors:
-            if any(found[name] is not None for name in others_named):
-                known = {argument.name for argument in self._schema.arguments}
-                if others_named <= known:
-                    fail(
-                        f"the backward function returned a gradient for {others_named}, which it must not do for "
-                        "inputs of non-Tensor-like types"
-                    )
-                fail(f"expected the returned grad_input dict to have keys {expected} but got {found.keys()}")
-        if expected - found.keys():
-            fail(f"expected the returned grad_input dict to have keys {expected} but got {found.keys()}. The backward "
-                 "function must return a gradient (can be None) for each arg to the CustomOp that may be a Tensor or "
-                 "Sequence[Tensor].")  # fmt: skip
         return tuple(
             self._checked(name, found.get(name), count, fail) for name, count in zip(self._names(), counts, strict=True)
         )

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from redispatch.dispatch import OPERATORS, DispatchKey
+from redispatch.dispatch import OPERATORS, DispatchKey, place_of
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
+
+from redispatch.kernels.declare.custom_op import CustomOpDef
 
 from .utils import Kernel
 
@@ -43,7 +45,12 @@ class SimpleOperatorEntry:
     def fake_impl(self) -> FakeImplHolder:
         op = OPERATORS.get(self.qualname)
         kernels = op.registrations.get(DispatchKey.Meta) if op is not None else None
-        return FakeImplHolder(Kernel(kernels[-1].function, kernels[-1].place) if kernels else None)
+        if not kernels:
+            return FakeImplHolder(None)
+        custom = getattr(kernels[-1].function, "__self__", None)  # a definition, which calls the function it was given
+        if not isinstance(custom, CustomOpDef):
+            return FakeImplHolder(Kernel(kernels[-1].function, kernels[-1].place))
+        return FakeImplHolder(custom._fake and Kernel(custom._fake, place_of(custom._fake)))
 
     abstract_impl = fake_impl
 

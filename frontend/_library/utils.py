@@ -81,11 +81,12 @@ def is_functional_schema(schema: Any, *, allow_valid_view: bool = False) -> bool
 
 
 def is_tensor_like_type(kind: Any) -> bool:
-    return str(kind) in ("Tensor", "Tensor?")
+    return str(kind) in ("Tensor", "Optional[Tensor]")
 
 
 def is_tensorlist_like_type(kind: Any) -> bool:
-    return str(kind) in ("Tensor[]", "Tensor?[]", "Tensor[]?", "Tensor?[]?")
+    inner = str(kind).removeprefix("Optional[")  # the brackets that are left over are at the end
+    return inner.rstrip("]") in ("List[Tensor", "List[Optional[Tensor")
 
 
 def has_kwarg_only_args(schema: FunctionSchema) -> bool:
