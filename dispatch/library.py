@@ -193,6 +193,15 @@ class Library:
             kernel = Kernel(fn, box_fallback(fn, with_keyset), "fallback", place, self.ns)
         self._undo.append(add_fallback(key, kernel))
 
+    @property
+    def m(self) -> Library:
+        """What holds the registrations, which PyTorch keeps in C++: `del library.m` removes them."""
+        return self
+
+    @m.deleter
+    def m(self) -> None:
+        self._destroy()
+
     def undo_with(self, undo: Undo | None) -> None:
         """Has `undo` called, too, when the library is destroyed: for rules that belong to its operators."""
         if undo is not None:

@@ -99,7 +99,8 @@ _names.take(
             set_flush_denormal set_num_interop_threads set_warn_always typename use_deterministic_algorithms
         """,
         ".utils.type_names": """
-            SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
+            SymBool SymFloat SymInt _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh _sym_log2 _sym_sin _sym_sinh
+            _sym_sqrt _sym_tan _sym_tanh sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
         """,
         ".viz": "explain",
     },
@@ -119,11 +120,11 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _functorch _subclasses accelerator array_api backend compiler distributions functional functorch fx nn
-            optim profiler serialization special testing
+            _custom_op _custom_ops _dynamo _export _functorch _library _subclasses accelerator array_api backend
+            compiler distributions functional functorch fx jit nn optim profiler serialization special testing
         """,
         ".backend": "get_device_module",
-        ".compiler": "compile",
+        ".compiler": "_disable_dynamo compile",
         ".serialization": "load save",
         ".utils.backend_registration": "_register_device_module",
         ".utils.dlpack": "to_dlpack",

@@ -30,3 +30,9 @@ def resolve_key(op: OpOverload, key: DispatchKey) -> DispatchKey:
     if entry.rule == "ambiguous autogradother":
         raise RuntimeError("ambiguous autogradother kernel")
     return next((known for known, kernels in op.registrations.items() if kernels[-1] is entry.kernel), key)
+
+
+# what PyTorch's operators say of themselves in other words
+OpOverload._name = property(OpOverload.name)  # type: ignore[attr-defined]  # attached here
+OpOverload._defined_in_python = property(lambda op: op.namespace != "aten")  # type: ignore[attr-defined]  # the same
+OpOverloadPacket.op = property(lambda packet: packet)  # type: ignore[attr-defined]  # PyTorch's is the callable in C++

@@ -76,6 +76,11 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     return unchanged if fn is None else fn
 
 
+def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
+    """`disable`, as PyTorch's own files use it."""
+    return disable(fn, recursive)
+
+
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
     """`fn`, which would be compiled once for all its calls; a decorator where it is not given."""
     return unchanged if fn is None else fn

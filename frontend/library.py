@@ -7,11 +7,13 @@ frontend/testing/op_check.py (opcheck).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from redispatch.autograd import register_function_derivative
 from redispatch.dispatch import (
     BACKEND_OF_DEVICE,
+    DispatchKey,
     Library,
     OpOverload,
     RegistrationError,
@@ -58,6 +60,22 @@ __all__ = [
     "_scoped_library",
 ]
 
+def _register_fake(self: Library, op_name: str, fn: Callable[..., Any], _stacklevel: int = 1, **options: Any) -> None:
+    """Registers what an operator's result looks like without data, in this library."""
+    register_fake(_named_in(self, op_name), fn, lib=self)
+
+
+def _register_torch_dispatch_rule(self: Library, op_name: str, torch_dispatch_class: type, fn: Any) -> None:
+    """Registers an operator's own handler for a mode or subclass, in this library."""
+    register_torch_dispatch(operator_named(_named_in(self, op_name)), torch_dispatch_class, fn, lib=self)
+
+
+def _named_in(library: Library, name: Any) -> str:
+    return _name(name) if not isinstance(name, str) or "::" in name else f"{library.ns}::{name}"
+
+
+Library._register_fake = _register_fake  # type: ignore[attr-defined]  # attached here, where what it calls is
+Library._register_torch_dispatch_rule = _register_torch_dispatch_rule  # type: ignore[attr-defined]  # the same
 _KEPT: list[Library] = []  # of the functions below, whose registrations last as long as the process
 
 
@@ -70,20 +88,48 @@ def _library(lib: Library | None, namespace: str) -> Library:
     return kept
 
 
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
-    """Defines `namespace::name` with a schema such as "(Tensor x, int n=1) -> Tensor"."""
+def define(
+    qualname: str | Library, schema: str, alias_analysis: str = "", *, lib: Library | None = None, tags: Any = ()
+) -> Any:
+    """Defines `namespace::name` with a schema such as "(Tensor x, int n=1) -> Tensor".
+
+    With a library in the place of the name, it defines "name(Tensor x) -> Tensor" there, for the function it decorates.
+    """
+    if isinstance(qualname, Library):
+        name = qualname.define(schema, alias_analysis, tags=tags)
+        return partial(_kernel_everywhere, qualname, name)
     namespace, separator, name = qualname.partition("::")
     if not separator:
         raise ValueError(
             f"torch.library.define(qualname, schema): expected qualname to be of form `namespace::name`, got {qualname}"
         )
+    if not schema.lstrip().startswith("("):
+        raise ValueError(
+            f'torch.library.define(qualname, schema): expected schema to look like e.g. "(Tensor x) -> Tensor" but got '
+            f'"{schema}"'
+        )
     _library(lib, namespace).define(f"{name}{schema}", tags=tags)
 
 
+def _kernel_everywhere(library: Library, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    library.impl(name, function)
+    return function
+
+
 def impl(
-    qualname: str, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Library | None = None
+    qualname: str | Library, types: str | Sequence[str], func: Any = None, *, lib: Library | None = None
 ) -> Any:
-    """Registers a kernel for device types ("cpu") or dispatch keys ("CPU", "default"); a decorator without `func`."""
+    """Registers a kernel for device types ("cpu") or dispatch keys ("CPU", "default"); a decorator without `func`.
+
+    `impl(library, name, key)` registers in that library. Errors: RuntimeError for a type that is neither.
+    """
+    if isinstance(qualname, Library):
+        library, key = qualname, func or ""
+        return partial(_kernel_in, library, types, key)
+    for name in [types] if isinstance(types, str) else types:
+        if name != "default" and name not in BACKEND_OF_DEVICE and name not in DispatchKey.__members__:
+            known = ", ".join(dict.fromkeys(["cpu", "cuda", *BACKEND_OF_DEVICE]))
+            raise RuntimeError(f"Expected one of {known} device type at start of device string: {name}")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in [types] if isinstance(types, str) else types:
@@ -92,6 +138,11 @@ def impl(
         return function
 
     return register if func is None else register(func)
+
+
+def _kernel_in(library: Library, name: Any, key: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    library.impl(name, function, key)
+    return function
 
 
 def register_kernel(

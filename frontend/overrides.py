@@ -80,6 +80,8 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
         return False
     if state.function_modes and state.overrides != "none":
         return True
+    if not isinstance(relevant_args, Iterable):
+        raise TypeError("expected a sequence")
     return state.overrides == "all" and any(overrides(value) for value in relevant_args)
 
 
@@ -212,7 +214,8 @@ class _Listing:
                 self.names[value] = path  # the last room's: conv1d is at home in nn.functional, einsum in functional
         elif isinstance(value, types.FunctionType):
             self.names.setdefault(value, path)
-        is_private = name.startswith("_") or name.endswith("_") or isinstance(value, type)
+        is_private = name.startswith("_") and not name.startswith("_sym_") and not name.endswith("_copy")
+        is_private |= name.endswith("_") or isinstance(value, type)
         if path.removeprefix("torch.") in NOT_LISTED:
             self.ignored.add(value)
         elif is_overridable(value) and _takes_tensors(value) and (namespace is Tensor or not is_private):
@@ -240,29 +243,44 @@ def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
     """For each function that can be overridden, one with the same parameters, which checks them and returns -1."""
     functions = (function for group in _listing().overridable.values() for function in group)
     initializers = filter(is_overridable, vars(import_module("redispatch.nn.init")).values())
-    return {function: _stand_in(signature_of(function)) for function in (*functions, *initializers)}
+    return {function: _stand_in(signatures_of(function)) for function in (*functions, *initializers)}
 
 
-def _stand_in(signature: inspect.Signature) -> Callable[..., Any]:
+def _stand_in(signatures: list[inspect.Signature]) -> Callable[..., Any]:
     def stand_in(*args: Any, **kwargs: Any) -> int:
-        signature.bind(*args, **kwargs)
+        for i, signature in enumerate(signatures, 1):
+            try:
+                signature.bind(*args, **kwargs)
+                break
+            except TypeError:
+                if i == len(signatures):
+                    raise
         return -1
 
-    stand_in.__signature__ = signature  # type: ignore[attr-defined]  # where `inspect` looks for it
+    stand_in.__signature__ = signatures[0]  # type: ignore[attr-defined]  # where `inspect` looks for it
     return stand_in
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """The parameters of a function that can be overridden; of the first of its overloads, where it has several."""
+    return signatures_of(function)[0]
+
+
+def signatures_of(function: Callable[..., Any]) -> list[inspect.Signature]:
+    """The parameters of each overload of a function that can be overridden."""
     kinds = inspect.Parameter
     if isinstance(getattr(function, "__self__", None), overridable_property):
-        return inspect.Signature([kinds("self", kinds.POSITIONAL_ONLY)])
+        return [inspect.Signature([kinds("self", kinds.POSITIONAL_ONLY)])]
     if not _is_entry_point(function) or hasattr(function, "__signature__"):
-        return inspect.signature(function)
+        return [inspect.signature(function)]
     entry = entry_point_of(function)
     if isinstance(entry, FixedEntryPoint):
-        return inspect.Signature([kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in entry.names])
-    form = entry.forms()[0]
+        return [inspect.Signature([kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in entry.names])]
+    return [_signature_of(form) for form in entry.forms()]
+
+
+def _signature_of(form: Any) -> inspect.Signature:
+    kinds = inspect.Parameter
     if not isinstance(form, Signature):  # written by hand: the operator's own first arguments
         named = [kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=None) for name in form.names[1:]]
         return inspect.Signature([kinds("self", kinds.POSITIONAL_OR_KEYWORD), *named])

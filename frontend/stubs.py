@@ -128,7 +128,7 @@ def written_out(name: str, value: Any, all_tensors: bool) -> str:
     if not (is_function or inspect.isclass(value)):
         return ""
     returns_tensor = is_function and value.__annotations__.get("return") == "Tensor"
-    if name in defined(value.__module__) and not (all_tensors and returns_tensor):
+    if name in defined(inspect.unwrap(value).__module__) and not (all_tensors and returns_tensor):
         return ""
     if is_function:
         return f"def {name}{arguments(value)}: ..."

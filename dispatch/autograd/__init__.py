@@ -15,6 +15,7 @@ from .anomaly_mode import (
 )
 from .api import GradientEdge, backward, grad
 from .derivative import NoDerivative, differentiable
+from .fallback import FALLBACK
 from .forward import FORWARD
 from .function import Function, FunctionCtx, once_differentiable
 from .grad_level import GradLevel, pulled_back
@@ -45,6 +46,7 @@ __all__ = [
     "enforce_grad_layout_policy",
     "anomaly_mode",
     "BATCHED",
+    "FALLBACK",
     "FORWARD",
     "Function",
     "FunctionCtx",

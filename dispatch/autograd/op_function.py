@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from redispatch.dispatch import STATE, OpOverload, TensorBase, wants_gradient, within
+from redispatch.dispatch import STATE, FunctionSchema, OpOverload, TensorBase, wants_gradient, within
 from redispatch.dispatch.core.registry import Undo
 from redispatch.dispatch.layers.autograd import AUTOGRAD, DERIVATIVES
 from redispatch.dispatch.specialiser.annotations import frozen, inline
@@ -46,6 +46,7 @@ class OperatorFunctionNode(FunctionNode):
 
     __slots__ = ("counts", "output_counts")
     __init__ = object.__init__  # the rule fills the slots
+    required = 0  # how many arguments are tensors or have no default, and what comes before them
     counts: list[int | None] | None  # for each argument how many tensors it is, None for one that is no list
     output_counts: list[int | None] | None  # either is None where there are no lists at all
 
@@ -55,6 +56,8 @@ class OperatorFunctionNode(FunctionNode):
             gradients = list(regrouped(gradients, self.output_counts))
         results = type(self).backward(self.ctx, *gradients)
         results = list(results) if isinstance(results, tuple) else [results]
+        if len(results) < len(self.inputs) and self.counts is None and len(results) >= type(self).required:
+            results += [None] * (len(self.inputs) - len(results))  # for arguments that calls may leave out
         return self.checked(results if self.counts is None else self.flattened(results, self.counts))
 
     def flattened(self, results: list[Any], counts: list[int | None]) -> list[Any]:
@@ -93,7 +96,9 @@ class FunctionDerivative:
         self.keywords = tuple((i, argument.name) for i, argument in enumerate(schema.arguments) if argument.kwarg_only)
         self.takes_lists = any(position < self.positional for position in schema.tensor_list_positions)
         name = f"GeneratedBackwardFor_{op.namespace}_{op._opname}_{op._overloadname}Backward"
-        self.node_class = type(name, (OperatorFunctionNode,), {"__slots__": (), "backward": staticmethod(backward)})
+        needed = (i + 1 for i in range(self.positional) if i in schema.tensor_positions or not has_default(schema, i))
+        facts = {"__slots__": (), "backward": staticmethod(backward), "required": max(needed, default=0)}
+        self.node_class = type(name, (OperatorFunctionNode,), facts)
 
     def __str__(self) -> str:
         """As `explain` shows it."""
@@ -132,6 +137,10 @@ class FunctionDerivative:
                 finish_context(node)
                 return result
         return finish_slow(op, node, stack, result)
+
+
+def has_default(schema: FunctionSchema, position: int) -> bool:
+    return schema.arguments[position].has_default_value()
 
 
 def begin_with_lists(rule: FunctionDerivative, stack: list[Any]) -> OperatorFunctionNode:

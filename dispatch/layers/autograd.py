@@ -2,7 +2,8 @@
 
 What the graph is made of is no business of this room: an operator's rule in `DERIVATIVES` makes the node before the
 call (it may have to keep inputs that the call overwrites) and attaches the results after it. Where an operator has no
-rule, `NO_DERIVATIVE` provides one that fails in the backward pass, with the operator's name.
+rule, `NO_DERIVATIVE` provides one that fails in the backward pass, with the operator's name; an operator of a user
+falls back to running as if nothing were there (autograd/fallback.py).
 
 Source of the two steps: PyTorch's generated VariableType kernels do the same for each operator in turn.
 """
@@ -19,7 +20,7 @@ from ..core.operator import OpOverload
 from ..core.state import STATE, within
 from ..rules import RuleTable, Slot
 from ..schema.schema import FunctionSchema
-from ..specialiser.annotations import inline
+from ..specialiser.annotations import inline, pure
 from .layer import layer
 
 AUTOGRAD_KEYS = tuple(name for name, key in KEYS.items() if key.is_autograd)
@@ -41,6 +42,7 @@ class Derivative(Protocol):
 
 
 DERIVATIVES: RuleTable[Derivative] = RuleTable("derivative")
+AUTOGRAD_FALLBACK: Slot[Any] = Slot("what is done with an operator of a user that has no derivative")
 NO_DERIVATIVE: Slot[Derivative] = Slot("the derivative of an operator that has none")
 
 
@@ -50,12 +52,20 @@ def autograd(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     state = STATE.get()
     node = None
     if state.grad_enabled and any_wants_gradient(op.schema, stack):
+        if falls_back(op) and AUTOGRAD_FALLBACK().applies():
+            return AUTOGRAD_FALLBACK().run(op, keyset, stack)
         rule = DERIVATIVES.get(op) or NO_DERIVATIVE()
         node = rule.begin(op, stack)
     # A kernel may be written in other operators; they are not to be recorded beside the one that they make up.
     with within(state.excluding(AUTOGRAD)):
         result = run(op, keyset & BELOW_AUTOGRAD, stack)
     return result if node is None else rule.finish(op, node, stack, result)
+
+
+@pure
+def falls_back(op: OpOverload) -> bool:
+    """Whether an operator is a user's and nothing was said of its derivative."""
+    return op.namespace != "aten" and DERIVATIVES.get(op) is None
 
 
 @inline

@@ -158,6 +158,14 @@ class overridable_property(property):
 
         super().__init__(functools.wraps(read)(get), write and functools.wraps(write)(set_), remove)
 
+    def __getattr__(self, name: str) -> Any:
+        """Gives its `__qualname__`, as PyTorch's properties in C++ have one: `TensorBase.shape`."""
+        if name == "__qualname__":
+            for known, value in vars(Tensor).items():
+                if value is self and not known.startswith("__"):
+                    return f"TensorBase.{known}"
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
 
 class Tensor(TensorBase, metaclass=TensorMeta):
     """An n-dimensional array of one dtype on one device. Make one by `tensor`, `ones`, `empty`, `from_numpy`, ..."""

@@ -47,13 +47,55 @@ from redispatch.dispatch import (
     without_overrides,
     without_subclasses,
 )
+from redispatch.dispatch.autograd.fallback import FALLBACK as AUTOGRAD_FALLBACK
+from redispatch.dispatch.autograd.fallback import MODES
 from redispatch.dispatch.tensor import TYPE_NAMED
 from redispatch.kernels.batching.fallback import FALLBACK
 
-from . import _acc, _functorch
+from . import _acc, _functorch, _VariableFunctions
+from ._guards import (
+    ExcludeDispatchKeyGuard,
+    _AutoDispatchBelowADInplaceOrView,
+    _AutoDispatchBelowAutograd,
+    _DisableAutocast,
+    _DisableFuncTorch,
+    _DisablePythonDispatcher,
+    _DisableTorchDispatch,
+    _EnablePreDispatch,
+    _EnablePythonDispatcher,
+    _EnableTorchFunction,
+    _ForceDispatchKeyGuard,
+    _IncludeDispatchKeyGuard,
+    _InferenceMode,
+    _is_python_dispatcher_enabled,
+    _PreserveDispatchKeyGuard,
+    _SetExcludeDispatchKeyGuard,
+)
+from ._VariableFunctions import _fft, _linalg, _nn, _special
 
 __all__ = [
+    "ExcludeDispatchKeyGuard",
+    "_AutoDispatchBelowADInplaceOrView",
+    "_AutoDispatchBelowAutograd",
+    "_DisableAutocast",
+    "_DisableFuncTorch",
+    "_DisablePythonDispatcher",
+    "_DisableTorchDispatch",
+    "_EnablePreDispatch",
+    "_EnablePythonDispatcher",
+    "_EnableTorchFunction",
+    "_ForceDispatchKeyGuard",
+    "_IncludeDispatchKeyGuard",
+    "_InferenceMode",
+    "_PreserveDispatchKeyGuard",
+    "_SetExcludeDispatchKeyGuard",
+    "_VariableFunctions",
+    "_is_python_dispatcher_enabled",
     "_acc",
+    "_fft",
+    "_linalg",
+    "_nn",
+    "_special",
     "_functorch",
     "Argument",
     "DispatchKey",
@@ -267,39 +309,19 @@ def _dispatch_tls_set_dispatch_key_excluded(key: DispatchKey, excluded: bool) ->
     STATE.set(state.excluding(key.bits) if excluded else state.replace(excluded=without(state.excluded, key.bits)))
 
 
-def _IncludeDispatchKeyGuard(keys: DispatchKey | DispatchKeySet) -> Setting:
-    """A region in which `keys` belong to every call."""
-    return include(as_keyset(keys))
+_ExcludeDispatchKeyGuard = ExcludeDispatchKeyGuard
 
 
-def _ExcludeDispatchKeyGuard(keys: DispatchKey | DispatchKeySet) -> Setting:
-    """A region in which no call stops at `keys`."""
-    return exclude(as_keyset(keys))
+def _get_autograd_fallback_mode() -> str:
+    """Returns what autograd does with an operator of a user that has no derivative: "warn", "nothing" or "error"."""
+    return AUTOGRAD_FALLBACK.mode
 
 
-def _ForceDispatchKeyGuard(included: DispatchKeySet, excluded: DispatchKeySet) -> Setting:
-    """A region with exactly these keysets included and excluded."""
-    return force(included, excluded)
-
-
-def _PreserveDispatchKeyGuard() -> Setting:
-    """A region after which the included and excluded keys are what they were before."""
-    return Setting(included=lambda state: state.included, excluded=lambda state: state.excluded)
-
-
-def _AutoDispatchBelowAutograd() -> Setting:
-    """A region in which nothing is recorded, though versions are counted."""
-    return exclude(layers.autograd.AUTOGRAD)
-
-
-def _AutoDispatchBelowADInplaceOrView() -> Setting:
-    """A region in which nothing is recorded, and neither writes nor views are noticed."""
-    return exclude(layers.autograd.AUTOGRAD | keyset("ADInplaceOrView"))
-
-
-def _DisableTorchDispatch() -> Setting:
-    """A region in which neither dispatch modes nor subclasses take calls."""
-    return exclude(keyset("Python", "PythonTLSSnapshot", "PreDispatch"))
+def _set_autograd_fallback_mode(mode: str) -> None:
+    """Sets it; RuntimeError for another word."""
+    if mode not in MODES:
+        raise RuntimeError(f"Unsupported AutogradFallbackMode: {mode}")
+    AUTOGRAD_FALLBACK.mode = mode
 
 
 # Overrides and modes --------------------------------------------------------------------------------------------------

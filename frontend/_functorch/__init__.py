@@ -1,1 +1,3 @@
 """PyTorch's private package of its transforms, `torch._functorch`: all modules but `make_functional` are api.py."""
+
+from . import config as config

@@ -5,6 +5,7 @@ from redispatch import _names
 __all__ = _names.take(
     globals(),
     {
+        ".": "fake_tensor functional_tensor schema_check_mode",
         "redispatch.modes.fake_tensor": """
             DataDependentOutputException DynamicOutputShapeException FakeTensor FakeTensorDeviceMismatchError
             FakeTensorMode

@@ -15,7 +15,7 @@ from typing import Any
 
 from redispatch.autograd import no_grad
 from redispatch.dispatch import OpOverload, OpOverloadPacket, wants_gradient
-from redispatch.dispatch.layers.autograd import AUTOGRAD_KEYS, DERIVATIVES
+from redispatch.dispatch.layers.autograd import AUTOGRAD_KEYS, DERIVATIVES, NO_DERIVATIVE
 from redispatch.dispatch.tensor import Tensor, device
 from redispatch.kernels.declare.custom_op import CustomOpDef
 from redispatch.kernels.declare.from_scalar import FromScalar
@@ -158,7 +158,7 @@ def check_autograd_registration(call: Call) -> None:
     """AssertionError where a gradient is wanted and nothing above the backends would record one."""
     op = call.op
     keys = (*AUTOGRAD_KEYS, "Autograd", "CompositeImplicitAutograd")
-    if not call.wants_gradients() or op in DERIVATIVES or any(map(op.has_kernel_for_dispatch_key, keys)):
+    if not call.wants_gradients() or DERIVATIVES.get(op) not in (None, NO_DERIVATIVE()) or any(map(op.has_kernel_for_dispatch_key, keys)):
         return
     args, kwargs = call.arguments(as_leaf)
     if any(wants_gradient(leaf) for leaf in tree_leaves(op(*args, **kwargs))):

@@ -74,10 +74,20 @@ def _common(value: Any, a: Any, b: Any) -> Any:
     return float(value) if isinstance(a, float) or isinstance(b, float) else value
 
 
-@overridable_function
-def sym_sqrt(a: Any) -> float:
-    """ValueError for a negative number."""
-    return math.sqrt(a)
+def _of_math(name: str) -> Any:
+    """Makes a function of `math` take numbers that may be symbols. ValueError where it has no value."""
+
+    def of_math(a: Any) -> float:
+        return float(getattr(math, name)(a))
+
+    of_math.__name__ = of_math.__qualname__ = f"_sym_{name}"
+    return overridable_function(of_math)
+
+
+_sym_sqrt = sym_sqrt = _of_math("sqrt")
+_sym_cos, _sym_cosh, _sym_sin, _sym_sinh = (_of_math(name) for name in "cos cosh sin sinh".split())
+_sym_tan, _sym_tanh, _sym_asin, _sym_acos = (_of_math(name) for name in "tan tanh asin acos".split())
+_sym_atan, _sym_log2 = _of_math("atan"), _of_math("log2")
 
 
 @overridable_function

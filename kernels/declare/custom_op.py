@@ -19,6 +19,7 @@ Read next: infer_schema.py, kernel_promises.py, tree_arguments.py; dispatch/libr
 from __future__ import annotations
 
 import inspect
+import logging
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -35,11 +36,13 @@ from redispatch.dispatch import (
     caller,
     impl,
     operator_named,
+    parse_schema,
     place_of,
     within,
 )
 from redispatch.dispatch.autograd import register_function_derivative
 from redispatch.dispatch.core.registry import Undo
+from redispatch.dispatch.layers.autograd import DERIVATIVES, NO_DERIVATIVE
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
 from redispatch.dispatch.layers.transforms import BATCHING, ByUser
@@ -52,6 +55,7 @@ from .tree_arguments import TreeArguments
 
 Function = Callable[..., Any]
 
+LOG = logging.getLogger("torch._library.custom_ops")  # where programs listen
 _DEFINITIONS: dict[str, CustomOpDef] = {}
 
 
@@ -88,6 +92,8 @@ def custom_op(
     def make(function: Function) -> CustomOpDef:
         text = infer_schema(function, mutates_args=mutates_args, tags=tags) if schema is None else schema
         namespace, op_name = parse_name(name)
+        if schema is not None:
+            check_mutates(schema, mutates_args)
         trees = tree_arguments_of(function) if schema is None else None
         made = CustomOpDef(namespace, op_name, text, function, tags, trees)
         made.register_kernel(device_types)(function)
@@ -96,11 +102,22 @@ def custom_op(
     return make if fn is None else make(fn)
 
 
+def check_mutates(schema: str, mutates_args: str | Iterable[str]) -> None:
+    """ValueError where a schema that is given says of other arguments that they are written."""
+    written = {argument.name for argument in parse_schema(f"op{schema}").arguments if argument.is_write}
+    if not isinstance(mutates_args, str) and written != set(mutates_args):
+        raise ValueError(
+            f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}. The schema "
+            f"suggests that the op mutates {written or '{}'}, which is different from what was provided to us in "
+            "`mutates_args`. Please make these consistent."
+        )
+
+
 def parse_name(name: str) -> tuple[str, str]:
-    """("mylib", "bump") of "mylib::bump". ValueError where there is no namespace."""
+    """("mylib", "bump") of "mylib::bump", with the overload where it names one. ValueError where there is no namespace."""
     namespace, separator, op_name = name.partition("::")
-    if not separator or not namespace or not op_name or "." in op_name:
-        raise ValueError(f"expected a name of the form 'namespace::name' without overload, got {name!r}")
+    if not separator or not namespace or not op_name:
+        raise ValueError(f"expected a name of the form 'namespace::name', got {name!r}")
     return namespace, op_name
 
 
@@ -145,6 +162,7 @@ class CustomOpDef(HasEntryPoint):
         except BaseException:
             self._lib._destroy()
             raise
+        self._lib.undo_with(DERIVATIVES.add(self._opoverload, NO_DERIVATIVE(), place_of(function)))  # until it gets one
         self._lib.undo_with(ad_inplace_or_view.register_alias_tracking(self._opoverload))
         self._lib.undo_with(backend_select.register_backend_select(self._opoverload))
         _DEFINITIONS[self._qualname] = self
@@ -217,6 +235,16 @@ class CustomOpDef(HasEntryPoint):
         Returns a context manager that puts the former setting back.
         """
         former = set(self._disabled)
+        if device_type not in self._kernels:
+            LOG.warning(
+                "Attempted to %s kernel for %s but no kernel was registered for this device type.",
+                "enable" if enabled else "disable",
+                device_type,
+            )
+        if enabled and device_type not in former:
+            LOG.warning("Attempted to enable kernel for %s but it was already enabled.", device_type)
+        elif not enabled and device_type in former:
+            LOG.warning("Attempted to disable kernel for %s but it was already disabled.", device_type)
         (self._disabled.discard if enabled else self._disabled.add)(device_type)
         return _Restored(self, former)
 

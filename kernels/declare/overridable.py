@@ -26,6 +26,12 @@ from redispatch.dispatch import (
     within,
 )
 
+# where PyTorch has functions, for those of our files that do not follow the rule in `marked`
+HOMES = {
+    "kernels.ops.embedding": "torch.nn.functional",
+    "kernels.ops.spectra": "torch._lowrank",
+    "nn.init": "torch.nn.init",
+}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -72,8 +78,12 @@ def factory_function(function: F) -> F:
 
 def marked(asking: Any, function: Any, in_python: bool = False) -> Any:
     room = function.__module__.partition(".")[2]
-    if room.startswith("kernels.ops."):  # what PyTorch has in Python there, it has in its module `functional`
+    if room in HOMES:
+        room = HOMES[room]
+    elif room.startswith("kernels.ops."):  # what PyTorch has in Python there, it has in its module `functional`
         room = "torch.functional" if in_python else "torch"
     else:
-        room = {"nn.init": "torch.nn.init"}.get(room, "torch.nn.functional" if room.startswith("nn.") else "torch")
+        room = "torch.nn.functional" if room.startswith("nn.") else "torch"
+    home = room if in_python or room != "torch.nn.functional" else "torch._C._nn"
+    asking.__module__ = home  # as handlers and graphs see it; the file is that of `__wrapped__`
     return asks(asking, f"{room}.{function.__name__}")  # the same parameters, which wraps() keeps for readers

@@ -77,10 +77,11 @@ def public(
     method = not module if method is None else method
     made = None
     if function:
-        made = face(name, [(o.functional, o.out) for o in operators], "torch", like=function_like, doc=(said, behind))
+        home = "torch.functional" if function_like else f"torch._C._{module}" if module else "torch"
+        made = face(name, [(o.functional, o.out) for o in operators], home, like=function_like, doc=(said, behind))
         inplace: list[Overload] = [(o.inplace, None) for o in operators if o.inplace]
         if inplace:
-            made.inplace = face(f"{name}_", inplace, "torch", doc=(written, behind))
+            made.inplace = face(f"{name}_", inplace, home, doc=(written, behind))
         FUNCTIONS[module][name_there] = made
     if method:
         methods = [o for o in operators if o.names and o.names[0] == "self"]

@@ -834,4 +834,5 @@ def trace(*args: Any, **kwargs: Any) -> Any:
 
 
 asks(trace, "torch.trace")
+trace.__module__ = "torch"
 matrix_trace = public(trace_op)

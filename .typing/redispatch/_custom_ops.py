@@ -1,0 +1,1 @@
+../../frontend/_custom_ops.py

@@ -1,0 +1,7 @@
+"""PyTorch's private package behind `library` (`torch._library`): what writers of custom operators import from it."""
+
+from .._names import take
+
+__all__ = take(
+    globals(), {".": "autograd infer_schema simple_registry utils", "redispatch.library": "triton_op wrap_triton"}
+)
