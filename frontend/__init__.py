@@ -91,7 +91,7 @@ _names.take(
         """,
         ".func": "vmap",
         ".utils._device": "get_default_device set_default_device",
-        ".utils.install": "install",
+        ".utils.install": "install installed uninstall",
         ".utils.settings": """
             are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision
             get_num_interop_threads is_deterministic_algorithms_warn_only_enabled is_storage is_vulkan_available
