@@ -127,6 +127,10 @@ class _Ops:
     def __dir__(self) -> list[str]:
         return sorted({name.split("::")[0] for name in OVERLOADS})
 
+    def load_library(self, path: str) -> None:
+        """Raises OSError, by which programs know that operators of a C++ library are not there."""
+        raise OSError(f"Could not load this library: {path}. It is C++ for PyTorch; operators are Python here")
+
 
 ops = _Ops()
 

@@ -21,7 +21,23 @@ from redispatch.kernels.ops import aliases as _aliases
 from redispatch.kernels.ops import random
 from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
 
-from . import _C, _names, _ops, amp, autograd, backends, cuda, fft, func, library, linalg, overrides, utils, viz
+from . import (
+    _C,
+    _absent,
+    _names,
+    _ops,
+    amp,
+    autograd,
+    backends,
+    cuda,
+    fft,
+    func,
+    library,
+    linalg,
+    overrides,
+    utils,
+    viz,
+)
 from . import _future as __future__
 from ._moved import enter as _enter_former_paths
 from .utils import type_names as types
@@ -42,7 +58,7 @@ _names.take(
         """,
         "redispatch.dispatch.tensor.dtypes": """
             bfloat16 bool cdouble cfloat complex64 complex128 double float float16 float32 float64 half int int8 int16
-            int32 int64 long short uint8
+            int32 int64 long short uint16 uint32 uint64 uint8
         """,
         "redispatch.dispatch.transforms.functionalize": """
             _disable_functionalization _enable_functionalization _from_functional_tensor _functionalize_commit_update
@@ -121,8 +137,10 @@ _places, __getattr__, __dir__ = _names.late(
     {
         ".": """
             _custom_op _custom_ops _dynamo _export _functorch _library _subclasses accelerator array_api backend
-            compiler distributions functional functorch fx jit nn optim profiler serialization special testing
+            compiler distributions functional functorch fx hub jit nn optim profiler serialization special testing
+            torch_version version
         """,
+        "._absent": _absent.NAMES,
         ".backend": "get_device_module",
         ".compiler": "_disable_dynamo compile",
         ".serialization": "load save",
@@ -137,4 +155,5 @@ _modules[f"{__name__}.random"] = random
 _modules[f"{__name__}.return_types"] = return_types
 _modules[f"{__name__}.__future__"] = __future__
 _enter_former_paths()
+_absent.enter()
 _resume()

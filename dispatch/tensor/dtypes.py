@@ -72,6 +72,9 @@ class dtype:
 
 
 uint8 = dtype("uint8", INTEGER, 1, signed=False, tensor_name="Byte")
+uint16 = dtype("uint16", INTEGER, 2, signed=False, tensor_name="UInt16")
+uint32 = dtype("uint32", INTEGER, 4, signed=False, tensor_name="UInt32")
+uint64 = dtype("uint64", INTEGER, 8, signed=False, tensor_name="UInt64")
 int8 = dtype("int8", INTEGER, 1, tensor_name="Char")
 int16 = short = dtype("int16", INTEGER, 2, tensor_name="Short")
 int32 = int = dtype("int32", INTEGER, 4, tensor_name="Int")
@@ -86,10 +89,8 @@ bfloat16 = dtype("bfloat16", FLOATING, 2, tensor_name="BFloat16")
 
 # In the order of PyTorch's numbers for them, by which a schema writes a default.
 NUMBERED = (uint8, int8, int16, int32, int64, float16, float32, float64, None, complex64, complex128, bool)
-DTYPES = {
-    t.name: t
-    for t in (uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128, bool, bfloat16)
-}
+UNPROMOTED = (uint16, uint32, uint64)  # with other integers there is no promotion of them
+DTYPES = {t.name: t for t in (*NUMBERED, bfloat16, *UNPROMOTED) if t is not None}
 _BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in DTYPES.items() if name != "bfloat16"}
 
 
@@ -113,7 +114,7 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     """The smallest dtype that both go into: the higher category; within it, the wider one.
 
     Two pairs have no wider member of their own: uint8 with a signed type needs one more bit, and float16 with
-    bfloat16 needs float32.
+    bfloat16 needs float32. RuntimeError for uint16, uint32 or uint64 with another integer.
 
     >>> import redispatch as rd
     >>> rd.promote_types(rd.int32, rd.float16)
@@ -124,6 +125,11 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
         return complex128 if high.is_complex and low is float64 else high
+    if a in UNPROMOTED or b in UNPROMOTED:
+        raise RuntimeError(
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+            f"{a.tensor_name} and {b.tensor_name}"
+        )
     if a.category == INTEGER and a.is_signed != b.is_signed:
         signed = a if a.is_signed else b
         return int16 if signed is int8 else signed

@@ -37,6 +37,9 @@ def _dtype(name: str, kind: str, storage: type | None = None, compute: str | Non
 DTYPES: dict[str, DType] = {
     "bool": _dtype("bool", "bool"),
     "uint8": _dtype("uint8", "uint"),
+    "uint16": _dtype("uint16", "uint"),
+    "uint32": _dtype("uint32", "uint"),
+    "uint64": _dtype("uint64", "uint"),
     "int8": _dtype("int8", "int"),
     "int16": _dtype("int16", "int"),
     "int32": _dtype("int32", "int"),

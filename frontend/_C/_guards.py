@@ -48,7 +48,11 @@ class Guard:
 
 def guard(region: Callable[..., Region]) -> type[Guard]:
     """Makes the class of guards of a region."""
-    return type(region.__name__, (Guard,), {"region": staticmethod(region), "__doc__": region.__doc__, "__module__": "redispatch._C"})
+    return type(
+        region.__name__,
+        (Guard,),
+        {"region": staticmethod(region), "__doc__": region.__doc__, "__module__": "redispatch._C"},
+    )
 
 
 @guard

@@ -9,6 +9,6 @@ __all__ = _names.take(
         "redispatch.modes.fake_tensor": """
             DataDependentOutputException DynamicOutputShapeException FakeTensor FakeTensorDeviceMismatchError
             FakeTensorMode
-        """
+        """,
     },
 )

@@ -97,6 +97,7 @@ def install(name: str = "torch", *, shadow: bool = False) -> ModuleType:
         if name == "torch":
             library.__version__ = VERSION
             library.__name__ = name
+            vars(library)[name] = library  # PyTorch has itself as an attribute, and packages write torch.torch.Tensor
             named_as(name, LIBRARY, library)
     return library
 
@@ -111,6 +112,7 @@ def uninstall(name: str = "torch") -> None:
             sys.modules.update(finder.shadowed)
         if finder.name == name == library.__name__:
             library.__name__, library.__version__ = LIBRARY, finder.own_version
+            vars(library).pop(name, None)
             named_as(LIBRARY, name, library)
 
 

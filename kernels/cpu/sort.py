@@ -59,7 +59,14 @@ def key_of_long(x):
     return uint64(x) ^ uint64(0x8000000000000000)
 
 
+@integral
+def as_is(x):
+    return x
+
+
 KEYS: dict[str, tuple[Callable, str]] = {
+    "uint32": (as_is, "uint32"),
+    "uint64": (as_is, "uint64"),
     "float32": (key_of_float, "uint32"),
     "float64": (key_of_double, "uint64"),
     "int64": (key_of_long, "uint64"),

@@ -11,9 +11,8 @@ from typing import Any
 from redispatch.dispatch.tensor import dtype, dtypes
 
 # As C++ calls them, which is how the message does.
-C_NAMES = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float32": "float",
-    "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+C_NAMES = {  # those of other integers end in _t
+    "int32": "int", "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
 }  # fmt: skip
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
 INFINITE = (float("inf"), float("-inf"))
@@ -29,7 +28,7 @@ def storable(value: Any, to: dtype) -> Any:
         return complex(value)
     if to is dtypes.bool:
         return bool(value)
-    overflow = f"value cannot be converted to type {C_NAMES[to.name]} without overflow"
+    overflow = f"value cannot be converted to type {C_NAMES.get(to.name, f'{to.name}_t')} without overflow"
     if isinstance(value, complex):
         if value.imag:
             raise RuntimeError(overflow)

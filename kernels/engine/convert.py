@@ -19,6 +19,7 @@ from .primitives import bfloat16_to_float, float_to_bfloat16, float_to_half, hal
 
 bool_, float32, float64 = np.bool_, np.float32, np.float64
 uint8, int8, int16, int32, int64 = np.uint8, np.int8, np.int16, np.int32, np.int64
+uint16, uint32, uint64 = np.uint16, np.uint32, np.uint64
 complex64, complex128 = np.complex64, np.complex128
 
 
@@ -36,6 +37,18 @@ def to_bool(x):
 
 def to_uint8(x):
     return uint8(int64(x))  # through a wide signed integer: -1.0 becomes 255, as in PyTorch
+
+
+def to_uint16(x):
+    return uint16(int64(x))
+
+
+def to_uint32(x):
+    return uint32(int64(x))
+
+
+def to_uint64(x):
+    return uint64(x)
 
 
 def to_int8(x):
@@ -81,6 +94,9 @@ def store_bfloat16(x):
 CONVERT: dict[str, Callable] = {
     "bool": to_bool,
     "uint8": to_uint8,
+    "uint16": to_uint16,
+    "uint32": to_uint32,
+    "uint64": to_uint64,
     "int8": to_int8,
     "int16": to_int16,
     "int32": to_int32,

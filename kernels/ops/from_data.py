@@ -402,8 +402,9 @@ def whole_numbers(numbers: list[Any], target: dtype) -> np.ndarray:
     if not target.is_signed:
         low = -high  # wraps around
     try:
-        array = np.array([int(number) for number in numbers], np.int64)
-        fits = bool(((array >= low) & (array <= high)).all())
+        wide = target is dtypes.uint64 and all(isinstance(number, int) and 0 <= number < 2**64 for number in numbers)
+        array = np.array([int(number) for number in numbers], np.uint64 if wide else np.int64)
+        fits = wide or bool(((array >= low) & (array <= high)).all())
         if not target.is_signed:  # a negative int wraps around, a negative float does not
             fits = fits and not any(isinstance(number, float) and number < 0 for number in numbers)
     except OverflowError:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES
-from redispatch.kernels.cpu.sort import key_of_double, key_of_float, key_of_long, key_of_small
+from redispatch.kernels.cpu.sort import as_is, key_of_double, key_of_float, key_of_long, key_of_small
 from redispatch.kernels.engine.program import integral, steps
 
 from ..compiler import CUDA as cuda
@@ -44,7 +44,7 @@ int32, int64, uint32, uint64 = np.int32, np.int64, np.uint32, np.uint64
 
 @integral
 def key_of_byte(x):
-    """uint8 and bool."""
+    """Unsigned integers of up to 32 bits, and bool."""
     return uint32(x)
 
 
@@ -96,6 +96,9 @@ class Key(NamedTuple):
 KEYS = {
     "bool": Key(key_of_byte, 8),
     "uint8": Key(key_of_byte, 8),
+    "uint16": Key(key_of_byte, 16),
+    "uint32": Key(key_of_byte, 32),
+    "uint64": Key(as_is, 64),
     "int8": Key(key_of_signed_byte, 8),
     "int16": Key(key_of_short, 16),
     "int32": Key(key_of_small, 32),
