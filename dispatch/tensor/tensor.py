@@ -525,7 +525,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
                 raise lazy_to_numpy(self)
             return self.detach().clone().numpy()
         array = as_numpy(self)
-        self._storage.resizable = False
+        self._storage._resizable = False
         return array
 
     @overridable

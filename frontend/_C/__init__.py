@@ -47,7 +47,7 @@ from redispatch.dispatch import (
     without_overrides,
     without_subclasses,
 )
-from redispatch.dispatch.tensor import TYPE_NAMED
+from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
 
 from . import _acc
 
@@ -57,6 +57,7 @@ __all__ = [
     "DispatchKey",
     "DispatchKeySet",
     "FunctionSchema",
+    "StorageBase",
     "_TensorMeta",
     "_TorchDispatchModeKey",
     "_disabled_torch_dispatch_impl",

@@ -223,7 +223,7 @@ class OneCycleLR(LRScheduler):
 
     def _anneal_func(self, start: Any, end: Any, pct: float) -> Any:
         if not hasattr(self, "_anneal_func_type"):  # an older checkpoint has the function itself
-            return self.anneal_func(start, end, pct)  # type: ignore[attr-defined]
+            return self.anneal_func(start, end, pct)  # type: ignore[attr-defined]  # of that checkpoint
         return (self._annealing_linear if self._anneal_func_type == "linear" else self._annealing_cos)(start, end, pct)
 
     @staticmethod
