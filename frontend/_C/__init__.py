@@ -49,10 +49,11 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
 
-from . import _acc
+from . import _acc, _nn
 
 __all__ = [
     "_acc",
+    "_nn",
     "Argument",
     "DispatchKey",
     "DispatchKeySet",

@@ -825,8 +825,8 @@ def isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bo
         close = close | ((x != x) & (y != y))
     if rtol == 0 and atol == 0:
         return close
-    if self._dtype is dtypes.bool:
-        x, y = x.byte(), y.byte()
+    if not (x.is_floating_point() or x.is_complex()):
+        y = y.to(dtypes.get_default_dtype())  # so that the difference has a sign
     allowed = ops.aten.add.Scalar(ops.aten.mul.Scalar(y, rtol).abs(), atol)
     error = (x - y).abs()
     near = (error.abs() != float("inf")) * (error == error)
