@@ -73,9 +73,11 @@ _names.take(
         "redispatch.kernels.ops.inquiries": "can_cast promote_types result_type",
         "redispatch.kernels.ops.einsum": "einsum",
         "redispatch.kernels.ops.from_data": """
-            as_tensor asarray from_dlpack from_numpy frombuffer is_complex is_floating_point is_tensor numel tensor
+            as_tensor asarray from_dlpack from_file from_numpy frombuffer is_complex is_floating_point is_tensor numel
+            tensor
         """,
-        "redispatch.kernels.ops.legacy": "Storage TypedStorage",
+        "redispatch.kernels.ops.legacy": "Storage _storage_classes _tensor_classes",
+        "redispatch.kernels.ops.storages": "TypedStorage",
         "redispatch.kernels.ops.linalg": "tensordot trace",
         "redispatch.kernels.ops.lu": "lu",
         "redispatch.kernels.ops.matrix_functions": "chain_matmul",
@@ -138,7 +140,7 @@ _places, __getattr__, __dir__ = _names.late(
         ".": """
             _custom_op _custom_ops _dynamo _export _functorch _library _subclasses accelerator array_api backend
             compiler distributions functional functorch fx hub jit nn optim profiler serialization special testing
-            torch_version version
+            storage torch_version version
         """,
         "._absent": _absent.NAMES,
         ".backend": "get_device_module",

@@ -4,8 +4,8 @@ from typing import Any
 
 from redispatch.kernels.declare import return_types as return_types
 from redispatch.kernels.ops import random as random
-from redispatch.kernels.ops.legacy import Storage as Storage, TypedStorage as TypedStorage
-from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils, viz as viz, _future as __future__, _subclasses as _subclasses, accelerator as accelerator, array_api as array_api, backend as backend, compiler as compiler, distributions as distributions, functional as functional, fx as fx, nn as nn, optim as optim, profiler as profiler, serialization as serialization, special as special, testing as testing
+from redispatch.kernels.ops.legacy import Storage as Storage, _storage_classes as _storage_classes, _tensor_classes as _tensor_classes
+from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils, viz as viz, _future as __future__, _subclasses as _subclasses, accelerator as accelerator, array_api as array_api, backend as backend, compiler as compiler, distributions as distributions, functional as functional, fx as fx, nn as nn, optim as optim, profiler as profiler, serialization as serialization, special as special, storage as storage, testing as testing
 from .utils import type_names as types
 from math import e as e, inf as inf, nan as nan, pi as pi
 from redispatch.dispatch import AcceleratorError as AcceleratorError, DispatchKey as DispatchKey, DispatchKeySet as DispatchKeySet, Hop as Hop, OutOfMemoryError as OutOfMemoryError, Tag as Tag, breakpoint as breakpoint, define_backend as define_backend, define_key as define_key, ops as ops
@@ -17,7 +17,8 @@ from redispatch.kernels import get_num_threads as get_num_threads, set_num_threa
 from redispatch.kernels.ops.rearrange import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index
 from redispatch.kernels.ops.distances import cdist as cdist
 from redispatch.kernels.ops.inquiries import can_cast as can_cast, promote_types as promote_types, result_type as result_type
-from redispatch.kernels.ops.from_data import is_complex as is_complex, is_floating_point as is_floating_point, is_tensor as is_tensor, numel as numel
+from redispatch.kernels.ops.from_data import from_file as from_file, is_complex as is_complex, is_floating_point as is_floating_point, is_tensor as is_tensor, numel as numel
+from redispatch.kernels.ops.storages import TypedStorage as TypedStorage
 from redispatch.kernels.ops.linalg import trace as trace
 from redispatch.kernels.ops.lu import lu as lu
 from redispatch.kernels.ops.matrix_functions import chain_matmul as chain_matmul

@@ -36,7 +36,7 @@ ROOT = Path(__file__).parent
 FUNCTIONS, FACE = "_C/_VariableFunctions.pyi", "__init__.pyi"
 ROWS = """
     _higher_order_ops _subclasses array_api autograd distributions functional fx modes nn nn.functional optim
-    optim.lr_scheduler subclasses testing utils.data
+    optim.lr_scheduler storage subclasses testing utils.data
 """.split()
 MADE = '"""Made by `python -m redispatch.stubs`."""'
 

@@ -90,7 +90,7 @@ from .metadata import (
 )
 from .printing import get_printoptions, printoptions, set_printoptions
 from .routes import ROUTES, Route
-from .storage import UntypedStorage
+from .storage import StorageBase, UntypedStorage
 from .subclass import as_subclass, make_subclass, make_wrapper_subclass, shell
 from .tensor import (
     CONSTRUCT,
@@ -138,6 +138,7 @@ __all__ = [
     "Size",
     "TYPE_NAMED",
     "Tensor",
+    "StorageBase",
     "UntypedStorage",
     "ViewRecord",
     "Window",

@@ -70,7 +70,7 @@ class FunctionalStorage(UntypedStorage):
 
     def __init__(self, value: Any, nbytes: int, on: device) -> None:
         self._begin(nbytes, on)
-        self.resizable = False
+        self._resizable = False
         self.value, self.updates, self.generation = value, [], 0
         self.offset, self.larger = value._offset, None
 

@@ -48,6 +48,16 @@ def is_contiguous(shape: Ints, strides: Ints) -> bool:
     return True
 
 
+def is_channels_last(shape: Ints, strides: Ints) -> bool:
+    """Whether images lie pixel by pixel, without gaps; the stride of a dimension of size 1 is free."""
+    step = 1
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[dim] != 1 and strides[dim] != step:
+            return False
+        step *= max(shape[dim], 1)
+    return True
+
+
 @lru_cache(4096)
 def is_dense(shape: Ints, strides: Ints) -> bool:
     """Whether the elements fill a gapless block, each cell once, in whatever order of dimensions."""
@@ -138,7 +148,7 @@ def output_strides(shape: Ints, inputs: tuple[tuple[Ints, Ints], ...]) -> Ints:
     """
     if all(s == shape and is_contiguous(s, t) for s, t in inputs):
         return contiguous_strides(shape)
-    if len(shape) == 4 and all(s == shape and _is_channels_last(s, t) for s, t in inputs):
+    if len(shape) == 4 and all(s == shape and is_channels_last(s, t) for s, t in inputs):
         return _channels_last_strides(shape)  # differs from what follows where a size is 1
     if inputs and all(pair == inputs[0] for pair in inputs) and inputs[0][0] == shape and is_dense(*inputs[0]):
         return inputs[0][1]
@@ -150,12 +160,6 @@ def output_strides(shape: Ints, inputs: tuple[tuple[Ints, Ints], ...]) -> Ints:
         result[d] = step
         step *= shape[d]
     return tuple(result)
-
-
-def _is_channels_last(shape: Ints, strides: Ints) -> bool:
-    """Whether a batch of images lies pixel by pixel; the stride of a dimension of size 1 is free."""
-    wanted = _channels_last_strides(shape)
-    return all(size == 1 or have == want for size, have, want in zip(shape, strides, wanted, strict=True))
 
 
 def _channels_last_strides(shape: Ints) -> Ints:

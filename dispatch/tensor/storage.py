@@ -18,13 +18,14 @@ import gc
 import mmap
 import os
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch import TensorBase
 
-from .devices import CPU, KINDS, Allocator, device, indexed
+from .devices import CPU, KINDS, Allocator, as_device, device, indexed
 from .dtypes import dtype
 from .geometry import last_element
 
@@ -32,8 +33,8 @@ BYTE = np.dtype(np.uint8)
 _new = object.__new__
 
 
-class UntypedStorage:
-    """A block of bytes on one device. `UntypedStorage(nbytes)` allocates; tensors make theirs from typed arrays."""
+class StorageBase:
+    """A block of bytes on one device. Tensors make theirs from typed arrays, as `UntypedStorage`."""
 
     __slots__ = (
         "_array",
@@ -43,7 +44,7 @@ class UntypedStorage:
         "block",
         "_free",
         "_owner",
-        "resizable",
+        "_resizable",
         "_descriptor",
         "__weakref__",
     )
@@ -53,21 +54,29 @@ class UntypedStorage:
     _retyped: dict[np.dtype, np.ndarray] | None  # the same bytes as other elements; made when first asked for
     _nbytes: int  # where there is no array
     _owner: Any  # what keeps foreign memory alive
-    resizable: bool  # not so where others hold the memory, too: numpy arrays, other processes
+    _resizable: bool  # not so where others hold the memory, too: numpy arrays, other processes
     _descriptor: int  # of the file that holds the bytes, where processes share them
 
-    def __init__(self, nbytes: int = 0, device: device = CPU) -> None:
-        self._begin(nbytes, device)
-        if device.type == "cpu":
+    def __new__(cls, *args: Any, **kwargs: Any) -> StorageBase:
+        if cls is StorageBase:
+            raise RuntimeError("Cannot directly construct StorageBase; subclass it and then construct that")
+        return _new(cls)
+
+    def __init__(self, data: Any = 0, device: Any = CPU) -> None:
+        where, nbytes = as_device(device), data if isinstance(data, int) else len(data)
+        self._begin(nbytes, where)
+        if where.type == "cpu":
             self._array = allocate(nbytes, BYTE)
         if self.allocator is not None:
-            self.device = indexed(device)
+            self.device = indexed(where)
             self._obtain(nbytes)
+        if data is not nbytes and self.has_data:
+            self.write(bytes_of(data))
 
     def _begin(self, nbytes: int, device: device) -> None:
         """Sets all that a storage without bytes has."""
         self._array = self._retyped = self._owner = self.block = None
-        self._nbytes, self.device, self.resizable = nbytes, device, True
+        self._nbytes, self.device, self._resizable = nbytes, device, True
 
     @staticmethod
     def of_array(array: np.ndarray, owner: Any = None) -> UntypedStorage:
@@ -78,7 +87,7 @@ class UntypedStorage:
         storage.device = CPU
         storage.block = None
         storage._owner = owner
-        storage.resizable = owner is None
+        storage._resizable = owner is None
         return storage
 
     @staticmethod
@@ -90,7 +99,7 @@ class UntypedStorage:
         storage._nbytes = nbytes
         storage.device = device
         storage._owner = None
-        storage.resizable = True
+        storage._resizable = True
         storage.block = allocator.allocate(nbytes, device)
         if not allocator.returning:
             storage._return_block(allocator)
@@ -169,6 +178,10 @@ class UntypedStorage:
     def descriptor(self, value: int) -> None:
         self._descriptor = value
 
+    def resizable(self) -> bool:
+        """Returns whether `resize_` may move the bytes: not so where others hold the memory, too."""
+        return self._resizable
+
     def is_shared(self) -> bool:
         """Whether other processes can see the bytes."""
         return self.descriptor is not None
@@ -178,14 +191,14 @@ class UntypedStorage:
         self._array, self._retyped, self._owner = array, None, None
         self._tell_holders()
 
-    def resize_(self, nbytes: int) -> UntypedStorage:
+    def resize_(self, nbytes: int) -> Any:
         """Changes the size in bytes; what fits keeps its value, new bytes are undefined.
 
         Note [Resizing finds its tensors]. Errors: RuntimeError for memory that is shared with numpy.
         """
         if nbytes < 0:
             raise RuntimeError(f"resize_: the size in bytes must not be negative, got {nbytes}")
-        if not self.resizable:
+        if not self._resizable:
             raise RuntimeError("Trying to resize storage that is not resizable")
         if self._array is not None:
             former = self._array.view(BYTE)
@@ -219,10 +232,14 @@ class UntypedStorage:
         copy = UntypedStorage(self.nbytes(), self.device)
         return copy.copy_(self) if self.has_data else copy
 
-    def copy_(self, source: UntypedStorage) -> UntypedStorage:
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> Any:
         """Takes the bytes of another storage of the same size."""
+        if source.device.type == "meta" != self.device.type:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if source.nbytes() != self.nbytes():
-            raise RuntimeError(f"cannot copy a storage of {source.nbytes()} bytes into one of {self.nbytes()}")
+            raise RuntimeError(
+                f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"
+            )
         self.write(source.read())
         return self
 
@@ -230,6 +247,8 @@ class UntypedStorage:
         """The bytes: those themselves that lie in the CPU's memory, a copy of others. RuntimeError without data."""
         if self._array is not None:
             return self._array.view(BYTE)
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         if self.block is None or self.allocator is None:
             raise RuntimeError("Attempted to access the data of an invalid python storage.")
         return np.frombuffer(self.allocator.read(self.block, self._nbytes), BYTE)
@@ -247,10 +266,68 @@ class UntypedStorage:
         return self.read().tolist()
 
     def __getitem__(self, index: Any) -> Any:
-        return self.read()[index].tolist()
+        """A byte, or some in a row, as a storage over the same memory."""
+        found, place = self.read(), self._place(index)
+        if isinstance(place, int):
+            return found[place].item()
+        return UntypedStorage.of_array(found[place], owner=self)
+
+    def __setitem__(self, index: Any, value: int) -> None:
+        place, former = self._place(index), self.read()
+        if former.flags.writeable:
+            former[place] = value & 255
+        else:  # a copy of what is on a user's device
+            changed = former.copy()
+            changed[place] = value & 255
+            self.write(changed)
+
+    def _place(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            if index.step not in (None, 1):
+                raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
+            return index
+        if not isinstance(index, int):
+            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
+        if not -self.nbytes() <= index < self.nbytes():
+            raise IndexError(f"index {index} out of range for storage of size {self.nbytes()}")
+        return index
+
+    def fill_(self, value: int) -> Any:
+        """Gives all bytes one value."""
+        self[:] = value
+        return self
+
+    def byteswap(self, element: dtype) -> None:
+        """Turns the order of the bytes of every element around; of every part of a complex one."""
+        size = element.to_real().itemsize
+        if self.nbytes() % size:
+            raise RuntimeError(f"the length of data is not a multiple of {size}")
+        self.write(self.read().reshape(-1, size)[:, ::-1].reshape(-1).copy())
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.tolist())
 
     def __repr__(self) -> str:
-        return f"<UntypedStorage of {self.nbytes()} bytes on {self.device}>"
+        data = "..." if self.device.type == "meta" else "\n ".join(map(str, self))
+        device = f"(device={self.device})"
+        return f"{'' if data == '...' else ' '}{data}\n[torch.storage.UntypedStorage{device} of size {self.nbytes()}]"
+
+
+class UntypedStorage(StorageBase):
+    """A block of bytes on one device: of a size, `UntypedStorage(10)`, or of values, `UntypedStorage([1, 2])`."""
+
+    __slots__ = ("__dict__",)
+
+
+def bytes_of(data: Any) -> np.ndarray:
+    """Returns a sequence of ints as bytes, the lowest 8 bits of each."""
+    for one in data:
+        if not isinstance(one, int):
+            raise RuntimeError(
+                f"torch.UntypedStorage(): tried to construct a storage from a sequence ({type(data).__name__}), but "
+                f"one of the items was of type {type(one).__name__} instead of int"
+            )
+    return np.array([one & 255 for one in data], BYTE)
 
 
 def allocate(elements: int, numpy_dtype: np.dtype) -> np.ndarray:
@@ -262,6 +339,31 @@ def allocate(elements: int, numpy_dtype: np.dtype) -> np.ndarray:
             f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {elements * numpy_dtype.itemsize} "
             "bytes. Error code 12 (Cannot allocate memory)"
         ) from None
+
+
+def map_path(filename: Any, shared: bool | None = False, nbytes: int = 0) -> UntypedStorage:
+    """Returns a storage over the bytes of a file; `shared` writes go to the file, which is made as large as asked.
+
+    Errors: RuntimeError for a file that cannot be opened, or is smaller and not shared.
+    """
+    name = os.fspath(filename)
+    try:
+        handle = os.open(name, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o600)
+    except OSError as problem:
+        how = f"{'read-write' if shared else 'read-only'} mode: {problem.strerror} ({problem.errno})"
+        raise RuntimeError(f"unable to open file <{name}> in {how}") from None
+    try:
+        size = os.fstat(handle).st_size
+        if nbytes > size and shared:
+            os.ftruncate(handle, nbytes)
+        elif nbytes > size:
+            raise RuntimeError(f"file <{name}> size <{size}> is smaller than the required mapping size <{nbytes}>")
+        pages = mmap.mmap(handle, nbytes or size or 1, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    finally:
+        os.close(handle)
+    storage = UntypedStorage.of_array(np.frombuffer(pages, BYTE)[: nbytes or size], owner=pages)
+    storage._resizable, storage._filename = False, name if shared else None  # type: ignore[attr-defined]  # of __dict__
+    return storage
 
 
 # Memory that processes share: `share_memory_` moves the bytes of a storage there --------------------------------------
@@ -290,7 +392,7 @@ def map_file(storage: UntypedStorage, descriptor: int, nbytes: int) -> None:
     pages = mmap.mmap(descriptor, max(nbytes, 1))
     storage.take(np.frombuffer(pages, BYTE)[:nbytes])
     storage.descriptor = descriptor
-    storage.resizable = False
+    storage._resizable = False
     weakref.finalize(storage, os.close, descriptor).atexit = False  # the system closes it then
 
 
@@ -301,14 +403,19 @@ def share_memory_(self: UntypedStorage) -> UntypedStorage:
     """
     if self.is_shared():
         return self
-    if self.device.type != "cpu" or not self.has_data:
-        raise RuntimeError("_share_fd_: only available on CPU")
-    register()
+    share_fd(self)
     former = self.read()
     descriptor = anonymous_file(max(len(former), 1))
     map_file(self, descriptor, len(former))
     self.write(former)
     return self
+
+
+def share_fd(self: UntypedStorage) -> None:
+    """RuntimeError for memory that is not the CPU's."""
+    if self.device.type != "cpu" or not self.has_data:
+        raise RuntimeError("_share_fd_: only available on CPU")
+    register()
 
 
 def new_shared(nbytes: int) -> UntypedStorage:

@@ -51,8 +51,8 @@ from redispatch.dispatch.protocols.override import DEFAULT_HANDLER, PLAIN_TYPES
 
 from .devices import CPU, KINDS, device, device_keyset
 from .dtypes import dtype, get_default_dtype
-from .geometry import check_view, is_contiguous, last_element
-from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
+from .geometry import check_view, is_channels_last, is_contiguous, last_element
+from .layouts import channels_last, channels_last_3d, contiguous_format, layout, strided
 from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Metadata, Size, ViewRecord
 from .operand import TARGET, Operand
 from .printing import format_tensor, tensor_html
@@ -350,7 +350,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         """Whether the elements lie densely in the order of the memory format."""
         if memory_format in (channels_last, channels_last_3d):
             wanted = 4 if memory_format is channels_last else 5
-            return len(self._shape) == wanted and channels_last_strides(self._shape) == self._stride
+            return len(self._shape) == wanted and is_channels_last(self._shape, self._stride)
         return is_contiguous(self._shape, self._stride)
 
     @overridable
@@ -506,7 +506,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def _del_grad(self) -> None:
         self._set_grad(None)
 
-    grad = overridable_property(_get_grad, _set_grad, _del_grad)
+    grad = _grad = overridable_property(_get_grad, _set_grad, _del_grad)
 
     # numpy and Python -----------------------------------------------------------------------------------------
 
@@ -533,7 +533,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
                 raise lazy_to_numpy(self)
             return self.detach().clone().numpy()
         array = as_numpy(self)
-        self._storage.resizable = False
+        self._storage._resizable = False
         return array
 
     @overridable

@@ -44,5 +44,4 @@ def module_of(module: str, path: str) -> ModuleType:
 
 
 __getattr__ = functions_of("", "")
-_nn = module_of("nn", "nn.functional")
 _linalg, _fft, _special = (module_of(name, name) for name in ("linalg", "fft", "special"))

@@ -49,10 +49,10 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.autograd.fallback import FALLBACK as AUTOGRAD_FALLBACK
 from redispatch.dispatch.autograd.fallback import MODES
-from redispatch.dispatch.tensor import TYPE_NAMED
+from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
 from redispatch.kernels.batching.fallback import FALLBACK
 
-from . import _acc, _functorch, _VariableFunctions
+from . import _acc, _functorch, _nn, _VariableFunctions
 from ._guards import (
     ExcludeDispatchKeyGuard,
     _AutoDispatchBelowADInplaceOrView,
@@ -71,7 +71,7 @@ from ._guards import (
     _PreserveDispatchKeyGuard,
     _SetExcludeDispatchKeyGuard,
 )
-from ._VariableFunctions import _fft, _linalg, _nn, _special
+from ._VariableFunctions import _fft, _linalg, _special
 
 __all__ = [
     "ExcludeDispatchKeyGuard",
@@ -101,6 +101,7 @@ __all__ = [
     "DispatchKey",
     "DispatchKeySet",
     "FunctionSchema",
+    "StorageBase",
     "_TensorMeta",
     "_TorchDispatchModeKey",
     "_disabled_torch_dispatch_impl",

@@ -52,8 +52,8 @@ from redispatch.dispatch.tensor import (
     overridable_property,
     set_current_index,
 )
-from redispatch.kernels.ops.legacy import TypedStorage
 from redispatch.kernels.ops.random import Generator
+from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn import Module
 from redispatch.nn.utils.rnn import PackedSequence
 
@@ -269,9 +269,7 @@ def move_storage(self: Any, name: str, device: Any) -> Any:
     on = wanted(name, device)
     if self.device == on:
         return self
-    untyped = self.untyped() if isinstance(self, TypedStorage) else self
-    moved = UntypedStorage(untyped.nbytes(), on).copy_(untyped)
-    return TypedStorage(wrap_storage=moved, dtype=self.dtype, _quiet=True) if untyped is not self else moved
+    return self.to(device=on)
 
 
 Kernel = Callable[..., Any]

@@ -13,7 +13,7 @@ from redispatch import _names
 from redispatch.amp import by_device
 from redispatch.dispatch.tensor import UntypedStorage
 from redispatch.kernels.cuda.runtime import start
-from redispatch.kernels.ops.legacy import TypedStorage
+from redispatch.kernels.ops.storages import TypedStorage, _warn_typed_storage_removal
 
 from . import nvtx
 
@@ -79,6 +79,8 @@ def __dir__() -> list[str]:
 
 def storage_is_on_cuda(self: Any) -> bool:
     """Returns whether a storage's memory is a CUDA device's."""
+    if isinstance(self, TypedStorage):
+        _warn_typed_storage_removal()
     return bool(self.device.type == "cuda")
 
 

@@ -8,11 +8,12 @@ from importlib import import_module
 
 from redispatch import _moved, _names
 
-from . import functional, init, utils
+from . import functional, grad, init, utils
 from .derived import layers_of
 
 FAMILIES = """
     module containers activation attention dropout images linear loss normalization pooling rnn sparse transformer lazy
+    parallel
 """.split()
 
 __all__ = _names.take(
@@ -22,7 +23,7 @@ __all__ = _names.take(
         **{f".{family}": layers_of(import_module(f".{family}", __name__)) for family in FAMILIES},
     },
 )
-__all__ += ["functional", "init", "utils"]
+__all__ += ["functional", "grad", "init", "utils"]
 
 
 def __getattr__(name: str) -> object:

@@ -3,7 +3,7 @@
 from typing import Any
 from collections.abc import Callable
 from redispatch.dispatch.tensor import Tensor as _Tensor, dtype, memory_format
-from . import functional as functional, init as init, utils as utils
+from . import functional as functional, grad as grad, init as init, utils as utils
 from .parameter import Buffer as Buffer, Parameter as Parameter, UninitializedBuffer as UninitializedBuffer, UninitializedParameter as UninitializedParameter, factory_kwargs as factory_kwargs
 from .module import Module as Module
 from .containers import Container as Container, Sequential as Sequential, ModuleList as ModuleList, ModuleDict as ModuleDict, ParameterList as ParameterList, ParameterDict as ParameterDict
@@ -18,6 +18,7 @@ from .rnn import RNNBase as RNNBase, RNN as RNN, GRU as GRU, LSTM as LSTM, RNNCe
 from .sparse import Embedding as Embedding, EmbeddingBag as EmbeddingBag
 from .transformer import TransformerEncoderLayer as TransformerEncoderLayer, TransformerDecoderLayer as TransformerDecoderLayer, TransformerEncoder as TransformerEncoder, TransformerDecoder as TransformerDecoder, Transformer as Transformer
 from .lazy import LazyLinear as LazyLinear
+from .parallel import DataParallel as DataParallel
 
 class _AdaptiveAvgPool1d(Module):
     def __init__(self, output_size: Any) -> None: ...

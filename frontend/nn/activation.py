@@ -40,15 +40,15 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 
 @builtin_function
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Any = None) -> Tensor:
     """Computes log(1 + exp(beta x)) / beta, and x itself where beta x is above `threshold`. Shapes: any -> the same."""
-    return activations.softplus(input, beta, threshold)
+    return activations.softplus(input, beta, threshold, **({} if out is None else {"out": out}))
 
 
 @builtin_function
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Any = None) -> Tensor:
     """Computes log(sigmoid(x)). Shapes: any -> the same."""
-    return activations.log_sigmoid(input)
+    return activations.log_sigmoid(input, **({} if out is None else {"out": out}))
 
 
 @overridable_function
@@ -92,8 +92,8 @@ mish = with_inplace(activations.mish, "Computes x tanh(softplus(x)).")
 GELU = module_of("GELU", gelu, by_keyword=True)
 SiLU = module_of("SiLU", silu)
 Mish = module_of("Mish", mish)
-Softplus = module_of("Softplus", softplus, beta=1.0, threshold=20.0)
-LogSigmoid = module_of("LogSigmoid", logsigmoid)
+Softplus = module_of("Softplus", softplus, without="out", beta=1.0, threshold=20.0)
+LogSigmoid = module_of("LogSigmoid", logsigmoid, without="out")
 Tanhshrink = module_of("Tanhshrink", tanhshrink)
 Softsign = module_of("Softsign", softsign)
 GLU = module_of("GLU", glu)

@@ -140,7 +140,7 @@ def multi_head_attention_forward(
         shares = shares.view(batch, num_heads, length, source)
         shares = shares.mean(dim=1) if average_attn_weights else shares
     else:
-        mixed = attended(q, k, v, attn_mask, batch, share, causal)
+        mixed = attended(q, k, v, attn_mask, batch, num_heads, share, causal)
         mixed = mixed.permute(2, 0, 1, 3).contiguous().view(batch * length, features)
     result = linalg.linear(mixed, out_proj_weight, out_proj_bias).view(length, batch, features)
     if not alone:
@@ -164,9 +164,9 @@ def attended_and_weights(q: Any, k: Any, v: Any, mask: Any, left_out: float) -> 
     return shares @ v, shares
 
 
-def attended(q: Any, k: Any, v: Any, mask: Any, batch: int, left_out: float, causal: bool) -> Any:
+def attended(q: Any, k: Any, v: Any, mask: Any, batch: int, heads: int, left_out: float, causal: bool) -> Any:
     """The values mixed by fused attention: (batch, heads, length, width)."""
-    q, k, v = (x.view(batch, x.shape[0] // batch, *x.shape[1:]) for x in (q, k, v))
+    q, k, v = (x.view(batch, x.shape[0] // batch if batch else heads, *x.shape[1:]) for x in (q, k, v))
     if mask is not None:
         for_all = mask.size(0) == 1 and mask.dim() == 3
         mask = mask.unsqueeze(0) if for_all else mask.view(batch, q.shape[1], -1, k.shape[2])

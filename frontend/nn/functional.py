@@ -44,5 +44,6 @@ __all__ = _names.take(
             max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d
         """,
         ".sparse": "embedding embedding_bag",
+        ".": "grad",
     },
 )

@@ -711,6 +711,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with "
                 f"sizes {input.size()}."
             )
+        if target.dim() and input.size(0) != target.size(0):
+            raise RuntimeError("Input and target should have the same size in the batch dimension.")
         alone = target.dim() == 0
         rows, labels = (input.unsqueeze(0), target.unsqueeze(0)) if alone else (input, target)
         if ((labels < 0) | (labels >= self.n_classes)).any():

@@ -15,6 +15,7 @@ printed.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Self
@@ -26,11 +27,13 @@ from redispatch.kernels.ops import creation
 from .checkpoint import Checkpointable, registered
 from .hooks import EVERYWHERE, NodeHook, call_with_hooks, check_one_kind
 from .parameter import converted
+from .tree import ModuleTree
 
 
 class Module(Checkpointable):
     """A tree of parameters, buffers and child modules that is called like a function: a subclass gives `forward`."""
 
+    call_super_init = False  # whether __init__ goes on to the class that follows Module among the bases
     _forward_hooks: OrderedDict[int, Callable[..., Any]]
     _forward_hooks_with_kwargs: OrderedDict[int, bool]  # the numbers of those that are called so
     _forward_hooks_always_called: OrderedDict[int, bool]
@@ -41,9 +44,9 @@ class Module(Checkpointable):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         name = f"{type(self).__name__}.__init__()"
-        if kwargs:
+        if kwargs and not self.call_super_init:
             raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
-        if args:
+        if args and not self.call_super_init:
             raise TypeError(f"{name} takes 1 positional argument but {len(args) + 1} were given")
         super().__init__()
         self.__dict__.update(
@@ -55,6 +58,8 @@ class Module(Checkpointable):
             _backward_hooks=OrderedDict(),
             _backward_pre_hooks=OrderedDict(),
         )
+        if self.call_super_init:
+            super(ModuleTree, self).__init__(*args, **kwargs)
 
     # Calling --------------------------------------------------------------------------------------------------
 
@@ -152,6 +157,14 @@ class Module(Checkpointable):
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
         memory_format = options.pop("memory_format", None)
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature under active development whose design may change, and some modules "
+                "might not work as expected when using complex tensors as parameters or buffers. Please file an issue "
+                "at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not "
+                "work as expected.",
+                stacklevel=2,
+            )
 
         def convert(tensor: Any) -> Any:
             chosen = dtype if tensor.is_floating_point() or tensor.is_complex() else None
@@ -229,6 +242,15 @@ class Module(Checkpointable):
 
     # Printing -------------------------------------------------------------------------------------------------
 
+    def _replicate_for_data_parallel(self) -> Any:
+        """Returns a module over the same parameters, whose tables of them are its own."""
+        replica = type(self).__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers, replica._modules = self._buffers.copy(), self._modules.copy()
+        replica.__dict__["_is_replica"] = True
+        return replica
+
     def extra_repr(self) -> str:
         """Returns the printed part of this module besides its children: `in_features=2, out_features=3`."""
         return ""
@@ -252,6 +274,8 @@ def destination(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
     given = dict(zip(names, [first, *rest], strict=False))
     options = {**given, **kwargs}
     place, dtype = options.pop("device", None), options.pop("dtype", None)
+    if options.get("copy"):
+        raise RuntimeError(".to() does not accept copy argument")
     known = options.keys() <= {"non_blocking", "memory_format", "copy"} and len(args) <= len(names)
     if not (known and isinstance(place, device | str | int | None) and isinstance(dtype, dtypes.dtype | None)):
         raise TypeError(

@@ -334,7 +334,7 @@ class _BatchNorm(_NormBase):
     def forward(self, input: Any) -> Any:
         self._check_input_dim(input)
         share = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.num_batches_tracked is not None:
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:
                 share = 1.0 / float(self.num_batches_tracked)
@@ -391,9 +391,12 @@ class _InstanceNorm(_NormBase):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
+    def _get_no_batch_dim(self) -> int:
+        return self.allowed[0]
+
     def forward(self, input: Any) -> Any:
         self._check_input_dim(input)
-        alone = input.dim() == self.allowed[0]
+        alone = input.dim() == self._get_no_batch_dim()
         channels = 0 if alone else 1
         if input.size(channels) != self.num_features:
             if self.affine:

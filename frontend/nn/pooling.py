@@ -131,10 +131,11 @@ adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max(2, max_poo
 adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max(3, max_pooling.adaptive_max_pool3d)
 
 
+_AdaptiveMaxPool = module_of(
+    "_AdaptiveMaxPool", adaptive_max_pool2d, dims=True, inputs="input", shown="output_size={self.output_size}"
+)
 AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d = by_dims(
-    module_of(
-        "_AdaptiveMaxPool", adaptive_max_pool2d, dims=True, inputs="input", shown="output_size={self.output_size}"
-    ),
+    _AdaptiveMaxPool,
     """Computes the largest element of each of `output_size` windows that cover {image}; None keeps a size.
 
     Shapes: (batch, channels, {size}) -> (batch, channels, *output_size), the batch optional.
@@ -159,6 +160,8 @@ def _fractional(dims: int, operator: Any) -> tuple[Any, Any]:
                 raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
             if output_size is None:
                 ratios = each(output_ratio, dims)
+                if len(ratios) != dims:
+                    raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
                 output_size = [int(size * r) for size, r in zip(input.shape[-dims:], ratios, strict=True)]
             if _random_samples is None:
                 images = [1, input.size(0)] if input.dim() == dims + 1 else [input.size(0), input.size(1)]
@@ -370,8 +373,9 @@ adaptive_avg_pool2d = _adaptive_mean(2, pooling.adaptive_avg_pool2d)
 adaptive_avg_pool3d = _adaptive_mean(3, pooling.adaptive_avg_pool3d)
 
 
+_AdaptiveAvgPool = module_of("_AdaptiveAvgPool", adaptive_avg_pool2d, dims=True, inputs="input")
 AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d = by_dims(
-    module_of("_AdaptiveAvgPool", adaptive_avg_pool2d, dims=True, inputs="input"),
+    _AdaptiveAvgPool,
     """Computes the means of `output_size` windows that cover {image}; None keeps a size.
 
     Shapes: (batch, channels, {size}) -> (batch, channels, *output_size), the batch optional.

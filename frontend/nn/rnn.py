@@ -73,6 +73,10 @@ class RNNBase(Module):
                 self._all_weights.append([*named])
         self.reset_parameters()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes what `pickle` kept; before PyTorch 1.8 there was no projection."""
+        self.__dict__.update({"proj_size": 0, **state})
+
     @property
     def all_weights(self) -> list[list[Any]]:
         """The parameters of each direction of each layer."""

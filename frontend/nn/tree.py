@@ -69,8 +69,17 @@ class ModuleTree:
             self._modules[name] = value
         else:
             persistent = name not in self._non_persistent_buffers_set
+            if isinstance(value, Buffer):
+                if name not in self._buffers and name in self.__dict__:
+                    raise KeyError(f"attribute '{name}' already exists")
+                persistent = value.persistent
             self._forget(name, BUFFER)
-            self.register_buffer(name, value, value.persistent if isinstance(value, Buffer) else persistent)
+            if type(self).register_buffer is ModuleTree.register_buffer:
+                self.register_buffer(name, value, persistent)
+            elif persistent:  # a class may have its own, which need not know of what does not persist
+                self.register_buffer(name, value)
+            else:
+                self.register_buffer(name, value, persistent)
 
     def __delattr__(self, name: str) -> None:
         kind = self._kind_for(name)

@@ -11,7 +11,7 @@ from typing import Any
 from redispatch.dispatch.tensor import preserve_format
 from redispatch.kernels.ops import creation
 
-from .optimizer import Formula, Group, Optimizer, begin, count_step, number, options, zeros_like
+from .optimizer import Formula, Group, Optimizer, begin, count_step, number, options, root_above, zeros_like
 
 
 class Adagrad(Formula):
@@ -56,7 +56,7 @@ class Adagrad(Formula):
 
     def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
         total = state["sum"].addcmul_(grad, grad, value=1)
-        param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr / (1 + (t - 1) * group["lr_decay"]))
+        param.addcdiv_(grad, root_above(total, group["eps"]), value=-lr / (1 + (t - 1) * group["lr_decay"]))
 
 
 class Adadelta(Formula):
@@ -95,7 +95,8 @@ class Adadelta(Formula):
     def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
         rho, eps = group["rho"], group["eps"]
         square = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho)
-        delta = state["acc_delta"].add(eps).sqrt_().div_(square.add(eps).sqrt_()) * grad
+        delta = state["acc_delta"].add(eps).sqrt_()
+        delta = delta / square.add(eps).sqrt_() * grad  # not in place: the derivative of the root needs it
         state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
         param.add_(delta, alpha=-lr)
 
@@ -140,7 +141,7 @@ class RMSprop(Formula):
         if group["centered"]:
             mean = state["grad_avg"].lerp_(grad, 1 - alpha)
             square = square.addcmul(mean, mean, value=-1)
-        root = square.sqrt().add_(group["eps"])
+        root = root_above(square, group["eps"])
         if momentum > 0:
             param.add_(state["momentum_buffer"].mul_(momentum).addcdiv_(grad, root), alpha=-lr)
         else:

@@ -14,7 +14,7 @@ from typing import Any
 from redispatch.kernels.ops import arithmetic, creation
 from redispatch.kernels.ops.fused_updates import adam_op, adamw_op, foreach_add_op
 
-from .optimizer import Formula, Group, begin, number, options
+from .optimizer import Formula, Group, begin, number, options, root_above
 
 
 class Adam(Formula):
@@ -87,9 +87,13 @@ class Adam(Formula):
         mean = state["exp_avg"].mul_(beta1).add_(grad, alpha=1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).add_(grad * grad, alpha=1 - beta2)
         if group["amsgrad"]:
-            square = arithmetic.maximum(state["max_exp_avg_sq"], square, out=state["max_exp_avg_sq"])
+            largest = state["max_exp_avg_sq"]
+            if square.requires_grad:  # recorded: nothing that is saved may change
+                square = largest.copy_(arithmetic.maximum(largest.clone(), square))
+            else:
+                square = arithmetic.maximum(largest, square, out=largest)
         # The divisors of the means are numbers: they go into the step size and the root, not into every element twice.
-        root = (square.sqrt() / math.sqrt(1 - beta2**t)).add_(group["eps"])
+        root = root_above(square, group["eps"], math.sqrt(1 - beta2**t))
         param.add_(mean / root, alpha=-lr / (1 - beta1**t))
 
 
@@ -155,8 +159,8 @@ class Adamax(Formula):
     def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
         beta1, beta2 = group["betas"]
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-        largest = state["exp_inf"].mul_(beta2)
-        largest.copy_(arithmetic.maximum(largest, grad.abs().add_(group["eps"])))
+        largest = arithmetic.maximum(state["exp_inf"] * beta2, grad.abs().add_(group["eps"]))
+        state["exp_inf"].copy_(largest)
         param.addcdiv_(mean, largest, value=-lr / (1 - beta1**t))
 
 
@@ -198,12 +202,15 @@ class NAdam(Formula):
         beta1, beta2 = group["betas"]
         mu, ahead = (beta1 * (1 - 0.5 * 0.96 ** (step * group["momentum_decay"])) for step in (t, t + 1))
         state["mu_product"] *= mu
-        product = state["mu_product"].item()
+        product = state["mu_product"] if group["differentiable"] else state["mu_product"].item()
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        root = (square.sqrt() / math.sqrt(1 - beta2**t)).add_(group["eps"])
-        param.addcdiv_(grad, root, value=-lr * (1 - mu) / (1 - product))
-        param.addcdiv_(mean, root, value=-lr * ahead / (1 - product * ahead))
+        root = root_above(square, group["eps"], math.sqrt(1 - beta2**t))
+        now, then = -lr * (1 - mu) / (1 - product), -lr * ahead / (1 - product * ahead)
+        if group["differentiable"]:  # the product is a tensor, too
+            param.addcdiv_(grad * now, root).addcdiv_(mean * then, root)
+        else:
+            param.addcdiv_(grad, root, value=now).addcdiv_(mean, root, value=then)
 
 
 class RAdam(Formula):
@@ -247,7 +254,7 @@ class RAdam(Formula):
             param.add_(mean, alpha=-size)
             return
         correction = math.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
-        param.addcdiv_(mean, square.sqrt().add_(group["eps"]), value=-size * correction * math.sqrt(seen))
+        param.addcdiv_(mean, root_above(square, group["eps"]), value=-size * correction * math.sqrt(seen))
 
 
 class SparseAdam:

@@ -266,7 +266,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        for hook in self._optimizer_step_pre_hooks.values():
+        for hook in chain(_PRE_HOOKS.values(), self._optimizer_step_pre_hooks.values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
@@ -276,11 +276,26 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
         self._opt_called = True  # type: ignore[attr-defined]  # lr_scheduler.py asks whether there was a step yet
-        for hook in self._optimizer_step_post_hooks.values():
+        for hook in chain(self._optimizer_step_post_hooks.values(), _POST_HOOKS.values()):
             hook(self, args, kwargs)
         return result
 
+    hooked.hooked = True  # type: ignore[attr-defined]  # a scheduler warns where another function took its place
     return hooked
+
+
+_PRE_HOOKS: Hooks = OrderedDict()  # those of all optimizers
+_POST_HOOKS: Hooks = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(optimizer, args, kwargs)` before a step of any optimizer; a pair that it returns replaces these."""
+    return registered(_PRE_HOOKS, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., None]) -> RemovableHandle:
+    """Calls `hook(optimizer, args, kwargs)` after a step of any optimizer."""
+    return registered(_POST_HOOKS, hook)
 
 
 Optimizer.step = with_hooks(Optimizer.step)  # type: ignore[method-assign]  # attached here
@@ -385,6 +400,14 @@ def begin(param: Any, state: dict[str, Any], *names: str) -> None:
 
 def zeros_like(param: Any) -> Any:
     return creation.zeros_like(param, memory_format=preserve_format)
+
+
+def root_above(square: Any, eps: float, divisor: float = 1) -> Any:
+    """Returns √square / divisor + eps."""
+    root = square.sqrt()
+    if root.requires_grad:  # the derivative of the root needs it as it is
+        return root / divisor + eps
+    return (root if divisor == 1 else root.div_(divisor)).add_(eps)
 
 
 def count_step(state: dict[str, Any]) -> float:

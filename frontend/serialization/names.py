@@ -34,7 +34,8 @@ from redispatch.dispatch.tensor import (
     tensor_over,
 )
 from redispatch.kernels import check_view
-from redispatch.kernels.ops.legacy import TYPES, TypedStorage
+from redispatch.kernels.ops.legacy import TYPES
+from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn.parameter import Parameter
 
 
@@ -48,7 +49,7 @@ def rebuild_tensor(
     metadata: Any = None,
 ) -> Tensor:
     """A tensor over a storage that has a dtype."""
-    return over(storage.untyped(), storage.dtype, storage_offset, size, stride, requires_grad, metadata)
+    return over(storage._untyped_storage, storage.dtype, storage_offset, size, stride, requires_grad, metadata)
 
 
 def rebuild_tensor_of(
@@ -62,7 +63,7 @@ def rebuild_tensor_of(
     metadata: Any = None,
 ) -> Tensor:
     """Rebuilds a tensor where the storage does not say the dtype."""
-    untyped = storage.untyped() if isinstance(storage, TypedStorage) else storage
+    untyped = storage._untyped_storage if isinstance(storage, TypedStorage) else storage
     return over(untyped, element, storage_offset, size, stride, requires_grad, metadata)
 
 

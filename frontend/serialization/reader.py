@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from redispatch.dispatch.tensor import KINDS, Tensor, UntypedStorage, as_device, device
-from redispatch.kernels.ops.legacy import TypedStorage
+from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn.parameter import Parameter
 
 from .names import READ, allowed_by_users, shipped, with_state
@@ -123,15 +123,15 @@ class Reader(PythonUnpickler):
         if not (isinstance(saved, tuple) and len(saved) == 5 and saved[0] == "storage"):
             raise pickle.UnpicklingError(f"load: the pickle refers to {saved!r}, which is no storage")
         _, kind, number, location, size = saved
-        typed = isinstance(kind, type) and issubclass(kind, TypedStorage) and kind.dtype is not None
+        typed = isinstance(kind, type) and issubclass(kind, TypedStorage) and hasattr(kind, "_dtype")
         if not typed and kind is not UntypedStorage:
             raise pickle.UnpicklingError(f"load: the pickle refers to a storage of class {kind!r}")
         if number not in self.storages:
-            self.storages[number] = self.place(self.read_storage(number, kind.dtype if typed else None), location)
+            self.storages[number] = self.place(self.read_storage(number, kind._dtype if typed else None), location)
         storage = self.storages[number]
-        if storage.nbytes() != size * (kind.dtype.itemsize if typed else 1):
+        if storage.nbytes() != size * (kind._dtype.itemsize if typed else 1):
             raise RuntimeError(f"load: storage {number} has {storage.nbytes()} bytes, and not {size} elements")
-        return TypedStorage(wrap_storage=storage, dtype=kind.dtype, _quiet=True) if typed else storage
+        return TypedStorage(wrap_storage=storage, dtype=kind._dtype, _internal=True) if typed else storage
 
     def read_storage(self, number: str, element: Any) -> UntypedStorage:
         array = self.archive.array(f"data/{number}")

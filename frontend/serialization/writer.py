@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, device, dtype, layout, strided
-from redispatch.kernels.ops.legacy import TypedStorage
+from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn.parameter import Parameter
 
 from . import names
@@ -174,7 +174,7 @@ def opened(file: Any) -> Iterator[Any]:
     yield io.BytesIO(file.read())  # from here on: several archives may lie one behind the other
 
 
-STORAGE_OF = {kind.dtype: kind for kind in STORAGES.values()}
+STORAGE_OF = {kind._dtype: kind for kind in STORAGES.values()}
 
 
 PythonPickler: Any = pickle._Pickler  # what is written in Python can be extended, and has no public name
@@ -195,7 +195,7 @@ class Writer(PythonPickler):
     def persistent_id(self, value: Any) -> Any:
         """A storage as its dtype, number, device and size; None for what belongs into the pickle."""
         if isinstance(value, TypedStorage):
-            storage, element = value.untyped(), value.dtype
+            storage, element = value._untyped_storage, value.dtype
         elif isinstance(value, UntypedStorage):
             storage, element = value, None
         else:
@@ -251,7 +251,7 @@ def data_reduced(x: Any, requires_grad: bool) -> tuple[Any, tuple[Any, ...]]:
     """Returns pickle's form of a tensor without class and attributes."""
     shape, stride = tuple(x._shape), tuple(x._stride)
     if x._storage.has_data:
-        storage = TypedStorage(wrap_storage=x._storage, dtype=x._dtype, _quiet=True)
+        storage = TypedStorage(wrap_storage=x._storage, dtype=x._dtype, _internal=True)
         hooks: Any = OrderedDict()
         parts = (storage, x._offset, shape, stride, requires_grad, hooks)
         bits = names.lazy_bits_of(x)

@@ -10,7 +10,8 @@ import warnings
 from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, UntypedStorage, set_default_dtype
-from redispatch.kernels.ops.legacy import TYPES, TensorType, TypedStorage
+from redispatch.kernels.ops.legacy import TYPES, TensorType
+from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.kernels.settings import change, settings
 
 DEBUG_MODES = ("default", "warn", "error")
@@ -101,6 +102,12 @@ def set_default_tensor_type(t: Any) -> None:
         raise TypeError("invalid type object: only floating-point types are supported as the default type")
     if not kind.dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives.",
+        UserWarning,
+        stacklevel=2,
+    )
     set_default_dtype(kind.dtype)
 
 

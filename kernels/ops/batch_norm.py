@@ -19,6 +19,7 @@ from redispatch.kernels import Elementwise, Operand
 from ..declare.declare import no_formula, taking
 from ..declare.operator import CUDA_FP32, composite, kernel
 from ..declare.structured import not_implemented
+from .copying import suggested_format
 from .creation import preserved_strides
 from .moments import scratch
 from .normalization import gradients
@@ -486,9 +487,8 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn):
     wrap_dim(1, len(input._shape))
     batch, channels, *image = input._shape
     check_groups(input, weight, bias, channels, num_groups)
-    return native_group_norm.op.functional(
-        input.contiguous(), weight, bias, batch, channels, math.prod(image), num_groups, eps
-    )[0]
+    dense = input.contiguous(memory_format=suggested_format(input))
+    return native_group_norm.op.functional(dense, weight, bias, batch, channels, math.prod(image), num_groups, eps)[0]
 
 
 # --- rms norm --------------------------------------------------------------------------------------------------------

@@ -201,6 +201,8 @@ def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> 
         if dtype not in _TENSOR_NAMES:
             raise ValueError(f"invalid type: {dtype!r}")
         return to_device_op.functional(self, *_TENSOR_NAMES[dtype], non_blocking=non_blocking)
+    if dtype is Tensor:
+        dtype = dtypes.get_default_dtype()
     element = _as_dtype(getattr(dtype, "dtype", dtype))  # `FloatTensor` says which it is of
     return to_dtype_op.functional(self, element, non_blocking=non_blocking)
 

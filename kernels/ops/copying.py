@@ -41,7 +41,9 @@ from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
     Size,
+    StorageBase,
     Tensor,
+    UntypedStorage,
     as_numpy,
     channels_last,
     channels_last_3d,
@@ -823,8 +825,8 @@ def isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bo
         close = close | ((x != x) & (y != y))
     if rtol == 0 and atol == 0:
         return close
-    if self._dtype is dtypes.bool:
-        x, y = x.byte(), y.byte()
+    if not (x.is_floating_point() or x.is_complex()):
+        y = y.to(dtypes.get_default_dtype())  # so that the difference has a sign
     allowed = ops.aten.add.Scalar(ops.aten.mul.Scalar(y, rtol).abs(), atol)
     error = (x - y).abs()
     near = (error.abs() != float("inf")) * (error == error)
@@ -904,6 +906,15 @@ impl(resize_as_op.functional, "Autograd", resize_as_autograd, convention="boxed"
 set_tensor_op = Operator(
     "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", tags=("inplace", "inplace_view")
 )
+set_slice_op = Operator(
+    "set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, SymInt storage_offset, SymInt[] size, "
+    "SymInt[] stride=[]) -> Tensor(a!)",
+    tags=("inplace", "inplace_view"),
+)
+set_whole_op = Operator(
+    "set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", tags=("inplace", "inplace_view")
+)
+set_nothing_op = Operator("set_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "inplace_view"))
 set_storage_op = Operator(
     "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, "
     "SymInt[] stride=[]) -> Tensor(a!)",
@@ -937,4 +948,31 @@ def set_storage_kernel(self: Tensor, source: Any, storage_offset: int, size: Any
     return self
 
 
-set_ = public(set_tensor_op, set_storage_op, function=False)
+@set_whole_op.kernel("CPU", "Meta")
+def set_whole_kernel(self: Tensor, source: Any) -> Tensor:
+    return set_storage_kernel(self, source, 0, [source.nbytes() // self._dtype.itemsize], [])
+
+
+@set_nothing_op.kernel("CPU", "Meta")
+def set_nothing_kernel(self: Tensor) -> Tensor:
+    return set_storage_kernel(self, UntypedStorage(0, self._device), 0, [0], [])
+
+
+@set_slice_op.kernel("CompositeImplicitAutograd")
+def set_slice_kernel(self: Tensor, source: Tensor, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    if source._dtype is not self._dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {source._dtype.tensor_name} to a tensor of type {self._dtype.tensor_name}"
+        )
+    return set_storage_op.functional(self, source._storage, storage_offset, size, stride)
+
+
+def as_storage(value: Any) -> Any:
+    """TypeError for what is no storage."""
+    if isinstance(value, StorageBase):
+        return value
+    raise TypeError(f"Unable to cast {value} to Storage")
+
+
+ARGUMENT_TYPES["Storage"] = as_storage
+set_ = public(set_storage_op, set_whole_op, set_slice_op, set_tensor_op, set_nothing_op, function=False)

@@ -166,7 +166,12 @@ def blocks_of_columns(x: Tensor, size: Any, kernel: Any, dilation: Any, padding:
             f"input.size({first})={rows} and kernel_size={pair(kernel)}."
         )
     count = blocks.counts[0] * blocks.counts[1]
-    if columns != count or min(blocks.counts) < 1:
+    if min(blocks.counts) < 1:
+        raise RuntimeError(
+            f"Given output_size={pair(size)}, {blocks.described}, stride={pair(stride)}, calculated shape of the array "
+            f"of sliding blocks as {pair(blocks.counts)}, which is too small (non-positive)"
+        )
+    if columns != count:
         raise RuntimeError(
             f"Given output_size={pair(size)}, {blocks.described}, stride={pair(stride)}, expected size of input's "
             f"dimension {first + 1} to match the calculated number of sliding blocks {blocks.counts[0]} * "

@@ -21,6 +21,7 @@ from redispatch.dispatch.tensor import (
     FOREIGN,
     SET_REQUIRES_GRAD,
     Size,
+    StorageBase,
     Tensor,
     UntypedStorage,
     as_device,
@@ -37,6 +38,7 @@ from redispatch.dispatch.tensor import (
     strided,
     tensor_over,
 )
+from redispatch.dispatch.tensor.storage import map_path
 
 from ..declare.overridable import builtin_function, factory_function
 from .creation import empty_op, filled_by, filled_first, integer_range, planned, written
@@ -77,6 +79,9 @@ def tensor(
             dtype=dtype or data._dtype,
             device=device or data._device,
         )
+    elif type(data) is not list and is_storage(data):
+        element = dtype or get_default_dtype()
+        result = lifted(new_memory(storage_of(data, element), element), device)
     else:
         over = over_foreign(data)
         if over is not None:
@@ -165,6 +170,20 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     except ValueError as problem:
         raise ValueError(f"frombuffer(): {problem}") from None
     return with_grad(lifted(over_array(array, element), None), requires_grad)
+
+
+@factory_function
+def from_file(
+    filename: Any, shared: bool | None = None, size: int = 0, *, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Returns a 1-d tensor of `size` elements over a file; to a `shared` one it writes, and makes it large enough.
+
+    Errors: RuntimeError for a file that cannot be opened, or is too small.
+    """
+    element = as_dtype("from_file", dtype) or get_default_dtype()
+    return with_grad(
+        lifted(new_memory(map_path(filename, shared, size * element.itemsize), element), None), requires_grad
+    )
 
 
 @factory_function
@@ -266,9 +285,8 @@ def legacy(element: dtype, *args: Any) -> Any:
     (data,) = args if len(args) == 1 else (args[0],)
     if isinstance(data, Tensor):
         return data.alias()
-    if isinstance(data, UntypedStorage):
-        count = data.nbytes() // element.itemsize
-        return lifted(tensor_over(data, data.typed(element), Size((count,)), (1,), 0, element, data.device), None)
+    if is_storage(data):
+        return lifted(new_memory(storage_of(data, element, "got type"), element), None)
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
     if not is_sequence(data):
@@ -277,6 +295,31 @@ def legacy(element: dtype, *args: Any) -> Any:
 
 
 CONSTRUCT.fill(construct)
+
+
+def is_storage(data: Any) -> bool:
+    """Whether this is a storage; a typed one has `_untyped_storage` (storages.py)."""
+    return isinstance(data, StorageBase) or isinstance(getattr(data, "_untyped_storage", None), StorageBase)
+
+
+def storage_of(data: Any, element: dtype, verb: str = "got") -> Any:
+    """The bytes of a storage. RuntimeError for one with elements of another dtype."""
+    if isinstance(data, StorageBase):
+        return data
+    if data.dtype is not element:
+        where = " for argument 1 'storage'" if verb == "got type" else ""
+        raise RuntimeError(
+            f"Expected a Storage of type {element.tensor_name} or an UntypedStorage, but {verb} "
+            f"{data.dtype.tensor_name}{where}"
+        )
+    return data._untyped_storage
+
+
+def new_memory(storage: Any, element: dtype) -> Tensor:
+    """A tensor over all elements of a storage."""
+    count = storage.nbytes() // element.itemsize
+    return tensor_over(storage, storage.typed(element), Size((count,)), (1,), 0, element, storage.device)
+
 
 # --- from data to memory ---------------------------------------------------------------------------------------------
 

@@ -75,7 +75,7 @@ def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -
 @overridable_builtin
 def new(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Returns a tensor of the same dtype: of a shape, `x.new(2, 3)`, or with data, `x.new([1, 2])`."""
-    return legacy(self._dtype, *args, **kwargs)
+    return legacy(self._dtype, *([Size(kwargs.pop("size"))] if "size" in kwargs else args), **kwargs)
 
 
 @overridable
@@ -300,6 +300,7 @@ METHODS: dict[str, Any] = {
     "map_": map_,
     "map2_": map2_,
     "new": new,
+    "_fix_weakref": lambda self: None,  # what a weak reference found is alive
     "where": where,
     "resize": resize,
     "resize_as": resize_as,

@@ -215,3 +215,43 @@ def test_the_gradients_of_many_rows_are_the_formulas(rows, mask):
     for one, value in zip(found, wanted, strict=True):
         if one is not None:
             assert_close(one, rd.from_numpy(value))
+
+
+def test_statistics_that_are_not_tracked_any_more_stay():
+    norm = nn.BatchNorm1d(2)
+    norm.track_running_stats = False
+    norm(rd.randn(4, 2))
+    assert norm.num_batches_tracked == 0 and norm.running_mean.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("shape, last", [((2, 4, 3, 3), rd.channels_last), ((2, 4, 2, 3, 3), rd.channels_last_3d)])
+def test_group_norm_keeps_channels_last(shape, last):
+    x = rd.randn(shape)
+    result = nn.functional.group_norm(x.contiguous(memory_format=last), 2)
+    assert result.is_contiguous(memory_format=last)
+    assert_close(result, nn.functional.group_norm(x, 2))
+
+
+def test_softplus_and_logsigmoid_write_where_told():
+    x, out = rd.randn(3), rd.empty(3)
+    for function in (nn.functional.softplus, nn.functional.logsigmoid):
+        assert function(x, out=out) is out
+        assert_close(out, function(x))
+    with pytest.raises(RuntimeError, match="unsupported operation"):
+        nn.functional.softplus(rd.ones(3), out=rd.ones(1).expand(3))
+
+
+def test_layers_take_an_empty_batch():
+    x = rd.randn(3, 0, 8, requires_grad=True)
+    layer = nn.TransformerDecoderLayer(8, 2, 16)
+    assert layer(x, x).shape == (3, 0, 8)
+
+
+def test_an_lstm_of_an_older_pickle_has_no_projection():
+    layer = nn.LSTM(2, 3)
+    state = layer.__dict__.copy()
+    del state["proj_size"]
+    loaded = nn.LSTM(2, 3)
+    loaded.__setstate__(state)
+    x = rd.randn(4, 1, 2)
+    assert_close(loaded(x)[0], layer(x)[0])

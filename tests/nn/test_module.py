@@ -401,3 +401,51 @@ def test_a_parameter_dict_makes_parameters_of_tensors():
     assert repr(values) == "ParameterDict(  (b): Parameter containing: [torch.FloatTensor of size 2])"
     with pytest.raises(TypeError, match="Index given to ParameterDict cannot be used as a key as it is not a string"):
         values[3]
+
+
+def test_a_mixin_behind_module_is_initialised_where_asked():
+    class Mixin:
+        def __init__(self, word="none", **kwargs):
+            super().__init__(**kwargs)
+            self.word = word
+
+    class Net(nn.Module, Mixin):
+        pass
+
+    assert not hasattr(Net(), "word")
+    Net.call_super_init = True
+    assert Net(word="said").word == "said" and isinstance(Net()._parameters, dict)
+
+
+def test_a_buffer_does_not_take_a_plain_attribute_s_name_and_goes_through_register_buffer():
+    class Net(nn.Module):
+        def register_buffer(self, name, value):
+            super().register_buffer(name, value)
+            self.seen = name
+
+    net = Net()
+    net.number = 5
+    with pytest.raises(KeyError, match="attribute 'number' already exists"):
+        net.number = nn.Buffer(rd.ones(1))
+    net.bar = nn.Buffer(rd.ones(1))
+    assert net.seen == "bar" and "bar" in net.state_dict()
+
+
+def test_to_warns_of_complex_modules_and_refuses_copies():
+    layer = nn.Linear(1, 1)
+    with pytest.warns(UserWarning, match="Complex modules are a new feature"):
+        layer.to(rd.complex64)
+    with pytest.raises(RuntimeError, match="does not accept copy argument"):
+        layer.to("cpu", copy=True)
+    assert rd._C._nn._parse_to("cpu", rd.float64, memory_format=rd.channels_last) == (
+        rd.device("cpu"), rd.float64, False, rd.channels_last,
+    )  # fmt: skip
+    assert rd._C._nn.gelu is rd._C._nn.gelu and not hasattr(rd._C._nn, "nothing")
+
+
+def test_a_replica_has_tables_of_its_own_over_the_same_buffers():
+    norm = nn.BatchNorm1d(2)
+    replica = norm._replicate_for_data_parallel()
+    replica.weight = norm.weight * 2
+    assert replica.running_mean is norm.running_mean and not list(replica.parameters())
+    assert isinstance(norm.weight, nn.Parameter) and rd.equal(replica.weight, 2 * norm.weight)

@@ -190,6 +190,7 @@ def test_typed_tensors_are_tensors_of_their_dtype():
 
 
 def test_a_typed_storage_is_a_sequence_over_the_same_memory():
+    rd.storage._reset_warn_typed_storage_removal()
     x = rd.arange(6.0).view(2, 3)
     with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
         storage = x.storage()
@@ -209,11 +210,84 @@ def test_storages_are_made_by_size_or_data():
         assert rd.FloatStorage(3).size() == 3
         assert rd.LongStorage([1, 2]).tolist() == [1, 2] and rd.LongStorage([1]).element_size() == 8
         assert rd.Storage(2).dtype is rd.get_default_dtype()
-        copy = rd.ShortStorage(2).copy_(rd.FloatStorage([3.7, -2.0]))
+        copy = rd.FloatStorage([3.7, -2.0]).short()
         assert copy.tolist() == [3, -2] and copy.clone().resize_(4).size() == 4
-        with pytest.raises(RuntimeError, match="size mismatch"):
+        assert rd.IntStorage(2).copy_(rd.FloatStorage([1.0, -2.0])).tolist() == [0x3F800000, -0x40000000]  # bytes
+        with pytest.raises(RuntimeError, match="size does not match, self was 4 bytes but src was 12 bytes"):
             copy.copy_(rd.FloatStorage(3))
     assert copy.type() == "torch.ShortStorage" and "of size 2" in repr(copy)
+    assert isinstance(copy, rd.ShortStorage) and not isinstance(copy, rd.IntStorage)
+
+
+def test_a_typed_storage_warns_once():
+    rd.storage._reset_warn_typed_storage_removal()
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated") as caught:
+        rd.FloatStorage(2).untyped()
+        len(rd.ones(2).storage())
+    assert len(caught) == 1 and caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rd.ones(2)._typed_storage()._element_size() == 4
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: rd.FloatStorage(device="cpu"), RuntimeError, "Keyword argument 'device' cannot be specified"),
+        (lambda: rd.FloatStorage(1, 2), RuntimeError, "Too many positional arguments"),
+        (lambda: rd.FloatStorage(rd.ones(1)), TypeError, "Argument type not recognized"),
+        (lambda: rd.FloatStorage("1"), TypeError, "invalid data type 'str'"),
+        (
+            lambda: rd.TypedStorage(wrap_storage=rd.UntypedStorage(2)),
+            RuntimeError,
+            "Argument 'dtype' must be specified",
+        ),
+        (lambda: rd.storage._LegacyStorage(), RuntimeError, "Only child classes of _LegacyStorage can be instantiated"),
+        (lambda: rd._C.StorageBase(), RuntimeError, "Cannot directly construct StorageBase"),
+        (lambda: rd.UntypedStorage([1.5]), RuntimeError, "one of the items was of type float instead of int"),
+        (lambda: rd.UntypedStorage(4)[::2], RuntimeError, "only a step of 1 is supported"),
+        (lambda: rd.UntypedStorage(4)[4], IndexError, "index 4 out of range for storage of size 4"),
+        (lambda: rd.UntypedStorage(3).byteswap(rd.int16), RuntimeError, "the length of data is not a multiple of 2"),
+        (lambda: rd.UntypedStorage(3, device="meta")[0], NotImplementedError, "Not available for 'meta' device type"),
+        (lambda: rd.UntypedStorage(3, device="meta").cpu(), NotImplementedError, "Cannot copy out of meta tensor"),
+        (lambda: rd.tensor(rd.DoubleStorage(1)), RuntimeError, "Expected a Storage of type Float or an Untyped"),
+        (lambda: rd.ones(1).set_(rd.LongStorage(1)), RuntimeError, "Expected a Storage of type Float"),
+        (lambda: rd.ShortStorage.from_buffer(b"abc", "big"), ValueError, "must be a multiple of element size"),
+        (lambda: rd.ShortStorage.from_buffer(b"ab", "big", 1, 4), ValueError, "offset must be non-negative"),
+        (lambda: rd.FloatStorage.from_file("/no such file", False, 3), RuntimeError, "unable to open file"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_a_storage_refuses(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_bytes_of_a_storage_are_read_and_written():
+    untyped = rd.tensor([1, 2], dtype=rd.int16).untyped_storage()
+    part = untyped[2:]
+    assert untyped.tolist() == [1, 0, 2, 0] and part.tolist() == [2, 0] and untyped[-2] == 2
+    part[0] = 5
+    untyped[0:2] = 257
+    assert untyped.short().tolist() == [1, 1, 5, 0] and rd.tensor(untyped, dtype=rd.int16).tolist() == [257, 5]
+    untyped.byteswap(rd.int16)
+    assert untyped.tolist() == [1, 1, 0, 5]
+    untyped.kept = "an attribute of its own"
+    assert rd.ones(0, dtype=rd.int16).set_(untyped).untyped_storage().kept
+    assert rd.ones(2).set_().shape == (0,) and rd.ones(1).set_(rd.arange(4.0), 1, (2,)).tolist() == [1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_storages_are_made_of_buffers_and_files(tmp_path):
+    assert rd.ShortStorage.from_buffer(bytearray([1, 2, 3, 4]), "big").tolist() == [258, 772]
+    assert rd.BoolStorage.from_buffer(b"\0x4A").tolist() == [False, True, True, True]
+    shared = rd.FloatTensor(rd.FloatStorage.from_file(tmp_path / "numbers", True, 3)).fill_(2)
+    copied = rd.FloatTensor(rd.FloatStorage.from_file(tmp_path / "numbers", False, 3))
+    shared[1] = 3
+    copied[0] = 7
+    assert rd.FloatTensor(rd.FloatStorage.from_file(tmp_path / "numbers", True, 3)).tolist() == [2, 3, 2]
+    assert rd.from_file(str(tmp_path / "numbers"), size=2).tolist() == [2, 3]
 
 
 def test_the_processor_is_named():

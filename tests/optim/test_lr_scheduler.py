@@ -50,6 +50,19 @@ def test_a_schedule_follows_its_closed_form_in_every_group(make, closed):
         scheduler.step()
 
 
+@pytest.mark.parametrize(("make", "closed"), CASES)
+def test_a_step_to_any_epoch_goes_by_the_closed_form_and_warns(make, closed):
+    o = optimizer()
+    scheduler = make(o)
+    o.step()
+    for t in (5, 2, 19, 0) if hasattr(scheduler, "_get_closed_form_lr") else ():
+        with pytest.warns(UserWarning, match="The epoch parameter in `scheduler.step\\(\\)` was not necessary"):
+            scheduler.step(t)
+        assert scheduler.get_last_lr() == pytest.approx([closed(t), 0.5 * closed(t)], abs=1e-12)
+        assert scheduler.last_epoch == t
+    assert hasattr(scheduler, "_get_closed_form_lr") != isinstance(scheduler, LambdaLR | MultiplicativeLR)
+
+
 def test_cosine_annealing_ends_at_its_least_rate():
     o = optimizer()
     scheduler = CosineAnnealingLR(o, 4, eta_min=0.1)
@@ -149,6 +162,16 @@ def followed(scheduler, epochs):
     return rates
 
 
+def test_a_step_that_was_replaced_is_warned_about():
+    o = optimizer()
+    scheduler = StepLR(o, 3)
+    step = o.step
+    o.step = lambda: step()
+    o.step()
+    with pytest.warns(UserWarning, match=r"`optimizer.step\(\)` has been overridden"):
+        scheduler.step()
+
+
 def test_a_polynomial_falls_to_zero_and_stays_there():
     rates = followed(lr_scheduler.PolynomialLR(sgd(), total_iters=4, power=2), 6)
     assert rates == pytest.approx([1, 9 / 16, 4 / 16, 1 / 16, 0, 0, 0])
@@ -194,6 +217,32 @@ def test_one_cycle_rises_and_then_falls_far_below_its_start():
         lr_scheduler.OneCycleLR(chosen, 1.0, epochs=3)
 
 
+def test_schedules_of_phases_and_modes_are_saved_as_plain_data():
+    o = optimizer()
+    one = lr_scheduler.OneCycleLR(o, 1.0, total_steps=10)
+    assert one.state_dict()["_schedule_phases"][0] == {
+        "end_step": 2.0, "start_lr": "initial_lr", "end_lr": "max_lr",
+        "start_momentum": "max_momentum", "end_momentum": "base_momentum",
+    }  # fmt: skip
+    former = one.state_dict()
+    del one._anneal_func_type, former["_anneal_func_type"]
+    one.load_state_dict({**former, "anneal_func": lr_scheduler.OneCycleLR._annealing_linear})
+    o.step()
+    one.step()
+    assert one.get_last_lr() == pytest.approx([0.52, 0.52])
+    cyclic = lr_scheduler.CyclicLR(o, 0.1, 0.9, 4, mode="exp_range", gamma=0.5)
+    assert cyclic._scale_fn_ref(2) == 0.25 and "_scale_fn_ref" not in cyclic.state_dict()
+
+
+def test_a_cyclic_rate_that_is_a_tensor_leaves_its_bounds_alone():
+    low = rd.tensor(0.1, dtype=rd.float64)
+    o = optimizer(rd.tensor(1.0))
+    scheduler = lr_scheduler.CyclicLR(o, low, 0.9, 4, cycle_momentum=False)
+    o.step()
+    scheduler.step()
+    assert low.item() == 0.1 and o.param_groups[0]["lr"].item() == pytest.approx(0.3)
+
+
 def test_warm_restarts_begin_again_after_longer_and_longer():
     scheduler = lr_scheduler.CosineAnnealingWarmRestarts(sgd(), T_0=2, T_mult=2)
     rates = followed(scheduler, 6)
@@ -224,6 +273,18 @@ def test_schedules_act_together():
     chosen = sgd()
     parts = [lr_scheduler.ConstantLR(chosen, 0.1, 2), lr_scheduler.ExponentialLR(chosen, 0.5)]
     assert followed(lr_scheduler.ChainedScheduler(parts), 3) == pytest.approx([0.1, 0.05, 0.25, 0.125])
+
+
+def test_chained_schedules_begin_together_within_a_sequence():
+    o = optimizer()
+    chained = lr_scheduler.ChainedScheduler([LinearLR(o, 0.1, total_iters=5), ConstantLR(o, 0.1, total_iters=5)])
+    scheduler = lr_scheduler.SequentialLR(o, [chained, ConstantLR(o, 0.5, total_iters=5)], milestones=[2])
+    seen = [scheduler.get_last_lr()[0]]
+    for _ in range(2):
+        o.step()
+        scheduler.step()
+        seen.append(scheduler.get_last_lr()[0])
+    assert seen == pytest.approx([0.01, 0.028, 0.5])
 
 
 def test_compound_schedules_save_their_parts():

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 import redispatch as rd
-from redispatch import nn
+from redispatch import nn, optim
 from redispatch.optim import SGD, Adam, AdamW, Optimizer
 
 
@@ -109,6 +109,22 @@ def test_a_differentiable_step_is_recorded():
     assert start.grad.tolist() == [1, 1] and a.grad.tolist() == [-1, -1]  # moved is start - 0.5 · 2a
 
 
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [(Adam, {"amsgrad": True})]
+    + [(each, {}) for each in (optim.Adadelta, optim.Adagrad, optim.Adamax, optim.NAdam, optim.RAdam, optim.RMSprop)],
+)
+def test_gradients_go_through_a_differentiable_step(make, options):
+    def stepped(start, gradient):
+        moved = start.clone()
+        moved.grad = gradient
+        make([moved], lr=0.1, differentiable=True, **options).step()
+        return moved
+
+    values = rd.tensor([[0.3, -0.7], [0.2, 0.9]], dtype=rd.float64)
+    assert rd.autograd.gradcheck(stepped, [value.clone().requires_grad_() for value in values])
+
+
 def test_an_optimizer_of_the_users_own_gives_update_or_step():
     class Halving(Optimizer):
         def __init__(self, params):
@@ -179,6 +195,23 @@ def test_loaded_state_gets_the_dtype_of_its_parameter_but_counts_stay():
     optimizer.load_state_dict(saved)
     assert optimizer.state[double]["exp_avg"].dtype is rd.float64
     assert optimizer.state[double]["step"].dtype is rd.float32
+
+
+def test_hooks_of_all_optimizers_run_around_their_own():
+    seen = []
+    x = rd.ones(1, requires_grad=True)
+    optimizer = SGD([x], lr=1.0)
+    handles = [
+        rd.optim.optimizer.register_optimizer_step_pre_hook(lambda *_: seen.append("all before")),
+        optimizer.register_step_pre_hook(lambda *_: seen.append("before")),
+        optimizer.register_step_post_hook(lambda *_: seen.append("after")),
+        rd.optim.optimizer.register_optimizer_step_post_hook(lambda *_: seen.append("all after")),
+    ]
+    optimizer.step()
+    for handle in handles:
+        handle.remove()
+    optimizer.step()
+    assert seen == ["all before", "before", "after", "all after"]
 
 
 def test_hooks_see_saving_and_loading():

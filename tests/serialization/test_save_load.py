@@ -93,7 +93,7 @@ def test_what_is_still_to_be_done_to_the_elements_is_kept():
 
 
 def test_storages_come_back():
-    typed, untyped = back([rd.FloatStorage([1.0, 2.0], _quiet=True), rd.ones(2).untyped_storage()])
+    typed, untyped = back([rd.FloatStorage([1.0, 2.0], _internal=True), rd.ones(2).untyped_storage()])
     assert typed.tolist() == [1.0, 2.0] and untyped.nbytes() == 8
 
 

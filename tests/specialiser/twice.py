@@ -93,7 +93,9 @@ class World:
             elif isinstance(found, Node):
                 self._node(found)
             else:
-                self.lines.append(f"{self.word(found)}: storage of {found.nbytes()} bytes, resizable {found.resizable}")
+                self.lines.append(
+                    f"{self.word(found)}: storage of {found.nbytes()} bytes, resizable {found._resizable}"
+                )
 
     def _tensor(self, x):
         facts = {

@@ -296,3 +296,14 @@ def test_a_size_that_there_is_not_is_said_as_pytorch_says_it(name):
     for wrong in ("a", 1.0, True):
         with pytest.raises(TypeError, match=re.escape(f"{name}(): argument 'dim' (position 1) must be int, not")):
             getattr(x, name)(wrong)
+
+
+def test_the_stride_of_a_single_image_does_not_matter_for_channels_last():
+    x = rd.ones(1, 3, 4, 5).contiguous(memory_format=rd.channels_last)[0][None]
+    assert x.stride() == (3, 1, 15, 3) and x.is_contiguous(memory_format=rd.channels_last)
+    assert not rd.ones(1, 3, 4, 5).is_contiguous(memory_format=rd.channels_last)
+
+
+def test_bytes_are_close_whichever_is_greater():
+    x, y = rd.tensor([5, 255], dtype=rd.uint8), rd.tensor([6, 254], dtype=rd.uint8)
+    assert rd.isclose(x, y, rtol=0, atol=1).all() and rd.isclose(y, x, rtol=0, atol=1).all()

@@ -36,7 +36,11 @@ def place(name: str, members: dict[str, Any]) -> ModuleType:
     return made
 
 
-_CLASSES = {name: kind for name, kind in vars(nn).items() if isinstance(kind, type) and issubclass(kind, nn.Module)}
+_CLASSES = {
+    name: kind
+    for name, kind in vars(nn).items()
+    if isinstance(kind, type) and issubclass(kind, nn.Module) and kind is not nn.DataParallel
+}
 _FILE_OF = {name: next(file for file, names in PLACES.items() if re.fullmatch(names, name)) for name in _CLASSES}
 globals().update(_CLASSES)
 globals().update(
@@ -54,11 +58,40 @@ def _ntuple(n: int, name: str) -> Any:
     return as_tuple
 
 
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Takes a prefix off the keys of a state dict, in place, and off those of its metadata."""
+    metadata = getattr(state_dict, "_metadata", {})
+    for key in [*state_dict]:
+        if key.startswith(prefix):
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    for key in [*metadata]:
+        if key and (key == prefix.rstrip(".") or key.startswith(prefix)):
+            metadata[key[len(prefix) :]] = metadata.pop(key)
+
+
 utils = place(
     "utils",
     {name: _ntuple(n, name) for n, name in enumerate(["_single", "_pair", "_triple", "_quadruple"], start=1)}
-    | {"_ntuple": _ntuple},
+    | {"_ntuple": _ntuple, "consume_prefix_in_state_dict_if_present": consume_prefix_in_state_dict_if_present},
 )
+
+# PyTorch's private bases, of which programs ask whether a layer is one, by file -> our file and name
+BASES = """
+    batchnorm._BatchNorm=normalization._BatchNorm batchnorm._NormBase=normalization._NormBase
+    batchnorm._LazyNormBase=lazy._LazyNorm conv._ConvNd=linear._Convolution conv._ConvTransposeNd=linear._Transposed
+    conv._LazyConvXdMixin=lazy._LazyConvolution dropout._DropoutNd=dropout._Dropout
+    instancenorm._InstanceNorm=normalization._InstanceNorm lazy.LazyModuleMixin=lazy.LazyModuleMixin
+    linear.NonDynamicallyQuantizableLinear=attention.NonDynamicallyQuantizableLinear loss._Loss=loss._Loss
+    loss._WeightedLoss=loss._WeightedLoss module._IncompatibleKeys=checkpoint.IncompatibleKeys
+    padding._CircularPadNd=images._CircularPad padding._ConstantPadNd=images._ConstantPad
+    pooling._AdaptiveAvgPoolNd=pooling._AdaptiveAvgPool pooling._AdaptiveMaxPoolNd=pooling._AdaptiveMaxPool
+    pooling._AvgPoolNd=pooling._AvgPool pooling._LPPoolNd=pooling._LPPool pooling._MaxPoolNd=pooling._MaxPool
+    pooling._MaxUnpoolNd=pooling._MaxUnpool
+"""
+lazy = place("lazy", {})
+for _row in BASES.split():
+    _file, _name, _ours, _base = _row.replace("=", ".").split(".")
+    setattr(sys.modules[f"{__name__}.{_file}"], _name, getattr(getattr(nn, _ours), _base))
 vars(sys.modules[f"{__name__}.module"]).update(
     {name: function for name, function in vars(nn.hooks).items() if name.startswith("register_module_")}
 )

@@ -11,8 +11,8 @@ __all__ = _names.take(
         ".compound": "ChainedScheduler ReduceLROnPlateau SequentialLR",
         ".cycles": "CosineAnnealingWarmRestarts CyclicLR OneCycleLR",
         ".scheduler": """
-            ConstantLR CosineAnnealingLR ExponentialLR LambdaLR LinearLR LRScheduler MultiplicativeLR MultiStepLR
-            PolynomialLR StepLR
+            ConstantLR CosineAnnealingLR EPOCH_DEPRECATION_WARNING ExponentialLR LambdaLR LinearLR LRScheduler
+            MultiplicativeLR MultiStepLR PolynomialLR StepLR _LRScheduler
         """,
     },
 )

@@ -117,6 +117,11 @@ class _Compound(LRScheduler):
         saved = super().state_dict()
         return {**saved, "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
+    def _update_lr(self, epoch: int | None = None) -> None:
+        """Begins, from the initial rates: within a SequentialLR, its turn has come."""
+        self._set(copied(group["initial_lr"]) for group in self.optimizer.param_groups)
+        self._initial_step()
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_schedulers"})
         for scheduler, saved in zip(self._schedulers, state_dict["_schedulers"], strict=True):
@@ -172,27 +177,25 @@ class SequentialLR(_Compound):
         self.optimizer = optimizer
         for scheduler in simple(schedulers):
             scheduler.last_epoch -= 1  # its own step into epoch 0 comes when it is its turn
-        first = schedulers[bisect_right(milestones, 0)]
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
-        first.begin()
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        self.last_epoch = 0
+        first = self._schedulers[bisect_right(self._milestones, 0)]
+        first._initial_step()
         self._last_lr = first.get_last_lr()
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]  # to no other epoch, as PyTorch's
         self.last_epoch += 1
         place = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[place]
         if place > 0 and self._milestones[place - 1] == self.last_epoch:
-            scheduler.begin()
+            scheduler._update_lr(0)
         else:
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
-
-    def begin(self) -> None:
-        """Starts the first schedule."""
-        self.last_epoch = 0
-        self._schedulers[bisect_right(self._milestones, 0)].begin()
-        self._last_lr = self._present()
 
 
 def simple(schedulers: Sequence[Any]) -> list[Any]:
@@ -211,13 +214,12 @@ class ChainedScheduler(_Compound):
         self._schedulers = schedulers
         self._last_lr = self._present()
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]  # to no other epoch, as PyTorch's
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._present()
 
-    def begin(self) -> None:
-        """Starts all of them."""
+    def _initial_step(self) -> None:
         for scheduler in self._schedulers:
-            scheduler.begin()
+            scheduler._initial_step()
         self._last_lr = self._present()

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..optimizer import Optimizer
-from .scheduler import LRScheduler, check_optimizer, for_each_group
+from .scheduler import LRScheduler, check_optimizer, for_each_group, set_rate
 
 
 class Momentum:
@@ -63,7 +64,7 @@ class CyclicLR(LRScheduler):
         base_lrs = for_each_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, base_lrs, strict=True):
-                group["lr"] = rate
+                set_rate(group, rate)
         self.max_lrs = for_each_group("max_lr", optimizer, max_lr)
         down = step_size_up if step_size_down is None else step_size_down
         self.total_size = float(step_size_up + down)
@@ -85,11 +86,28 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
+    @property
+    def _scale_fn_ref(self) -> Callable[[float], float]:
+        """The factor that the mode gives."""
+        if self.mode == "exp_range":
+            return partial(self._exp_range_scale_fn, self.gamma)
+        return self._triangular_scale_fn if self.mode == "triangular" else self._triangular2_scale_fn
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 1 / (2.0 ** (x - 1))
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
+
     def scale_fn(self, x: float) -> float:
         """The factor of a cycle, or of a step."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1)}.get(self.mode, self.gamma**x)
+        return self._scale_fn_ref(x) if self._scale_fn_custom is None else self._scale_fn_custom(x)
 
     def get_lr(self) -> list[Any]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
@@ -124,12 +142,10 @@ def begin_high(optimizer: Optimizer, momentum: Momentum, low: list[float], high:
         group["max_momentum"], group["base_momentum"] = most, least
 
 
-class Phase(NamedTuple):
-    """A part of a cycle: where it ends, and between which of a group's options rate and momentum go."""
-
-    end: float
-    rates: tuple[str, str]
-    momenta: tuple[str, str]
+def phase(end: float, rates: tuple[str, str], momenta: tuple[str, str]) -> dict[str, Any]:
+    """Returns a part of a cycle: where it ends, and between which of a group's options rate and momentum go."""
+    names = ("start_lr", "end_lr", "start_momentum", "end_momentum")
+    return {"end_step": end, **dict(zip(names, rates + momenta, strict=True))}
 
 
 class OneCycleLR(LRScheduler):
@@ -164,12 +180,12 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         share = pct_start * self.total_steps
         fall, rise = ("max_momentum", "base_momentum"), ("base_momentum", "max_momentum")
-        phases = [Phase(share - 1, ("initial_lr", "max_lr"), fall)]
+        phases = [phase(share - 1, ("initial_lr", "max_lr"), fall)]
         if three_phase:
-            phases.append(Phase(2 * share - 2, ("max_lr", "initial_lr"), rise))
-            phases.append(Phase(self.total_steps - 1, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum")))
+            phases.append(phase(2 * share - 2, ("max_lr", "initial_lr"), rise))
+            phases.append(phase(self.total_steps - 1, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum")))
         else:
-            phases.append(Phase(self.total_steps - 1, ("max_lr", "min_lr"), rise))
+            phases.append(phase(self.total_steps - 1, ("max_lr", "min_lr"), rise))
         self._schedule_phases = phases
         self._anneal_func_type = anneal_strategy
         if last_epoch == -1:
@@ -191,21 +207,32 @@ class OneCycleLR(LRScheduler):
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
-        starts = [0.0, *(phase.end for phase in self._schedule_phases)]
-        place = next((i for i, phase in enumerate(self._schedule_phases) if step <= phase.end), len(starts) - 2)
-        phase = self._schedule_phases[place]
-        done = (step - starts[place]) / (phase.end - starts[place])
+        ends = [part["end_step"] for part in self._schedule_phases]
+        place = next((i for i, end in enumerate(ends) if step <= end), len(ends) - 1)
+        start = ends[place - 1] if place else 0
+        done = (step - start) / (ends[place] - start)
         if self.cycle_momentum:
             momentum = Momentum(self.optimizer)
             for group in self.optimizer.param_groups:
-                momentum.set(group, self._between(group, phase.momenta, done))
-        return [self._between(group, phase.rates, done) for group in self.optimizer.param_groups]
+                momentum.set(group, self._between(group, place, "momentum", done))
+        return [self._between(group, place, "lr", done) for group in self.optimizer.param_groups]
 
-    def _between(self, group: dict[str, Any], names: tuple[str, str], done: float) -> Any:
-        start, end = (group[name] for name in names)
-        if self._anneal_func_type == "linear":
-            return (end - start) * done + start
-        return end + (start - end) / 2 * (1 + math.cos(math.pi * done))
+    def _between(self, group: dict[str, Any], place: int, what: str, done: float) -> Any:
+        start, end = (group[self._schedule_phases[place][f"{which}_{what}"]] for which in ("start", "end"))
+        return self._anneal_func(start, end, done)
+
+    def _anneal_func(self, start: Any, end: Any, pct: float) -> Any:
+        if not hasattr(self, "_anneal_func_type"):  # an older checkpoint has the function itself
+            return self.anneal_func(start, end, pct)  # type: ignore[attr-defined]  # of that checkpoint
+        return (self._annealing_linear if self._anneal_func_type == "linear" else self._annealing_cos)(start, end, pct)
+
+    @staticmethod
+    def _annealing_cos(start: Any, end: Any, pct: float) -> Any:
+        return end + (start - end) / 2 * (1 + math.cos(math.pi * pct))
+
+    @staticmethod
+    def _annealing_linear(start: Any, end: Any, pct: float) -> Any:
+        return (end - start) * pct + start
 
 
 def number_of_steps(total: int | None, epochs: int | None, each: int | None) -> int:

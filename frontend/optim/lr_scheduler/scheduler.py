@@ -19,6 +19,13 @@ from redispatch.dispatch.tensor import Tensor
 
 from ..optimizer import Optimizer, number
 
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
+    "form is used instead of the new chainable form, where available. Please open an issue if you are unable to "
+    "replicate your use case: https://github.com/pytorch/pytorch/issues/new/choose."
+)
+
 
 class LRScheduler:
     """Sets the learning rates of an optimizer's groups; a subclass gives `get_lr`.
@@ -41,7 +48,8 @@ class LRScheduler:
                     "fresh training run (not recommended)"
                 )
         self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
-        self._enter(last_epoch)
+        self.last_epoch = last_epoch
+        self._initial_step()
 
     def get_lr(self) -> list[Any]:
         """The rates of all groups in epoch `last_epoch`; the optimizer still has those of the epoch before."""
@@ -51,9 +59,20 @@ class LRScheduler:
         """The rates that the last step set."""
         return self._last_lr
 
-    def step(self) -> None:
-        """Goes on to the next epoch. To be called after the optimizer's step; warns where there was none yet."""
-        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+    def step(self, epoch: int | None = None) -> None:
+        """Goes on to the next epoch, or to any, which warns: PyTorch means to take that argument away.
+
+        To be called after the optimizer's step; warns where there was none yet.
+        """
+        if self._step_count == 1 and not hasattr(self.optimizer.step, "hooked"):
+            warnings.warn(
+                "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. "
+                "Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`. See more details at "
+                "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
+                UserWarning,
+                stacklevel=2,
+            )
+        elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
                 "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure "
@@ -63,17 +82,18 @@ class LRScheduler:
                 stacklevel=2,
             )
         self._step_count += 1
-        self.last_epoch += 1
-        self._set(self.get_lr())
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+        self._update_lr(epoch)
 
-    def begin(self) -> None:
-        """Steps into epoch 0, from the initial rates, whatever was before: another schedule's turn may come late."""
-        self._set(self.base_lrs)
-        self._enter(-1)
+    def _update_lr(self, epoch: int | None = None) -> None:
+        """Sets the rates of the next epoch, or of any: those that a formula gives, where there is one."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        closed = None if epoch is None else getattr(self, "_get_closed_form_lr", None)
+        self._set((closed or self.get_lr)())
 
-    def _enter(self, last_epoch: int) -> None:
-        """Makes the first step, from this epoch."""
-        self.last_epoch = last_epoch
+    def _initial_step(self) -> None:
+        """Makes the first step."""
         self._step_count = 0
         self._is_initial = True
         self.step()
@@ -100,6 +120,10 @@ class LRScheduler:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over what `state_dict()` of such a scheduler gave."""
         self.__dict__.update(state_dict)
+
+
+class _LRScheduler(LRScheduler):
+    """The former name of LRScheduler, of which programs derive schedules."""
 
 
 def set_rate(group: dict[str, Any], rate: Any) -> None:
@@ -184,7 +208,21 @@ class MultiplicativeLR(_LambdaScheduler):
         return [rate * factor for rate, factor in zip(self._present(), self._factors(), strict=True)]
 
 
-class StepLR(LRScheduler):
+class _ClosedForm(LRScheduler):
+    """A schedule that knows the rates of any epoch: eta_min + (initial rate - eta_min) · share(t)."""
+
+    eta_min = 0.0
+
+    def _share(self, t: int) -> float:
+        """Returns what of the initial rate is left in epoch t."""
+        raise NotImplementedError
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        share, least = self._share(self.last_epoch), self.eta_min
+        return [least + (base - least) * share for base in self.base_lrs]
+
+
+class StepLR(_ClosedForm):
     """Present rate · gamma, every `step_size` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
@@ -196,8 +234,11 @@ class StepLR(LRScheduler):
         due = self.last_epoch > 0 and self.last_epoch % self.step_size == 0
         return self._times(self.gamma) if due else self._present()
 
+    def _share(self, t: int) -> float:
+        return self.gamma ** (t // self.step_size)
 
-class MultiStepLR(LRScheduler):
+
+class MultiStepLR(_ClosedForm):
     """Present rate · gamma, at each of the milestones; one that is named twice counts twice."""
 
     def __init__(
@@ -211,8 +252,11 @@ class MultiStepLR(LRScheduler):
         times = self.milestones[self.last_epoch]
         return self._times(self.gamma**times) if times else self._present()
 
+    def _share(self, t: int) -> float:
+        return self.gamma ** sum(times for milestone, times in self.milestones.items() if milestone <= t)
 
-class ExponentialLR(LRScheduler):
+
+class ExponentialLR(_ClosedForm):
     """Present rate · gamma, in every epoch from t = 1 on."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
@@ -222,8 +266,11 @@ class ExponentialLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         return self._present() if self._is_initial else self._times(self.gamma)
 
+    def _share(self, t: int) -> float:
+        return self.gamma**t
 
-class ConstantLR(LRScheduler):
+
+class ConstantLR(_ClosedForm):
     """The rate · `factor` for `total_iters` epochs, and then as it was.
 
     Errors: ValueError for a factor outside [0, 1].
@@ -243,8 +290,11 @@ class ConstantLR(LRScheduler):
             return self._times(self.factor)
         return self._times(1 / self.factor) if self.last_epoch == self.total_iters else self._present()
 
+    def _share(self, t: int) -> float:
+        return 1.0 if t >= self.total_iters else self.factor
 
-class LinearLR(LRScheduler):
+
+class LinearLR(_ClosedForm):
     """The rate · f(t), where f goes in a straight line from `start_factor` to `end_factor` in `total_iters` epochs.
 
     The present rate holds f(t - 1); it is multiplied by f(t) / f(t - 1).
@@ -278,8 +328,12 @@ class LinearLR(LRScheduler):
         # f(t) / f(t - 1) = 1 + slope / (total_iters · f(t - 1))
         return self._times(1 + slope / (self.total_iters * self.start_factor + (t - 1) * slope))
 
+    def _share(self, t: int) -> float:
+        slope = self.end_factor - self.start_factor
+        return self.start_factor + slope * min(self.total_iters, t) / self.total_iters
 
-class PolynomialLR(LRScheduler):
+
+class PolynomialLR(_ClosedForm):
     """Initial rate · (1 - t / total_iters)^power, and 0 from then on: the present rate holds that of t - 1."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
@@ -293,8 +347,11 @@ class PolynomialLR(LRScheduler):
         now, before = (1 - t / self.total_iters for t in (self.last_epoch, self.last_epoch - 1))
         return self._times((now / before) ** self.power)
 
+    def _share(self, t: int) -> float:
+        return (1 - min(self.total_iters, t) / self.total_iters) ** self.power
 
-class CosineAnnealingLR(LRScheduler):
+
+class CosineAnnealingLR(_ClosedForm):
     """eta_min + (initial rate - eta_min) · c(t), with c(t) = (1 + cos(π t / T_max)) / 2: down in T_max epochs, then up.
 
     The present rate holds c(t - 1); its distance from eta_min is multiplied by c(t) / c(t - 1). Just after the minimum

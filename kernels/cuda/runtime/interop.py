@@ -39,7 +39,7 @@ def over(
     on = indexed(device("cuda", index))
     nbytes = (last_element(shape, strides, 0) + 1) * element.itemsize if shape.numel() else 0
     storage = UntypedStorage.without_data(nbytes, on)
-    storage.block, storage.resizable = Foreign(address, nbytes, index, running.driver, release), False
+    storage.block, storage._resizable = Foreign(address, nbytes, index, running.driver, release), False
     return tensor_over(storage, None, shape, strides, 0, element, on)
 
 

@@ -241,7 +241,7 @@ class CachingAllocator(Allocator):
             if held > known.peak_allocated:
                 known.peak_allocated = held
             storage._array = storage._retyped = storage._owner = None
-            storage._nbytes, storage.device, storage.resizable, storage.block = nbytes, on, True, block
+            storage._nbytes, storage.device, storage._resizable, storage.block = nbytes, on, True, block
             return storage
 
         return make
