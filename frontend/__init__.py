@@ -121,7 +121,7 @@ _places, __getattr__, __dir__ = _names.late(
     {
         ".": """
             _custom_op _custom_ops _dynamo _export _functorch _library _subclasses accelerator array_api backend
-            compiler distributions functional functorch fx jit nn optim profiler serialization special testing
+            compiler distributions functional functorch fx jit multiprocessing nn optim profiler serialization special testing
         """,
         ".backend": "get_device_module",
         ".compiler": "_disable_dynamo compile",
