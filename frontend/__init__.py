@@ -17,6 +17,7 @@ from sys import modules as _modules
 
 from redispatch.kernels.declare import return_types
 from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
+from redispatch.kernels.declare.public import private as _private
 from redispatch.kernels.ops import aliases as _aliases
 from redispatch.kernels.ops import random
 from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
@@ -121,7 +122,8 @@ _places, __getattr__, __dir__ = _names.late(
     {
         ".": """
             _custom_op _custom_ops _dynamo _export _functorch _library _subclasses accelerator array_api backend
-            compiler distributions functional functorch fx jit multiprocessing nn optim profiler serialization special testing
+            compiler distributions functional functorch fx jit masked multiprocessing nn optim profiler serialization
+            signal special testing
         """,
         ".backend": "get_device_module",
         ".compiler": "_disable_dynamo compile",
@@ -129,6 +131,7 @@ _places, __getattr__, __dir__ = _names.late(
         ".utils.backend_registration": "_register_device_module",
         ".utils.dlpack": "to_dlpack",
     },
+    _private,
 )
 
 # So that `from redispatch.types import Number` finds them. Files of these names in the root would hide Python's own.

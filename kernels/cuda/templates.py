@@ -45,6 +45,15 @@ def threads_for(size: int) -> int:
     return min(THREADS, max(1, -(-size // WARP)) * WARP)
 
 
+def kept_by_thread(size: int) -> int:
+    """The number of elements of a row that each of its threads holds in registers; 0 where they would be too many.
+
+    Few versions, since each is compiled: what a thread has no element for costs a comparison.
+    """
+    each = -(-size // threads_for(size))
+    return next((kept for kept in (4, 16) if each <= kept), 0)
+
+
 @integral
 def divided(n, divisor):
     """n // divisor of numbers below 2^31, in 32 bits: GPUs have no instruction for it, and 64 take thrice as long."""
