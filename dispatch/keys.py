@@ -52,11 +52,11 @@ class DispatchKeySet(int):
     def __sub__(self, other: int) -> DispatchKeySet:
         return DispatchKeySet(without(int(self), int(other)))
 
-    def add(self, key: DispatchKey) -> DispatchKeySet:
-        return DispatchKeySet(int(self) | key.bits)
+    def add(self, key: DispatchKey | str) -> DispatchKeySet:
+        return DispatchKeySet(int(self) | key_named(key).bits)
 
-    def remove(self, key: DispatchKey) -> DispatchKeySet:
-        return DispatchKeySet(without(int(self), key.bits))
+    def remove(self, key: DispatchKey | str) -> DispatchKeySet:
+        return DispatchKeySet(without(int(self), key_named(key).bits))
 
     def has(self, key: DispatchKey) -> bool:
         return has(self, key)

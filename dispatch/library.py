@@ -147,6 +147,12 @@ class Library:
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         op = self._operator(op_name)
         key = key_named(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
+        if self.dispatch_key and key is not key_named(self.dispatch_key):
+            raise RegistrationError(
+                f"Explicitly provided dispatch key ({key.name}) is inconsistent with the dispatch key of the enclosing "
+                f"library ({self.dispatch_key}). Please declare a separate Library for this dispatch key and move your "
+                "kernel there."
+            )
         place = caller()
         self._check_meta(op, key)
         former = next(reversed(op.registrations.get(key, ())), None)

@@ -17,6 +17,7 @@ from sys import modules as _modules
 
 from redispatch.kernels.declare import return_types
 from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
+from redispatch.kernels.declare.public import private as _private
 from redispatch.kernels.ops import aliases as _aliases
 from redispatch.kernels.ops import random
 from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
@@ -139,8 +140,8 @@ _places, __getattr__, __dir__ = _names.late(
     {
         ".": """
             _custom_op _custom_ops _dynamo _export _functorch _library _subclasses accelerator array_api backend
-            compiler distributions functional functorch fx hub jit nn optim profiler serialization special testing
-            storage torch_version version
+            compiler distributions functional functorch fx hub jit masked multiprocessing nn optim profiler serialization
+            signal special storage testing torch_version version
         """,
         "._absent": _absent.NAMES,
         ".backend": "get_device_module",
@@ -149,6 +150,7 @@ _places, __getattr__, __dir__ = _names.late(
         ".utils.backend_registration": "_register_device_module",
         ".utils.dlpack": "to_dlpack",
     },
+    _private,
 )
 
 # So that `from redispatch.types import Number` finds them. Files of these names in the root would hide Python's own.

@@ -26,19 +26,23 @@ def take(scope: dict[str, Any], rows: Mapping[str, str]) -> list[str]:
 
 
 def late(
-    scope: dict[str, Any], rows: Mapping[str, str]
+    scope: dict[str, Any], rows: Mapping[str, str], make: Callable[[str], Any] = lambda name: None
 ) -> tuple[dict[str, str], Callable[[str], Any], Callable[[], Any]]:
     """Returns where each name is, and the `__getattr__` and `__dir__` of a module that imports it when asked for.
 
-    Whoever wants one name needs none of the other modules. The row "." has modules of the package.
+    Whoever wants one name needs none of the other modules. The row "." has modules of the package. What is in no row
+    is what `make` makes of its name, if it is not None.
     Errors: AttributeError, from `__getattr__`, for other names.
     """
     places = noted(scope, rows)
 
     def __getattr__(name: str) -> Any:
-        if name not in places:
+        if name in places:
+            return found(scope, name, places[name])
+        made = make(name)
+        if made is None:
             raise AttributeError(f"module {scope['__name__']!r} has no attribute {name!r}")
-        return found(scope, name, places[name])
+        return scope.setdefault(name, made)
 
     def __dir__() -> list[str]:
         return sorted({*scope, *places})

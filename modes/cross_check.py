@@ -93,7 +93,7 @@ class CrossCheckMode(FindingMode):
         if func._schema.is_view:
             return "a view"
         tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, rd.Tensor)]
-        if any(hasattr(type(tensor), "__torch_dispatch__") for tensor in tensors):
+        if any(rd._C._dispatch_isTensorSubclassLike(tensor) for tensor in tensors):
             return "a subclass"
         if any(tensor.is_meta for tensor in tensors) or str(kwargs.get("device")) == "meta":
             return "no data"

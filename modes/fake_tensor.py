@@ -18,12 +18,13 @@ Source: PyTorch's FakeTensorMode. Read next: dispatch/tensor/subclass.py; subcla
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import redispatch as rd
 from redispatch.dispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
 from redispatch.utils import _pytree as pytree
-from redispatch.utils._python_dispatch import TorchDispatchMode
+from redispatch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 
 META = rd.device("meta")
 
@@ -42,6 +43,14 @@ class DataDependentOutputException(RuntimeError):
     def __init__(self, func: Any) -> None:
         super().__init__(str(func))
         self.func = func
+
+
+class UnsupportedFakeTensorException(RuntimeError):
+    """A tensor, or a thing among an operator's arguments, of which there can be no fake."""
+
+
+class MetadataMismatchError(RuntimeError):
+    """A fake result that looks unlike the real one."""
 
 
 class FakeTensorDeviceMismatchError(RuntimeError):
@@ -208,6 +217,55 @@ class FakeTensorMode(TorchDispatchMode):
             return known
 
         return pytree.tree_map_only(rd.Tensor, one, result)
+
+
+def is_fake(value: Any) -> bool:
+    """Returns whether a tensor is fake, or a wrapper of nothing but fakes."""
+    if is_traceable_wrapper_subclass(value):
+        names = value.__tensor_flatten__()[0]
+        return all(is_fake(getattr(value, name)) for name in names)
+    return isinstance(value, FakeTensor)
+
+
+class CrossRefFakeMode(TorchDispatchMode):
+    """A region in which each operator runs on fakes, too, and both results must look the same.
+
+    ignore_op_fn: says of an operator whether it is left out. Errors: MetadataMismatchError.
+    """
+
+    def __init__(
+        self,
+        ignore_op_fn: Callable[[Any], bool] | None = None,
+        *,
+        check_strides: bool = True,
+        check_aliasing: bool = True,
+        only_check_ops_with_meta: bool = True,
+    ) -> None:
+        self.ignore_op_fn, self.check_strides = ignore_op_fn, check_strides
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.ignore_op_fn is not None and self.ignore_op_fn(func):
+            return func(*args, **kwargs)
+        fakes = FakeTensorMode(allow_non_fake_inputs=True)
+        try:
+            with fakes:
+                faked = func(*pytree.tree_map_only(rd.Tensor, fakes.from_tensor, args), **kwargs)
+        except (DynamicOutputShapeException, DataDependentOutputException):
+            return func(*args, **kwargs)  # what it looks like depends on values
+        result = func(*args, **kwargs)
+        for one, other in zip(pytree.tree_leaves(result), pytree.tree_leaves(faked), strict=True):
+            self.compare(func, one, other)
+        return result
+
+    def compare(self, func: Any, real: Any, fake: Any) -> None:
+        if not isinstance(real, rd.Tensor):
+            return
+        looks = [(one.shape, one.dtype, one.device.type, one.requires_grad) for one in (real, fake)]
+        if looks[0] != looks[1] or self.check_strides and real.numel() and real.stride() != fake.stride():
+            raise MetadataMismatchError(
+                f"found mismatched tensor metadata for {func}: the kernel gives {shown(real)}, the fake {shown(fake)}"
+            )
 
 
 def takes_device(func: Any) -> bool:

@@ -19,7 +19,7 @@ from ..core.interpreter import call, run
 from ..core.keyset import below
 from ..core.keyset import keyset as keys
 from ..core.operator import OpOverload
-from ..core.state import ABOVE_PYTHON, STATE, within
+from ..core.state import ABOVE_PYTHON, PYTHON_KEYS, STATE, within
 from ..protocols.override import HANDLER_CHANGED, described, not_handled
 from ..rules import RuleTable
 from ..schema.schema import FunctionSchema
@@ -39,8 +39,9 @@ TORCH_DISPATCH: RuleTable[Callable[..., Any]] = RuleTable("torch_dispatch rule")
 
 
 def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Handles no operator: a class sets this as its `__torch_dispatch__` to opt out."""
-    return NotImplemented
+    """Runs the operator below the key Python: a class sets this as its `__torch_dispatch__` to opt out."""
+    with within(STATE.get().excluding(ABOVE_PYTHON | PYTHON_KEYS)):
+        return func(*args, **(kwargs or {}))
 
 
 def has_handler(kind: type) -> bool:
@@ -62,7 +63,13 @@ def pre_dispatch(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
         result = ask(mode, type(mode), op, types, args, kwargs)
     if result is NotImplemented:
         raise no_handler(op, state.pre_dispatch_modes, ())
-    return checked(op.schema, result)
+    return answer_of(op.schema, result)
+
+
+@inline
+def answer_of(schema: FunctionSchema, answer: Any) -> Any:
+    """What a handler answered: what the schema promises, or None in the place of one tensor, by which it has none."""
+    return None if answer is None else checked(schema, answer)
 
 
 @layer("PythonTLSSnapshot")
@@ -83,12 +90,12 @@ def python(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
         with within(state.answering()):
             result = ask(mode, type(mode), op, types, args, kwargs)
         if result is not NotImplemented:
-            return checked(op.schema, result)
+            return answer_of(op.schema, result)
     elif types:
         with within(state.excluding(ABOVE_PYTHON)):
             result = ask(types[0], types[0], op, types, args, kwargs)
         if result is not NotImplemented:
-            return checked(op.schema, result)
+            return answer_of(op.schema, result)
         return ask_in_turn(op, types[1:], types, args, kwargs)
     return ask_in_turn(op, types, types, args, kwargs)
 
@@ -117,7 +124,7 @@ def call_showing_type(op: OpOverload, tensor: Any) -> Any:
         with within(state.answering()):
             result = ask(mode, type(mode), op, (type(tensor),), (tensor,), {})
         if result is not NotImplemented:
-            return checked(op.schema, result)
+            return answer_of(op.schema, result)
     return call(op, [tensor])
 
 
@@ -143,7 +150,7 @@ def ask_in_turn(op: OpOverload, asked: Any, types: tuple[type, ...], args: Any, 
         with within(state.excluding(ABOVE_PYTHON)):
             result = ask(kind, kind, op, types, args, kwargs)
         if result is not NotImplemented:
-            return checked(op.schema, result)
+            return answer_of(op.schema, result)
     raise no_handler(op, state.modes, types)
 
 

@@ -123,8 +123,18 @@ def remember_plain(kind: type) -> None:
         handler: Any = kind.__torch_function__  # type: ignore[attr-defined]  # an attribute that mypy does not see
         if handler is _disabled_torch_function_impl:
             enter(PLAIN_TENSORS, kind)
-        elif getattr(handler, "__func__", None) in DEFAULT_HANDLER and not hasattr(kind, "__torch_dispatch__"):
+        elif getattr(handler, "__func__", None) in DEFAULT_HANDLER and not handles_operators(kind):
             enter(DEFAULT_TENSORS, kind)
+
+
+def handles_operators(kind: type) -> bool:
+    """Whether a class, or one between it and Tensor, says what becomes of operators."""
+    return any("__torch_dispatch__" in vars(base) for base in kind.__mro__ if not is_root(base))
+
+
+def is_root(kind: type) -> bool:
+    """Whether a class is Tensor itself, which has a `__torch_dispatch__` for `super()` alone."""
+    return isinstance(kind, TensorMeta) and not any(isinstance(base, TensorMeta) for base in kind.__bases__)
 
 
 def remember_silent(kind: type) -> None:

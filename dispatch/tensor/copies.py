@@ -56,7 +56,21 @@ def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         if self._autograd.grad is not None:
             result.grad = copy.deepcopy(self._autograd.grad, memo)
     result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    for name, value in slots_of(self).items():
+        setattr(result, name, copy.deepcopy(value, memo))
     return result
+
+
+def slots_of(tensor: Any) -> dict[str, Any]:
+    """Returns what a tensor has in slots that its class adds to those of Tensor."""
+    known = {
+        name
+        for kind in tensor.__class__.__mro__
+        if kind not in Tensor.__mro__
+        for slots in [vars(kind).get("__slots__", ())]
+        for name in ([slots] if isinstance(slots, str) else slots)
+    }
+    return {name: getattr(tensor, name) for name in sorted(known - {"__dict__", "__weakref__"}) if hasattr(tensor, name)}
 
 
 def _copied(self: Any, memo: dict[int, Any]) -> Any:
@@ -69,7 +83,9 @@ def _copied(self: Any, memo: dict[int, Any]) -> Any:
         if type(result) is not type(self):
             raise RuntimeError(
                 f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types "
-                f"that properly implement clone(), but for {type(self).__name__} it gave {type(result).__name__}"
+                f"that properly implement clone() and for which cloning returns another instance of the same subclass. "
+                f"You should either properly implement clone() for your subclass {type(self).__name__}, which gave "
+                f"{type(result).__name__}, or override __deepcopy__()."
             )
         return result
     if self._keyset & LAZY_BITS:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from redispatch.dispatch import HANDLER_CHANGED, STATE, keyset, shared, within
 from redispatch.dispatch.core.state import DEFAULT_TENSORS, with_modes
-from redispatch.dispatch.layers.python import has_handler
+from redispatch.dispatch.layers.python import _disabled_torch_dispatch_impl, has_handler
 
 from .devices import CPU, as_device, device_keyset
 from .dtypes import dtype as DType
@@ -59,12 +59,25 @@ def make_subclass(
     _check_class(cls)
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
+    check_handed_over(cls, data)
     t = shell(cls, data)
     if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
         give_routes(t, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     if require_grad:
         SET_REQUIRES_GRAD()(t, True)
     return t
+
+
+def check_handed_over(cls: type, data: Any) -> None:
+    """RuntimeError for a tensor of a class that handles operators, where it would be known under another class, too."""
+    if type(data) is not Tensor and has_handler(type(data)) and not STATE.get().excluded & PYTHON:
+        with within(with_modes(STATE.get(), ())):
+            data = data.detach()  # as the handler has it
+        if type(data) is not Tensor and not has_handler(cls):
+            raise RuntimeError(
+                f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a "
+                f"python object of type {type(data).__name__}"
+            )
 
 
 def make_wrapper_subclass(
@@ -239,6 +252,7 @@ def _check_class(cls: Any) -> None:
         )
 
 
+Tensor.__torch_dispatch__ = staticmethod(_disabled_torch_dispatch_impl)  # which `super()` finds
 Tensor._make_subclass = staticmethod(make_subclass)
 Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
 Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]  # attached here

@@ -26,6 +26,7 @@ from redispatch.dispatch import (
     backends,
     backends_of_autograd,
     below,
+    bind,
     dump_registrations,
     dump_table,
     exclude,
@@ -47,12 +48,13 @@ from redispatch.dispatch import (
     without_overrides,
     without_subclasses,
 )
+from redispatch.dispatch.core.registry import OVERLOADS
 from redispatch.dispatch.autograd.fallback import FALLBACK as AUTOGRAD_FALLBACK
 from redispatch.dispatch.autograd.fallback import MODES
 from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
 from redispatch.kernels.batching.fallback import FALLBACK
 
-from . import _acc, _functorch, _nn, _VariableFunctions
+from . import _acc, _functorch, _nn, _profiler, _VariableFunctions
 from ._guards import (
     ExcludeDispatchKeyGuard,
     _AutoDispatchBelowADInplaceOrView,
@@ -95,6 +97,7 @@ __all__ = [
     "_fft",
     "_linalg",
     "_nn",
+    "_profiler",
     "_special",
     "_functorch",
     "Argument",
@@ -260,6 +263,25 @@ def _dispatch_has_backend_fallback(key: DispatchKey) -> bool:
 def _dispatch_get_registrations_for_dispatch_key(dispatch_key: str = "") -> list[str]:
     """The operators with a kernel of their own at a key; all operators where no key is given."""
     return [name for name, op in OPERATORS.items() if not dispatch_key or op.has_kernel_for_dispatch_key(dispatch_key)]
+
+
+def _jit_get_schemas_for_operator(name: str) -> list[FunctionSchema]:
+    """The schemas of all overloads of "aten::add"."""
+    return [op.schema for op in OVERLOADS.get(name, {}).values()]
+
+
+def _jit_resolve_packet(name: str, *args: Any, **kwargs: Any) -> str:
+    """Returns the overload that a call of a packet would run. RuntimeError where the arguments fit none."""
+    problems = []
+    for op in OVERLOADS.get(name, {}).values():
+        try:
+            bind(op.schema, args, kwargs)
+        except RuntimeError as problem:
+            problems.append(str(problem))
+        else:
+            return op._overloadname
+    listed = "\n\n".join(problems)
+    raise RuntimeError(f"Overloaded torch operator invoked from Python failed to match any schema:\n{listed}")
 
 
 def _dispatch_find_dangling_impls() -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch.tensor.copies import slots_of
 from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, device, dtype, layout, strided
 from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn.parameter import Parameter
@@ -236,7 +237,10 @@ class Writer(PythonPickler):
 
 def tensor_reduced(x: Any) -> tuple[Any, ...]:
     """A function and its arguments, as PyTorch writes tensors: graphs and gradients are not kept."""
-    state, requires_grad = dict(x.__dict__), x._requires_grad()
+    state: Any = dict(x.__dict__)
+    slots, requires_grad = slots_of(x), x._requires_grad()
+    if slots:
+        state = state, slots
     if type(x) is Parameter:
         if state:
             return names.rebuild_parameter_with_state, (x.data, requires_grad, OrderedDict(), state)

@@ -85,12 +85,17 @@ def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
     """Returns whether a dispatch mode is active; or whether one of users is."""
     state = STATE.get()
     modes = state.modes + state.pre_dispatch_modes
-    return any(include_infra_modes or getattr(mode, "_mode_key", None) is None for mode in modes)
+    return any(include_infra_modes or not is_infra(mode) for mode in modes)
+
+
+def is_infra(mode: Any) -> bool:
+    """Returns whether a mode is no user's: it has a slot, or its class says so."""
+    return getattr(mode, "_mode_key", None) is not None or type(mode).is_infra_mode()
 
 
 def any_torch_dispatch_mode_on_stack() -> bool:
     """Returns whether a mode of users is active at the key Python."""
-    return any(getattr(mode, "_mode_key", None) is None for mode in STATE.get().modes)
+    return not all(map(is_infra, STATE.get().modes))
 
 
 _push_mode = push_mode

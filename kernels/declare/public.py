@@ -27,6 +27,7 @@ from redispatch.dispatch import (
     call,
     call_overridden,
     of_builtin_method,
+    ops,
     overridden,
     who_overrides,
 )
@@ -96,6 +97,21 @@ def public(
         made.op, made.ops = operators[0], operators
         frozen(made)  # kernels that are inlined call `made.op.functional`
     return made
+
+
+def private(name: str) -> Callable[..., Any] | None:
+    """Returns the function of an operator whose name begins with an underscore, as `redispatch._softmax`; None where
+    there is no such operator. It is made when it is asked for: few programs use any."""
+    packet = getattr(ops.aten, name, None) if name.startswith("_") and not name.startswith("__") else None
+    if packet is None:
+        return None
+    overloads = [(overload, getattr(packet, overload)) for overload in packet.overloads()]
+    pairs: list[Overload] = [
+        (op, getattr(packet, "out" if overload == "default" else f"{overload}_out", None))
+        for overload, op in overloads
+        if not op.schema.is_out
+    ]
+    return face(name, pairs, "torch")
 
 
 def attach(

@@ -95,6 +95,7 @@ with collector_paused():
         spectra,
         statistics,
         stft,
+        unsafe_indexing,
         upsampling,
         view_copies,
         views,

@@ -178,6 +178,7 @@ def native_batch_norm(input, weight, bias, mean, var, training, momentum, eps):
     "Meta",
     refuses="whole complex",
     core=True,
+    late_out=("out", "out", "save_mean", "save_invstd"),
 )
 def batch_norm_legit_op(input, weight, bias, mean, var, training, momentum, eps):
     return run_batch_norm(input, weight, bias, mean, var, training, momentum, eps)
@@ -204,6 +205,37 @@ def batch_norm_no_stats_op(input, weight, bias, training, momentum, eps):
 )
 def batch_norm_no_training_op(input, weight, bias, mean, var, momentum, eps):
     return run_batch_norm(input, weight, bias, mean, var, False, momentum, eps)
+
+
+def with_reserve(input: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *how: float) -> Any:
+    """The results of batch norm, and what other backends keep for its backward: nothing."""
+    results = run_batch_norm(input, weight, bias, mean, var, training, *how)
+    return *results, empty(Size((0,)), dtypes.uint8, input._device)
+
+
+@kernel(
+    f"_batch_norm_with_update({AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+    late_out=("out", "out", "save_mean", "save_invstd", "reserve"),
+)
+def batch_norm_with_update_op(input, weight, bias, mean, var, momentum, eps):
+    """Returns what `native_batch_norm` does while training, and moves the running mean and variance."""
+    return with_reserve(input, weight, bias, mean, var, True, momentum, eps)
+
+
+@kernel(
+    f"_batch_norm_no_update({AFFINE}, Tensor? running_mean, Tensor? running_var, float momentum, float eps) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
+    "CPU",
+    "Meta",
+    refuses="whole complex",
+)
+def batch_norm_no_update_op(input, weight, bias, mean, var, momentum, eps):
+    """Returns what `native_batch_norm` does with the running mean and variance."""
+    return with_reserve(input, weight, bias, mean, var, False, momentum, eps)
 
 
 def batch_norm_gradients(
@@ -283,11 +315,17 @@ native_batch_norm.op.derivative((LEARNED, with_stats), nondifferentiable=(1, 2))
 batch_norm_legit_op.derivative((LEARNED, with_stats), nondifferentiable=(1, 2))
 
 
+@batch_norm_with_update_op.gradient(*LEARNED, nondifferentiable=(1, 2, 3))
+def with_update(grad, input, weight, running_mean, running_var, result1, result2, eps, needs):
+    return batch_norm_backward(grad, input, weight, running_mean, running_var, result1, result2, True, eps, needs)
+
+
 @batch_norm_no_stats_op.gradient(*LEARNED, nondifferentiable=(1, 2), node="NativeBatchNormLegitBackward1")
 def without_stats(grad, input, weight, result1, result2, training, eps, needs):
     return batch_norm_backward(grad, input, weight, None, None, result1, result2, training, eps, needs)
 
 
+@batch_norm_no_update_op.gradient(*LEARNED, nondifferentiable=(1, 2, 3))
 @batch_norm_no_training_op.gradient(*LEARNED, nondifferentiable=(1, 2))
 def without_training(grad, input, weight, running_mean, running_var, eps, needs):
     return batch_norm_backward(grad, input, weight, running_mean, running_var, None, None, False, eps, needs)

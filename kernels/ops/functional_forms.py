@@ -18,7 +18,7 @@ from redispatch.dispatch import OpOverload, Tag, call
 from redispatch.dispatch.schema.text import BETWEEN, head
 
 from ..declare.declare import Operator
-from .batch_norm import batch_norm_legit_op
+from .batch_norm import batch_norm_legit_op, batch_norm_with_update_op
 from .copying import clone_op, resize_inplace_op, zero_inplace_op
 from .distributions import cauchy_op, geometric_op, log_normal_op
 from .embedding import embedding_renorm_op
@@ -99,6 +99,7 @@ fused_adamw_op = functional_form_of(adamw_op)
 amp_unscale_op = functional_form_of(_amp_foreach_non_finite_check_and_unscale_.op)
 amp_update_scale_op = functional_form_of(_amp_update_scale_.op)
 batch_norm_functional_op = functional_form_of(batch_norm_legit_op, "_native_batch_norm_legit_functional")
+batch_norm_updating_op = functional_form_of(batch_norm_with_update_op, "_batch_norm_with_update_functional")
 rrelu_functional_op = functional_form_of(with_noise_op, "rrelu_with_noise_functional", derivative=False)
 rrelu_functional_op.derivative(
     self=lambda grad, self, result1, lower, upper, training: backward(grad, self, result1, lower, upper, training),

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch import keyset, run
+from redispatch.dispatch.protocols.override import not_handled
 from redispatch.dispatch.tensor import (
     ROUTES,
     Route,
@@ -33,6 +34,7 @@ from redispatch.kernels import has_internal_overlap, is_dense
 from ..declare.declare import Operator
 from ..declare.operator import LAZY, composite, kernel
 from ..declare.overridable import builtin_function
+from .copying import like_channels_last
 
 
 def inquiry(schema: str, answer: Callable[..., Any], doc: str = "", **facts: Any) -> Any:
@@ -200,12 +202,25 @@ device_op = inquiry("device(Tensor a) -> Device", lambda a: a._device, namespace
 dense_op = inquiry(
     "is_non_overlapping_and_dense(Tensor self) -> bool", lambda self: is_dense(self._shape, self._stride)
 )
+inquiry(
+    "is_strides_like_format(Tensor self, MemoryFormat memory_format) -> bool",
+    lambda self, memory_format: (
+        len(self._shape) == {"channels_last": 4, "channels_last_3d": 5}.get(memory_format.name)
+        and like_channels_last(self._shape, self._stride)
+    ),
+)
 layout_op = inquiry("layout(Tensor a) -> Layout", lambda a: a._layout, namespace="prim")
 
 
 def asked(op: Operator, x: Any, *args: Any) -> Any:
     """Asks modes and the class of `x`, from the key Python on."""
-    return run(op.functional, PYTHON, [x, *args])
+    try:
+        return run(op.functional, PYTHON, [x, *args])
+    except TypeError as problem:
+        if not hasattr(problem, "is_not_handled"):
+            raise
+        text = str(problem).replace(f"torch._ops.{op.functional}", f"torch.ops.{op.functional.overloadpacket}")
+        raise not_handled(text) from None  # a question has PyTorch's name of the packet
 
 
 def route(name: str, subject: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -18,12 +18,13 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type, view_over, wrap_dim
 
 from ..declare.operator import composite, kernel, structured
-from ..declare.out_forms import cast_into_out
+from ..declare.out_forms import cast_into_out, copy_into_out
 from ..declare.overridable import overridable_function
 from ..declare.structured import Meta
 from .copying import clone_op, move
 from .creation import preserved_strides
 from .geometry import Geometry, diagonal_of, permuted, strided_window, viewed
+from .padding import constant_pad_nd
 from .resampling import shaped_like
 from .scattering import split_gradient, zeros
 from .shape import meshgrid_op, stack_op
@@ -580,3 +581,42 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         ops.aten.remainder.Scalar(ops.aten.div.Scalar_mode(indices, step, rounding_mode="floor"), size)
         for step, size in zip(steps, sizes, strict=True)
     )
+
+
+# --- _chunk_cat: several tensors, each cut into as many chunks, joined chunk by chunk ---------------------------------
+
+
+def chunks_of(x: Any, dim: int, count: int) -> Any:
+    """The tensor as `count` rows: padded with zeros along `dim`, where it does not go into so many equal chunks."""
+    missing = -x.shape[dim] % count
+    if missing:
+        x = constant_pad_nd.op.functional(x, [*(0, 0) * (x.dim() - dim - 1), 0, missing], 0)
+    return x.reshape([*x.shape[:dim], count, -1])
+
+
+@kernel(
+    "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", out="out", out_by=copy_into_out, dispatches=True
+)
+def _chunk_cat(tensors, dim, num_chunks):
+    """Returns the tensors side by side, each as `num_chunks` rows, which lie along `dim`."""
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    first = tensors[0]
+    for x in tensors:
+        if not x.numel():
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if x.dtype is not first.dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+        if x.device != first.device:
+            raise RuntimeError("_chunk_cat expects all inputs tensors on the same device")
+    if all(x.dim() == first.dim() for x in tensors):
+        dim = wrap_dim(dim, first.dim())
+    elif dim < 0:
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+    elif any(dim >= x.dim() for x in tensors):
+        raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+    if any(x.shape[:dim] != first.shape[:dim] for x in tensors):
+        raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    return ops.aten.cat.default([chunks_of(x, dim, num_chunks) for x in tensors], dim + 1)

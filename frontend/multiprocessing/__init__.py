@@ -1,0 +1,14 @@
+"""`redispatch.multiprocessing`: Python's module of that name. Tensors travel between processes as pickles do."""
+
+from multiprocessing import *  # noqa: F403  # all that it has, as in PyTorch
+
+from . import reductions as reductions
+
+
+def get_sharing_strategy() -> str:
+    """Returns how storages that are shared travel: through the file system."""
+    return "file_system"
+
+
+def get_all_sharing_strategies() -> set[str]:
+    return {"file_system"}

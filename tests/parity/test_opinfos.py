@@ -1,0 +1,443 @@
+"""PyTorch's own table of operators (the OpInfos in its wheel), on both libraries: do all its samples end the same way?
+
+Compared are values, dtypes and shapes; which results share memory with which arguments; what becomes of the arguments;
+gradients; the classes and words of errors; and the forms of an operator: function, method, in-place, `out=`, aliases.
+The other file of this folder goes through our table and asks for more of each call; this one knows which calls
+PyTorch's authors found worth testing. DIFFERENT lists where we differ knowingly, each with the reason.
+
+Of the dtypes of an operator some are drawn, and all are tried with `--all`.
+Read next: test_op_db_against_torch.py.
+"""
+
+import functools
+import itertools
+import sys
+import types
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="compares with real torch, which is not installed here")
+
+from torch.testing._internal import common_methods_invocations  # noqa: E402  # after importorskip
+from torch.utils import _pytree as pytree  # noqa: E402  # after importorskip
+
+import redispatch as rd  # noqa: E402  # after importorskip: without torch nothing here is of use
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests import drawing  # noqa: E402  # after the path is set
+
+# operator -> aspect -> why it differs
+DIFFERENT: dict[str, dict[str, str]] = {}
+
+# Kinds of operators that are not compared -> why
+JITERATOR = "compiles CUDA"
+
+TENSORS = torch.Tensor | rd.Tensor
+DTYPES = [torch.float32, torch.float64, torch.complex64, torch.int64, torch.bfloat16, torch.bool]
+
+
+# --- from theirs to ours ----------------------------------------------------------------------------------------------
+
+
+# PyTorch's table gives each random operator the same seed, which would hide that it is one
+common_methods_invocations.wrapper_set_seed = lambda call, *args, **kwargs: call(*args, **kwargs)
+
+
+class Globals(dict):
+    """The globals of a function of PyTorch's, as our function sees them: translated when they are asked for."""
+
+    def __init__(self, theirs):
+        super().__init__({"__builtins__": theirs["__builtins__"], "__name__": theirs["__name__"]})
+        self.theirs = theirs
+
+    def __missing__(self, name):
+        if name not in self.theirs:
+            raise KeyError(name)
+        self[name] = ours(self.theirs[name])
+        return self[name]
+
+
+def named(path):
+    """Our object of a dotted name below `torch`, or None."""
+    return functools.reduce(lambda found, name: getattr(found, name, None), path.removeprefix("torch.").split("."), rd)
+
+
+@functools.cache
+def ours_of(x):
+    """Our counterpart of a function, class, module or constant of PyTorch's."""
+    if isinstance(x, torch.dtype | torch.layout | torch.memory_format):
+        return named(str(x))
+    if isinstance(x, types.ModuleType):
+        return named(x.__name__) if x.__name__ != "torch" else rd
+    if isinstance(x, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        return named(
+            f"ops.{x._qualified_op_name.replace('::', '.')}" if hasattr(x, "_qualified_op_name") else f"ops.{x}"
+        )
+    if isinstance(x, functools.partial):
+        return functools.partial(ours(x.func), *ours(x.args), **ours(x.keywords))
+    module, name = getattr(x, "__module__", None), getattr(x, "__name__", "")
+    if isinstance(x, types.FunctionType) and module.startswith("torch.testing"):
+        cells = x.__closure__ and tuple(types.CellType(ours(cell.cell_contents)) for cell in x.__closure__)
+        mine = types.FunctionType(x.__code__, Globals(x.__globals__), x.__name__, x.__defaults__, cells)
+        mine.__kwdefaults__ = x.__kwdefaults__
+        return mine
+    if isinstance(x, types.MethodDescriptorType | types.WrapperDescriptorType) or module == "torch._tensor":
+        return getattr(rd.Tensor, x.__name__, None)
+    if module and module.split(".")[0] == "torch":
+        return named(f"{module}.{name}")
+    return x
+
+
+def ours(x):
+    """A value of PyTorch's as ours, whatever it is; tensors have `Copies`."""
+    if isinstance(x, list | dict | tuple) and not isinstance(x, torch.Size):
+        return pytree.tree_map(ours, x)
+    if isinstance(x, types.ModuleType):
+        return ours_of(x)
+    if isinstance(x, torch.device):
+        return rd.device(str(x))
+    if isinstance(x, torch.Generator):
+        return rd.Generator().manual_seed(x.initial_seed())
+    if isinstance(x, torch.Tensor):
+        return Copies(rd)(x)
+    return ours_of(x) if callable(x) or type(x).__module__.startswith("torch") else x
+
+
+class Copies:
+    """Copies of tensors in one of the libraries: the same memory byte for byte, and shared where it was shared."""
+
+    def __init__(self, library):
+        self.library, self.storages, self.tensors = library, {}, {}
+
+    def storage(self, x):
+        storage = x.untyped_storage()
+        if storage._cdata not in self.storages:
+            data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy().copy()
+            self.storages[storage._cdata] = self.library.from_numpy(data).clone().untyped_storage()
+        return self.storages[storage._cdata]
+
+    def tensor(self, x):
+        if x.layout is not torch.strided:
+            raise NotImplementedError(f"a tensor of another layout: {x.layout}")
+        dtype = x.dtype if self.library is torch else ours(x.dtype)
+        if x.device.type == "meta":
+            return self.library.empty_strided(tuple(x.shape), x.stride(), dtype=dtype, device="meta")
+        out = self.library.empty(0, dtype=dtype)
+        out.set_(self.storage(x), x.storage_offset(), tuple(x.shape), x.stride())
+        out = out.conj() if x.is_conj() else out
+        out = out._neg_view() if x.is_neg() else out
+        out = self.library.nn.Parameter(out) if isinstance(x, torch.nn.Parameter) else out
+        return out.detach().requires_grad_() if x.requires_grad else out
+
+    def __call__(self, x):
+        if isinstance(x, torch.Tensor):
+            if id(x) not in self.tensors:
+                self.tensors[id(x)] = self.tensor(x.detach().requires_grad_(x.requires_grad)), x
+            return self.tensors[id(x)][0]
+        return x if self.library is torch else ours(x)
+
+
+def copied(library, tree):
+    copies = Copies(library)
+    return pytree.tree_map(copies, tree, is_leaf=lambda x: isinstance(x, torch.Size))
+
+
+# --- one call in both libraries ---------------------------------------------------------------------------------------
+
+
+def leaves(tree):
+    """The values in lists, tuples and dicts; two libraries have two classes of named tuples, one of structure."""
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, list | tuple):
+        return [x for item in tree for x in leaves(item)]
+    return [tree]
+
+
+def outcome(call, args, kwargs):
+    """(result, None) or (None, the error)"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return call(*args, **kwargs), None
+        except Exception as error:
+            return None, error
+
+
+def values(x):
+    if not isinstance(x, TENSORS):
+        return x
+    library = torch if isinstance(x, torch.Tensor) else rd
+    x = x.detach().resolve_conj().resolve_neg()
+    wider = {"bfloat16": "float32", "complex32": "complex64"}.get(str(x.dtype).removeprefix("torch."))
+    x = x.to(getattr(library, wider)) if wider else x
+    return x.contiguous().numpy()
+
+
+PRECISION = {"float16": 4e-3, "bfloat16": 2e-2, "complex32": 4e-3, "float32": 4e-6, "complex64": 4e-6}
+
+
+def equal(a, b, dtype, precision=PRECISION):
+    """Whether the values are the same; floats, as exactly as two orders of summation are."""
+    if not isinstance(b, np.ndarray) or b.dtype.kind not in "fc":
+        return np.array_equal(a, b) or np.ndim(b) == 0 and bool(a != a and b != b)
+    rtol = precision.get(dtype.removeprefix("torch."), 1e-9)
+    with np.errstate(all="ignore"):
+        size = np.abs(b[np.isfinite(b)]).max(initial=0)
+    return np.allclose(a, b, rtol=rtol, atol=rtol * max(size, 0.1), equal_nan=True)
+
+
+def looks(x):
+    if isinstance(x, TENSORS):
+        return str(x.dtype), str(x.layout), tuple(x.shape)
+    return type(x).__name__
+
+
+def memory(x):
+    return x.untyped_storage().data_ptr() if x.layout in (torch.strided, rd.strided) else 0
+
+
+def sharing(results, arguments):
+    """For each result the arguments whose memory it has, and whether it is the argument itself."""
+    given = [x for x in leaves(arguments) if isinstance(x, TENSORS)]
+    return [
+        [(i, x is result) for i, x in enumerate(given) if memory(x) and memory(x) == memory(result)]
+        for result in leaves(results)
+        if isinstance(result, TENSORS)
+    ]
+
+
+def short(x, limit=300):
+    return " ".join(str(x).split())[:limit]
+
+
+def compare_errors(mine, other):
+    if mine is None or other is None:
+        return {"errors": f"{short(repr(mine))} instead of {short(repr(other))}"}
+    if type(other).__name__ not in [kind.__name__ for kind in type(mine).__mro__]:
+        return {"error class": f"{short(repr(mine))} instead of {short(repr(other))}"}
+    return {}
+
+
+def picked(result, args):
+    """The result, with what its indices pick in their place: of equal elements, any may be named."""
+    kind, x = type(result).__name__, args[0][0] if args[0] else None
+    if kind not in ("kthvalue", "median", "nanmedian", "mode") or not isinstance(x, TENSORS) or not x.dim():
+        return result
+    dim = args[1].get("dim", args[0][-1] if kind == "kthvalue" and len(args[0]) > 2 else -1)
+    dim = next((d for d in args[0][1:2] if kind != "kthvalue"), dim)
+    keepdim = result[0].dim() == x.dim()
+    places = result[1] if keepdim else result[1].unsqueeze(dim)
+    return [result[0], x.gather(dim, places)]
+
+
+def compare_results(mine, other, again=None):
+    """What differs between two results; values are compared where PyTorch gives them twice."""
+    mine, other = leaves(mine), leaves(other)
+    if len(mine) != len(other):
+        return {"values": f"{len(mine)} results instead of {len(other)}"}
+    found = {}
+    for a, b in zip(mine, other, strict=True):
+        if looks(a) != looks(b):
+            found["dtypes"] = f"{looks(a)} instead of {looks(b)}"
+            continue
+        if isinstance(b, torch.Tensor) and b.layout is not torch.strided:
+            a, b = a.to_dense(), b.to_dense()
+        if isinstance(b, torch.Tensor) and again is None and not equal(values(a), values(b), str(b.dtype)):
+            found["values"] = f"{short(a)} instead of {short(b)}"
+        elif isinstance(b, torch.Tensor) and a.is_contiguous() != b.is_contiguous() and again is None:
+            found["strides"] = f"{a.stride()} instead of {b.stride()}"
+        elif isinstance(b, int | float | complex | str) and again is None and not equal(a, b, ""):
+            found["values"] = f"{a} instead of {b}"
+    return found
+
+
+def compare_gradients(mine, other, our_leaves, their_leaves):
+    our_results = [x for x in leaves(mine) if isinstance(x, rd.Tensor) and x.requires_grad]
+    their_results = [x for x in leaves(other) if isinstance(x, torch.Tensor) and x.requires_grad]
+    if len(our_results) != len(their_results):
+        return {"requires_grad": f"{len(our_results)} results instead of {len(their_results)}"}
+    if not their_results or not their_leaves:
+        return {}
+    torch.manual_seed(1)
+    seeds = [
+        torch.randn(x.shape, dtype=torch.float32 if x.dtype.itemsize < 8 and not x.is_complex() else x.dtype).to(
+            x.dtype
+        )
+        for x in their_results
+    ]
+    b, their_error = outcome(torch.autograd.grad, (their_results, their_leaves, seeds), {"allow_unused": True})
+    a, our_error = outcome(rd.autograd.grad, (our_results, our_leaves, copied(rd, seeds)), {"allow_unused": True})
+    if our_error or their_error:
+        return {f"gradient {k}": v for k, v in compare_errors(our_error, their_error).items()}
+    for x, y in zip(a, b, strict=True):
+        x = x.to_dense() if y is not None and x is not None and y.layout is not torch.strided else x
+        y = y.to_dense() if y is not None and y.layout is not torch.strided else y
+        if looks(x) != looks(y) or y is not None and not equal(values(x), values(y), str(y.dtype)):
+            return {"gradients": f"{short(x)} instead of {short(y)}"}
+    return {}
+
+
+def compare(call, mine, tree, process=lambda x: x, inputs=True):
+    """What differs when `call` of PyTorch's, and `mine`, are given copies of `tree`, a pair of args and kwargs."""
+    if mine is None:
+        return {"missing": "there is no such function"}
+    their_args, our_args = copied(torch, tree), copied(rd, tree)
+    torch.manual_seed(1)
+    other, their_error = outcome(lambda *a, **k: process(call(*a, **k)), *their_args)
+    result, our_error = outcome(lambda *a, **k: ours(process)(mine(*a, **k)), *our_args)
+    if their_error or our_error:
+        return compare_errors(our_error, their_error)
+    again = None
+    if is_random(call, tree, process, other):
+        again = other
+    found = compare_results(picked(result, our_args), picked(other, their_args), again)
+    shared = sharing(result, our_args), sharing(other, their_args)
+    if shared[0] != shared[1]:
+        found["views"] = f"{shared[0]} instead of {shared[1]}"
+    if not found:
+        found = {f"{k} of arguments": v for k, v in compare_results(our_args, their_args, again).items()}
+    if not found and again is None:
+        their_leaves = [x for x in leaves(their_args) if isinstance(x, torch.Tensor) and x.requires_grad and x.is_leaf]
+        our_leaves = [x for x in leaves(our_args) if isinstance(x, rd.Tensor) and x.requires_grad and x.is_leaf]
+        found = compare_gradients(result, other, our_leaves, their_leaves)
+    return found
+
+
+def is_random(call, tree, process, result):
+    """Whether PyTorch gives another result for another seed, or for other memory."""
+    torch.manual_seed(2)
+    junk = [torch.full((count,), float("nan")) for count in range(1, 40)]
+    del junk
+    again, error = outcome(lambda *a, **k: process(call(*a, **k)), *copied(torch, tree))
+    return error is not None or not all(map(same, leaves(result), leaves(again)))
+
+
+def same(x, y):
+    """Whether two results of PyTorch's are the same to the last bit."""
+    if not isinstance(x, torch.Tensor) or x.layout is not torch.strided:
+        return True
+    return x.shape == y.shape and np.array_equal(values(x), values(y), equal_nan=values(x).dtype.kind in "fc")
+
+
+# --- one operator -----------------------------------------------------------------------------------------------------
+
+
+def function(info):
+    """Our function for an entry of the table."""
+    written_there = isinstance(info.op, types.FunctionType) and info.op.__module__.startswith("torch.testing")
+    is_operator = isinstance(info.op, torch._ops.OpOverload | torch._ops.OpOverloadPacket)
+    return (None if written_there or is_operator else named(info.name)) or ours(info.op)
+
+
+def tree(sample):
+    return (sample.input, *sample.args), sample.kwargs
+
+
+def forms(info):
+    """What else the operator can be called by: name -> PyTorch's, ours."""
+    given = {
+        "method": (info.get_method(), None),
+        "inplace": (info.get_inplace(), None),
+        "operator": (info.get_operator(), None),
+        "inplace operator": (info.get_inplace_operator(), None),
+    }
+    for alias in info.aliases:
+        given[alias.name] = alias.op, named(alias.name)
+        given[f"{alias.name} method"] = alias.method_variant, None
+        given[f"{alias.name} inplace"] = alias.inplace_variant, None
+    return {name: (call, mine or ours(call)) for name, (call, mine) in given.items() if call is not None}
+
+
+def samples(info, dtype, requires_grad, limit):
+    torch.manual_seed(0)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return list(itertools.islice(info.sample_inputs("cpu", dtype, requires_grad=requires_grad), limit))
+    except Exception:  # torch's own samples, in a dtype for which they were not meant
+        return []
+
+
+def all_of(info, dtypes, limit):
+    """All differences: aspect -> the first of them."""
+    found = {}
+
+    def note(differences, where):
+        for aspect, text in differences.items():
+            found.setdefault(aspect, f"{text}    for {where}")
+
+    mine = function(info)
+    if mine is None:
+        return {"missing": "there is no such function"}
+    for dtype in dtypes:
+        for requires_grad in (False, True):
+            if requires_grad and dtype not in info.supported_backward_dtypes("cpu"):
+                continue
+            for number, sample in enumerate(samples(info, dtype, requires_grad, limit)):
+                where = f"{dtype} {'with gradients ' if requires_grad else ''}{short(sample.summary(), 600)}"
+                note(compare(info.op, mine, tree(sample), sample.output_process_fn_grad), where)
+                if number >= 5 or not isinstance(sample.input, torch.Tensor) or requires_grad:
+                    continue
+                for form, (call, our_form) in forms(info).items():
+                    note({f"{form}: {k}": v for k, v in compare(call, our_form, tree(sample)).items()}, where)
+                if info.supports_out:
+                    note({f"out: {k}": v for k, v in with_out(info, mine, sample).items()}, where)
+    for number, case in enumerate(error_inputs(info)):
+        call, sample = info.op, case.sample_input
+        differences = compare(call, mine, tree(sample))
+        note({f"{aspect} {number}": text for aspect, text in differences.items()}, short(sample.summary()))
+        if not differences:
+            note(words(case, mine, number), short(sample.summary()))
+    return found
+
+
+def error_inputs(info):
+    try:
+        return list(info.error_inputs("cpu")) if info.error_inputs_func else []
+    except Exception:
+        return []
+
+
+def words(case, mine, number):
+    import re
+
+    _, error = outcome(mine, *copied(rd, tree(case.sample_input)))
+    if error is not None and not re.search(case.error_regex, str(error)):
+        return {f"error words {number}": f"{short(error)} instead of {case.error_regex}"}
+    return {}
+
+
+def with_out(info, mine, sample):
+    """What differs where the results are written into tensors that are given."""
+    expected, error = outcome(info.op, *copied(torch, tree(sample)))
+    results = leaves(expected)
+    if error or not all(isinstance(x, torch.Tensor) for x in results) or isinstance(expected, list):
+        return {}
+    out = [torch.zeros_like(x) for x in results]
+    args, kwargs = tree(sample)
+    return compare(info.op, mine, (args, kwargs | {"out": tuple(out) if isinstance(expected, tuple) else out[0]}))
+
+
+def supported(info):
+    kinds = [x for x in info.supported_dtypes("cpu") if ours(x) is not None]  # complex32 is not here
+    return [x for x in DTYPES if x in kinds] + sorted((x for x in kinds if x not in DTYPES), key=str)
+
+
+COMPARED = [info for info in common_methods_invocations.op_db if not type(info.op).__name__ == "_JittedFunction"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("info", COMPARED, ids=lambda info: info.full_name)
+def test_an_operator_of_pytorchs_table_ends_the_same_way(info, record_property):
+    dtypes = supported(info)
+    first = [x for x in dtypes if x in info.supported_backward_dtypes("cpu")][:1] or dtypes[:1]
+    drawn = first + drawing.draw([x for x in dtypes if x not in first], "opinfo", info.full_name)
+    found = all_of(info, drawn, None if drawing.everything else 25)
+    known = DIFFERENT.get(info.full_name, {})
+    grave = {aspect: text for aspect, text in found.items() if aspect not in known}
+    record_property(f"opinfo:{info.full_name}", {x: known.get(x, f"NOT KNOWN: {found[x]}") for x in found})
+    assert not grave, "\n".join(f"{aspect}: {text}" for aspect, text in grave.items())
