@@ -150,9 +150,10 @@ class AbsentFinder:
         return ModuleSpec(name, self)  # type: ignore[arg-type]  # not abstract
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return ModuleType(
-            spec.name, f"A part of PyTorch that is not here: {ABSENT[spec.name.partition('.')[2]].reason}."
-        )
+        reason = ABSENT[spec.name.partition(".")[2]].reason
+        made = ModuleType(spec.name, f"A part of PyTorch that is not here: {reason}.")
+        made.__path__ = []  # of some of them the table has parts, too
+        return made
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module).update(names_of(module.__name__))

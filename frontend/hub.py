@@ -1,12 +1,15 @@
-"""`torch.hub`: the folder where downloads lie, and functions that would fetch something, which say that nothing does."""
+"""`torch.hub`: the folder where downloads lie, and functions that would fetch something, which say that none does."""
 
 from __future__ import annotations
 
 import os
+import re
 
 from ._absent import refusing
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # in a file's name, the beginning of its checksum
 
 _REASON = "nothing is fetched from the network; read a file with redispatch.load"
 download_url_to_file, help, list, load, load_state_dict_from_url = (

@@ -13,6 +13,8 @@ from typing import Any
 from redispatch.autograd import register_function_derivative
 from redispatch.dispatch import (
     BACKEND_OF_DEVICE,
+    LISTENERS,
+    OPERATORS,
     DispatchKey,
     Library,
     OpOverload,
@@ -24,6 +26,7 @@ from redispatch.dispatch import (
     operator_named,
     place_of,
 )
+from redispatch.dispatch.core.registry import load_late
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, register_policy, to_dtype
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
 from redispatch.kernels.declare.custom_op import CustomOpDef, custom_op, definition_of, register_batching
@@ -153,12 +156,31 @@ def register_kernel(
     return impl(_name(op), "default" if device_types is None else device_types, func, lib=lib)
 
 
+EARLY_FAKES: dict[str, list[Callable[[], Any]]] = {}  # of operators that are not defined yet: what registers them
+
+
+def complete(event: str, op: OpOverload) -> None:
+    """Registers the fakes of an operator that is defined after them."""
+    if event == "defined":
+        for register in EARLY_FAKES.pop(op.qualified_name, ()):
+            register()
+
+
+LISTENERS.append(complete)
+
+
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
-    """Registers what the result looks like without data; a decorator without `func`."""
+    """Registers what the result looks like without data; a decorator without `func`.
+
+    That of an operator which is not defined yet is kept until it is.
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if _is_custom(op):
             return definition_of(op).register_fake(function)
+        if isinstance(op, str) and op.removesuffix(".default") not in OPERATORS and not load_late(op):
+            EARLY_FAKES.setdefault(op.removesuffix(".default"), []).append(partial(register, function))
+            return function
         check_parameters(function, operator_named(_name(op)))
         _library(lib, _name(op).partition("::")[0]).impl(_name(op), function, "Meta")
         return function

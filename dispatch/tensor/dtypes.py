@@ -10,6 +10,7 @@ Source of the promotion rules: PyTorch's "Type promotion" documentation.
 from __future__ import annotations
 
 import builtins
+import math
 import threading
 import weakref
 from functools import cached_property
@@ -43,15 +44,15 @@ class dtype:
         self.is_complex = category == COMPLEX
         self.is_signed = signed and category != BOOL
         self.tensor_name = tensor_name  # "Float", as error messages call it
-        self.array = np.dtype("uint16" if name in ("float16", "bfloat16") else name)
+        self.array = np.dtype(f"uint{8 * itemsize}" if category == FLOATING and itemsize < 4 else name)
 
     @cached_property
     def numpy(self) -> np.dtype:
-        """The numpy dtype. Imports ml_dtypes for bfloat16, when it is first asked for."""
-        if self.name == "bfloat16":
-            import ml_dtypes  # lazily: few programs need it
+        """The numpy dtype. Imports ml_dtypes for those that numpy lacks, when it is first asked for."""
+        if self in BEYOND_NUMPY:
+            import ml_dtypes  # lazy for its cost: few programs need it
 
-            return np.dtype(ml_dtypes.bfloat16)
+            return np.dtype(getattr(ml_dtypes, self.name))
         return np.dtype(self.name)
 
     def to_real(self) -> dtype:
@@ -86,12 +87,16 @@ complex64 = cfloat = dtype("complex64", COMPLEX, 8, tensor_name="ComplexFloat")
 complex128 = cdouble = dtype("complex128", COMPLEX, 16, tensor_name="ComplexDouble")
 bool = dtype("bool", BOOL, 1, tensor_name="Bool")
 bfloat16 = dtype("bfloat16", FLOATING, 2, tensor_name="BFloat16")
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz = FLOAT8 = tuple(
+    dtype(f"float8_{kind}", FLOATING, 1, tensor_name=f"Float8_{kind}") for kind in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")
+)
+BEYOND_NUMPY = (bfloat16, *FLOAT8)
 
 # In the order of PyTorch's numbers for them, by which a schema writes a default.
 NUMBERED = (uint8, int8, int16, int32, int64, float16, float32, float64, None, complex64, complex128, bool)
 UNPROMOTED = (uint16, uint32, uint64)  # with other integers there is no promotion of them
-DTYPES = {t.name: t for t in (*NUMBERED, bfloat16, *UNPROMOTED) if t is not None}
-_BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in DTYPES.items() if name != "bfloat16"}
+DTYPES = {t.name: t for t in (*NUMBERED, *BEYOND_NUMPY, *UNPROMOTED) if t is not None}
+_BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in DTYPES.items() if t not in BEYOND_NUMPY}
 
 
 def dtype_named(name: str) -> dtype:
@@ -103,8 +108,8 @@ def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
     found = _BY_NUMPY.get(numpy_dtype)
     if found is not None:
         return found
-    if numpy_dtype.name == "bfloat16":
-        return bfloat16
+    if (named := DTYPES.get(numpy_dtype.name)) in BEYOND_NUMPY:
+        return named
     raise TypeError(
         f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {', '.join(DTYPES)}."
     )
@@ -114,7 +119,8 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     """The smallest dtype that both go into: the higher category; within it, the wider one.
 
     Two pairs have no wider member of their own: uint8 with a signed type needs one more bit, and float16 with
-    bfloat16 needs float32. RuntimeError for uint16, uint32 or uint64 with another integer.
+    bfloat16 needs float32.
+    Errors: RuntimeError for uint16, uint32 or uint64 with another integer, and for 8-bit floats with anything.
 
     >>> import redispatch as rd
     >>> rd.promote_types(rd.int32, rd.float16)
@@ -122,6 +128,10 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     """
     if a is b:
         return a
+    if a in FLOAT8 or b in FLOAT8:
+        raise RuntimeError(
+            f"Promotion for Float8 Types is not supported, attempted to promote {a.tensor_name} and {b.tensor_name}"
+        )
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
         return complex128 if high.is_complex and low is float64 else high
@@ -284,11 +294,11 @@ class finfo(Limits):
             builtins.float(numbers.eps),
         )
         self.tiny = self.smallest_normal = builtins.float(numbers.tiny)
-        self.resolution = 10.0**-numbers.precision  # numpy rounds it to the dtype
+        self.resolution = 10.0 ** math.ceil(math.log10(self.eps))  # of a number's decimal digits, the last
 
 
 def limits(kind: dtype) -> Any:
-    if kind.name != "bfloat16":
+    if kind not in BEYOND_NUMPY:
         return np.finfo(kind.numpy)
     import ml_dtypes  # here: most programs do not need it, and it takes long to import
 

@@ -50,7 +50,7 @@ from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.protocols.override import DEFAULT_HANDLER, PLAIN_TYPES
 
 from .devices import CPU, KINDS, device, device_keyset
-from .dtypes import dtype, get_default_dtype
+from .dtypes import BEYOND_NUMPY, dtype, get_default_dtype
 from .geometry import check_view, is_channels_last, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, contiguous_format, layout, strided
 from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Metadata, Size, ViewRecord
@@ -526,8 +526,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
                 f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
                 "host memory first."
             )
-        if self._dtype.name == "bfloat16":
-            raise TypeError("Got unsupported ScalarType BFloat16")
+        if self._dtype in BEYOND_NUMPY:
+            raise TypeError(f"Got unsupported ScalarType {self._dtype.tensor_name}")
         if self._keyset & LAZY_BITS:
             if not force:
                 raise lazy_to_numpy(self)

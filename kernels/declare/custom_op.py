@@ -42,8 +42,8 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.autograd import register_function_derivative
 from redispatch.dispatch.core.registry import Undo
-from redispatch.dispatch.layers.autograd import DERIVATIVES, NO_DERIVATIVE
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
+from redispatch.dispatch.layers.autograd import DERIVATIVES, NO_DERIVATIVE
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
 from redispatch.dispatch.layers.transforms import BATCHING, ByUser
 from redispatch.dispatch.specialiser.annotations import inline

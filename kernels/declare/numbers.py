@@ -14,7 +14,10 @@ from redispatch.dispatch.tensor import dtype, dtypes
 C_NAMES = {  # those of other integers end in _t
     "int32": "int", "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
 }  # fmt: skip
-LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
+LARGEST = {
+    "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float8_e4m3fn": 448.0,
+    "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0,
+}  # fmt: skip
 INFINITE = (float("inf"), float("-inf"))
 
 
@@ -28,7 +31,8 @@ def storable(value: Any, to: dtype) -> Any:
         return complex(value)
     if to is dtypes.bool:
         return bool(value)
-    overflow = f"value cannot be converted to type {C_NAMES.get(to.name, f'{to.name}_t')} without overflow"
+    name = C_NAMES.get(to.name) or (f"c10::{to.tensor_name}" if to.is_floating_point else f"{to.name}_t")
+    overflow = f"value cannot be converted to type {name} without overflow"
     if isinstance(value, complex):
         if value.imag:
             raise RuntimeError(overflow)

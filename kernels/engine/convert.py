@@ -15,6 +15,7 @@ import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES
 
+from . import float8
 from .primitives import bfloat16_to_float, float_to_bfloat16, float_to_half, half_to_float, maximum, minimum
 
 bool_, float32, float64 = np.bool_, np.float32, np.float64
@@ -106,8 +107,8 @@ CONVERT: dict[str, Callable] = {
     "complex64": to_complex64,
     "complex128": to_complex128,
 }
-LOAD: dict[str, Callable] = {"float16": half_to_float, "bfloat16": bfloat16_to_float}
-STORE: dict[str, Callable] = {**CONVERT, "float16": store_float16, "bfloat16": store_bfloat16}
+LOAD: dict[str, Callable] = {"float16": half_to_float, "bfloat16": bfloat16_to_float, **float8.LOAD}
+STORE: dict[str, Callable] = {**CONVERT, "float16": store_float16, "bfloat16": store_bfloat16, **float8.STORE}
 
 
 def load(dtype: str) -> Callable:
