@@ -322,6 +322,11 @@ _register_built_in(
     lambda name: _NAMEDTUPLES[name],
 )
 
+for _cls, _node in SUPPORTED_NODES.items():  # PyTorch's private names of these functions: `_dict_flatten`
+    _prefix = f"_{_cls.__name__.lower()}_"
+    globals()[f"{_prefix}flatten"], globals()[f"{_prefix}unflatten"] = _node.flatten_fn, _node.unflatten_fn
+    globals()[f"{_prefix}flatten_with_keys"] = _node.flatten_with_keys_fn
+
 BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
 STANDARD_DICT_TYPES = frozenset([dict, OrderedDict, defaultdict])
 

@@ -31,6 +31,7 @@ class Absent(NamedTuple):
     no: str = ""  # questions whose answer is no
     nothing: str = ""  # functions that have nothing to do
     none: str = ""  # values: there is none
+    marks: str = ""  # functions that return a decorator, which changes nothing
     classes: str = ""  # of which there is no object
 
 
@@ -46,6 +47,7 @@ ABSENT = {
     "backends.mkl": Absent("kernels are compiled by numba", no="is_available"),
     "backends.mkldnn": Absent("kernels are compiled by numba", no="is_available is_acl_available"),
     "backends.mps": Absent("there is no device of Apple's", no="is_available is_built is_macos13_or_newer"),
+    "backends.opt_einsum": Absent("einsum goes from left to right", no="is_available", none="enabled strategy"),
     "backends.openmp": Absent("threads are those of kernels/engine/pool.py", no="is_available"),
     "backends.xnnpack": Absent("kernels are compiled by numba", none="enabled"),
     "distributed": Absent(
@@ -70,7 +72,7 @@ ABSENT = {
     ),
     "distributed.fsdp": Absent(
         "processes are not coordinated here",
-        refused="fully_shard register_fsdp_forward_method",
+        "fully_shard register_fsdp_forward_method",
         classes="""
             BackwardPrefetch CPUOffload CPUOffloadPolicy FSDPModule FullStateDictConfig FullyShardedDataParallel
             MixedPrecision MixedPrecisionPolicy OffloadPolicy ShardingStrategy StateDictType
@@ -90,10 +92,13 @@ ABSENT = {
     "mtia": device("Meta's"),
     "onnx": Absent(
         "graphs are not written as ONNX; trace one by redispatch.fx",
-        refused="dynamo_export export register_custom_op_symbolic unregister_custom_op_symbolic",
+        refused="dynamo_export export",
         no="is_in_onnx_export",
+        nothing="register_custom_op_symbolic unregister_custom_op_symbolic",
         classes="ExportOptions ONNXProgram OnnxExporterError OperatorExportTypes TrainingMode",
     ),
+    "onnx.symbolic_helper": Absent("graphs are not written as ONNX", marks="parse_args quantized_args"),
+    **{f"onnx.symbolic_opset{number}": Absent("graphs are not written as ONNX") for number in range(9, 21)},
     "utils.cpp_extension": Absent(
         "operators are written in Python here: redispatch.library.custom_op",
         refused="BuildExtension CUDAExtension CppExtension include_paths library_paths load load_inline",
@@ -102,6 +107,19 @@ ABSENT = {
     ),
     "xpu": device("Intel's", " mem_get_info"),
 }
+
+COMPILER = Absent(  # what `_C` adds to its own names
+    "Python is not compiled",
+    no="""
+        _jit_can_fuse_on_cpu _jit_can_fuse_on_gpu _jit_nvfuser_enabled _jit_texpr_fuser_enabled _jit_set_profiling_mode
+        _jit_set_profiling_executor
+    """,
+    nothing="""
+        _get_tracing_state _jit_override_can_fuse_on_cpu _jit_override_can_fuse_on_gpu _jit_set_nvfuser_enabled
+        _jit_set_nvfuser_guard_mode _jit_set_texpr_fuser_enabled _log_api_usage_once
+    """,
+    classes="Graph Value",
+)
 
 
 def refusing(name: str, reason: str) -> Callable[..., Any]:
@@ -118,14 +136,14 @@ def answering(answer: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: answer
 
 
-def names_of(module: str) -> dict[str, Any]:
-    """Returns what there is in the module of a row."""
-    row = ABSENT[module.partition(".")[2]]
+def names_of(module: str, row: Absent) -> dict[str, Any]:
+    """Returns the names of a row, for a module."""
     shown = module.rpartition(".")[2]
     found: dict[str, Any] = {name: refusing(f"{shown}.{name}", row.reason) for name in row.refused.split()}
     found |= {name: answering(False) for name in row.no.split()}
     found |= {name: answering(None) for name in row.nothing.split()}
     found |= dict.fromkeys(row.none.split())
+    found |= {name: answering(lambda function: function) for name in row.marks.split()}
     if row.refused.startswith(DEVICE_CALLS):
         found["device_count"] = answering(0)
     for name in row.classes.split():
@@ -156,7 +174,7 @@ class AbsentFinder:
         return made
 
     def exec_module(self, module: ModuleType) -> None:
-        vars(module).update(names_of(module.__name__))
+        vars(module).update(names_of(module.__name__, ABSENT[module.__name__.partition(".")[2]]))
 
 
 def enter() -> None:

@@ -33,6 +33,7 @@ MOVED = {
     ),
     "redispatch.ops": ("redispatch.kernels.ops", "redispatch.kernels.declare"),
     "redispatch.tensor": ("redispatch.dispatch.tensor",),
+    "redispatch.utils.data._utils": ("redispatch.utils.data",),
 }
 
 # a package -> its modules of today -> former modules, PyTorch's among them, that are part of them
@@ -228,7 +229,7 @@ JOINED = {
         "type_names": "symbolic",
     },
     "redispatch.utils.data": {
-        "dataloader": "collate",
+        "dataloader": "collate worker",
         "dataset": "sampler",
     },
     "redispatch.viz": {
@@ -250,6 +251,7 @@ ALIASES = {
     "redispatch.autograd.variable": "redispatch.dispatch.autograd.variable",
     "redispatch.testing._internal.two_tensor": "redispatch.subclasses.two_tensor",
     "redispatch.utils._pytree": "redispatch.dispatch.pytree",
+    "redispatch.utils.model_zoo": "redispatch.hub",
 }
 # the same for modules that are part of one in another package
 ELSEWHERE = {
@@ -276,6 +278,8 @@ class Moved:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name in PRESENT:
             return ModuleSpec(name, self, origin=PRESENT[name])  # type: ignore[arg-type]  # not abstract
+        if name == "redispatch.utils.data._utils":  # PyTorch's, where there was none of ours
+            return ModuleSpec(name, self, origin=MOVED[name][0], is_package=True)  # type: ignore[arg-type]  # not abstract
         package, _, module = name.rpartition(".")
         for room in MOVED.get(package, ()):
             if find_spec(f"{room}.{module}") is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 from ._absent import refusing
 
@@ -16,6 +17,7 @@ download_url_to_file, help, list, load, load_state_dict_from_url = (
     refusing(f"hub.{name}", _REASON)
     for name in ("download_url_to_file", "help", "list", "load", "load_state_dict_from_url")
 )
+load_url = load_state_dict_from_url  # its name in utils.model_zoo
 _dir: str | None = None
 
 
@@ -34,3 +36,12 @@ def set_dir(d: str | os.PathLike[str]) -> None:
     """Sets the folder of downloads."""
     global _dir
     _dir = os.path.expanduser(d)
+
+
+def __getattr__(name: str) -> Any:
+    """Returns `tqdm`, PyTorch's bar of progress, of the package of that name."""
+    if name != "tqdm":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tqdm import tqdm  # here, because few have it
+
+    return tqdm

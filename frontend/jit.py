@@ -52,7 +52,7 @@ def unchanged(fn: Any) -> Any:
     return fn
 
 
-export = interface = script_if_tracing = _overload = _overload_method = unchanged
+export = interface = script_if_tracing = _script_if_tracing = _overload = _overload_method = unchanged
 
 
 def ignore(drop: Any = False, **options: Any) -> Any:

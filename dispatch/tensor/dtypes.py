@@ -44,11 +44,14 @@ class dtype:
         self.is_complex = category == COMPLEX
         self.is_signed = signed and category != BOOL
         self.tensor_name = tensor_name  # "Float", as error messages call it
-        self.array = np.dtype(f"uint{8 * itemsize}" if category == FLOATING and itemsize < 4 else name)
+        narrow = (category == FLOATING and itemsize < 4) or (category == COMPLEX and itemsize < 8)
+        self.array = np.dtype(f"uint{8 * itemsize}" if narrow else name)
 
     @cached_property
     def numpy(self) -> np.dtype:
         """The numpy dtype. Imports ml_dtypes for those that numpy lacks, when it is first asked for."""
+        if self is complex32:
+            return np.dtype(np.complex64)  # of a copy
         if self in BEYOND_NUMPY:
             import ml_dtypes  # lazy for its cost: few programs need it
 
@@ -57,13 +60,13 @@ class dtype:
 
     def to_real(self) -> dtype:
         """The dtype of the real part."""
-        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+        return {"complex32": float16, "complex64": float32, "complex128": float64}.get(self.name, self)
 
     def to_complex(self) -> dtype:
         """The complex dtype whose parts hold this one's values."""
         if self.is_complex:
             return self
-        return complex128 if self.name == "float64" else complex64
+        return {"float16": complex32, "float64": complex128}.get(self.name, complex64)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -83,19 +86,21 @@ int64 = long = dtype("int64", INTEGER, 8, tensor_name="Long")
 float16 = half = dtype("float16", FLOATING, 2, tensor_name="Half")
 float32 = float = dtype("float32", FLOATING, 4, tensor_name="Float")
 float64 = double = dtype("float64", FLOATING, 8, tensor_name="Double")
+complex32 = chalf = dtype("complex32", COMPLEX, 4, tensor_name="ComplexHalf")
 complex64 = cfloat = dtype("complex64", COMPLEX, 8, tensor_name="ComplexFloat")
 complex128 = cdouble = dtype("complex128", COMPLEX, 16, tensor_name="ComplexDouble")
 bool = dtype("bool", BOOL, 1, tensor_name="Bool")
 bfloat16 = dtype("bfloat16", FLOATING, 2, tensor_name="BFloat16")
 float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz = FLOAT8 = tuple(
-    dtype(f"float8_{kind}", FLOATING, 1, tensor_name=f"Float8_{kind}") for kind in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")
+    dtype(f"float8_{kind}", FLOATING, 1, tensor_name=f"Float8_{kind}")
+    for kind in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")
 )
-BEYOND_NUMPY = (bfloat16, *FLOAT8)
+BEYOND_NUMPY = (bfloat16, complex32, *FLOAT8)
 
 # In the order of PyTorch's numbers for them, by which a schema writes a default.
-NUMBERED = (uint8, int8, int16, int32, int64, float16, float32, float64, None, complex64, complex128, bool)
+NUMBERED = (uint8, int8, int16, int32, int64, float16, float32, float64, complex32, complex64, complex128, bool)
 UNPROMOTED = (uint16, uint32, uint64)  # with other integers there is no promotion of them
-DTYPES = {t.name: t for t in (*NUMBERED, *BEYOND_NUMPY, *UNPROMOTED) if t is not None}
+DTYPES = {t.name: t for t in (*NUMBERED, *BEYOND_NUMPY, *UNPROMOTED)}
 _BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in DTYPES.items() if t not in BEYOND_NUMPY}
 
 
@@ -134,7 +139,8 @@ def promote_types(a: dtype, b: dtype) -> dtype:
         )
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
-        return complex128 if high.is_complex and low is float64 else high
+        wider = high.is_complex and low.is_floating_point and (low is bfloat16 or 2 * low.itemsize > high.itemsize)
+        return promote_types(low.to_complex(), high) if wider else high
     if a in UNPROMOTED or b in UNPROMOTED:
         raise RuntimeError(
             "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "

@@ -52,6 +52,7 @@ DTYPES: dict[str, DType] = {
     "float8_e5m2fnuz": _dtype("float8_e5m2fnuz", "float", np.uint8, "float32"),
     "float32": _dtype("float32", "float"),
     "float64": _dtype("float64", "float"),
+    "complex32": _dtype("complex32", "complex", np.uint32, "complex64"),
     "complex64": _dtype("complex64", "complex"),
     "complex128": _dtype("complex128", "complex"),
 }

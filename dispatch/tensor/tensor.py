@@ -50,7 +50,7 @@ from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.protocols.override import DEFAULT_HANDLER, PLAIN_TYPES
 
 from .devices import CPU, KINDS, device, device_keyset
-from .dtypes import BEYOND_NUMPY, dtype, get_default_dtype
+from .dtypes import BEYOND_NUMPY, complex32, dtype, get_default_dtype
 from .geometry import check_view, is_channels_last, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, contiguous_format, layout, strided
 from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Metadata, Size, ViewRecord
@@ -734,7 +734,7 @@ def item_of(name: str, values: tuple[int, ...], dim: Any) -> int:
 
 def as_numpy(tensor: Tensor) -> np.ndarray:
     """The numpy view of a CPU tensor's memory, in its own dtype: float16 and bfloat16, too, as far as numpy knows
-    them."""
+    them; of complex32, which it does not, a copy as complex64."""
     array = tensor._array
     if array is None:
         inside = getattr(tensor, "_value", None)  # of a wrapper that looks as its value does
@@ -746,6 +746,9 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
     size = tensor._dtype.itemsize
     # a step that no second element takes may be too large for numpy
     strides = tuple(step * size if step < 2**58 else 0 for step in tensor._stride)
+    if tensor._dtype is complex32:
+        parts = np.ndarray((*tensor._shape, 2), np.float16, array, tensor._offset * size, (*strides, 2))
+        return parts[..., 0] + parts[..., 1] * np.complex64(1j)
     return np.ndarray(tensor._shape, tensor._dtype.numpy, array, tensor._offset * size, strides)
 
 

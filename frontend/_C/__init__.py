@@ -48,12 +48,13 @@ from redispatch.dispatch import (
     without_overrides,
     without_subclasses,
 )
-from redispatch.dispatch.core.registry import OVERLOADS
 from redispatch.dispatch.autograd.fallback import FALLBACK as AUTOGRAD_FALLBACK
 from redispatch.dispatch.autograd.fallback import MODES
+from redispatch.dispatch.core.registry import OVERLOADS
 from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
 from redispatch.kernels.batching.fallback import FALLBACK
 
+from .._absent import COMPILER, names_of
 from . import _acc, _functorch, _nn, _profiler, _VariableFunctions
 from ._guards import (
     ExcludeDispatchKeyGuard,
@@ -427,3 +428,6 @@ def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
 
 def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
     FALLBACK.warns = enabled
+
+
+globals().update(names_of(__name__, COMPILER))

@@ -8,7 +8,6 @@ from typing import Any
 
 from redispatch.dispatch import OPERATORS, DispatchKey, place_of
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
-
 from redispatch.kernels.declare.custom_op import CustomOpDef
 
 from .utils import Kernel

@@ -23,6 +23,7 @@ from redispatch.dispatch import STATE, OpOverload, OpOverloadPacket, Region, ope
 from redispatch.dispatch.layers import autocast as layer
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, CastCache, OwnPolicies, autocast_key
 from redispatch.dispatch.tensor import Tensor, dtypes
+from redispatch.dispatch.tensor.devices import DEVICE_TYPES
 
 # device type -> the dtypes that autocast can cast to there, the default one first; users' devices are added
 SUPPORTED = {
@@ -48,7 +49,9 @@ def key_of(device_type: str) -> int:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Returns whether autocast is at work for this device."""
+    """Returns whether autocast is at work for this device: never on one that PyTorch knows and that is not here."""
+    if device_type in DEVICE_TYPES and device_type not in KEY_OF_DEVICE:
+        return False
     return not STATE.get().excluded & key_of(device_type)
 
 

@@ -266,7 +266,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        for hook in chain(_PRE_HOOKS.values(), self._optimizer_step_pre_hooks.values()):
+        own = vars(self)  # of a wrapper whose `__init__` called none there are no hooks
+        for hook in chain(_PRE_HOOKS.values(), own.get("_optimizer_step_pre_hooks", {}).values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
@@ -276,7 +277,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
         self._opt_called = True  # type: ignore[attr-defined]  # lr_scheduler.py asks whether there was a step yet
-        for hook in chain(self._optimizer_step_post_hooks.values(), _POST_HOOKS.values()):
+        for hook in chain(own.get("_optimizer_step_post_hooks", {}).values(), _POST_HOOKS.values()):
             hook(self, args, kwargs)
         return result
 

@@ -13,9 +13,9 @@ Read next: names.py, reader.py, writer.py.
 from redispatch import _moved
 
 from .names import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
-from .reader import load
+from .reader import MAP_LOCATION, load
 from .writer import save
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+__all__ = ["MAP_LOCATION", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
 
 _moved.join(__name__)

@@ -11,7 +11,7 @@ import io
 import pickle
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from redispatch.dispatch.tensor import KINDS, Tensor, UntypedStorage, as_device, device
 from redispatch.kernels.ops.storages import TypedStorage
@@ -29,6 +29,10 @@ PLAIN = """
 """.split()
 RESTRICTED = ("GLOBAL", "STACK_GLOBAL", "REDUCE", "NEWOBJ", "BUILD", "BINPERSID")
 INSTRUCTIONS = {getattr(pickle, name)[0] for name in (*PLAIN, *RESTRICTED)}
+
+
+# How `map_location` may say where storages go, for the signatures of programs.
+MAP_LOCATION: TypeAlias = Callable[[UntypedStorage, str], UntypedStorage] | device | str | dict[str, str] | None
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None) -> Any:

@@ -36,14 +36,17 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         ours = self.ours + spec.name[len(self.name) :]
+        package, _, name = ours.rpartition(".")
+        named = vars(sys.modules.get(package, sys)).get(name)
         try:
-            module = importlib.import_module(ours)
+            # Of a module's name there may be something else, such as `torch.ops`, which an import must leave there
+            module = importlib.import_module(ours) if named is None or isinstance(named, ModuleType) else named
         except ModuleNotFoundError as problem:
             if problem.name is None or not ours.startswith(problem.name):
                 raise  # a module of ours that lacks something else
             text = f"No module named '{spec.name}' ({LIBRARY} has no {ours})"
             raise ModuleNotFoundError(text, name=spec.name) from None
-        spec.loader_state = module.__spec__, module.__loader__
+        spec.loader_state = getattr(module, "__spec__", None), getattr(module, "__loader__", None)
         return module
 
     def exec_module(self, module: ModuleType) -> None:

@@ -92,6 +92,15 @@ def store_bfloat16(x):
     return float_to_bfloat16(float32(x))
 
 
+def load_complex32(bits):
+    return complex64(complex(half_to_float(uint16(bits)), half_to_float(uint16(bits >> uint32(16)))))
+
+
+def store_complex32(x):
+    number = complex64(x)
+    return uint32(uint32(float_to_half(number.real)) | uint32(float_to_half(number.imag)) << uint32(16))
+
+
 CONVERT: dict[str, Callable] = {
     "bool": to_bool,
     "uint8": to_uint8,
@@ -107,8 +116,8 @@ CONVERT: dict[str, Callable] = {
     "complex64": to_complex64,
     "complex128": to_complex128,
 }
-LOAD: dict[str, Callable] = {"float16": half_to_float, "bfloat16": bfloat16_to_float, **float8.LOAD}
-STORE: dict[str, Callable] = {**CONVERT, "float16": store_float16, "bfloat16": store_bfloat16, **float8.STORE}
+LOAD: dict[str, Callable] = {"float16": half_to_float, "bfloat16": bfloat16_to_float, "complex32": load_complex32, **float8.LOAD}
+STORE: dict[str, Callable] = {**CONVERT, "float16": store_float16, "bfloat16": store_bfloat16, "complex32": store_complex32, **float8.STORE}
 
 
 def load(dtype: str) -> Callable:

@@ -195,7 +195,7 @@ def view_as_real_op(self):
 @leaf
 def view_as_complex_op(self):
     """Returns a view of the last dimension, of size 2, as one complex number."""
-    if self._dtype.name not in ("float32", "float64"):
+    if self._dtype.name not in ("float16", "float32", "float64"):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
             f"{self._dtype.tensor_name}"
@@ -283,8 +283,6 @@ polar_op = pointwise(
 @complex_op.check
 def check_parts(real, imag):
     check_alike(real, imag)
-    if real._dtype is dtypes.float16:
-        raise NotImplementedError("there are no complex numbers of 16-bit floats here: convert the parts to float32")
 
 
 @polar_op.check

@@ -151,6 +151,12 @@ def get_worker_info() -> WorkerInfo | None:
     return getattr(_here, "info", None)
 
 
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Returns four 32-bit numbers by which a worker may seed other generators, such as numpy's."""
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return [int(word) for word in np.random.SeedSequence(words).generate_state(4)]
+
+
 class _Endless:
     """The sampler of an iterable dataset: nothing is to be chosen."""
 
