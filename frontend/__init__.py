@@ -59,8 +59,8 @@ _names.take(
         """,
         "redispatch.dispatch.tensor.dtypes": """
             bfloat16 bool cdouble cfloat chalf complex32 complex64 complex128 double float float16 float32 float64 float8_e4m3fn
-            float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz half int int8 int16 int32 int64 long short uint16 uint32 uint64
-            uint8
+            float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz half int int8 int16 int32 int64 long qint32 qint8 quint2x4
+            quint4x2 quint8 short uint16 uint32 uint64 uint8
         """,
         "redispatch.dispatch.transforms.functionalize": """
             _disable_functionalization _enable_functionalization _from_functional_tensor _functionalize_commit_update
@@ -134,6 +134,8 @@ __version__ = "0.1.0"
 newaxis = None  # as an index, a dimension of size 1
 
 globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
+
+globals().update(_absent.names_of(__name__, _absent.TOP))
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
 _places, __getattr__, __dir__ = _names.late(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -22,6 +23,9 @@ DEVICE_CALLS = """
     set_rng_state_all set_stream stream synchronize
 """
 
+QUANTIZED = "tensors are not quantized, but for fake_quantize_per_tensor_affine and its like"
+SPARSE = "tensors hold all their elements"
+
 
 class Absent(NamedTuple):
     """The names of a module by what they are here, and the reason that its functions give."""
@@ -32,6 +36,7 @@ class Absent(NamedTuple):
     nothing: str = ""  # functions that have nothing to do
     none: str = ""  # values: there is none
     marks: str = ""  # functions that return a decorator, which changes nothing
+    regions: str = ""  # functions that return a context manager and decorator, which changes nothing
     classes: str = ""  # of which there is no object
 
 
@@ -44,11 +49,36 @@ def device(title: str, kinds: str = "") -> Absent:
 
 ABSENT = {
     "_C._distributed_c10d": Absent("processes are not coordinated here", classes="FakeProcessGroup ProcessGroup Work"),
+    "_dynamo.config": Absent(
+        "nothing traces programs",
+        regions="patch",
+        none="""
+            cache_size_limit capture_scalar_outputs optimize_ddp recompile_limit suppress_errors verbose
+        """,
+    ),
+    "_dynamo.eval_frame": Absent("nothing traces programs", classes="OptimizedModule"),
+    "_guards": Absent("nothing traces programs", nothing="active_fake_mode detect_fake_mode"),
+    "_inductor": Absent("nothing is compiled ahead", nothing="cudagraph_mark_step_begin", refused="list_mode_options"),
+    "ao": Absent(QUANTIZED),
+    "ao.nn": Absent(QUANTIZED),
+    "ao.nn.intrinsic": Absent(QUANTIZED, classes="ConvBn2d ConvBnReLU2d ConvReLU2d LinearReLU"),
+    "ao.nn.qat": Absent(QUANTIZED, classes="Conv2d Linear"),
+    "ao.nn.quantized": Absent(QUANTIZED, classes="Conv2d FloatFunctional Linear QFunctional"),
+    "ao.quantization": Absent(
+        QUANTIZED,
+        refused="""
+            convert fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig prepare prepare_qat
+            quantize quantize_dynamic quantize_qat
+        """,
+        classes="DeQuantStub FakeQuantize HistogramObserver MinMaxObserver ObserverBase QConfig QuantStub QuantWrapper",
+        none="default_observer default_per_channel_weight_observer default_qconfig default_weight_observer",
+    ),
     "backends.mkl": Absent("kernels are compiled by numba", no="is_available"),
     "backends.mkldnn": Absent("kernels are compiled by numba", no="is_available is_acl_available"),
     "backends.mps": Absent("there is no device of Apple's", no="is_available is_built is_macos13_or_newer"),
     "backends.opt_einsum": Absent("einsum goes from left to right", no="is_available", none="enabled strategy"),
     "backends.openmp": Absent("threads are those of kernels/engine/pool.py", no="is_available"),
+    "backends.quantized": Absent(QUANTIZED, none="engine supported_engines"),
     "backends.xnnpack": Absent("kernels are compiled by numba", none="enabled"),
     "distributed": Absent(
         "processes are not coordinated here",
@@ -90,6 +120,19 @@ ABSENT = {
     ),
     "mps": device("Apple's", " current_allocated_memory driver_allocated_memory recommended_max_memory"),
     "mtia": device("Meta's"),
+    "nested": Absent(
+        "tensors have one length in each dimension; nn.utils.rnn.pad_sequence pads",
+        refused="as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor",
+    ),
+    "nn.attention.flex_attention": Absent(
+        "scaled_dot_product_attention takes a mask as a tensor",
+        refused="create_block_mask create_mask create_nested_block_mask flex_attention",
+        classes="AuxOutput AuxRequest BlockMask",
+        none="_DEFAULT_SPARSE_BLOCK_SIZE",
+    ),
+    "nn.quantized": Absent(QUANTIZED, classes="Conv2d FloatFunctional Linear QFunctional"),
+    "numa": Absent("threads are not bound to processors"),
+    "numa.binding": Absent("threads are not bound to processors", classes="AffinityMode NumaOptions"),
     "onnx": Absent(
         "graphs are not written as ONNX; trace one by redispatch.fx",
         refused="dynamo_export export",
@@ -99,6 +142,18 @@ ABSENT = {
     ),
     "onnx.symbolic_helper": Absent("graphs are not written as ONNX", marks="parse_args quantized_args"),
     **{f"onnx.symbolic_opset{number}": Absent("graphs are not written as ONNX") for number in range(9, 21)},
+    "package": Absent(
+        "models are not packed together with their code", classes="PackageExporter PackageImporter OrderedImporter"
+    ),
+    "quantization": Absent(QUANTIZED, classes="DeQuantStub QConfig QuantStub", refused="convert prepare prepare_qat"),
+    "sparse": Absent(
+        SPARSE,
+        refused="addmm log_softmax mm sampled_addmm softmax spdiags sum to_sparse_semi_structured",
+        classes="""
+            BFloat16Tensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
+            SparseSemiStructuredTensor
+        """,
+    ),
     "utils.cpp_extension": Absent(
         "operators are written in Python here: redispatch.library.custom_op",
         refused="BuildExtension CUDAExtension CppExtension include_paths library_paths load load_inline",
@@ -108,6 +163,13 @@ ABSENT = {
     "xpu": device("Intel's", " mem_get_info"),
 }
 
+TOP = Absent(  # what the package adds to its own names
+    SPARSE,
+    refused="""
+        dsmm hsmm hspmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
+        sparse_csc_tensor sparse_csr_tensor sspaddmm
+    """,
+)
 COMPILER = Absent(  # what `_C` adds to its own names
     "Python is not compiled",
     no="""
@@ -131,6 +193,16 @@ def refusing(name: str, reason: str) -> Callable[..., Any]:
     return refused
 
 
+class Region(ContextDecorator):
+    """A region in which nothing is other than outside."""
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(self, *problem: Any) -> None:
+        """Does nothing, and lets errors pass."""
+
+
 def answering(answer: Any) -> Callable[..., Any]:
     """Returns a function that has one answer."""
     return lambda *args, **kwargs: answer
@@ -144,6 +216,7 @@ def names_of(module: str, row: Absent) -> dict[str, Any]:
     found |= {name: answering(None) for name in row.nothing.split()}
     found |= dict.fromkeys(row.none.split())
     found |= {name: answering(lambda function: function) for name in row.marks.split()}
+    found |= {name: lambda *args, **kwargs: Region() for name in row.regions.split()}
     if row.refused.startswith(DEVICE_CALLS):
         found["device_count"] = answering(0)
     for name in row.classes.split():

@@ -44,8 +44,12 @@ class dtype:
         self.is_complex = category == COMPLEX
         self.is_signed = signed and category != BOOL
         self.tensor_name = tensor_name  # "Float", as error messages call it
-        narrow = (category == FLOATING and itemsize < 4) or (category == COMPLEX and itemsize < 8)
-        self.array = np.dtype(f"uint{8 * itemsize}" if narrow else name)
+
+    @cached_property
+    def array(self) -> np.dtype:
+        """The numpy dtype of the memory that kernels see."""
+        narrow = (self.is_floating_point and self.itemsize < 4) or (self.is_complex and self.itemsize < 8)
+        return np.dtype(f"uint{8 * self.itemsize}" if narrow else self.name)
 
     @cached_property
     def numpy(self) -> np.dtype:
@@ -96,6 +100,23 @@ float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz = FLOAT8 = tuple(
     for kind in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")
 )
 BEYOND_NUMPY = (bfloat16, complex32, *FLOAT8)
+
+
+class Unheld(dtype):
+    """An element type that has a name and no tensors."""
+
+    def __init__(self, name: str, itemsize: builtins.int) -> None:
+        super().__init__(name, INTEGER, itemsize, signed=name.startswith("qint"), tensor_name=name.title())
+
+    @property
+    def array(self) -> np.dtype:  # type: ignore[override]  # an attribute of the others
+        raise NotImplementedError(f"there are no tensors of dtype torch.{self.name} here")
+
+
+qint8, qint32, quint8, quint4x2, quint2x4 = (
+    Unheld(name, itemsize)
+    for name, itemsize in [("qint8", 1), ("qint32", 4), ("quint8", 1), ("quint4x2", 1), ("quint2x4", 1)]
+)
 
 # In the order of PyTorch's numbers for them, by which a schema writes a default.
 NUMBERED = (uint8, int8, int16, int32, int64, float16, float32, float64, complex32, complex64, complex128, bool)

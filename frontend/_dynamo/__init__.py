@@ -1,4 +1,4 @@
-"""PyTorch's tracer of Python, `torch._dynamo`: nothing traces programs here, so its marks hand functions on as they are.
+"""PyTorch's tracer of Python, `torch._dynamo`: nothing traces programs here, and its marks hand functions on.
 
 Its questions have the answer that nothing is compiling. Read next: ../compiler.py.
 """
@@ -8,7 +8,7 @@ from .._names import take
 __all__ = take(
     globals(),
     {
-        ".": "utils",
+        ".": "config utils",
         "redispatch.compiler": """
             allow_in_graph assume_constant_result disable is_compiling is_dynamo_compiling nested_compile_region reset
             set_stance substitute_in_graph

@@ -36,17 +36,14 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         ours = self.ours + spec.name[len(self.name) :]
-        package, _, name = ours.rpartition(".")
-        named = vars(sys.modules.get(package, sys)).get(name)
         try:
-            # Of a module's name there may be something else, such as `torch.ops`, which an import must leave there
-            module = importlib.import_module(ours) if named is None or isinstance(named, ModuleType) else named
+            module = importlib.import_module(ours)
         except ModuleNotFoundError as problem:
             if problem.name is None or not ours.startswith(problem.name):
                 raise  # a module of ours that lacks something else
             text = f"No module named '{spec.name}' ({LIBRARY} has no {ours})"
             raise ModuleNotFoundError(text, name=spec.name) from None
-        spec.loader_state = getattr(module, "__spec__", None), getattr(module, "__loader__", None)
+        spec.loader_state = module.__spec__, module.__loader__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -96,7 +93,7 @@ def install(name: str = "torch", *, shadow: bool = False) -> ModuleType:
         pairs = {name: LIBRARY} | ({"functorch": f"{LIBRARY}.functorch"} if name == "torch" else {})
         for there, ours in pairs.items():
             sys.meta_path.insert(0, _Alias(there, ours, library.__version__))
-        sys.modules[name] = library
+        sys.modules.update({name: library, f"{name}.ops": library.ops})  # of that name there is a former module, too
         if name == "torch":
             library.__version__ = VERSION
             library.__name__ = name

@@ -1,1 +1,0 @@
-../../frontend/jit.py
