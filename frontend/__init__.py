@@ -53,7 +53,7 @@ _names.take(
         """,
         "redispatch.dispatch.config": "config",
         "redispatch.dispatch.tensor": """
-            Size Tensor UntypedStorage channels_last channels_last_3d contiguous_format device dtype dtypes finfo
+            Size StorageBase Tensor UntypedStorage channels_last channels_last_3d contiguous_format device dtype dtypes finfo
             get_default_dtype iinfo jagged layout memory_format preserve_format set_default_dtype set_printoptions
             sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr strided
         """,
@@ -123,6 +123,11 @@ _names.take(
             _sym_sqrt _sym_tan _sym_tanh sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
         """,
         ".viz": "explain",
+        "._checks": """
+            _assert _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with
+            _check_type _check_value _check_with
+        """,
+        ".cuda": "Event Stream",
     },
 )
 for _name, _function in _FUNCTIONS[""].items():  # of operators: each is named by its declaration in kernels/ops/

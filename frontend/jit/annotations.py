@@ -4,5 +4,5 @@ from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: UP035  # und
 
 __all__ = ["Any", "Dict", "List", "Optional", "Tuple", "Union"] + [f"BroadcastingList{n}" for n in range(1, 7)]
 
-BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = List
-BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = List
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = list
+BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = list
