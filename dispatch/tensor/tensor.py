@@ -57,7 +57,7 @@ from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Metada
 from .operand import TARGET, Operand
 from .printing import format_tensor, tensor_html
 from .routes import routed
-from .storage import UntypedStorage
+from .storage import ALONE, UntypedStorage
 
 get_state = STATE.get  # every method and property asks, and a name is found faster than an attribute
 
@@ -666,7 +666,7 @@ def made_storage(tensor: Tensor) -> UntypedStorage:
             if tensor._array is None:
                 elements = 1 + last_element(tensor._shape, tensor._stride, tensor._offset)
                 tensor._store = UntypedStorage.without_data(elements * tensor._dtype.itemsize, tensor._device)
-            elif getrefcount(tensor._array) == _ALONE:  # an error here costs time, and no more
+            elif getrefcount(tensor._array) == ALONE:  # an error here costs time, and no more
                 tensor._store = UntypedStorage.of_array(tensor._array)
             else:
                 tensor._store = shared_storage(tensor._array)
@@ -679,18 +679,6 @@ def shared_storage(array: np.ndarray) -> UntypedStorage:
     if found is None or found._array is not array:  # a storage that was resized has another array now
         found = _OF_SHARED[id(array)] = UntypedStorage.of_array(array)
     return found
-
-
-def references(tensor: Any) -> int:
-    return getrefcount(tensor._array)
-
-
-class _Probe:
-    def __init__(self) -> None:
-        self._array = object()
-
-
-_ALONE = references(_Probe())  # for an array that only its tensor holds; measured, since interpreters differ
 
 
 VALUE_CLASSES["Tensor"] = Tensor
