@@ -16,6 +16,9 @@ from functools import cache as once
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+from numpy import float32, float64
+
 from redispatch.kernels.engine import primitives
 from redispatch.kernels.engine.program import primitive
 from redispatch.kernels.maths.vecmath import define
@@ -106,10 +109,10 @@ LIBDEVICE = (
 @once
 def register() -> None:
     """Teaches numba-cuda all of these."""
-    import numba.cuda.extending as extending  # whose stubs, where there are any, are of the older numba.cuda
-    from numba import types  # here and below, because importing numba takes 0.3 s
+    import numba.cuda.extending as extending  # here, because importing numba takes 0.3 s
+    from numba import types
 
-    overload: Any = vars(extending)["overload"]
+    overload: Any = vars(extending)["overload"]  # its stubs, where there are any, are of the older numba.cuda
 
     _register_primitives(overload, types)
     _register_vectors(overload, types)
@@ -122,7 +125,7 @@ def register() -> None:
 
 def _instruction(overload: Any, function: Callable, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
     """Has `function` be what `emit(builder, *values)` writes; None among the types is that of the first argument."""
-    import numba.cuda.extending as extending
+    import numba.cuda.extending as extending  # here, because importing numba takes 0.3 s
 
     intrinsic: Any = extending.intrinsic
 
@@ -142,7 +145,7 @@ def _instruction(overload: Any, function: Callable, result: Any, arguments: tupl
 
 
 def _register_primitives(overload: Any, types: Any) -> None:
-    from llvmlite import ir
+    from llvmlite import ir  # here, because importing numba takes 0.3 s
 
     half, single, double = ir.HalfType(), ir.FloatType(), ir.DoubleType()
     i16, i32, i64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
@@ -214,7 +217,7 @@ def _register_primitives(overload: Any, types: Any) -> None:
 
 def _register_vectors(overload: Any, types: Any) -> None:
     """Elements narrower than 4 bytes travel in words, out of which they are cut: NVVM would split the access."""
-    import numba.cuda.extending as extending
+    import numba.cuda.extending as extending  # here, because importing numba takes 0.3 s
     from llvmlite import ir
 
     intrinsic: Any = extending.intrinsic
@@ -291,7 +294,7 @@ def _register_vectors(overload: Any, types: Any) -> None:
 
 
 def _register_pointers(overload: Any, types: Any) -> None:
-    import numba.cuda.extending as extending
+    import numba.cuda.extending as extending  # here, because importing numba takes 0.3 s
     from llvmlite import ir
 
     intrinsic: Any = extending.intrinsic
@@ -333,7 +336,7 @@ def _register_pointers(overload: Any, types: Any) -> None:
 
 
 def _register_shuffle(overload: Any, types: Any) -> None:
-    from numba import cuda, njit
+    from numba import cuda, njit  # here, because importing numba takes 0.3 s
 
     every = 0xFFFFFFFF
 
@@ -362,8 +365,7 @@ def _register_shuffle(overload: Any, types: Any) -> None:
 
 def _register_rounding() -> None:
     """numpy's functions that numba-cuda leaves out, by libdevice's."""
-    import numpy as np
-    from llvmlite import ir
+    from llvmlite import ir  # here, because importing numba takes 0.3 s
     from numba.cuda.ufuncs import ufunc_db
 
     def calling_library(name: str) -> Callable[..., Any]:
@@ -387,7 +389,7 @@ def _register_rounding() -> None:
 
 
 def _register_function(function: Any, bodies: dict[str, Any], overload: Any, types: Any) -> None:
-    from numba import njit
+    from numba import njit  # here, because importing numba takes 0.3 s
     from numba.cuda import libdevice
 
     name = function.__name__ if function.__name__ in LIBDEVICE else None
@@ -427,8 +429,7 @@ def calling(function: Any, count: int) -> Any:
 
 def converting(function: Any, count: int, single: bool) -> Any:
     """The float64 function for other real numbers; for float32 ones its result is rounded."""
-    from numba import njit
-    from numpy import float32, float64
+    from numba import njit  # here, because importing numba takes 0.3 s
 
     double, to = njit(function), float32 if single else float64
     return (
@@ -477,7 +478,6 @@ OF_COMPLEX: dict[str, Callable[..., Any]] = {
 
 def _register_complex(ufuncs: dict[Any, dict[str, Callable[..., Any]]]) -> None:
     """Adds `np.abs` and `np.sqrt` of complex numbers to numba-cuda's table of numpy's functions."""
-    import numpy as np
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
