@@ -25,6 +25,9 @@ SOURCES = [file for room in FOLDERS for file in sorted((ROOT / room).rglob("*.py
 IGNORE = re.compile(r"#\s*(ruff: )?(noqa|type: ignore)(?!-)")
 REASON = re.compile(r"#\s*(?:ruff: )?(?:noqa|type: ignore)[^#(]*(?:#\s*\S|\(\S)")
 
+# A docstring's first line begins with a verb or a noun: none of these, which begin a clause without one.
+NO_BEGINNING = re.compile(r"(As|How|That|What(ever)?|When|Where(ver)?|Which|Who(m|se)?|Why)\b")
+
 # What a word of the glossary took the place of: a regular expression -> the word of today, and where it holds
 RETIRED = {
     r"\b[Rr]oads?\b": ("path", ("dispatch",)),
@@ -48,6 +51,31 @@ def test_each_ignore_of_a_linter_or_type_checker_gives_its_reason():
         if IGNORE.search(line) and not REASON.search(line)
     ]
     assert bare == []
+
+
+def clauses_for_docstrings(text: str) -> Iterator[tuple[int, str]]:
+    """(line, first line of the docstring) of the functions and classes whose docstrings begin with no verb or noun."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            said = ast.get_docstring(node) or ""
+            if NO_BEGINNING.match(said):
+                yield node.lineno, said.split("\n")[0]
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun():
+    files = [*SOURCES, *sorted((ROOT / "tests").rglob("*.py"))]
+    found = [
+        f"{file.relative_to(ROOT)}:{n}: {said}"
+        for file in files
+        for n, said in clauses_for_docstrings(file.read_text())
+    ]
+    assert found == []
+
+
+def test_a_docstring_that_begins_with_a_clause_is_seen():
+    text = 'class C:\n    """{}"""\n    async def f():\n        """{}"""\n'
+    assert list(clauses_for_docstrings(text.format("Which.", "How it is."))) == [(1, "Which."), (3, "How it is.")]
+    assert list(clauses_for_docstrings(text.format("Asks.", "Howls where others stop."))) == []
 
 
 def test_retired_words_do_not_come_back():

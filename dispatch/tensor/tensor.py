@@ -262,7 +262,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return Operand(array, self._dtype.name, self._shape, self._stride, self._offset)
 
     def _summary(self) -> str:
-        """How error messages and traces show the tensor: `f32[2, 3]`, its device and whether it requires grad."""
+        """The tensor in error messages and traces: `f32[2, 3]`, its device and whether it requires grad."""
         short = self._dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i").replace("complex", "c")
         text = f"{short}[{', '.join(map(str, self._shape))}]"
         if type(self) is not Tensor:
@@ -434,7 +434,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     @overridable_property
     def _version(self) -> int:
-        """How often the memory was written through this tensor or one that aliases it."""
+        """Counts the writes to the memory through this tensor or one that aliases it."""
         if self._counter is None:
             raise telling_origin(RuntimeError("Inference tensors do not track version counter."), tensor=self)
         return self._counter[0]
@@ -643,7 +643,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return describe(self, tensor_contents)
 
     def _repr_html_(self) -> str:
-        """How notebooks show the tensor: its values, shape, strides, dtype, device and dispatch keys."""
+        """Returns the tensor for notebooks: its values, shape, strides, dtype, device and dispatch keys."""
         return tensor_html(repr(self), self._look(), self._keyset)
 
     @overridable_in_python

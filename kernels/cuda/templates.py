@@ -41,7 +41,7 @@ int64, uint32 = np.int64, np.uint32
 
 
 def threads_for(size: int) -> int:
-    """How many threads share a row of so many elements: whole warps, at most a block's."""
+    """The number of threads that share a row of so many elements: whole warps, at most a block's."""
     return min(THREADS, max(1, -(-size // WARP)) * WARP)
 
 

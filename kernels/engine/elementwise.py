@@ -34,7 +34,7 @@ Number = bool | int | float | complex
 
 @integral
 def offset_of(index, ndim, sizes, strides, operand):
-    """How far element `index` (row-major, over the first `ndim` dimensions) lies from an operand's first element."""
+    """The distance of element `index` (row-major, over the first `ndim` dimensions) from an operand's first element."""
     at = 0
     for d in range(ndim - 1, 0, -1):
         rest = index // sizes[d]

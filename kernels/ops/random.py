@@ -53,7 +53,7 @@ _MASK = 2**64 - 1
 
 
 class State:
-    """Where a generator, or several, are: a seed, and how many blocks of numbers were taken."""
+    """The position of a generator, or of several: a seed, and how many blocks of numbers were taken."""
 
     def __init__(self, seed: int = _DEFAULT_SEED, offset: int = 0) -> None:
         self.seed, self.offset, self.lock = seed, offset, threading.Lock()

@@ -385,7 +385,7 @@ def shuffled_channels(self: Tensor, groups: int) -> Tensor:
 
 
 def channels_back(grad: Any, self_shape: Any, groups: int) -> Any:
-    """As many groups as one had members: they change places back."""
+    """Undoes `channel_shuffle`: with as many groups as one had members, channels change places back."""
     return channel_shuffle.op.functional(grad, self_shape[1] // groups)
 
 

@@ -26,7 +26,7 @@ from redispatch.kernels.cuda.simulator import Device as GPU
 
 
 class CUDAError(Exception):
-    """As `cuda.core`'s, no RuntimeError."""
+    """The error of `cuda.core`, no RuntimeError."""
 
 
 class World:

@@ -375,7 +375,7 @@ def pair(first, second):
 
 
 class Counting:
-    """Whose attribute counts how often it is read."""
+    """An object whose attribute counts how often it is read."""
 
     @property
     def reads(self):
@@ -940,7 +940,7 @@ def in_no_state(x):
 
 @frozen
 class Rule:
-    """What a layer knows of an operator."""
+    """The facts that a layer knows of an operator."""
 
     def __init__(self, factor):
         self.factor = factor
@@ -1048,7 +1048,7 @@ for op in (ops.add.Tensor, ops.add_.Tensor, ops.mm, ops.split.Tensor, ops.cat, o
 
 
 def test_the_same_code_is_made_in_every_process():
-    """Whatever the seed of hashes, which orders sets."""
+    """Runs under several seeds of hashes, which order sets."""
     environments = [{**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2")]
     processes = [
         subprocess.Popen([sys.executable, "-c", SOURCES], env=e, stdout=subprocess.PIPE, text=True)

@@ -200,7 +200,7 @@ def unbiased(score, bias, at):
 
 
 def random_blocks(rows: int, columns: int) -> int:
-    """How many blocks of random words `choices` uses."""
+    """The number of blocks of random words that `choices` uses."""
     return rows * -(-columns // TILE) * 16
 
 
@@ -530,7 +530,7 @@ class Attention:
 
 
 def each(width: int) -> int:
-    """How many columns of a row a thread has, of which 16 share it."""
+    """The number of columns that a thread has of a row, which 16 share."""
     return max(1, -(-width // 16))
 
 

@@ -56,7 +56,7 @@ int32, int64 = np.int32, np.int64
 
 @once
 def first_at_least(kind: type) -> Callable:
-    """Where in keys[base : base + size], which are in order, the first one stands that is not below a key."""
+    """Finds the first of keys[base : base + size], which are in order, that is not below a key."""
 
     @integral
     def search(keys, base, size, key):
