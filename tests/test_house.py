@@ -101,7 +101,7 @@ def test_what_to_read_next_and_the_files_that_pages_name_are_there():
     ]
     gone += [
         f"{page.relative_to(ROOT)}: {named}"
-        for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/howto/*.md"))
+        for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
         if page.name != "CHANGELOG.md"
         for named in re.findall(rf"\b(?:{'|'.join(FOLDERS)}|docs|tests)/[\w./]+\.(?:py|md)\b", page.read_text())
         if not (ROOT / named).exists()
