@@ -275,6 +275,7 @@ def _write_loop(
     name: str, loop: str, layout: str, outs: tuple, ins: tuple, computes: Sequence[str], in_blocks: bool
 ) -> tuple[str, dict[str, object]]:
     """The loop's text and the functions it names."""
+    # One function: all parts write of the same operands, and the loop's text reads from the top
     given: dict[str, object] = {"uint64": np.uint64}
     arrays = [f"out{k}" for k in range(len(outs))] + [f"x{k}" for k, how in enumerate(layout) if how in "a0"]
     parameters = ["lo", "hi"] + ([] if loop == "flat" else ["sizes", "strides"])

@@ -95,6 +95,7 @@ def transformed_lines(
     on are the conjugated ones from the other end. Element p of a long line is multiplied by `factors[x_factors + p]`,
     result p by `factors[out_factors + p]`, where these are not negative.
     """
+    # One function: stages are called; reading and writing share with them the block's lines and most of 35 arguments.
     room = cuda.shared.array(SHARED, compute, 16)
     thread, threads = int64(cuda.threadIdx.x), int64(cuda.blockDim.x)
     first, all_of_it = int64(cuda.blockIdx.x) * together, together * size
