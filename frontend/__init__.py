@@ -119,8 +119,8 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _subclasses accelerator array_api backend compiler distributions functional fx nn optim profiler
-            serialization special testing
+            _functorch _subclasses accelerator array_api backend compiler distributions functional functorch fx nn
+            optim profiler serialization special testing
         """,
         ".backend": "get_device_module",
         ".compiler": "compile",

@@ -378,7 +378,7 @@ def set_requires_grad(
 @overridable
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Sets whether gradients are wanted, and returns the tensor. RuntimeError under a transform."""
-    if STATE.get().levels:
+    if STATE.get().levels and not STATE.get().innermost.allows_requires_grad:
         raise RuntimeError(
             "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
             "inside of a function being transformed by a functorch transform. This is unsupported, please attempt to "
