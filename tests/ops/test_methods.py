@@ -311,3 +311,27 @@ def test_a_result_has_its_class_by_name():
 def test_results_are_pickled():
     found = pickle.loads(pickle.dumps(rd.tensor([3.0, 1.0]).sort()))
     assert type(found) is rd.return_types.sort and found.values.tolist() == [1, 3]
+
+
+class Unknown:
+    """Neither a tensor nor a number."""
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "pow", "lshift", "rshift", "and", "xor", "or", "mod"])
+def test_an_operator_leaves_what_it_does_not_know_to_the_other_operand(name):
+    x = rd.tensor([1, 2])
+    for form in (f"__{name}__", f"__i{name}__", f"__r{name}__"):
+        assert getattr(x, form)(Unknown()) is NotImplemented
+
+
+def test_a_number_is_divided_by_a_tensor_for_the_remainder():
+    assert rd.remainder(5, rd.tensor([3, 4])).tolist() == [2, 1]
+    assert rd.remainder(5.5, rd.tensor([3, 4])).tolist() == [2.5, 1.5]
+    x = rd.tensor([3.0], requires_grad=True)
+    rd.remainder(5, x).backward()
+    assert x.grad.tolist() == [-1]
+
+
+def test_a_complex_factor_needs_complex_operands():
+    with pytest.raises(RuntimeError, match="For non-complex input tensors, argument alpha must not be a complex"):
+        rd.add(rd.ones(1), rd.ones(1), alpha=1j)
