@@ -41,8 +41,9 @@ _names.take(
             sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr strided
         """,
         "redispatch.dispatch.tensor.dtypes": """
-            bfloat16 bool cdouble cfloat complex64 complex128 double float float16 float32 float64 half int int8 int16
-            int32 int64 long short uint8
+            bfloat16 bool cdouble cfloat chalf complex32 complex64 complex128 double float float16 float32 float64
+            float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz half int int8 int16 int32 int64 long short uint8
+            uint16 uint32 uint64
         """,
         "redispatch.dispatch.transforms.functionalize": """
             _disable_functionalization _enable_functionalization _from_functional_tensor _functionalize_commit_update

@@ -19,6 +19,9 @@ import numpy as np
 
 from redispatch.dispatch import TensorBase
 
+IN_NUMPY = frozenset(
+    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
+)
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)  # the categories; promotion never goes down
 
 
@@ -43,26 +46,33 @@ class dtype:
         self.is_complex = category == COMPLEX
         self.is_signed = signed and category != BOOL
         self.tensor_name = tensor_name  # "Float", as error messages call it
-        self.array = np.dtype("uint16" if name in ("float16", "bfloat16") else name)
+        self.array = np.dtype(name if name in IN_NUMPY and name != "float16" else f"uint{8 * itemsize}")
 
     @cached_property
     def numpy(self) -> np.dtype:
-        """The numpy dtype. Imports ml_dtypes for bfloat16, when it is first asked for."""
-        if self.name == "bfloat16":
-            import ml_dtypes  # lazily: few programs need it
+        """The numpy dtype. Imports ml_dtypes for those that numpy has not, when it is first asked for.
 
-            return np.dtype(ml_dtypes.bfloat16)
-        return np.dtype(self.name)
+        Errors: TypeError for complex32, which neither has.
+        """
+        if self.name in IN_NUMPY:
+            return np.dtype(self.name)
+        if self.is_complex:
+            raise TypeError(f"Got unsupported ScalarType {self.tensor_name}")
+        import ml_dtypes  # lazily: few programs need it
+
+        return np.dtype(getattr(ml_dtypes, self.name))
 
     def to_real(self) -> dtype:
         """The dtype of the real part."""
-        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+        return {"complex32": float16, "complex64": float32, "complex128": float64}.get(self.name, self)
 
     def to_complex(self) -> dtype:
         """The complex dtype whose parts hold this one's values."""
         if self.is_complex:
             return self
-        return complex128 if self.name == "float64" else complex64
+        if self.name in RARE:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.tensor_name}")
+        return {"float64": complex128, "float16": complex32}.get(self.name, complex64)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -84,17 +94,30 @@ complex128 = cdouble = dtype("complex128", COMPLEX, 16, tensor_name="ComplexDoub
 bool = dtype("bool", BOOL, 1, tensor_name="Bool")
 bfloat16 = dtype("bfloat16", FLOATING, 2, tensor_name="BFloat16")
 
+# Those that are stored and converted, and that few operators know; there are no classes of tensors named after them.
+complex32 = chalf = dtype("complex32", COMPLEX, 4, tensor_name="ComplexHalf")
+uint16 = dtype("uint16", INTEGER, 2, signed=False, tensor_name="UInt16")
+uint32 = dtype("uint32", INTEGER, 4, signed=False, tensor_name="UInt32")
+uint64 = dtype("uint64", INTEGER, 8, signed=False, tensor_name="UInt64")
+float8_e5m2 = dtype("float8_e5m2", FLOATING, 1, tensor_name="Float8_e5m2")
+float8_e4m3fn = dtype("float8_e4m3fn", FLOATING, 1, tensor_name="Float8_e4m3fn")
+float8_e5m2fnuz = dtype("float8_e5m2fnuz", FLOATING, 1, tensor_name="Float8_e5m2fnuz")
+float8_e4m3fnuz = dtype("float8_e4m3fnuz", FLOATING, 1, tensor_name="Float8_e4m3fnuz")
+FLOAT8 = (float8_e5m2, float8_e4m3fn, float8_e5m2fnuz, float8_e4m3fnuz)
+RARE = {t.name: t for t in (complex32, uint16, uint32, uint64, *FLOAT8)}
+
 # In the order of PyTorch's numbers for them, by which a schema writes a default.
-NUMBERED = (uint8, int8, int16, int32, int64, float16, float32, float64, None, complex64, complex128, bool)
+NUMBERED = (uint8, int8, int16, int32, int64, float16, float32, float64, complex32, complex64, complex128, bool)
 DTYPES = {
     t.name: t
     for t in (uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128, bool, bfloat16)
 }
-_BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in DTYPES.items() if name != "bfloat16"}
+_BY_NAME = DTYPES | RARE
+_BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in _BY_NAME.items() if name in IN_NUMPY}
 
 
 def dtype_named(name: str) -> dtype:
-    return DTYPES[name]
+    return _BY_NAME[name]
 
 
 def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
@@ -102,8 +125,8 @@ def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
     found = _BY_NUMPY.get(numpy_dtype)
     if found is not None:
         return found
-    if numpy_dtype.name == "bfloat16":
-        return bfloat16
+    if numpy_dtype.name in _BY_NAME:  # of ml_dtypes
+        return _BY_NAME[numpy_dtype.name]
     raise TypeError(
         f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {', '.join(DTYPES)}."
     )
@@ -121,15 +144,29 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     """
     if a is b:
         return a
+    if a.name in RARE or b.name in RARE:
+        check_promotion(a, b)
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
-        return complex128 if high.is_complex and low is float64 else high
+        if high.is_complex and low.is_floating_point:
+            return promote_types(high, low.to_complex())
+        return high
     if a.category == INTEGER and a.is_signed != b.is_signed:
         signed = a if a.is_signed else b
         return int16 if signed is int8 else signed
     if a.itemsize == b.itemsize:
         return float32
     return a if a.itemsize > b.itemsize else b
+
+
+def check_promotion(a: dtype, b: dtype) -> None:
+    """RuntimeError for two different dtypes of which one has no place among the others."""
+    unsigned = {a.name, b.name} & {"uint16", "uint32", "uint64"} and not {FLOATING} & {a.category, b.category}
+    if a in FLOAT8 or b in FLOAT8 or unsigned:
+        which = "uint16, uint32, uint64 types" if unsigned and not (a in FLOAT8 or b in FLOAT8) else "Float8 Types"
+        raise RuntimeError(
+            f"Promotion for {which} is not supported, attempted to promote {a.tensor_name} and {b.tensor_name}"
+        )
 
 
 _default = float32
@@ -279,10 +316,12 @@ class finfo(Limits):
         )
         self.tiny = self.smallest_normal = builtins.float(numbers.tiny)
         self.resolution = 10.0**-numbers.precision  # numpy rounds it to the dtype
+        if kind in FLOAT8:
+            self.resolution = 1.0
 
 
 def limits(kind: dtype) -> Any:
-    if kind.name != "bfloat16":
+    if kind.name in IN_NUMPY:
         return np.finfo(kind.numpy)
     import ml_dtypes  # here: most programs do not need it, and it takes long to import
 

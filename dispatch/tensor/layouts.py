@@ -56,7 +56,7 @@ def _as_dtype(value: Any) -> dtype:
     if isinstance(value, dtype):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(NUMBERED):
-        return NUMBERED[value]  # type: ignore[return-value]  # a schema writes a default dtype as PyTorch's number
+        return NUMBERED[value]
     raise TypeError(f"Unable to cast {value!r} to a dtype")
 
 

@@ -15,10 +15,20 @@ import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES
 
-from .primitives import bfloat16_to_float, float_to_bfloat16, float_to_half, half_to_float, maximum, minimum
+from .primitives import (
+    bfloat16_to_float,
+    bits_of_float,
+    float_of_bits,
+    float_to_bfloat16,
+    float_to_half,
+    half_to_float,
+    maximum,
+    minimum,
+)
 
 bool_, float32, float64 = np.bool_, np.float32, np.float64
 uint8, int8, int16, int32, int64 = np.uint8, np.int8, np.int16, np.int32, np.int64
+uint16, uint32, uint64 = np.uint16, np.uint32, np.uint64
 complex64, complex128 = np.complex64, np.complex128
 
 
@@ -78,6 +88,104 @@ def store_bfloat16(x):
     return float_to_bfloat16(float32(x))
 
 
+def to_uint16(x):
+    return uint16(int64(x))
+
+
+def to_uint32(x):
+    return uint32(int64(x))
+
+
+def to_uint64(x):
+    return uint64(x)
+
+
+def load_complex32(bits):
+    return complex64(complex(half_to_float(uint16(bits)), half_to_float(uint16(bits >> uint32(16)))))
+
+
+def store_complex32(x):
+    z = complex64(x)
+    return uint32(float_to_half(z.real)) | (uint32(float_to_half(z.imag)) << uint32(16))
+
+
+# 8-bit floats: sign, exponent, m bits of mantissa. Without infinities all is finite; in the "uz" kinds, what would be
+# -0 is NaN. Source: Micikevicius et al., "FP8 formats for deep learning" (2022). Integers stand in int32(...), since a
+# literal has the type in which a scalar function computes.
+
+
+def from_float8(code, m, bias):
+    """The magnitude that the lower 7 bits say, with the sign of the 8th; a float's bits do it, subnormals, too."""
+    size = float_of_bits((code & int32(127)) << (int32(23) - m)) * float_of_bits((int32(254) - bias) << int32(23))
+    return -size if code & int32(128) else size
+
+
+def to_float8(value, m, bias, top, beyond):
+    """The code of the nearest magnitude, ties to even; `beyond` for what is above the largest, whose code is `top`."""
+    size = abs(value)
+    e = max((bits_of_float(size) >> int32(23)) - int32(127), int32(1) - bias)
+    if e > int32(16):
+        return beyond
+    steps = int32(np.rint(size * float_of_bits((int32(127) - e + m) << int32(23))))
+    code = ((e + bias - int32(1)) << m) + steps
+    return code if code <= top else beyond
+
+
+def sign_of(value):
+    return int32(128) if bits_of_float(value) < int32(0) else int32(0)
+
+
+def load_e5m2(bits):
+    code = int32(bits)
+    rest = code & int32(127)
+    size = from_float8(rest, int32(2), int32(15)) if rest < int32(0x7C) else float32(np.nan)
+    size = float32(np.inf) if rest == int32(0x7C) else size
+    return -size if code & int32(128) else size
+
+
+def load_e4m3fn(bits):
+    code = int32(bits)
+    return float32(np.nan) if code & int32(127) == int32(127) else from_float8(code, int32(3), int32(7))
+
+
+def load_e5m2fnuz(bits):
+    code = int32(bits)
+    return float32(np.nan) if code == int32(128) else from_float8(code, int32(2), int32(16))
+
+
+def load_e4m3fnuz(bits):
+    code = int32(bits)
+    return float32(np.nan) if code == int32(128) else from_float8(code, int32(3), int32(8))
+
+
+def store_e5m2(x):
+    value = float32(x)
+    code = to_float8(value, int32(2), int32(15), int32(0x7B), int32(0x7C)) if value == value else int32(127)
+    return uint8(code | sign_of(value))
+
+
+def store_e4m3fn(x):
+    value = float32(x)
+    code = to_float8(value, int32(3), int32(7), int32(0x7E), int32(0x7E)) if value == value else int32(127)
+    return uint8(code | sign_of(value))
+
+
+def without_minus_zero(code, value):
+    return uint8(code | sign_of(value) if code & int32(127) else code)
+
+
+def store_e5m2fnuz(x):
+    value = float32(x)
+    code = to_float8(value, int32(2), int32(16), int32(127), int32(128)) if value == value else int32(128)
+    return without_minus_zero(code, value)
+
+
+def store_e4m3fnuz(x):
+    value = float32(x)
+    code = to_float8(value, int32(3), int32(8), int32(127), int32(128)) if value == value else int32(128)
+    return without_minus_zero(code, value)
+
+
 CONVERT: dict[str, Callable] = {
     "bool": to_bool,
     "uint8": to_uint8,
@@ -89,9 +197,19 @@ CONVERT: dict[str, Callable] = {
     "float64": to_float64,
     "complex64": to_complex64,
     "complex128": to_complex128,
+    "uint16": to_uint16,
+    "uint32": to_uint32,
+    "uint64": to_uint64,
 }
-LOAD: dict[str, Callable] = {"float16": half_to_float, "bfloat16": bfloat16_to_float}
-STORE: dict[str, Callable] = {**CONVERT, "float16": store_float16, "bfloat16": store_bfloat16}
+LOAD: dict[str, Callable] = {
+    "float16": half_to_float, "bfloat16": bfloat16_to_float, "complex32": load_complex32, "float8_e5m2": load_e5m2,
+    "float8_e4m3fn": load_e4m3fn, "float8_e5m2fnuz": load_e5m2fnuz, "float8_e4m3fnuz": load_e4m3fnuz,
+}  # fmt: skip
+STORE: dict[str, Callable] = {
+    **CONVERT, "float16": store_float16, "bfloat16": store_bfloat16, "complex32": store_complex32,
+    "float8_e5m2": store_e5m2, "float8_e4m3fn": store_e4m3fn, "float8_e5m2fnuz": store_e5m2fnuz,
+    "float8_e4m3fnuz": store_e4m3fnuz,
+}  # fmt: skip
 
 
 def load(dtype: str) -> Callable:
