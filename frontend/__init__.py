@@ -78,7 +78,7 @@ _names.take(
         "redispatch.kernels.ops.stft": "stft",
         "._C": "DisableTorchFunction DisableTorchFunctionSubclass",
         "._higher_order_ops": "cond while_loop",
-        ".amp": "autocast is_autocast_available",
+        ".amp": "GradScaler autocast is_autocast_available",
         ".amp.autocast_mode": """
             autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_dtype
             is_autocast_cache_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype
@@ -122,7 +122,7 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _subclasses accelerator array_api backend compiler distributions functional fx nn optim profiler
+            _subclasses _utils accelerator array_api backend compiler distributions functional fx nn optim profiler
             serialization special storage testing
         """,
         ".backend": "get_device_module",
