@@ -40,6 +40,7 @@ _names.take(
             get_default_dtype iinfo jagged layout memory_format preserve_format set_default_dtype set_printoptions
             sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr strided
         """,
+        "redispatch.dispatch.tensor.layouts": "_mkldnn",
         "redispatch.dispatch.tensor.dtypes": """
             bfloat16 bool cdouble cfloat chalf complex32 complex64 complex128 double float float16 float32 float64
             float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz half int int8 int16 int32 int64 long short uint8
@@ -100,6 +101,7 @@ _names.take(
             get_num_interop_threads is_deterministic_algorithms_warn_only_enabled is_storage is_vulkan_available
             is_warn_always_enabled set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision
             set_flush_denormal set_num_interop_threads set_warn_always typename use_deterministic_algorithms
+            _nnpack_available
         """,
         ".utils.type_names": """
             SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum

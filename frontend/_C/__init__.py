@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from redispatch.backends import mkldnn
 from redispatch.dispatch import (
     BACKEND_OF_DEVICE,
     FALLBACKS,
@@ -50,10 +51,13 @@ from redispatch.dispatch import (
 from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
 
 from . import _acc, _nn
+from ._nn import _ConvBackend, _select_conv_backend
 
 __all__ = [
+    "_ConvBackend",
     "_acc",
     "_nn",
+    "_select_conv_backend",
     "Argument",
     "DispatchKey",
     "DispatchKeySet",
@@ -71,6 +75,16 @@ _TorchDispatchModeKey = TorchDispatchModeKey
 _disabled_torch_dispatch_impl = layers.python._disabled_torch_dispatch_impl
 DisableTorchFunctionSubclass, DisableTorchFunction = without_subclasses, without_overrides
 _push_on_torch_dispatch_stack = _set_dispatch_mode = _push_on_torch_function_stack = push_mode
+
+
+def _get_mkldnn_enabled() -> bool:
+    """Returns the switch of oneDNN, which nothing depends on."""
+    return mkldnn.enabled
+
+
+def _set_mkldnn_enabled(enabled: bool) -> None:
+    mkldnn.set_flags(enabled)
+
 
 # Keys and keysets -----------------------------------------------------------------------------------------------------
 
