@@ -65,7 +65,7 @@ def copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = False) -> 
 
     conj, neg: whether to write the conjugates, the negatives.
     """
-    if moves_16_bits(out, x) and not neg:
+    if moves_bits(out, x) and not neg and not conj:
         out, x = as_bits(out), as_bits(x)
     elementwise_for(out, x, conj, neg).run(out, x)
 
@@ -75,20 +75,25 @@ def ready_copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = Fals
 
     The operands of the calls share no memory.
     """
-    if moves_16_bits(out, x) and not neg:
+    if moves_bits(out, x) and not neg and not conj:
         move = ready_copy(as_bits(out), as_bits(x))
-        return lambda out, out_at, x, x_at: move(out.view(np.int16), out_at, x.view(np.int16), x_at)
+        bits = BITS[DTYPES[out.dtype].storage.itemsize]
+        return lambda out, out_at, x, x_at: move(out.view(bits), out_at, x.view(bits), x_at)
     return elementwise_for(out, x, conj, neg).loop((out,), (x,), None).run
 
 
-def moves_16_bits(out: Operand, x: Operand) -> bool:
-    """Whether 16-bit floats are to be moved as they are."""
+def moves_bits(out: Operand, x: Operand) -> bool:
+    """Whether elements that are computed in another type are to be moved as they are."""
     return out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype
 
 
+BITS = {1: "uint8", 2: "int16", 4: "int32"}
+
+
 def as_bits(x: Operand) -> Operand:
-    array: Any = x.array.view(np.int16) if isinstance(x.array, np.ndarray) else x.array  # a device's has no dtype
-    return x._replace(dtype="int16", array=array)
+    bits = BITS[DTYPES[x.dtype].storage.itemsize]
+    array: Any = x.array.view(bits) if isinstance(x.array, np.ndarray) else x.array  # a device's has no dtype
+    return x._replace(dtype=bits, array=array)
 
 
 def elementwise_for(out: Operand, x: Operand, conj: bool = False, neg: bool = False) -> Elementwise:

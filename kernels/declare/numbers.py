@@ -14,6 +14,8 @@ from redispatch.dispatch.tensor import dtype, dtypes
 C_NAMES = {
     "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float32": "float",
     "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    **{name: f"{name}_t" for name in ("uint16", "uint32", "uint64")},
+    **{each.name: f"c10::{each.tensor_name}" for each in dtypes.FLOAT8},
 }  # fmt: skip
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
 INFINITE = (float("inf"), float("-inf"))

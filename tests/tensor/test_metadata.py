@@ -12,8 +12,8 @@ import pytest
 
 import redispatch as rd
 from redispatch.dispatch.protocols.override import PLAIN_TENSORS
+from redispatch.dispatch.tensor import dtypes, metadata_of
 from redispatch.dispatch.tensor import metadata as module
-from redispatch.dispatch.tensor import metadata_of
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.testing import assert_close
 from redispatch.utils import _pytree as pytree
@@ -359,3 +359,22 @@ def test_complex32_is_a_pair_of_halves():
     assert rd.result_type(rd.ones(1).half(), 1j) is rd.complex32
     with pytest.raises(TypeError, match="Got unsupported ScalarType ComplexHalf"):
         x.numpy()
+
+
+@pytest.mark.parametrize("element", [*dtypes.RARE.values()], ids=str)
+def test_rare_dtypes_are_moved_indexed_sorted_and_saved(element):
+    wide = rd.complex64 if element.is_complex else rd.float32 if element.is_floating_point else rd.int64
+    numbers = rd.tensor([[3, 1, 2], [0, 4, 5]]).to(wide)
+    x = numbers.to(element)
+    results = [
+        lambda t: t.t().contiguous(), lambda t: rd.zeros_like(t).copy_(t.flip(0)), lambda t: t[rd.tensor([1, 0, 1])],
+        lambda t: rd.cat([t, t]), lambda t: rd.where(numbers.real > 1, t, t.flip(1)), lambda t: t.clone().fill_(3),
+        lambda t: t.gather(1, rd.tensor([[2, 0]])), lambda t: t.masked_fill(numbers.real > 1, 1), lambda t: t * t,
+        lambda t: pickle.loads(pickle.dumps(t)),
+    ] + [lambda t: t.sort(1)[0]] * (not element.is_complex)  # fmt: skip
+    for result in results:
+        found, wanted = result(x), result(numbers)
+        assert found.dtype is element and rd.equal(found.to(wide), wanted.to(element).to(wide))
+    assert x.tolist() == numbers.tolist()
+    if element.is_complex:
+        assert rd.equal((x * 1j).conj().clone().to(wide), (numbers * 1j).conj())
