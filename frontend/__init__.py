@@ -53,14 +53,15 @@ _names.take(
         """,
         "redispatch.dispatch.config": "config",
         "redispatch.dispatch.tensor": """
-            Size StorageBase Tensor UntypedStorage channels_last channels_last_3d contiguous_format device dtype dtypes finfo
-            get_default_dtype iinfo jagged layout memory_format preserve_format set_default_dtype set_printoptions
+            Size StorageBase Tensor UntypedStorage channels_last channels_last_3d contiguous_format device dtype dtypes
+            finfo get_default_dtype iinfo jagged layout memory_format preserve_format set_default_dtype set_printoptions
             sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr strided
         """,
+        "redispatch.dispatch.tensor.layouts": "_mkldnn",
         "redispatch.dispatch.tensor.dtypes": """
-            bfloat16 bool cdouble cfloat chalf complex32 complex64 complex128 double float float16 float32 float64 float8_e4m3fn
-            float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz half int int8 int16 int32 int64 long qint32 qint8 quint2x4
-            quint4x2 quint8 short uint16 uint32 uint64 uint8
+            bfloat16 bool cdouble cfloat chalf complex32 complex64 complex128 double float float16 float32 float64
+            float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz half int int8 int16 int32 int64 long qint32 qint8
+            quint2x4 quint4x2 quint8 short uint16 uint32 uint64 uint8
         """,
         "redispatch.dispatch.transforms.functionalize": """
             _disable_functionalization _enable_functionalization _from_functional_tensor _functionalize_commit_update
@@ -95,7 +96,7 @@ _names.take(
         "redispatch.kernels.ops.stft": "stft",
         "._C": "DisableTorchFunction DisableTorchFunctionSubclass",
         "._higher_order_ops": "cond while_loop",
-        ".amp": "autocast is_autocast_available",
+        ".amp": "GradScaler autocast is_autocast_available",
         ".amp.autocast_mode": """
             autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_dtype
             is_autocast_cache_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype
@@ -117,6 +118,7 @@ _names.take(
             get_num_interop_threads is_deterministic_algorithms_warn_only_enabled is_storage is_vulkan_available
             is_warn_always_enabled set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision
             set_flush_denormal set_num_interop_threads set_warn_always typename use_deterministic_algorithms
+            _nnpack_available
         """,
         ".utils.type_names": """
             SymBool SymFloat SymInt _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh _sym_log2 _sym_sin _sym_sinh
@@ -147,9 +149,9 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _custom_op _custom_ops _dynamo _export _functorch _library _subclasses accelerator array_api backend
-            compiler distributions functional functorch fx hub jit masked multiprocessing nn optim profiler serialization
-            signal special storage testing torch_version version
+            _custom_op _custom_ops _dynamo _export _functorch _library _subclasses _utils accelerator array_api backend
+            compiler distributions functional functorch fx hub jit masked multiprocessing nn optim profiler
+            serialization signal special storage testing torch_version version
         """,
         "._absent": _absent.NAMES,
         ".backend": "get_device_module",

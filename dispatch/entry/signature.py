@@ -13,6 +13,7 @@ Read next: `kernels/declare/public.py`, which attaches these faces to the module
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -52,6 +53,14 @@ READS_SPREAD = Reads({int: Taken(int)}, frozenset([A_TENSOR]))
 READS_NO_OUT = Reads({NONE: Taken(NONE, value=None)}, frozenset())
 READS_OUT = Reads({A_TENSOR: Taken(A_TENSOR)}, frozenset([INTS, TENSORS]))
 READS_TRUTH = Reads({bool: Taken(bool)}, None)
+
+
+FACTORS = ("beta", "alpha", "value")
+
+
+def fits_former(parameter: Parameter, value: Any) -> bool:
+    """Whether a factor is a number, and what is no factor a tensor."""
+    return isinstance(value, NUMBERS if parameter.kwarg_only else TensorBase)
 
 
 class Mismatch(TypeError):
@@ -130,6 +139,19 @@ class Signature:
         first = self.parameters[0] if self.parameters else None
         # `zeros(2, 3)`, `x.permute(1, 0)`: a lone list of ints may be spread over the positions
         self.spreads = first is not None and first.is_int_list and self.positional == 1
+
+    def former_orders(self) -> list[list[Parameter]]:
+        """Returns orders from before factors were keywords: `addmm(beta, input, alpha, mat1, mat2)`."""
+        factors = {
+            p.name: p for p in self.parameters[self.positional :] if p.name in FACTORS and _name(p.type) == "Scalar"
+        }
+        if not factors or any(p.type != TENSOR for p in self.parameters[: self.positional]):
+            return []
+        before = [factors.pop("beta")] if "beta" in factors else []
+        first = 0 if self.method else 1
+        own, rest = self.parameters[:first], self.parameters[first : self.positional]
+        full = [*before, *own, *factors.values(), *rest]
+        return [full, [*before, *own, *rest]] if before else [full]
 
     def bind(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[OpOverload, list[Any], bool]:
         """(operator, stack without the method's self, whether requires_grad was asked for). Raises Mismatch."""
@@ -320,7 +342,23 @@ class Parser:
                 return signature.bind(self.name, args, kwargs)
             except Mismatch as problem:
                 problems.append(str(problem))  # not the exception: its traceback would keep the arguments alive
+        for signature in self.signatures:
+            for order in signature.former_orders():
+                if len(args) == len(order) and all(map(fits_former, order, args)):
+                    self._warn_of(signature, order)
+                    by_name = {p.name: value for p, value in zip(order, args, strict=True)}
+                    return signature.bind(self.name, (), {**kwargs, **by_name})
         raise TypeError(self._explained(args, kwargs, problems))
+
+    def _warn_of(self, signature: Signature, order: Sequence[Parameter]) -> None:
+        former = ", ".join(f"{parameter.spoken} {parameter.name}" for parameter in order)
+        out = ", *, Tensor out = None" if signature.out else ""
+        warnings.warn(
+            f"This overload of {self.name} is deprecated:\n\t{self.name}({former}{out})\nConsider using one of the "
+            f"following signatures instead:\n\t{self.name}{signature}",
+            UserWarning,
+            stacklevel=5,
+        )
 
     def _explained(self, args: Sequence[Any], kwargs: dict[str, Any], problems: list[str]) -> str:
         """The one signature's own problem if only one comes into question by the number of arguments, else all of

@@ -58,8 +58,8 @@ KEYWORDS = frozenset(
 SCALAR_TYPES = {
     name: number
     for number, names in enumerate(
-        "byte|uint8 char|int8 short|int16 int|int32 long|int64 half|float16 float|float32 double|float64 - "
-        "complex|complex64 complex128 bool - - - bfloat16".split()
+        "byte|uint8 char|int8 short|int16 int|int32 long|int64 half|float16 float|float32 double|float64 "
+        "complex32 complex|complex64 complex128 bool - - - bfloat16".split()
     )
     for name in names.strip("-").split("|")
     if name

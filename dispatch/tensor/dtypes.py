@@ -10,7 +10,6 @@ Source of the promotion rules: PyTorch's "Type promotion" documentation.
 from __future__ import annotations
 
 import builtins
-import math
 import threading
 import weakref
 from functools import cached_property
@@ -20,6 +19,9 @@ import numpy as np
 
 from redispatch.dispatch import TensorBase
 
+IN_NUMPY = frozenset(
+    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
+)
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)  # the categories; promotion never goes down
 
 
@@ -48,19 +50,21 @@ class dtype:
     @cached_property
     def array(self) -> np.dtype:
         """The numpy dtype of the memory that kernels see."""
-        narrow = (self.is_floating_point and self.itemsize < 4) or (self.is_complex and self.itemsize < 8)
-        return np.dtype(f"uint{8 * self.itemsize}" if narrow else self.name)
+        return np.dtype(self.name if self.name in IN_NUMPY and self.name != "float16" else f"uint{8 * self.itemsize}")
 
     @cached_property
     def numpy(self) -> np.dtype:
-        """The numpy dtype. Imports ml_dtypes for those that numpy lacks, when it is first asked for."""
-        if self is complex32:
-            return np.dtype(np.complex64)  # of a copy
-        if self in BEYOND_NUMPY:
-            import ml_dtypes  # lazy for its cost: few programs need it
+        """The numpy dtype. Imports ml_dtypes for those that numpy has not, when it is first asked for.
 
-            return np.dtype(getattr(ml_dtypes, self.name))
-        return np.dtype(self.name)
+        Errors: TypeError for complex32, which neither has.
+        """
+        if self.name in IN_NUMPY:
+            return np.dtype(self.name)
+        if self.is_complex:
+            raise TypeError(f"Got unsupported ScalarType {self.tensor_name}")
+        import ml_dtypes  # lazily: few programs need it
+
+        return np.dtype(getattr(ml_dtypes, self.name))
 
     def to_real(self) -> dtype:
         """The dtype of the real part."""
@@ -70,7 +74,9 @@ class dtype:
         """The complex dtype whose parts hold this one's values."""
         if self.is_complex:
             return self
-        return {"float16": complex32, "float64": complex128}.get(self.name, complex64)
+        if self.name in RARE:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.tensor_name}")
+        return {"float64": complex128, "float16": complex32}.get(self.name, complex64)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -80,9 +86,6 @@ class dtype:
 
 
 uint8 = dtype("uint8", INTEGER, 1, signed=False, tensor_name="Byte")
-uint16 = dtype("uint16", INTEGER, 2, signed=False, tensor_name="UInt16")
-uint32 = dtype("uint32", INTEGER, 4, signed=False, tensor_name="UInt32")
-uint64 = dtype("uint64", INTEGER, 8, signed=False, tensor_name="UInt64")
 int8 = dtype("int8", INTEGER, 1, tensor_name="Char")
 int16 = short = dtype("int16", INTEGER, 2, tensor_name="Short")
 int32 = int = dtype("int32", INTEGER, 4, tensor_name="Int")
@@ -90,16 +93,22 @@ int64 = long = dtype("int64", INTEGER, 8, tensor_name="Long")
 float16 = half = dtype("float16", FLOATING, 2, tensor_name="Half")
 float32 = float = dtype("float32", FLOATING, 4, tensor_name="Float")
 float64 = double = dtype("float64", FLOATING, 8, tensor_name="Double")
-complex32 = chalf = dtype("complex32", COMPLEX, 4, tensor_name="ComplexHalf")
 complex64 = cfloat = dtype("complex64", COMPLEX, 8, tensor_name="ComplexFloat")
 complex128 = cdouble = dtype("complex128", COMPLEX, 16, tensor_name="ComplexDouble")
 bool = dtype("bool", BOOL, 1, tensor_name="Bool")
 bfloat16 = dtype("bfloat16", FLOATING, 2, tensor_name="BFloat16")
-float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz = FLOAT8 = tuple(
-    dtype(f"float8_{kind}", FLOATING, 1, tensor_name=f"Float8_{kind}")
-    for kind in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")
-)
-BEYOND_NUMPY = (bfloat16, complex32, *FLOAT8)
+
+# Those that are stored and converted, and that few operators know; there are no classes of tensors named after them.
+complex32 = chalf = dtype("complex32", COMPLEX, 4, tensor_name="ComplexHalf")
+uint16 = dtype("uint16", INTEGER, 2, signed=False, tensor_name="UInt16")
+uint32 = dtype("uint32", INTEGER, 4, signed=False, tensor_name="UInt32")
+uint64 = dtype("uint64", INTEGER, 8, signed=False, tensor_name="UInt64")
+float8_e5m2 = dtype("float8_e5m2", FLOATING, 1, tensor_name="Float8_e5m2")
+float8_e4m3fn = dtype("float8_e4m3fn", FLOATING, 1, tensor_name="Float8_e4m3fn")
+float8_e5m2fnuz = dtype("float8_e5m2fnuz", FLOATING, 1, tensor_name="Float8_e5m2fnuz")
+float8_e4m3fnuz = dtype("float8_e4m3fnuz", FLOATING, 1, tensor_name="Float8_e4m3fnuz")
+FLOAT8 = (float8_e5m2, float8_e4m3fn, float8_e5m2fnuz, float8_e4m3fnuz)
+RARE = {t.name: t for t in (complex32, uint16, uint32, uint64, *FLOAT8)}
 
 
 class Unheld(dtype):
@@ -120,13 +129,16 @@ qint8, qint32, quint8, quint4x2, quint2x4 = (
 
 # In the order of PyTorch's numbers for them, by which a schema writes a default.
 NUMBERED = (uint8, int8, int16, int32, int64, float16, float32, float64, complex32, complex64, complex128, bool)
-UNPROMOTED = (uint16, uint32, uint64)  # with other integers there is no promotion of them
-DTYPES = {t.name: t for t in (*NUMBERED, *BEYOND_NUMPY, *UNPROMOTED)}
-_BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in DTYPES.items() if t not in BEYOND_NUMPY}
+DTYPES = {
+    t.name: t
+    for t in (uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128, bool, bfloat16)
+}
+_BY_NAME = DTYPES | RARE
+_BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in _BY_NAME.items() if name in IN_NUMPY}
 
 
 def dtype_named(name: str) -> dtype:
-    return DTYPES[name]
+    return _BY_NAME[name]
 
 
 def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
@@ -134,8 +146,8 @@ def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
     found = _BY_NUMPY.get(numpy_dtype)
     if found is not None:
         return found
-    if (named := DTYPES.get(numpy_dtype.name)) in BEYOND_NUMPY:
-        return named
+    if numpy_dtype.name in _BY_NAME:  # of ml_dtypes
+        return _BY_NAME[numpy_dtype.name]
     raise TypeError(
         f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {', '.join(DTYPES)}."
     )
@@ -146,7 +158,6 @@ def promote_types(a: dtype, b: dtype) -> dtype:
 
     Two pairs have no wider member of their own: uint8 with a signed type needs one more bit, and float16 with
     bfloat16 needs float32.
-    Errors: RuntimeError for uint16, uint32 or uint64 with another integer, and for 8-bit floats with anything.
 
     >>> import redispatch as rd
     >>> rd.promote_types(rd.int32, rd.float16)
@@ -154,25 +165,29 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     """
     if a is b:
         return a
-    if a in FLOAT8 or b in FLOAT8:
-        raise RuntimeError(
-            f"Promotion for Float8 Types is not supported, attempted to promote {a.tensor_name} and {b.tensor_name}"
-        )
+    if a.name in RARE or b.name in RARE:
+        check_promotion(a, b)
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
-        wider = high.is_complex and low.is_floating_point and (low is bfloat16 or 2 * low.itemsize > high.itemsize)
-        return promote_types(low.to_complex(), high) if wider else high
-    if a in UNPROMOTED or b in UNPROMOTED:
-        raise RuntimeError(
-            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
-            f"{a.tensor_name} and {b.tensor_name}"
-        )
+        if high.is_complex and low.is_floating_point:
+            return promote_types(high, low.to_complex())
+        return high
     if a.category == INTEGER and a.is_signed != b.is_signed:
         signed = a if a.is_signed else b
         return int16 if signed is int8 else signed
     if a.itemsize == b.itemsize:
         return float32
     return a if a.itemsize > b.itemsize else b
+
+
+def check_promotion(a: dtype, b: dtype) -> None:
+    """RuntimeError for two different dtypes of which one has no place among the others."""
+    unsigned = {a.name, b.name} & {"uint16", "uint32", "uint64"} and not {FLOATING} & {a.category, b.category}
+    if a in FLOAT8 or b in FLOAT8 or unsigned:
+        which = "uint16, uint32, uint64 types" if unsigned and not (a in FLOAT8 or b in FLOAT8) else "Float8 Types"
+        raise RuntimeError(
+            f"Promotion for {which} is not supported, attempted to promote {a.tensor_name} and {b.tensor_name}"
+        )
 
 
 _default = float32
@@ -321,11 +336,13 @@ class finfo(Limits):
             builtins.float(numbers.eps),
         )
         self.tiny = self.smallest_normal = builtins.float(numbers.tiny)
-        self.resolution = 10.0 ** math.ceil(math.log10(self.eps))  # of a number's decimal digits, the last
+        self.resolution = 10.0**-numbers.precision  # numpy rounds it to the dtype
+        if kind in FLOAT8:
+            self.resolution = 1.0
 
 
 def limits(kind: dtype) -> Any:
-    if kind not in BEYOND_NUMPY:
+    if kind.name in IN_NUMPY:
         return np.finfo(kind.numpy)
     import ml_dtypes  # here: most programs do not need it, and it takes long to import
 

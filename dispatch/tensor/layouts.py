@@ -44,6 +44,7 @@ strided = layout("strided")
 jagged = named_layout("jagged")
 sparse_coo, sparse_csr, sparse_csc = map(named_layout, ("sparse_coo", "sparse_csr", "sparse_csc"))
 sparse_bsr, sparse_bsc = map(named_layout, ("sparse_bsr", "sparse_bsc"))
+_mkldnn = named_layout("_mkldnn")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
@@ -56,7 +57,7 @@ def _as_dtype(value: Any) -> dtype:
     if isinstance(value, dtype):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(NUMBERED):
-        return NUMBERED[value]  # type: ignore[return-value]  # a schema writes a default dtype as PyTorch's number
+        return NUMBERED[value]
     raise TypeError(f"Unable to cast {value!r} to a dtype")
 
 

@@ -55,6 +55,12 @@ DTYPES: dict[str, DType] = {
     "complex32": _dtype("complex32", "complex", np.uint32, "complex64"),
     "complex64": _dtype("complex64", "complex"),
     "complex128": _dtype("complex128", "complex"),
+    "complex32": _dtype("complex32", "complex", np.uint32, "complex64"),
+    **{name: _dtype(name, "uint") for name in ("uint16", "uint32", "uint64")},
+    **{
+        name: _dtype(name, "float", np.uint8, "float32")
+        for name in ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")
+    },
 }
 
 

@@ -50,7 +50,7 @@ from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.protocols.override import DEFAULT_HANDLER, PLAIN_TYPES
 
 from .devices import CPU, KINDS, device, device_keyset
-from .dtypes import BEYOND_NUMPY, complex32, dtype, get_default_dtype
+from .dtypes import IN_NUMPY, dtype, get_default_dtype
 from .geometry import check_view, is_channels_last, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, contiguous_format, layout, strided
 from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Metadata, Size, ViewRecord
@@ -203,6 +203,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         _operator: Any = None
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operator
         __floordiv__ = __mod__ = __pow__ = __rpow__ = __matmul__ = __neg__ = __abs__ = __invert__ = _operator
+        __lshift__ = __rshift__ = _operator
         __and__ = __or__ = __xor__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _operator
         __getitem__ = __setitem__ = _operator
         _make_subclass: Any  # attached by subclass.py
@@ -526,7 +527,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
                 f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
                 "host memory first."
             )
-        if self._dtype in BEYOND_NUMPY:
+        if self._dtype.name not in IN_NUMPY:
             raise TypeError(f"Got unsupported ScalarType {self._dtype.tensor_name}")
         if self._keyset & LAZY_BITS:
             if not force:
@@ -730,13 +731,19 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
             return as_numpy(inside)
         raise no_memory(tensor)
     if not tensor._shape.numel():  # its offset may lie behind the end of the memory, which numpy refuses
-        return np.empty(tensor._shape, tensor._dtype.numpy)
+        return np.empty(tensor._shape, tensor._dtype.numpy if tensor._dtype.name != "complex32" else np.complex64)
     size = tensor._dtype.itemsize
+    if tensor._dtype.name == "complex32":  # which numpy has not: a copy, of pairs of float16
+        pairs = np.ndarray(
+            (*tensor._shape, 2),
+            np.float16,
+            array,
+            tensor._offset * size,
+            (*(step * size for step in tensor._stride), 2),
+        )
+        return pairs.astype(np.float32).view(np.complex64)[..., 0]
     # a step that no second element takes may be too large for numpy
     strides = tuple(step * size if step < 2**58 else 0 for step in tensor._stride)
-    if tensor._dtype is complex32:
-        parts = np.ndarray((*tensor._shape, 2), np.float16, array, tensor._offset * size, (*strides, 2))
-        return parts[..., 0] + parts[..., 1] * np.complex64(1j)
     return np.ndarray(tensor._shape, tensor._dtype.numpy, array, tensor._offset * size, strides)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from redispatch.backends import mkldnn
 from redispatch.dispatch import (
     BACKEND_OF_DEVICE,
     FALLBACKS,
@@ -74,9 +75,11 @@ from ._guards import (
     _PreserveDispatchKeyGuard,
     _SetExcludeDispatchKeyGuard,
 )
+from ._nn import _ConvBackend, _select_conv_backend
 from ._VariableFunctions import _fft, _linalg, _special
 
 __all__ = [
+    "_ConvBackend",
     "ExcludeDispatchKeyGuard",
     "_AutoDispatchBelowADInplaceOrView",
     "_AutoDispatchBelowAutograd",
@@ -101,6 +104,7 @@ __all__ = [
     "_profiler",
     "_special",
     "_functorch",
+    "_select_conv_backend",
     "Argument",
     "DispatchKey",
     "DispatchKeySet",
@@ -118,6 +122,16 @@ _TorchDispatchModeKey = TorchDispatchModeKey
 _disabled_torch_dispatch_impl = layers.python._disabled_torch_dispatch_impl
 DisableTorchFunctionSubclass, DisableTorchFunction = without_subclasses, without_overrides
 _push_on_torch_dispatch_stack = _set_dispatch_mode = _push_on_torch_function_stack = push_mode
+
+
+def _get_mkldnn_enabled() -> bool:
+    """Returns the switch of oneDNN, which nothing depends on."""
+    return mkldnn.enabled
+
+
+def _set_mkldnn_enabled(enabled: bool) -> None:
+    mkldnn.set_flags(enabled)
+
 
 # Keys and keysets -----------------------------------------------------------------------------------------------------
 

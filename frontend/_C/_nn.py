@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from redispatch.kernels.declare.public import FUNCTIONS
@@ -18,3 +19,20 @@ def __getattr__(name: str) -> Any:
     if name in FUNCTIONS["nn"]:
         return FUNCTIONS["nn"][name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# PyTorch's algorithms of a convolution on the CPU without libraries; the loops here are one for all of them
+_ConvBackend = Enum(
+    "_ConvBackend", "Empty Slow2d Slow3d SlowDilated2d SlowDilated3d SlowTranspose2d SlowTranspose3d Overrideable"
+)
+
+
+def _select_conv_backend(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *rest: Any
+) -> _ConvBackend:
+    """Returns which of them PyTorch would run: for a length as for an image of one row."""
+    if not input.shape[0] or not input.shape[1] or not weight.numel():
+        return _ConvBackend.Empty
+    dims = max(input.dim() - 2, 2)
+    how = "Transpose" if transposed else "Dilated" if any(step > 1 for step in dilation) else ""
+    return _ConvBackend[f"Slow{how}{dims}d"]

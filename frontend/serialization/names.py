@@ -27,6 +27,7 @@ from redispatch.dispatch.tensor import (
     contiguous_format,
     device,
     dtype,
+    dtypes,
     empty,
     layout,
     preserve_format,
@@ -172,7 +173,7 @@ STORAGES: dict[str, type[TypedStorage]] = {
 # What files are written with
 WRITTEN: dict[str, Any] = {
     **STORAGES,
-    **{f"torch.{dtype.name}": dtype for dtype in DTYPES.values()},
+    **{f"torch.{dtype.name}": dtype for dtype in (*DTYPES.values(), *dtypes.RARE.values())},
     **{f"torch.{form.name}": form for form in (contiguous_format, preserve_format, channels_last, channels_last_3d)},
     "torch.Size": Size,
     "torch.Tensor": Tensor,

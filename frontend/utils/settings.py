@@ -115,6 +115,9 @@ def is_vulkan_available() -> bool:
     return False
 
 
+_nnpack_available = is_vulkan_available
+
+
 def is_storage(obj: Any) -> bool:
     return isinstance(obj, UntypedStorage | TypedStorage)
 

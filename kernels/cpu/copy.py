@@ -65,7 +65,7 @@ def copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = False) -> 
 
     conj, neg: whether to write the conjugates, the negatives.
     """
-    if moves_bits(out, x, conj, neg):
+    if moves_bits(out, x) and not neg and not conj:
         out, x = as_bits(out), as_bits(x)
     elementwise_for(out, x, conj, neg).run(out, x)
 
@@ -75,23 +75,25 @@ def ready_copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = Fals
 
     The operands of the calls share no memory.
     """
-    if moves_bits(out, x, conj, neg):
-        bits = as_bits(out)
-        move, kind = ready_copy(bits, as_bits(x)), bits.dtype
-        return lambda out, out_at, x, x_at: move(out.view(kind), out_at, x.view(kind), x_at)
+    if moves_bits(out, x) and not neg and not conj:
+        move = ready_copy(as_bits(out), as_bits(x))
+        bits = BITS[DTYPES[out.dtype].storage.itemsize]
+        return lambda out, out_at, x, x_at: move(out.view(bits), out_at, x.view(bits), x_at)
     return elementwise_for(out, x, conj, neg).loop((out,), (x,), None).run
 
 
-def moves_bits(out: Operand, x: Operand, conj: bool, neg: bool) -> bool:
-    """Whether numbers that are stored as bits are to be moved as they are."""
-    kind = DTYPES[out.dtype]
-    return out.dtype == x.dtype and kind.compute != out.dtype and not neg and not (conj and kind.kind == "complex")
+def moves_bits(out: Operand, x: Operand) -> bool:
+    """Whether elements that are computed in another type are to be moved as they are."""
+    return out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype
+
+
+BITS = {1: "uint8", 2: "int16", 4: "int32"}
 
 
 def as_bits(x: Operand) -> Operand:
-    kind = f"int{8 * DTYPES[x.dtype].storage.itemsize}"
-    array: Any = x.array.view(kind) if isinstance(x.array, np.ndarray) else x.array  # a device's has no dtype
-    return x._replace(dtype=kind, array=array)
+    bits = BITS[DTYPES[x.dtype].storage.itemsize]
+    array: Any = x.array.view(bits) if isinstance(x.array, np.ndarray) else x.array  # a device's has no dtype
+    return x._replace(dtype=bits, array=array)
 
 
 def elementwise_for(out: Operand, x: Operand, conj: bool = False, neg: bool = False) -> Elementwise:

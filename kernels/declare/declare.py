@@ -60,7 +60,7 @@ REFUSED: dict[str, dict[str, str | Exception]] = {}  # what the first overload o
 
 # Words for several dtypes: `refuses="whole complex"`
 SEVERAL: dict[str, tuple[str, ...]] = {
-    "complex": ("complex64", "complex128"),
+    "complex": ("complex32", "complex64", "complex128"),
     "whole": ("bool", "uint8", "int8", "int16", "int32", "int64"),
     "integers": ("uint8", "int8", "int16", "int32", "int64"),
     "halves": ("float16", "bfloat16"),

@@ -11,13 +11,13 @@ from typing import Any
 from redispatch.dispatch.tensor import dtype, dtypes
 
 # As C++ calls them, which is how the message does.
-C_NAMES = {  # those of other integers end in _t
-    "int32": "int", "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+C_NAMES = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float32": "float",
+    "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    **{name: f"{name}_t" for name in ("uint16", "uint32", "uint64")},
+    **{each.name: f"c10::{each.tensor_name}" for each in dtypes.FLOAT8},
 }  # fmt: skip
-LARGEST = {
-    "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float8_e4m3fn": 448.0,
-    "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0,
-}  # fmt: skip
+LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
 INFINITE = (float("inf"), float("-inf"))
 
 
@@ -31,8 +31,7 @@ def storable(value: Any, to: dtype) -> Any:
         return complex(value)
     if to is dtypes.bool:
         return bool(value)
-    name = C_NAMES.get(to.name) or (f"c10::{to.tensor_name}" if to.is_floating_point else f"{to.name}_t")
-    overflow = f"value cannot be converted to type {name} without overflow"
+    overflow = f"value cannot be converted to type {C_NAMES[to.name]} without overflow"
     if isinstance(value, complex):
         if value.imag:
             raise RuntimeError(overflow)

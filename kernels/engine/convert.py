@@ -40,18 +40,6 @@ def to_uint8(x):
     return uint8(int64(x))  # through a wide signed integer: -1.0 becomes 255, as in PyTorch
 
 
-def to_uint16(x):
-    return uint16(int64(x))
-
-
-def to_uint32(x):
-    return uint32(int64(x))
-
-
-def to_uint64(x):
-    return uint64(x)
-
-
 def to_int8(x):
     return int8(int32(x))
 
@@ -92,21 +80,30 @@ def store_bfloat16(x):
     return float_to_bfloat16(float32(x))
 
 
+def to_uint16(x):
+    return uint16(int64(x))
+
+
+def to_uint32(x):
+    return uint32(int64(x))
+
+
+def to_uint64(x):
+    return uint64(x)
+
+
 def load_complex32(bits):
     return complex64(complex(half_to_float(uint16(bits)), half_to_float(uint16(bits >> uint32(16)))))
 
 
 def store_complex32(x):
-    number = complex64(x)
-    return uint32(uint32(float_to_half(number.real)) | uint32(float_to_half(number.imag)) << uint32(16))
+    z = complex64(x)
+    return uint32(float_to_half(z.real)) | (uint32(float_to_half(z.imag)) << uint32(16))
 
 
 CONVERT: dict[str, Callable] = {
     "bool": to_bool,
     "uint8": to_uint8,
-    "uint16": to_uint16,
-    "uint32": to_uint32,
-    "uint64": to_uint64,
     "int8": to_int8,
     "int16": to_int16,
     "int32": to_int32,
@@ -115,9 +112,16 @@ CONVERT: dict[str, Callable] = {
     "float64": to_float64,
     "complex64": to_complex64,
     "complex128": to_complex128,
+    "uint16": to_uint16,
+    "uint32": to_uint32,
+    "uint64": to_uint64,
 }
-LOAD: dict[str, Callable] = {"float16": half_to_float, "bfloat16": bfloat16_to_float, "complex32": load_complex32, **float8.LOAD}
-STORE: dict[str, Callable] = {**CONVERT, "float16": store_float16, "bfloat16": store_bfloat16, "complex32": store_complex32, **float8.STORE}
+LOAD: dict[str, Callable] = {
+    "float16": half_to_float, "bfloat16": bfloat16_to_float, "complex32": load_complex32, **float8.LOAD,
+}  # fmt: skip
+STORE: dict[str, Callable] = {
+    **CONVERT, "float16": store_float16, "bfloat16": store_bfloat16, "complex32": store_complex32, **float8.STORE,
+}  # fmt: skip
 
 
 def load(dtype: str) -> Callable:

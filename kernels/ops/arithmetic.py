@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, result_type
 
 from ..declare.numbers import storable
-from ..declare.operator import binary, operator, passed_on, pointwise, with_arguments, with_number
+from ..declare.operator import binary, composite, operator, passed_on, pointwise, with_arguments, with_number
 from ..declare.pointwise import COMPLEX
 from ..declare.public import public
 from ..declare.structured import not_implemented
@@ -38,6 +39,8 @@ def check_alpha(self: Any, other: Any, alpha: Any) -> None:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, bool) and common.name != "bool":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, complex) and not common.is_complex:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
 
 
 # --- add, sub, rsub ------------------------------------------------------------------------------------------------
@@ -305,6 +308,15 @@ def rest_of_division(name: str, node: str, floats: Any, ints: Any, uints: Any, r
         )
         op.check_values(check_integer_divisor)
         made.append(op)
+    if name == "remainder":
+
+        @composite("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", face=False)
+        def of_number(self, other):
+            element = result_type(self, other)
+            number = ops.aten.scalar_tensor.default(self, dtype=element, device=other._device)
+            return made[0].functional(number, other)
+
+        made.append(of_number)
     return public(*made, doc=f"Returns the remainder of the quotient, {how}.")
 
 

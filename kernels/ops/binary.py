@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch.tensor import Tensor, dtypes, overridable, result_type
+from redispatch.dispatch.tensor import Tensor, dtypes, result_type
 
 from ..declare.declare import Operator
 from ..declare.operator import binary, flat, operator, passed_on, pointwise, with_number
@@ -272,21 +272,6 @@ def shift(name: str, short: str, body: Any) -> Any:
 
 bitwise_left_shift = shift("bitwise_left_shift", "lshift", shifted_left)
 bitwise_right_shift = shift("bitwise_right_shift", "rshift", shifted_right)
-
-
-def shift_left_in_place(self: Any, other: Any) -> Tensor:
-    """self <<= other"""
-    return self.bitwise_left_shift_(other)
-
-
-def shift_right_in_place(self: Any, other: Any) -> Tensor:
-    """self >>= other"""
-    return self.bitwise_right_shift_(other)
-
-
-shift_left_in_place.__name__, shift_right_in_place.__name__ = "__ilshift__", "__irshift__"
-Tensor.__ilshift__ = overridable(shift_left_in_place)  # type: ignore[attr-defined]  # attached here
-Tensor.__irshift__ = overridable(shift_right_in_place)  # type: ignore[attr-defined]  # attached here
 
 # --- powers in float64 -----------------------------------------------------------------------------------------------
 

@@ -182,6 +182,7 @@ to_byte = conversion("byte", dtypes.uint8)
 to_bool = conversion("bool", dtypes.bool)
 to_cfloat = conversion("cfloat", dtypes.complex64)
 to_cdouble = conversion("cdouble", dtypes.complex128)
+to_chalf = conversion("chalf", dtypes.complex32)
 
 # "torch.FloatTensor", "torch.cuda.FloatTensor": names of dtypes on a type of device
 _TENSOR_NAMES = {

@@ -736,8 +736,10 @@ def local_scalar_dense_op(self: Tensor) -> Any:
         raise no_memory(self)
     if self._shape and self._shape.numel() != 1:
         raise RuntimeError(f"a Tensor with {self._shape.numel()} elements cannot be converted to Scalar")
-    if self._dtype.array != self._dtype.numpy:  # its memory holds bits
-        return as_numpy(self).reshape(())[()].astype(np.complex128 if self._dtype.is_complex else np.float64).item()
+    element = self._dtype
+    if (element.is_floating_point and element.itemsize <= 2) or (element.is_complex and element.itemsize == 4):
+        value = as_numpy(self).reshape(())[()]
+        return complex(value) if element.is_complex else float(value)
     return self._array[self._offset].item()
 
 

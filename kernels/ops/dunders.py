@@ -106,6 +106,8 @@ def as_tensor_like(value: Any, tensor: Tensor) -> Any:
     return scalar_like(value, tensor, device=tensor.device) if isinstance(value, NUMBERS) else value
 
 
+shift_left, shift_right = Tensor.__lshift__, Tensor.__rshift__
+
 dunder("__add__", method("add"), lanes=add)
 dunder("__radd__", method("add"), lanes=add)
 dunder("__iadd__", method("add_"), lanes=add.inplace)
@@ -148,6 +150,10 @@ dunder("__ior__", method("bitwise_or_"), lanes=bitwise_or.inplace, asked="C++")
 dunder("__xor__", method("bitwise_xor"), lanes=bitwise_xor, asked="C++")
 dunder("__rxor__", method("bitwise_xor"), lanes=bitwise_xor)
 dunder("__ixor__", method("bitwise_xor_"), lanes=bitwise_xor.inplace, asked="C++")
+dunder("__lshift__", shift_left, lanes=shift_left, asked="C++")
+dunder("__ilshift__", method("bitwise_left_shift_"), lanes=bitwise_left_shift.inplace, asked="C++")
+dunder("__rshift__", shift_right, lanes=shift_right, asked="C++")
+dunder("__irshift__", method("bitwise_right_shift_"), lanes=bitwise_right_shift.inplace, asked="C++")
 dunder("__rlshift__", lambda self, other: bitwise_left_shift(other, self), asked="Python")
 dunder("__rrshift__", lambda self, other: bitwise_right_shift(other, self), asked="Python")
 

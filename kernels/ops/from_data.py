@@ -441,6 +441,8 @@ def nested_values(data: Any, element: dtype | None) -> np.ndarray:
 
 
 def whole_numbers(numbers: list[Any], target: dtype) -> np.ndarray:
+    if target is dtypes.uint64 and all(isinstance(number, int) and 0 <= number < 2**64 for number in numbers):
+        return np.array(numbers, np.uint64)
     low, high = integer_range(target)
     if not target.is_signed:
         low = -high  # wraps around

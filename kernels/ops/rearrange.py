@@ -234,6 +234,9 @@ def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     axis = wrap_dim(dim, len(self._shape))
+    for x in (prepend, append):
+        if x is not None and len(x.shape) != len(self._shape):
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     parts = [x for x in (prepend, self, append) if x is not None]
     result = self if len(parts) == 1 else ops.aten.cat.default(parts, axis)
     for _ in range(min(n, result.shape[axis])):

@@ -311,3 +311,61 @@ def test_a_result_has_its_class_by_name():
 def test_results_are_pickled():
     found = pickle.loads(pickle.dumps(rd.tensor([3.0, 1.0]).sort()))
     assert type(found) is rd.return_types.sort and found.values.tolist() == [1, 3]
+
+
+class Unknown:
+    """Neither a tensor nor a number."""
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "pow", "lshift", "rshift", "and", "xor", "or", "mod"])
+def test_an_operator_leaves_what_it_does_not_know_to_the_other_operand(name):
+    x = rd.tensor([1, 2])
+    for form in (f"__{name}__", f"__i{name}__", f"__r{name}__"):
+        assert getattr(x, form)(Unknown()) is NotImplemented
+
+
+def test_a_number_is_divided_by_a_tensor_for_the_remainder():
+    assert rd.remainder(5, rd.tensor([3, 4])).tolist() == [2, 1]
+    assert rd.remainder(5.5, rd.tensor([3, 4])).tolist() == [2.5, 1.5]
+    x = rd.tensor([3.0], requires_grad=True)
+    rd.remainder(5, x).backward()
+    assert x.grad.tolist() == [-1]
+
+
+def test_a_complex_factor_needs_complex_operands():
+    with pytest.raises(RuntimeError, match="For non-complex input tensors, argument alpha must not be a complex"):
+        rd.add(rd.ones(1), rd.ones(1), alpha=1j)
+
+
+def test_factors_among_the_tensors_are_read_as_pytorch_once_wrote_them():
+    a, b = rd.ones(2, 2), rd.eye(2)
+    calls = [
+        (lambda: rd.add(a, 2, b), a + 2 * b, "add\\(Tensor input, Number alpha, Tensor other"),
+        (
+            lambda: rd.addmm(3, a, 2, b, b),
+            3 * a + 2 * b,
+            "addmm\\(Number beta, Tensor input, Number alpha",
+        ),
+        (lambda: rd.addmm(3, a, b, b), 3 * a + b, "addmm\\(Number beta, Tensor input, Tensor mat1"),
+        (lambda: a.addmm(3, 2, b, b), 3 * a + 2 * b, "addmm\\(Number beta, Number alpha, Tensor mat1"),
+        (lambda: a.clone().addcmul_(2, b, b), a + 2 * b, "addcmul_\\(Number value, Tensor tensor1, Tensor tensor2"),
+        (lambda: rd.addcdiv(a, 2, b, a, out=rd.empty(2, 2)), a + 2 * b, "addcdiv"),
+    ]
+    for call, wanted, text in calls:
+        with pytest.warns(UserWarning, match=f"This overload of \\w+ is deprecated:\n\t{text}"):
+            assert rd.equal(call(), wanted)
+    for refused in (lambda: rd.add(a, b, 2), lambda: rd.mul(a, 2, b), lambda: rd.addmm(a, 2, b, b)):
+        with pytest.raises(TypeError):
+            refused()
+
+
+def test_diff_wants_as_many_dimensions_in_front():
+    with pytest.raises(RuntimeError, match="diff expects prepend or append to be the same dimension as input"):
+        rd.ones(2, 3).diff(dim=0, prepend=rd.ones(3))
+
+
+def test_vectors_of_tensors_are_made_and_taken_apart():
+    parts = [rd.ones(2, 2), rd.zeros(3)]
+    flat = rd._utils._flatten_dense_tensors(parts)
+    assert flat.tolist() == [1, 1, 1, 1, 0, 0, 0] and rd._utils._element_size(rd.complex32) == 4
+    assert [part.shape for part in rd._utils._unflatten_dense_tensors(flat, parts)] == [(2, 2), (3,)]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import re
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 import redispatch as rd
 from redispatch.dispatch.protocols.override import PLAIN_TENSORS
+from redispatch.dispatch.tensor import dtypes, metadata_of
 from redispatch.dispatch.tensor import metadata as module
-from redispatch.dispatch.tensor import metadata_of
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.testing import assert_close
 from redispatch.utils import _pytree as pytree
@@ -307,3 +310,71 @@ def test_the_stride_of_a_single_image_does_not_matter_for_channels_last():
 def test_bytes_are_close_whichever_is_greater():
     x, y = rd.tensor([5, 255], dtype=rd.uint8), rd.tensor([6, 254], dtype=rd.uint8)
     assert rd.isclose(x, y, rtol=0, atol=1).all() and rd.isclose(y, x, rtol=0, atol=1).all()
+
+
+@pytest.mark.parametrize("name", ["float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz"])
+def test_eight_bits_are_read_and_rounded_to_as_the_formats_say(name):
+    element = getattr(rd, name)
+    kind = np.dtype(getattr(ml_dtypes, name))
+    codes = np.arange(256, dtype=np.uint8)
+    values = rd.from_numpy(codes).view(element).float()
+    np.testing.assert_array_equal(values.numpy(), codes.view(kind).astype(np.float32))
+    finite = np.unique(np.abs(values.numpy()[np.isfinite(values.numpy())]))
+    between = np.concatenate([finite, (finite[1:] + finite[:-1]) / 2, finite * 1.01, [1e-9, 0.0]]).astype(np.float32)
+    between = between[between <= finite[-1]]
+    both = np.concatenate([between, -between])
+    stored = rd.from_numpy(both).to(element)
+    np.testing.assert_array_equal(stored.float().numpy(), both.astype(kind).astype(np.float32))
+    assert rd.tensor(float("nan")).to(element).isnan() and stored[:1].item() == 0
+
+
+def test_beyond_the_largest_eight_bit_float_is_what_pytorch_says():
+    huge = rd.tensor([1e6, -1e6])
+    assert huge.to(rd.float8_e4m3fn).float().tolist() == [448, -448]
+    assert huge.to(rd.float8_e5m2).float().tolist() == [math.inf, -math.inf]
+    assert huge.to(rd.float8_e4m3fnuz).float().isnan().all()
+
+
+def test_wide_unsigned_integers_wrap_compare_and_say_what_they_promote_to():
+    x = rd.tensor([-1, 2**16 + 3]).to(rd.uint16)
+    assert x.tolist() == [65535, 3] and (x == x).all() and x[1].item() == 3
+    assert rd.tensor(2**64 - 1, dtype=rd.uint64).item() == 2**64 - 1
+    assert rd.from_numpy(np.ones(2, np.uint32)).dtype is rd.uint32 and rd.iinfo(rd.uint32).max == 2**32 - 1
+    assert (x * 0.5).dtype is rd.float32
+    with pytest.raises(RuntimeError, match="Promotion for uint16, uint32, uint64 types is not supported, attempted to"):
+        rd.promote_types(rd.uint16, rd.int32)
+    with pytest.raises(
+        RuntimeError, match="Promotion for Float8 Types is not supported, attempted to promote Float8_e"
+    ):
+        rd.promote_types(rd.float8_e5m2, rd.float32)
+
+
+def test_complex32_is_a_pair_of_halves():
+    x = rd.tensor([1 + 2j, -0.5j]).to(rd.complex32)
+    assert x.tolist() == [1 + 2j, -0.5j] and rd.view_as_real(x).dtype is rd.float16 and x.real.tolist() == [1, 0]
+    assert x.abs().dtype is rd.float16 and (x * x).tolist() == [-3 + 4j, -0.25]
+    assert rd.ones(1).half().chalf().dtype is rd.complex32 and x.to(rd.complex64).tolist() == [1 + 2j, -0.5j]
+    wide = [rd.promote_types(rd.complex32, other) for other in (rd.int64, rd.float16, rd.bfloat16, rd.float64)]
+    assert wide == [rd.complex32, rd.complex32, rd.complex64, rd.complex128]
+    assert rd.result_type(rd.ones(1).half(), 1j) is rd.complex32
+    with pytest.raises(TypeError, match="Got unsupported ScalarType ComplexHalf"):
+        x.numpy()
+
+
+@pytest.mark.parametrize("element", [*dtypes.RARE.values()], ids=str)
+def test_rare_dtypes_are_moved_indexed_sorted_and_saved(element):
+    wide = rd.complex64 if element.is_complex else rd.float32 if element.is_floating_point else rd.int64
+    numbers = rd.tensor([[3, 1, 2], [0, 4, 5]]).to(wide)
+    x = numbers.to(element)
+    results = [
+        lambda t: t.t().contiguous(), lambda t: rd.zeros_like(t).copy_(t.flip(0)), lambda t: t[rd.tensor([1, 0, 1])],
+        lambda t: rd.cat([t, t]), lambda t: rd.where(numbers.real > 1, t, t.flip(1)), lambda t: t.clone().fill_(3),
+        lambda t: t.gather(1, rd.tensor([[2, 0]])), lambda t: t.masked_fill(numbers.real > 1, 1), lambda t: t * t,
+        lambda t: pickle.loads(pickle.dumps(t)),
+    ] + [lambda t: t.sort(1)[0]] * (not element.is_complex)  # fmt: skip
+    for result in results:
+        found, wanted = result(x), result(numbers)
+        assert found.dtype is element and rd.equal(found.to(wide), wanted.to(element).to(wide))
+    assert x.tolist() == numbers.tolist()
+    if element.is_complex:
+        assert rd.equal((x * 1j).conj().clone().to(wide), (numbers * 1j).conj())

@@ -27,7 +27,7 @@ from redispatch.dispatch.tensor import (
     view_over,
 )
 from redispatch.kernels import DTYPES, Operand, is_contiguous, is_dense, on_target, overlap
-from redispatch.kernels.cpu.copy import elementwise_for
+from redispatch.kernels.cpu.copy import BITS, elementwise_for
 from redispatch.kernels.cuda import CUDAElementwise, current_stream
 from redispatch.kernels.cuda.elementwise import LAUNCHES, VECTOR, Ready, memory_of
 from redispatch.kernels.cuda.elementwise import address_of as cuda_address
@@ -68,7 +68,8 @@ def copy_on_device(target: Tensor, source: Tensor) -> None:
         return
     out, x = operand(target), operand(source)
     if out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype:
-        out, x = out._replace(dtype="int16"), x._replace(dtype="int16")  # 16-bit floats are moved as they are
+        bits = BITS[DTYPES[out.dtype].storage.itemsize]
+        out, x = out._replace(dtype=bits), x._replace(dtype=bits)  # what is computed in another type is moved as it is
     start(metadata, elementwise_for(out, x), out, x, None)
 
 
