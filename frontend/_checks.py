@@ -1,4 +1,4 @@
-"""PyTorch's checks, which raise the error that the name says: `torch._check(x.dim() == 2, lambda: f"got {x.dim()}")`."""
+"""PyTorch's checks, which raise the error that their names say: `_check(x.dim() == 2, lambda: f"got {x.dim()}")`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,10 @@ C_NAMES = {
     **{name: f"{name}_t" for name in ("uint16", "uint32", "uint64")},
     **{each.name: f"c10::{each.tensor_name}" for each in dtypes.FLOAT8},
 }  # fmt: skip
-LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
+LARGEST = {
+    "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float8_e4m3fn": 448.0,
+    "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0,
+}  # fmt: skip
 INFINITE = (float("inf"), float("-inf"))
 
 
