@@ -121,7 +121,7 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _custom_op _custom_ops _dynamo _export _functorch _library _subclasses accelerator array_api backend
+            _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _subclasses accelerator array_api backend
             compiler distributions functional functorch fx jit masked multiprocessing nn optim profiler serialization
             signal special testing
         """,

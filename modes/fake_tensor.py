@@ -24,7 +24,7 @@ from typing import Any
 import redispatch as rd
 from redispatch.dispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
 from redispatch.utils import _pytree as pytree
-from redispatch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
+from redispatch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, is_traceable_wrapper_subclass
 
 META = rd.device("meta")
 
@@ -247,10 +247,13 @@ class CrossRefFakeMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if self.ignore_op_fn is not None and self.ignore_op_fn(func):
             return func(*args, **kwargs)
+        if types:
+            return func(*args, **kwargs)  # what a subclass makes of it, no fake can tell
         fakes = FakeTensorMode(allow_non_fake_inputs=True)
         try:
-            with fakes:
-                faked = func(*pytree.tree_map_only(rd.Tensor, fakes.from_tensor, args), **kwargs)
+            with _disable_current_modes(), fakes:
+                given, named = pytree.tree_map_only(rd.Tensor, fakes.from_tensor, (args, kwargs))
+                faked = func(*given, **named)
         except (DynamicOutputShapeException, DataDependentOutputException):
             return func(*args, **kwargs)  # what it looks like depends on values
         result = func(*args, **kwargs)

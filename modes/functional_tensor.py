@@ -111,6 +111,21 @@ def functionalizing() -> Iterator[None]:
         yield
 
 
+def dispatch_functionalize(func: Callable[..., Any], mode: Any = None) -> Callable[..., Any]:
+    """A function in which writes are no writes: its tensors are functional, its results plain ones.
+
+    Unlike `func.functionalize`, it leaves the arguments as they are.
+    """
+
+    def functionalized(*args: Any, **kwargs: Any) -> Any:
+        with rd._C._ExcludeDispatchKeyGuard(rd._C.DispatchKeySet("Functionalize")), mode or FunctionalTensorMode():
+            given, named = pytree.tree_map_only(rd.Tensor, FunctionalTensor.to_functional, (args, kwargs))
+            result = func(*given, **named)
+            return pytree.tree_map_only(FunctionalTensor, lambda x: x.from_functional(), result)
+
+    return functionalized
+
+
 def dress(value: rd.Tensor) -> Any:
     return FunctionalTensor(value) if rd._is_functional_tensor(value) else value
 
