@@ -143,7 +143,8 @@ class FakeTensorMode(TorchDispatchMode):
         known = self._fakes.get(id(tensor))
         fake = known[1]() if known is not None and known[0]() is tensor else None
         if fake is None:
-            elem = rd.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
+            with _disable_current_modes():  # this mode among them: what is inside a fake is none
+                elem = rd.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
             fake = FakeTensor(self, elem, tensor.device)
             fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
             self._fakes[id(tensor)] = weakref.ref(tensor), weakref.ref(fake)
