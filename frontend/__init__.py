@@ -46,7 +46,8 @@ _names.take(
             int32 int64 long short uint8
         """,
         "redispatch.dispatch.transforms.functionalize": """
-            _disable_functionalization _enable_functionalization _from_functional_tensor _functionalize_commit_update
+            _disable_functionalization _enable_functionalization _freeze_functional_tensor _from_functional_tensor
+            _functionalize_commit_update
             _functionalize_has_data_mutation _functionalize_has_metadata_mutation _functionalize_mutation_counter
             _functionalize_replace _functionalize_sync _is_functional_tensor _is_functional_tensor_base _sync
             _to_functional_tensor

@@ -46,7 +46,7 @@ class FunctionalTensor(rd.Tensor):
     @staticmethod
     def to_functional(x: Any) -> Any:
         """A tensor as a FunctionalTensor with memory of its own."""
-        made = FunctionalTensor(rd._to_functional_tensor(x.detach()))
+        made = FunctionalTensor(rd._to_functional_tensor(x.detach() if x.requires_grad else x))
         return made.requires_grad_(x.requires_grad)
 
     def from_functional(self) -> Any:

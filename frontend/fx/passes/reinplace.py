@@ -6,7 +6,6 @@ caller, or the module, holds stays as it is. Which nodes share memory is seen by
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 from redispatch.dispatch import OPERATORS, OpOverload
@@ -61,19 +60,36 @@ def reinplace(gm: Any, *sample_args: Any) -> Any:
         if form is None:
             continue
         written = node.args[0]
-        alike = defaultdict(list)  # storage -> the nodes that lie in it
-        for one, of in storages.items():
-            for storage in of:
-                alike[storage].append(one)
         (storage,) = storages[written]
-        others = [one for one in node.all_input_nodes if one is not written and storage in storages[one]]
-        last = max((place[user] for one in alike[storage] for user in one.users), default=-1)
-        if storage not in held and not others and last <= i:
-            node.target = form
-            storages.update({one: {storage} for one in nodes if storages[one] and storages[one] == storages[node]})
+        alike = [one for one in nodes if storage in storages[one]]
+        others = [one for one in node.all_input_nodes if one is not written and one in alike]
+        later = {user for one in alike for user in one.users if place[user] > i}
+        back = [one for one in later if puts_back(one, node, written)]
+        if storage in held or others or later - {*back}:
+            continue
+        node.target = form
+        storages[node] = {storage}
+        for one in back:  # what was put back is there already
+            one.replace_all_uses_with(one.args[0])
+            storages[one] = set()
+            gm.graph.erase_node(one)
+        node.replace_all_uses_with(written)
     gm.graph.lint()
     gm.recompile()
     return gm
+
+
+def puts_back(later: Node, node: Node, view: Node) -> bool:
+    """Whether a node puts what `node` has made of a view back to where the view was taken."""
+    op, source = later.target, view.target
+    return (
+        isinstance(op, OpOverload)
+        and isinstance(source, OpOverload)
+        and op.packet_name == f"{source.packet_name}_scatter"
+        and later.args[:2] == (view.args[0], node)
+        and later.args[2:] == view.args[1:]
+        and later.kwargs == view.kwargs
+    )
 
 
 def in_place_form(node: Node, memory: Memory) -> Any:
