@@ -260,6 +260,7 @@ ELSEWHERE = {
     },
     "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",
     "redispatch.dispatch.transforms.debug_unwrap": "redispatch.dispatch.tensor.wrapped",
+    "redispatch.functorch.compile": "redispatch._functorch.aot_autograd",
     "redispatch.functorch.experimental": "redispatch._functorch.api",
 }
 PRESENT = (
