@@ -56,21 +56,15 @@ def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         if self._autograd.grad is not None:
             result.grad = copy.deepcopy(self._autograd.grad, memo)
     result.__dict__.update(copy.deepcopy(self.__dict__, memo))
-    for name, value in slots_of(self).items():
+    for name, value in values_in_slots(self).items():
         setattr(result, name, copy.deepcopy(value, memo))
     return result
 
 
-def slots_of(tensor: Any) -> dict[str, Any]:
+def values_in_slots(tensor: Any) -> dict[str, Any]:
     """Returns what a tensor has in slots that its class adds to those of Tensor."""
-    known = {
-        name
-        for kind in tensor.__class__.__mro__
-        if kind not in Tensor.__mro__
-        for slots in [vars(kind).get("__slots__", ())]
-        for name in ([slots] if isinstance(slots, str) else slots)
-    }
-    return {name: getattr(tensor, name) for name in sorted(known - {"__dict__", "__weakref__"}) if hasattr(tensor, name)}
+    names = slots_of(type(tensor)) - slots_of(Tensor)
+    return {name: getattr(tensor, name) for name in sorted(names) if hasattr(tensor, name)}
 
 
 def _copied(self: Any, memo: dict[int, Any]) -> Any:
