@@ -101,7 +101,7 @@ class FunctionDerivative:
         self.node_class = type(name, (OperatorFunctionNode,), facts)
 
     def __str__(self) -> str:
-        """As `explain` shows it."""
+        """Returns what `explain` shows."""
         return self.node_class.__name__
 
     @inline
