@@ -42,7 +42,7 @@ def define(
 ) -> tuple[OpOverload, Undo]:
     """A new operator, and what removes it again. SchemaError or RegistrationError where it cannot be."""
     if isinstance(schema, str):
-        schema = parse_schema(schema)
+        schema = parse_schema(schema, allow_typevars=False)
     if "::" not in schema.name:
         raise RegistrationError(f"the schema {schema} names no namespace; write 'mylib::{schema.name}'")
     op = OpOverload(schema, tags, place)
@@ -143,6 +143,18 @@ class Library:
         kernel registered from Python and `allow_override` is False; a meta kernel for a CompositeImplicitAutograd
         operator.
         """
+        self._impl(op_name, fn, dispatch_key, caller(), with_keyset, allow_override)
+
+    def _impl(
+        self,
+        op_name: str | OpOverload,
+        fn: Callable[..., Any],
+        dispatch_key: DispatchKey | str,
+        place: str,
+        with_keyset: bool = False,
+        allow_override: bool = True,
+    ) -> None:
+        """`impl` for a registration that was written at `place`."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         op = self._operator(op_name)
@@ -153,7 +165,6 @@ class Library:
                 f"library ({self.dispatch_key}). Please declare a separate Library for this dispatch key and move your "
                 "kernel there."
             )
-        place = caller()
         self._check_meta(op, key)
         former = next(reversed(op.registrations.get(key, ())), None)
         if former is not None and not _same_definition(former, fn):
@@ -163,7 +174,7 @@ class Library:
                     f"{op._opname}'s behavior for {key.name} dispatch key and {self.ns} namespace. The former one is "
                     f"at {former.place}, the new one at {place}; pass allow_override=True to override it"
                 )
-            warnings.warn(overriding(op, key, former, place), UserWarning, stacklevel=2)
+            warnings.warn(overriding(op, key, former, place), UserWarning, stacklevel=3)
         convention = "keyset" if with_keyset else "python"
         self._undo.append(impl(op, key, fn, convention=convention, place=place, library=self.ns))
 

@@ -64,7 +64,8 @@ _names.take(
             quint2x4 quint4x2 quint8 short uint16 uint32 uint64 uint8
         """,
         "redispatch.dispatch.transforms.functionalize": """
-            _disable_functionalization _enable_functionalization _from_functional_tensor _functionalize_commit_update
+            _disable_functionalization _enable_functionalization _freeze_functional_tensor _from_functional_tensor
+            _functionalize_commit_update
             _functionalize_has_data_mutation _functionalize_has_metadata_mutation _functionalize_mutation_counter
             _functionalize_replace _functionalize_sync _is_functional_tensor _is_functional_tensor_base _sync
             _to_functional_tensor
@@ -149,8 +150,8 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _custom_op _custom_ops _dynamo _export _functorch _library _subclasses _utils accelerator array_api backend
-            compiler distributions functional functorch fx hub jit masked multiprocessing nn optim profiler
+            _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _subclasses _utils accelerator
+            array_api backend compiler distributions functional functorch fx hub jit masked multiprocessing nn optim profiler
             serialization signal special storage testing torch_version version
         """,
         "._absent": _absent.NAMES,

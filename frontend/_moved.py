@@ -256,8 +256,13 @@ ALIASES = {
 # the same for modules that are part of one in another package
 ELSEWHERE = {
     "redispatch._functorch.deprecated": "redispatch.functorch",
+    **{
+        f"redispatch.masked.maskedtensor.{name}": "redispatch.masked.maskedtensor"
+        for name in "core creation unary binary reductions passthrough".split()
+    },
     "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",
     "redispatch.dispatch.transforms.debug_unwrap": "redispatch.dispatch.tensor.wrapped",
+    "redispatch.functorch.compile": "redispatch._functorch.aot_autograd",
     "redispatch.functorch.experimental": "redispatch._functorch.api",
 }
 PRESENT = (

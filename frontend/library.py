@@ -116,7 +116,7 @@ def define(
 
 
 def _kernel_everywhere(library: Library, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    library.impl(name, function)
+    library._impl(name, function, "", place_of(function))
     return function
 
 
@@ -136,14 +136,14 @@ def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in [types] if isinstance(types, str) else types:
             key = "CompositeExplicitAutograd" if name == "default" else BACKEND_OF_DEVICE.get(name, name)
-            _library(lib, qualname.partition("::")[0]).impl(qualname, function, key)
+            _library(lib, qualname.partition("::")[0])._impl(qualname, function, key, place_of(function))
         return function
 
     return register if func is None else register(func)
 
 
 def _kernel_in(library: Library, name: Any, key: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    library.impl(name, function, key)
+    library._impl(name, function, key, place_of(function))
     return function
 
 
@@ -182,7 +182,7 @@ def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
             EARLY_FAKES.setdefault(op.removesuffix(".default"), []).append(partial(register, function))
             return function
         check_parameters(function, operator_named(_name(op)))
-        _library(lib, _name(op).partition("::")[0]).impl(_name(op), function, "Meta")
+        _library(lib, _name(op).partition("::")[0])._impl(_name(op), function, "Meta", place_of(function))
         return function
 
     return register if func is None else register(func)

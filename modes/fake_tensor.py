@@ -24,7 +24,7 @@ from typing import Any
 import redispatch as rd
 from redispatch.dispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
 from redispatch.utils import _pytree as pytree
-from redispatch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
+from redispatch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, is_traceable_wrapper_subclass
 
 META = rd.device("meta")
 
@@ -143,7 +143,8 @@ class FakeTensorMode(TorchDispatchMode):
         known = self._fakes.get(id(tensor))
         fake = known[1]() if known is not None and known[0]() is tensor else None
         if fake is None:
-            elem = rd.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
+            with _disable_current_modes():  # this mode among them: what is inside a fake is none
+                elem = rd.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
             fake = FakeTensor(self, elem, tensor.device)
             fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
             self._fakes[id(tensor)] = weakref.ref(tensor), weakref.ref(fake)
@@ -247,10 +248,13 @@ class CrossRefFakeMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if self.ignore_op_fn is not None and self.ignore_op_fn(func):
             return func(*args, **kwargs)
+        if types:
+            return func(*args, **kwargs)  # what a subclass makes of it, no fake can tell
         fakes = FakeTensorMode(allow_non_fake_inputs=True)
         try:
-            with fakes:
-                faked = func(*pytree.tree_map_only(rd.Tensor, fakes.from_tensor, args), **kwargs)
+            with _disable_current_modes(), fakes:
+                given, named = pytree.tree_map_only(rd.Tensor, fakes.from_tensor, (args, kwargs))
+                faked = func(*given, **named)
         except (DynamicOutputShapeException, DataDependentOutputException):
             return func(*args, **kwargs)  # what it looks like depends on values
         result = func(*args, **kwargs)

@@ -46,7 +46,7 @@ class FunctionalTensor(rd.Tensor):
     @staticmethod
     def to_functional(x: Any) -> Any:
         """A tensor as a FunctionalTensor with memory of its own."""
-        made = FunctionalTensor(rd._to_functional_tensor(x.detach()))
+        made = FunctionalTensor(rd._to_functional_tensor(x.detach() if x.requires_grad else x))
         return made.requires_grad_(x.requires_grad)
 
     def from_functional(self) -> Any:
@@ -109,6 +109,21 @@ def functionalizing() -> Iterator[None]:
     with rd._C._ForceDispatchKeyGuard(rd._C._dispatch_tls_local_include_set(), rd._C._dispatch_tls_local_exclude_set()):
         rd._enable_functionalization(reapply_views=True)
         yield
+
+
+def dispatch_functionalize(func: Callable[..., Any], mode: Any = None) -> Callable[..., Any]:
+    """A function in which writes are no writes: its tensors are functional, its results plain ones.
+
+    Unlike `func.functionalize`, it leaves the arguments as they are.
+    """
+
+    def functionalized(*args: Any, **kwargs: Any) -> Any:
+        with rd._C._ExcludeDispatchKeyGuard(rd._C.DispatchKeySet("Functionalize")), mode or FunctionalTensorMode():
+            given, named = pytree.tree_map_only(rd.Tensor, FunctionalTensor.to_functional, (args, kwargs))
+            result = func(*given, **named)
+            return pytree.tree_map_only(FunctionalTensor, lambda x: x.from_functional(), result)
+
+    return functionalized
 
 
 def dress(value: rd.Tensor) -> Any:

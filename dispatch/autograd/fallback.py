@@ -17,7 +17,7 @@ from redispatch.dispatch import OpOverload, TensorBase, run, wants_gradient
 from redispatch.dispatch.layers.autograd import AUTOGRAD_FALLBACK, BELOW_AUTOGRAD
 
 from .api import register_hook
-from .history import gradient_edge, set_edge, tensors_of
+from .history import gradient_edge, refuse_out, set_edge, tensors_of
 from .node import Node
 
 MODES = ("nothing", "warn", "error")
@@ -33,6 +33,8 @@ class Fallback:
 
     def run(self, op: OpOverload, keyset: int, stack: list[Any]) -> Any:
         """Runs an operator whose arguments require grad. Returns its result."""
+        if op.schema.is_out:
+            refuse_out(op)
         if self.mode == "nothing":
             return run(op, keyset & BELOW_AUTOGRAD, stack)
         node = WarnNotImplementedNode(op, tuple(gradient_edge(tensor) for tensor in tensors_of(stack)))

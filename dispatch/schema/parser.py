@@ -114,23 +114,28 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-def parse_schema(text: str) -> FunctionSchema:
+# of types of C++, which programs write by mistake: what to write
+INSTEAD = {"int64_t": "Use `SymInt` or `int` for whole numbers. ", "double": "Use `float` for numbers. "}
+
+
+def parse_schema(text: str, allow_typevars: bool = True) -> FunctionSchema:
     """The schema that `text` describes, e.g. `aten::neg(Tensor self) -> Tensor`.
 
+    allow_typevars: whether a type may be a variable, such as `t` in `t[]`.
     Errors: SchemaError (a RuntimeError) for everything that is not a schema, TypeError for what is not a string.
     """
     if not isinstance(text, str):
         raise TypeError(f"parse_schema expects a string, not {type(text).__name__}")
     if len(text) > MAX_LENGTH:
         raise SchemaError(f"a schema has at most {MAX_LENGTH} characters, this one {len(text)}", text, MAX_LENGTH)
-    return _Parser(text).schema()
+    return _Parser(text, allow_typevars).schema()
 
 
 class _Parser:
     """A cursor over the tokens, and a method per rule of the grammar."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, allow_typevars: bool = True) -> None:
+        self.text, self.allow_typevars = text, allow_typevars
         self.tokens = tokenize(text)
         self.index = 0
         self.depth = 0
@@ -287,10 +292,10 @@ class _Parser:
             return self.class_type(), self.alias()
         if name in BASE_TYPES:
             return BaseType(name), self.alias()
-        if name[0].islower():
+        if name[0].islower() and self.allow_typevars:
             return VarType(name), self.alias()
         self.fail(
-            "unknown type specifier. Usual ones are Tensor, SymInt, int, float, bool, Scalar; "
+            f"unknown type specifier. {INSTEAD.get(name, '')}Usual ones are Tensor, SymInt, int, float, bool, Scalar; "
             "dispatch/schema/parser.py lists them all",
             start,
         )

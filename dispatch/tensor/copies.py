@@ -56,10 +56,15 @@ def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         if self._autograd.grad is not None:
             result.grad = copy.deepcopy(self._autograd.grad, memo)
     result.__dict__.update(copy.deepcopy(self.__dict__, memo))
-    for name in slots_of(type(self)) - slots_of(Tensor):
-        if hasattr(self, name):
-            setattr(result, name, copy.deepcopy(getattr(self, name), memo))
+    for name, value in values_in_slots(self).items():
+        setattr(result, name, copy.deepcopy(value, memo))
     return result
+
+
+def values_in_slots(tensor: Any) -> dict[str, Any]:
+    """Returns what a tensor has in slots that its class adds to those of Tensor."""
+    names = slots_of(type(tensor)) - slots_of(Tensor)
+    return {name: getattr(tensor, name) for name in sorted(names) if hasattr(tensor, name)}
 
 
 def _copied(self: Any, memo: dict[int, Any]) -> Any:

@@ -61,7 +61,8 @@ class FunctionalStorage(UntypedStorage):
     offset: where the first value began, in elements; what strided views say of places counts from there.
     """
 
-    __slots__ = ("value", "updates", "generation", "offset", "larger")
+    __slots__ = ("value", "updates", "generation", "offset", "larger", "frozen")
+    frozen: bool  # whether a write to it is an error
     value: Any
     updates: list[tuple[Any, Steps]]
     generation: int  # how often it has been written
@@ -72,7 +73,7 @@ class FunctionalStorage(UntypedStorage):
         self._begin(nbytes, on)
         self._resizable = False
         self.value, self.updates, self.generation = value, [], 0
-        self.offset, self.larger = value._offset, None
+        self.offset, self.larger, self.frozen = value._offset, None, False
 
     def enter(self, value: Any, steps: Steps) -> None:
         """Enters that what the steps lead to shows `value` from now on."""

@@ -285,6 +285,11 @@ def _functionalize_commit_update(t: Any) -> None:
     checked(t)._store.enter(t._value, t._steps)
 
 
+def _freeze_functional_tensor(t: Any) -> None:
+    """Has each later write to the memory of a wrapper be an error."""
+    checked(t)._store.frozen = True
+
+
 def _functionalize_mutation_counter(t: Any) -> int:
     """Counts the writes to the memory of a wrapper."""
     return checked(t)._store.generation

@@ -14,7 +14,7 @@ class StorageWeakRef:
     __slots__ = ("_storage", "cdata")
 
     def __init__(self, storage: Any) -> None:
-        storage = getattr(storage, "_untyped_storage", storage)
+        storage = getattr(storage, "_untyped", storage)
         self._storage, self.cdata = weakref.ref(storage), storage._cdata
 
     def expired(self) -> bool:

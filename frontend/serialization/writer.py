@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, device, dtype, layout, strided
-from redispatch.dispatch.tensor.copies import slots_of
+from redispatch.dispatch.tensor.copies import values_in_slots
 from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn.parameter import Parameter
 
@@ -238,7 +238,7 @@ class Writer(PythonPickler):
 def tensor_reduced(x: Any) -> tuple[Any, ...]:
     """A function and its arguments, as PyTorch writes tensors: graphs and gradients are not kept."""
     state: Any = dict(x.__dict__)
-    slots, requires_grad = slots_of(x), x._requires_grad()
+    slots, requires_grad = values_in_slots(x), x._requires_grad()
     if slots:
         state = state, slots
     if type(x) is Parameter:

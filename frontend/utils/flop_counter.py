@@ -44,8 +44,8 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
         for target in targets if isinstance(targets, list | tuple) else [targets]:
             if isinstance(target, OpOverload) or not callable(target):
                 raise ValueError(
-                    f"register_flop_formula(targets): expected each target to be an operator packet, such as "
-                    f"redispatch.ops.aten.mm, which speaks for all its overloads; got {target!r}"
+                    "register_flop_formula(targets): expected each target to be OpOverloadPacket (such as "
+                    f"torch.ops.aten.mm, which speaks for all its overloads) or HigherOrderOperator, got {target!r}"
                 )
             if target in flop_registry:
                 raise RuntimeError(
@@ -236,7 +236,7 @@ class FlopCounterMode(TorchDispatchMode):
         super().__init__()
         if mods is not None:
             warnings.warn(
-                "FlopCounterMode(mods=...) is of no use any more: modules are found when they are called. Leave it out",
+                "mods argument is not needed anymore, you can stop passing it: modules are found when they are called",
                 stacklevel=2,
             )
         self.depth, self.display = depth, display

@@ -30,7 +30,7 @@ from redispatch.dispatch.layers.functionalize import (
     wraps_new_tensors,
     write,
 )
-from redispatch.dispatch.tensor import Size, Tensor, contiguous_format, dtype, output_spec
+from redispatch.dispatch.tensor import Size, Tensor, contiguous_format, dtype, output_spec, strided
 from redispatch.dispatch.tensor.functional import AS_BEFORE, FunctionalStorage, Step, functional, functional_view
 from redispatch.kernels import contiguous_strides, has_internal_overlap, infer_view_strides
 
@@ -101,13 +101,13 @@ def step_of(op: OpOverload, stack: list[Any], index: int | None, repeats: bool) 
     position = base_position(op.schema)
     others = [None if at == position else value for at, value in enumerate(stack)]
     rest = others[:position] + others[position + 1 :]
-    inverse = INVERSES.get(op)
+    inverse, form = INVERSES.get(op), op_for_views(op)  # the form of the region in which the view was taken
 
     def arguments(base: Any) -> list[Any]:
         return [base if at == position else value for at, value in enumerate(others)]
 
     def shown(base: Any) -> Any:
-        found = call(op_for_views(op), arguments(base))
+        found = call(form, arguments(base))
         return found if index is None else found[index]
 
     def put_back(base: Any, value: Any) -> Any:
@@ -344,7 +344,17 @@ def enter(target: Any, value: Any, op: OpOverload) -> None:
             f"{op}: mutating a non-functional tensor along with functional ones is not allowed. Please ensure that all "
             "of your inputs are wrapped inside of a functionalize() call."
         )
+    if has_internal_overlap(target._shape, target._stride):
+        raise RuntimeError(
+            "Functionalization encountered a tensor being mutated that has internal overlap when mutating an output "
+            f"from an op ({op}). The program has several elements in one place; clone() it before it is written"
+        )
     check_can_cast(value._dtype, target._dtype)
+    if target._store.frozen:
+        raise RuntimeError("cannot mutate tensors with frozen storage")
+    if op.schema.is_out and not target._steps and value._shape != target._shape and target._shape.numel() == 0:
+        shown_by(target, functional(value, target._level))  # nothing is left of what it was
+        return
     if value._shape != target._shape:
         if not op.schema.is_out:
             raise RuntimeError(
@@ -355,8 +365,9 @@ def enter(target: Any, value: Any, op: OpOverload) -> None:
         resize_wrapper(target, value._shape, value._stride)
     with below_functionalize():
         if value._dtype is not target._dtype:
-            value = to_copy_op.functional(value, dtype=target._dtype)
+            value = to_copy_op.functional(value, dtype=target._dtype, layout=strided)
         target._store.enter(value, steps_to_write(target))
+        target.current()  # at once, as PyTorch: a program that is traced has this write before what follows it
 
 
 def steps_to_write(target: Any) -> Any:

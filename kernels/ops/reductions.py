@@ -20,7 +20,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, em
 from redispatch.kernels import Operand
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
-from ..declare.operator import CUDA_SET_DTYPE, composite
+from ..declare.operator import CUDA_SET_DTYPE, composite, kernel
 from ..declare.plan import PLANS, Run
 from ..declare.planned import Planned
 from ..declare.public import public
@@ -361,6 +361,21 @@ def truth(name: str, reduction: Reduction, doc: str) -> Any:
 
 all = truth("all", kernels.ALL, doc="Returns whether all elements are nonzero, or all along `dim`.")
 any = truth("any", kernels.ANY, doc="Returns whether any element is nonzero, or any along `dim`.")
+
+
+
+def truth_of_bools(name: str, function: Any) -> None:
+    """Declares `_is_all_true` or `_is_any_true`, which take bools alone."""
+
+    @kernel(f"{name}(Tensor self) -> Tensor", dispatches=True, face=True, derivative=False)
+    def of_bools(self: Tensor) -> Tensor:
+        if self._dtype is not dtypes.bool:
+            raise RuntimeError(f"{name}: expected a tensor of bools, but got {self._dtype.tensor_name}")
+        return function(self)
+
+
+truth_of_bools("_is_all_true", all)
+truth_of_bools("_is_any_true", any)
 
 # --- count_nonzero ---------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """Declared derivatives, on small operators of our own: what a formula may ask for, and what calls may look like."""
 
+from contextlib import nullcontext
+
 import pytest
 
 import redispatch as rd
@@ -149,7 +151,16 @@ def test_a_formula_that_asks_for_what_there_is_not_is_refused():
         operator("g(Tensor self) -> Tensor", lambda self: self, [(("x",), lambda grad: grad)])
 
 
-def test_no_derivative_is_an_error_in_backward_only():
+@pytest.fixture
+def fallback():
+    """Sets what becomes of an operator without derivative, and puts the former setting back."""
+    former = rd._C._get_autograd_fallback_mode()
+    yield rd._C._set_autograd_fallback_mode
+    rd._C._set_autograd_fallback_mode(former)
+
+
+def test_no_derivative_is_an_error_in_backward_only(fallback):
+    fallback("error")
     op = operator("f(Tensor self) -> Tensor", lambda self: self * 2)
     y = op(leaf(1.0))
     assert y.requires_grad
@@ -157,9 +168,29 @@ def test_no_derivative_is_an_error_in_backward_only():
         y.backward()
     to_int = operator("g(Tensor self) -> Tensor", lambda self: self.to(rd.int64))
     assert not to_int(leaf(1.0)).requires_grad
+    with pytest.raises(RuntimeError, match="Unsupported AutogradFallbackMode: loud"):
+        fallback("loud")
 
 
-def test_an_operator_that_writes_without_derivative_cannot_spoil_gradients():
+@pytest.mark.parametrize("mode", ["warn", "nothing"])
+def test_a_users_operator_without_derivative_records_what_its_kernel_does(mode, fallback):
+    fallback(mode)
+    recorded = operator("f(Tensor self) -> Tensor", lambda self: self * 2)
+    x = leaf(1.0)
+    y = recorded(x)
+    with pytest.warns(UserWarning, match="an autograd kernel was not registered") if mode == "warn" else nullcontext():
+        y.backward()
+    assert x.grad.item() == 2
+    hidden = operator("g(Tensor self) -> Tensor", lambda self: self.detach() * 2)
+    y = hidden(x)
+    assert y.requires_grad == (mode == "warn")
+    if mode == "warn":
+        with pytest.warns(UserWarning, match="an autograd kernel was not registered"):
+            assert rd.autograd.grad(y, x, allow_unused=True) == (None,)
+
+
+def test_an_operator_that_writes_without_derivative_cannot_spoil_gradients(fallback):
+    fallback("error")
     op = operator("f(Tensor(a!) self) -> ()", lambda self: self.add_(1) and None)
     x = leaf(1.0)
     with pytest.raises(

@@ -263,9 +263,10 @@ def test_a_library_has_a_key_for_kernels_that_name_none():
     lib.define("f(Tensor x) -> Tensor")
     lib.define("g(Tensor x) -> Tensor")
     lib.impl("f", len)
-    lib.impl(ops.t.g.default, len, DispatchKey.CUDA)
-    assert list(ops.t.f.default.registrations) == [DispatchKey.CPU]
-    assert list(ops.t.g.default.registrations) == [DispatchKey.CUDA]
+    lib.impl(ops.t.g.default, len, DispatchKey.CPU)
+    with pytest.raises(RuntimeError, match="CUDA.* is inconsistent with the dispatch key of the enclosing"):
+        lib.impl("g", len, "CUDA")
+    assert list(ops.t.f.default.registrations) == list(ops.t.g.default.registrations) == [DispatchKey.CPU]
     bare = library("h(Tensor x) -> Tensor")
     bare.impl("h", len)
     assert list(ops.t.h.default.registrations) == [DispatchKey.CompositeImplicitAutograd]

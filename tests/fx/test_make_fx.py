@@ -38,6 +38,7 @@ def forward(self, x_1):
     select = torch.ops.aten.select.int(clone, 0, 0)
     mul = torch.ops.aten.mul.Tensor(select, 2);  select = None
     select_scatter = torch.ops.aten.select_scatter.default(clone, mul, 0, 0);  clone = mul = None
+    select_1 = torch.ops.aten.select.int(select_scatter, 0, 0);  select_1 = None
     view = torch.ops.aten.view.default(select_scatter, [-1])
     slice_1 = torch.ops.aten.slice.Tensor(view, 0, 1, 9223372036854775807);  view = None
     sum_1 = torch.ops.aten.sum.default(x_1);  x_1 = None
@@ -45,6 +46,8 @@ def forward(self, x_1):
     view_1 = torch.ops.aten.view.default(select_scatter, [-1]);  select_scatter = None
     slice_scatter = torch.ops.aten.slice_scatter.default(view_1, add, 0, 1, 9223372036854775807);  view_1 = add = None
     view_2 = torch.ops.aten.view.default(slice_scatter, [2, 2]);  slice_scatter = None
+    view_3 = torch.ops.aten.view.default(view_2, [-1])
+    slice_2 = torch.ops.aten.slice.Tensor(view_3, 0, 1, 9223372036854775807);  view_3 = slice_2 = None
     return view_2
     """,
     )

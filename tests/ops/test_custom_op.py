@@ -209,7 +209,9 @@ def test_a_declared_alias_may_be_the_argument_itself():
 
 
 def test_a_written_argument_may_be_returned():
-    increase = custom_op("t::increase", lambda x: x.add_(1), mutates_args=(), schema="(Tensor(a!) x) -> Tensor(a!)")
+    increase = custom_op("t::increase", lambda x: x.add_(1), mutates_args={"x"}, schema="(Tensor(a!) x) -> Tensor(a!)")
+    with pytest.raises(ValueError, match="the op mutates {'x'}, which is different"):
+        custom_op("t::increases", lambda x: x.add_(1), mutates_args=(), schema="(Tensor(a!) x) -> Tensor(a!)")
     x = rd.zeros(2)
     assert increase(x) is x and x.tolist() == [1, 1]
 
