@@ -74,7 +74,6 @@ ABSENT = {
         none="default_observer default_per_channel_weight_observer default_qconfig default_weight_observer",
     ),
     "backends.mkl": Absent("kernels are compiled by numba", no="is_available"),
-    "backends.mkldnn": Absent("kernels are compiled by numba", no="is_available is_acl_available"),
     "backends.mps": Absent("there is no device of Apple's", no="is_available is_built is_macos13_or_newer"),
     "backends.opt_einsum": Absent("einsum goes from left to right", no="is_available", none="enabled strategy"),
     "backends.openmp": Absent("threads are those of kernels/engine/pool.py", no="is_available"),

@@ -7,13 +7,6 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, dtypes
 
-ERRORS = {
-    "_check": RuntimeError,
-    "_check_index": IndexError,
-    "_check_not_implemented": NotImplementedError,
-    "_check_type": TypeError,
-    "_check_value": ValueError,
-}
 Message = Callable[[], Any] | None
 
 
@@ -69,4 +62,8 @@ def _assert(condition: Any, message: Any) -> None:
     assert condition, message
 
 
-globals().update({name: checking(name, error) for name, error in ERRORS.items()})
+_check = checking("_check", RuntimeError)
+_check_index = checking("_check_index", IndexError)
+_check_not_implemented = checking("_check_not_implemented", NotImplementedError)
+_check_type = checking("_check_type", TypeError)
+_check_value = checking("_check_value", ValueError)

@@ -86,8 +86,8 @@ def install(name: str = "torch", *, shadow: bool = False) -> ModuleType:
     if present is not None and present is not library and not shadow:
         raise RuntimeError(
             f"install(): {name} is loaded already, from {getattr(present, '__file__', '?')}; tensors of two libraries "
-            f"do not mix. Call {LIBRARY}.install() before anything imports {name}, use `import {LIBRARY} as {name}`, or "
-            "hide the other one by install(shadow=True)"
+            f"do not mix. Call {LIBRARY}.install() before anything imports {name}, or `import {LIBRARY} as {name}`. "
+            "install(shadow=True) hides the other one"
         )
     if present is not library:
         pairs = {name: LIBRARY} | ({"functorch": f"{LIBRARY}.functorch"} if name == "torch" else {})
