@@ -29,7 +29,17 @@ GRAIN = 1 << 19  # no thread gets less work than this, about 40 us: to hand work
 SMALL = 1 << 17  # work below this is done at once by the calling thread
 LARGEST = 1 << 20  # no chunk holds more work than this: 1M elements of a costly operation are about 20 ms
 
-_threads = os.cpu_count() or 1
+LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")  # in the environment
+
+
+def threads_at_start() -> int:
+    """Returns as many as the process has processors, or fewer, where the environment limits those of a library."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limits = (os.environ.get(name, "") for name in LIMITS)
+    return min([processors, *(int(text) for text in limits if text.isdigit() and int(text) > 0)])
+
+
+_threads = threads_at_start()
 _inbox: SimpleQueue[Errand] = SimpleQueue()  # where our threads wait for work
 _started = 0  # how many there are
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from redispatch.kernels import Elementwise, get_num_threads, normal, parallel_for, ready, set_num_threads
+from redispatch.kernels.engine import pool
 
 from .layouts import dense
 
@@ -163,3 +164,15 @@ def test_an_error_in_any_chunk_reaches_the_caller():
 
     with pytest.raises(ZeroDivisionError):
         parallel_for(kernel, 10, (), 1 << 20)
+
+
+def test_the_environment_limits_the_threads_at_start(monkeypatch):
+    for name in pool.LIMITS:
+        monkeypatch.delenv(name, raising=False)
+    free = pool.threads_at_start()
+    assert free >= 1
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    monkeypatch.setenv("OMP_NUM_THREADS", str(free + 5))
+    assert pool.threads_at_start() == 1
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "all")  # no number: it says nothing
+    assert pool.threads_at_start() == free

@@ -132,6 +132,15 @@ def test_numbers_and_arrays_become_tensors(batch, wanted):
     assert_close(default_collate(batch), wanted)
 
 
+def test_numbers_with_replacement_are_drawn_in_pieces():
+    generator = rd.Generator().manual_seed(1)
+    sampler = iter(RandomSampler(range(10), replacement=True, num_samples=100, generator=generator))
+    one = next(sampler)
+    other = rd.Generator().manual_seed(1)
+    assert one == rd.randint(10, (32,), generator=other)[0].item() and generator.get_state().equal(other.get_state())
+    assert len([one, *sampler]) == 100
+
+
 def test_containers_stay_containers():
     assert default_collate(["a", "b"]) == ["a", "b"]
     made = default_collate([{"x": (1, "a")}, {"x": (2, "b")}])

@@ -196,6 +196,9 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
+PIECE = 32  # numbers that are drawn at once, as in PyTorch
+
+
 class RandomSampler(Sampler[int]):
     """In random order; with `replacement`, each drawn from all. `num_samples`: by default as many as there are.
 
@@ -221,7 +224,9 @@ class RandomSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         count, generator = len(self.data_source), self.generator or seeded_generator()
         if self.replacement:
-            yield from randint(count, (self.num_samples,), generator=generator).tolist()
+            for start in range(0, self.num_samples, PIECE):  # whoever takes a few waits for a few
+                piece = min(PIECE, self.num_samples - start)
+                yield from randint(count, (piece,), generator=generator).tolist()
             return
         left = self.num_samples
         while left > 0:
