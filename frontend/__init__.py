@@ -122,9 +122,9 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _subclasses accelerator array_api backend
-            compiler distributions functional functorch fx jit masked multiprocessing nn optim profiler serialization
-            signal special testing
+            _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _subclasses accelerator array_api
+            backend compiler distributions functional functorch fx jit masked multiprocessing nn optim profiler
+            serialization signal special testing
         """,
         ".backend": "get_device_module",
         ".compiler": "_disable_dynamo compile",

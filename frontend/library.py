@@ -60,6 +60,7 @@ __all__ = [
     "_scoped_library",
 ]
 
+
 def _register_fake(self: Library, op_name: str, fn: Callable[..., Any], _stacklevel: int = 1, **options: Any) -> None:
     """Registers what an operator's result looks like without data, in this library."""
     register_fake(_named_in(self, op_name), fn, lib=self)
@@ -116,9 +117,7 @@ def _kernel_everywhere(library: Library, name: str, function: Callable[..., Any]
     return function
 
 
-def impl(
-    qualname: str | Library, types: str | Sequence[str], func: Any = None, *, lib: Library | None = None
-) -> Any:
+def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, *, lib: Library | None = None) -> Any:
     """Registers a kernel for device types ("cpu") or dispatch keys ("CPU", "default"); a decorator without `func`.
 
     `impl(library, name, key)` registers in that library. Errors: RuntimeError for a type that is neither.

@@ -48,13 +48,14 @@ from redispatch.dispatch import (
     without_overrides,
     without_subclasses,
 )
-from redispatch.dispatch.core.registry import OVERLOADS
 from redispatch.dispatch.autograd.fallback import FALLBACK as AUTOGRAD_FALLBACK
 from redispatch.dispatch.autograd.fallback import MODES
+from redispatch.dispatch.core.registry import OVERLOADS
 from redispatch.dispatch.tensor import TYPE_NAMED
 from redispatch.kernels.batching.fallback import FALLBACK
 
-from . import _acc, _functorch, _profiler, _VariableFunctions
+from . import _acc, _functorch, _profiler
+from ._functions import _fft, _linalg, _nn, _special, _VariableFunctions
 from ._guards import (
     ExcludeDispatchKeyGuard,
     _AutoDispatchBelowADInplaceOrView,
@@ -73,7 +74,6 @@ from ._guards import (
     _PreserveDispatchKeyGuard,
     _SetExcludeDispatchKeyGuard,
 )
-from ._VariableFunctions import _fft, _linalg, _nn, _special
 
 __all__ = [
     "ExcludeDispatchKeyGuard",

@@ -1,4 +1,4 @@
-"""PyTorch's guards: regions that begin when they are made, and end with their `with` block or with the last reference."""
+"""PyTorch's guards: regions that begin when they are made, and end with their block or with the last reference."""
 
 from __future__ import annotations
 
@@ -48,7 +48,11 @@ class Guard:
 
 def guard(region: Callable[..., Region]) -> type[Guard]:
     """Makes the class of guards of a region."""
-    return type(region.__name__, (Guard,), {"region": staticmethod(region), "__doc__": region.__doc__, "__module__": "redispatch._C"})
+    return type(
+        region.__name__,
+        (Guard,),
+        {"region": staticmethod(region), "__doc__": region.__doc__, "__module__": "redispatch._C"},
+    )
 
 
 @guard

@@ -129,7 +129,9 @@ class CustomOp:
         """Registers `save(inputs, output)`, which returns what the backward needs; `inputs` is a named tuple."""
         return self._half_of_derivative("save_for_backward")
 
-    def impl_backward(self, output_differentiability: Any = None, _stacklevel: int = 2) -> Callable[[Function], Function]:
+    def impl_backward(
+        self, output_differentiability: Any = None, _stacklevel: int = 2
+    ) -> Callable[[Function], Function]:
         """Registers `backward(ctx, saved, *grads)`, which returns a dict of gradients by the arguments' names."""
         given, count = output_differentiability, len(self._schema.returns)
         if given is not None and not (
@@ -141,7 +143,9 @@ class CustomOp:
             )
         return self._half_of_derivative("backward", given)
 
-    def _half_of_derivative(self, kind: str, differentiable: list[bool] | None = None) -> Callable[[Function], Function]:
+    def _half_of_derivative(
+        self, kind: str, differentiable: list[bool] | None = None
+    ) -> Callable[[Function], Function]:
         def register(function: Function) -> Function:
             self._check_differentiable()
             self._register(kind, function)
@@ -182,7 +186,7 @@ class CustomOp:
 
     def _save(self, ctx: Any, inputs: Any, output: Any) -> None:
         names = [argument.name for argument in self._schema.arguments]
-        given = namedtuple(f"{self._opname}_args", names)(*inputs)  # type: ignore[misc]  # names that the schema gives
+        given = namedtuple(f"{self._opname}_args", names)(*inputs)
         leaves, ctx.structure = tree_flatten(self._impls["save_for_backward"][0](given, output))
         ctx.places = [isinstance(leaf, Tensor) for leaf in leaves]
         ctx.save_for_backward(*(leaf for leaf in leaves if isinstance(leaf, Tensor)))
@@ -233,7 +237,9 @@ class CustomOp:
                 fail(f"for input '{name}' expected the gradient to be either None or a Tensor but got {type(gradient)}")
             return gradient
         if not isinstance(gradient, list):
-            fail(f"for input '{name}' expected the grad_input dict to hold a list of gradients but got {type(gradient)}")
+            fail(
+                f"for input '{name}' expected the grad_input dict to hold a list of gradients but got {type(gradient)}"
+            )
         if len(gradient) != count:
             fail(f"for input '{name}' expected the grad_input dict to hold a list of {count} gradients but got "
                  f"{len(gradient)}")  # fmt: skip
@@ -276,7 +282,9 @@ def define(qualname: str, schema: str, tags: Iterable[Any] = ()) -> CustomOp:
         raise AssertionError(f"Invalid function schema: {name}{schema}") from problem
     if parsed.is_mutable or not parsed.returns or any(one.alias_info is not None for one in parsed.returns):
         if parsed.arguments and parsed.arguments[0].name == "self":
-            raise ValueError(f"custom_op does not support arguments named 'self'. Please rename your argument: {parsed}")
+            raise ValueError(
+                f"custom_op does not support arguments named 'self'. Please rename your argument: {parsed}"
+            )
         raise ValueError(
             "custom_op only supports functional operators (ops that do not mutate any inputs, do not return views of "
             f"the inputs, and has at least one return). Got the following non-functional schema: {parsed}"
@@ -336,9 +344,12 @@ def validate_function_matches_schema(schema: FunctionSchema, func: Function) -> 
     ]:
         raise ValueError(
             "custom_op(..., manual_schema)(func): When passing in a manual schema, we expect `func`'s signature to "
-            f"match `manual_schema` (aside from type annotations). func's signature: {signature}, manual_schema: {schema}"
+            f"match `manual_schema` (aside from type annotations). func's signature: {signature}, manual_schema: "
+            f"{schema}"
         )
-    if any(one.default is not one.empty for one in parameters) or any(one.has_default_value() for one in schema.arguments):
+    if any(one.default is not one.empty for one in parameters) or any(
+        one.has_default_value() for one in schema.arguments
+    ):
         raise ValueError(
             "custom_op(..., manual_schema)(func): neither func nor manual_schema should have default arguments. Got "
             f"func's signature: {signature}, manual_schema: {schema}"

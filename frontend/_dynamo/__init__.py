@@ -1,4 +1,4 @@
-"""PyTorch's tracer of Python, `torch._dynamo`: nothing traces programs here, so its marks hand functions on as they are.
+"""PyTorch's tracer of Python, `torch._dynamo`: nothing traces programs here, so its marks leave functions as they are.
 
 Its questions have the answer that nothing is compiling. Read next: ../compiler.py.
 """

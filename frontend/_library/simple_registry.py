@@ -1,4 +1,4 @@
-"""What was registered for an operator beside its kernels: `torch._library.simple_registry`, asked of the registrations."""
+"""What was registered for an operator beside its kernels, `torch._library.simple_registry`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from redispatch.dispatch import OPERATORS, DispatchKey, place_of
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
-
 from redispatch.kernels.declare.custom_op import CustomOpDef
 
 from .utils import Kernel

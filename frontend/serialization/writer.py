@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor.copies import values_in_slots
 from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, device, dtype, layout, strided
+from redispatch.dispatch.tensor.copies import values_in_slots
 from redispatch.kernels.ops.legacy import TypedStorage
 from redispatch.nn.parameter import Parameter
 

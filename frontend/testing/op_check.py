@@ -158,7 +158,11 @@ def check_autograd_registration(call: Call) -> None:
     """AssertionError where a gradient is wanted and nothing above the backends would record one."""
     op = call.op
     keys = (*AUTOGRAD_KEYS, "Autograd", "CompositeImplicitAutograd")
-    if not call.wants_gradients() or DERIVATIVES.get(op) not in (None, NO_DERIVATIVE()) or any(map(op.has_kernel_for_dispatch_key, keys)):
+    if (
+        not call.wants_gradients()
+        or DERIVATIVES.get(op) not in (None, NO_DERIVATIVE())
+        or any(map(op.has_kernel_for_dispatch_key, keys))
+    ):
         return
     args, kwargs = call.arguments(as_leaf)
     if any(wants_gradient(leaf) for leaf in tree_leaves(op(*args, **kwargs))):

@@ -42,8 +42,8 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.autograd import register_function_derivative
 from redispatch.dispatch.core.registry import Undo
-from redispatch.dispatch.layers.autograd import DERIVATIVES, NO_DERIVATIVE
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
+from redispatch.dispatch.layers.autograd import DERIVATIVES, NO_DERIVATIVE
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
 from redispatch.dispatch.layers.transforms import BATCHING, ByUser
 from redispatch.dispatch.specialiser.annotations import inline
@@ -114,7 +114,7 @@ def check_mutates(schema: str, mutates_args: str | Iterable[str]) -> None:
 
 
 def parse_name(name: str) -> tuple[str, str]:
-    """("mylib", "bump") of "mylib::bump", with the overload where it names one. ValueError where there is no namespace."""
+    """("mylib", "bump") of "mylib::bump", with its overload if it has one. ValueError for a name without namespace."""
     namespace, separator, op_name = name.partition("::")
     if not separator or not namespace or not op_name:
         raise ValueError(f"expected a name of the form 'namespace::name', got {name!r}")
