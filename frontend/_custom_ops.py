@@ -1,4 +1,4 @@
-"""PyTorch's first way to define operators, as functions of their names (`torch._custom_ops`); see _custom_op/impl.py."""
+"""PyTorch's first way to define operators, as functions of their names, `torch._custom_ops`; see _custom_op/impl.py."""
 
 from __future__ import annotations
 

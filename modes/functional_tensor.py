@@ -17,7 +17,7 @@ Source: PyTorch's torch._subclasses.functional_tensor. Read next: dispatch/layer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -118,7 +118,8 @@ def dispatch_functionalize(func: Callable[..., Any], mode: Any = None) -> Callab
     """
 
     def functionalized(*args: Any, **kwargs: Any) -> Any:
-        with rd._C._ExcludeDispatchKeyGuard(rd._C.DispatchKeySet("Functionalize")), mode or FunctionalTensorMode():
+        above = rd._C.DispatchKeySet(rd.DispatchKey.Functionalize)
+        with rd._C._ExcludeDispatchKeyGuard(above), mode or FunctionalTensorMode():
             given, named = pytree.tree_map_only(rd.Tensor, FunctionalTensor.to_functional, (args, kwargs))
             result = func(*given, **named)
             return pytree.tree_map_only(FunctionalTensor, lambda x: x.from_functional(), result)

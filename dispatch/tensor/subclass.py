@@ -252,7 +252,7 @@ def _check_class(cls: Any) -> None:
         )
 
 
-Tensor.__torch_dispatch__ = staticmethod(_disabled_torch_dispatch_impl)  # which `super()` finds
+Tensor.__torch_dispatch__ = staticmethod(_disabled_torch_dispatch_impl)  # type: ignore[attr-defined]  # for `super()`
 Tensor._make_subclass = staticmethod(make_subclass)
 Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
 Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]  # attached here

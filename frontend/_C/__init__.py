@@ -56,7 +56,8 @@ from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
 from redispatch.kernels.batching.fallback import FALLBACK
 
 from .._absent import COMPILER, names_of
-from . import _acc, _functorch, _nn, _profiler, _VariableFunctions
+from . import _acc, _functorch, _nn, _profiler
+from ._function_modules import _fft, _linalg, _special, _VariableFunctions
 from ._guards import (
     ExcludeDispatchKeyGuard,
     _AutoDispatchBelowADInplaceOrView,
@@ -76,7 +77,6 @@ from ._guards import (
     _SetExcludeDispatchKeyGuard,
 )
 from ._nn import _ConvBackend, _select_conv_backend
-from ._VariableFunctions import _fft, _linalg, _special
 
 __all__ = [
     "_ConvBackend",

@@ -1,4 +1,4 @@
-"""PyTorch's guards: regions that begin when they are made, and end with their `with` block or with the last reference."""
+"""PyTorch's guards: regions that begin when they are made, and end with their block or with the last reference."""
 
 from __future__ import annotations
 

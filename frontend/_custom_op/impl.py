@@ -186,7 +186,7 @@ class CustomOp:
 
     def _save(self, ctx: Any, inputs: Any, output: Any) -> None:
         names = [argument.name for argument in self._schema.arguments]
-        given = namedtuple(f"{self._opname}_args", names)(*inputs)  # type: ignore[misc]  # names that the schema gives
+        given = namedtuple(f"{self._opname}_args", names)(*inputs)
         leaves, ctx.structure = tree_flatten(self._impls["save_for_backward"][0](given, output))
         ctx.places = [isinstance(leaf, Tensor) for leaf in leaves]
         ctx.save_for_backward(*(leaf for leaf in leaves if isinstance(leaf, Tensor)))
@@ -344,7 +344,8 @@ def validate_function_matches_schema(schema: FunctionSchema, func: Function) -> 
     ]:
         raise ValueError(
             "custom_op(..., manual_schema)(func): When passing in a manual schema, we expect `func`'s signature to "
-            f"match `manual_schema` (aside from type annotations). func's signature: {signature}, manual_schema: {schema}"
+            f"match `manual_schema` (aside from type annotations). func's signature: {signature}, manual_schema: "
+            f"{schema}"
         )
     if any(one.default is not one.empty for one in parameters) or any(
         one.has_default_value() for one in schema.arguments

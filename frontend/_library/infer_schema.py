@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import getitem
 from typing import Any
 
 from redispatch.kernels.declare.infer_schema import BASE, infer_schema, schema_type
@@ -12,13 +14,8 @@ __all__ = ["SUPPORTED_PARAM_TYPES", "SUPPORTED_RETURN_TYPES", "infer_schema", "t
 
 NUMBER = int | float | bool
 KINDS = (*(kind for kind in BASE if kind not in (object, Any)), NUMBER)
-FORMS: tuple[Callable[[Any], Any], ...] = (
-    lambda kind: kind,
-    lambda kind: typing.Optional[kind],  # noqa: UP045  # the very object that users write
-    lambda kind: Sequence[kind],
-    lambda kind: typing.List[kind],  # noqa: UP006  # another object than list[kind]
-    lambda kind: list[kind],
-)
+GENERIC: tuple[Any, ...] = (typing.Optional, Sequence, typing.List, list)  # noqa: UP006  # the objects that users write
+FORMS: tuple[Callable[[Any], Any], ...] = (lambda kind: kind, *(partial(getitem, generic) for generic in GENERIC))
 OF_ONE = ("str", "ScalarType", "Device")  # of which there are no lists
 
 
@@ -42,4 +39,4 @@ def tuple_to_list(tuple_type: Any) -> Any:
     kinds = [kind for kind in dict.fromkeys(typing.get_args(tuple_type)) if kind is not ...]
     if not kinds:
         return typing.List  # noqa: UP006  # the very object that PyTorch returns
-    return typing.List[typing.Union[tuple(kinds)]]  # noqa: UP006, UP007  # the same
+    return typing.List[typing.Union[tuple(kinds)]]  # type: ignore[misc]  # noqa: UP006, UP007  # the same, made of values

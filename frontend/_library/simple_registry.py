@@ -1,4 +1,4 @@
-"""What was registered for an operator beside its kernels: `torch._library.simple_registry`, asked of the registrations."""
+"""What was registered for an operator beside its kernels, `torch._library.simple_registry`."""
 
 from __future__ import annotations
 

@@ -9,6 +9,6 @@ __all__ = _names.take(
         "._ops": """
             amax amin argmax argmin cumprod cumsum log_softmax logaddexp logsumexp mean median norm normalize prod
             softmax softmin std sum var _combine_input_and_mask
-        """
+        """,
     },
 )

@@ -114,7 +114,7 @@ def check_mutates(schema: str, mutates_args: str | Iterable[str]) -> None:
 
 
 def parse_name(name: str) -> tuple[str, str]:
-    """("mylib", "bump") of "mylib::bump", with the overload where it names one. ValueError where there is no namespace."""
+    """("mylib", "bump") of "mylib::bump", with its overload if it has one. ValueError for a name without namespace."""
     namespace, separator, op_name = name.partition("::")
     if not separator or not namespace or not op_name:
         raise ValueError(f"expected a name of the form 'namespace::name', got {name!r}")

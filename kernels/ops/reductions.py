@@ -363,7 +363,6 @@ all = truth("all", kernels.ALL, doc="Returns whether all elements are nonzero, o
 any = truth("any", kernels.ANY, doc="Returns whether any element is nonzero, or any along `dim`.")
 
 
-
 def truth_of_bools(name: str, function: Any) -> None:
     """Declares `_is_all_true` or `_is_any_true`, which take bools alone."""
 

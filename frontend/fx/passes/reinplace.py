@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from redispatch import Tensor
 from redispatch.dispatch import OPERATORS, OpOverload
 from redispatch.dispatch.pytree import tree_leaves, tree_map_only
-from redispatch.dispatch.tensor import Tensor
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..interpreter import Interpreter
@@ -95,7 +95,11 @@ def puts_back(later: Node, node: Node, view: Node) -> bool:
 def in_place_form(node: Node, memory: Memory) -> Any:
     """Returns the operator that writes what a node's operator returns over its first argument; None where none can."""
     op = node.target
-    if node.op != "call_function" or not isinstance(op, OpOverload) or not (node.args and isinstance(node.args[0], Node)):
+    if (
+        node.op != "call_function"
+        or not isinstance(op, OpOverload)
+        or not (node.args and isinstance(node.args[0], Node))
+    ):
         return None
     form = OPERATORS.get(op.qualified_name.replace(op._opname, f"{op._opname}_", 1))
     before, after = memory.values.get(node.args[0], []), memory.values.get(node, [])

@@ -78,7 +78,7 @@ class MaskedTensor(rules.MaskedTensor):
         """False: values lie in memory one beside the other."""
         return False
 
-    is_sparse_csr = is_sparse_coo  # type: ignore[assignment]  # of tensors it is a property
+    is_sparse_csr = is_sparse_coo
 
     def to_tensor(self, value: float = 0) -> rd.Tensor:
         """The values as a plain tensor, with `value` where they do not count."""
@@ -223,7 +223,10 @@ ORDERED = {*overloads("max max.dim min min.dim")}
 FOLDED = {*overloads("unfold_backward im2col col2im")}
 REDUCE_NAMES = "sum mean amin amax argmin argmax prod all norm var std".split()
 REDUCTIONS = {
-    getattr(place, name): name for name in REDUCE_NAMES for place in (rd, rd.Tensor, rd.ops.aten) if hasattr(place, name)
+    getattr(place, name): name
+    for name in REDUCE_NAMES
+    for place in (rd, rd.Tensor, rd.ops.aten)
+    if hasattr(place, name)
 }
 
 # Names as tables -----------------------------------------------------------------------------------------------------

@@ -38,10 +38,10 @@ def functions_of(module: str, path: str) -> Callable[[str], Any]:
 
 def module_of(module: str, path: str) -> ModuleType:
     """Returns such a module."""
-    made = ModuleType(f"{LIBRARY}._C._{module}", f"PyTorch's functions in C++ of `{path}`.")
+    made = ModuleType(f"{LIBRARY}._C._{module or 'VariableFunctions'}", f"PyTorch's functions in C++ of `{path}`.")
     vars(made)["__getattr__"] = functions_of(module, path)
     return made
 
 
-__getattr__ = functions_of("", "")
+_VariableFunctions = module_of("", "")
 _linalg, _fft, _special = (module_of(name, name) for name in ("linalg", "fft", "special"))
