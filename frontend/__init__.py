@@ -128,8 +128,8 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _subclasses _utils accelerator array_api backend compiler distributions functional fx nn optim profiler
-            serialization special storage testing
+            _functorch _subclasses _utils accelerator array_api backend compiler distributions functional functorch fx
+            nn optim profiler serialization special storage testing
         """,
         ".backend": "get_device_module",
         ".compiler": "compile",

@@ -411,6 +411,6 @@ def root_above(square: Any, eps: float, divisor: float = 1) -> Any:
 
 
 def count_step(state: dict[str, Any]) -> float:
-    """Which step this is, from 1."""
+    """Counts this step, and returns its number, from 1."""
     state["step"] += 1
     return state["step"].item()
