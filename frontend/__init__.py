@@ -95,6 +95,10 @@ _names.take(
         "redispatch.kernels.ops.shape": "atleast_1d atleast_2d atleast_3d broadcast_tensors meshgrid",
         "redispatch.kernels.ops.spectra": "pca_lowrank svd_lowrank",
         "redispatch.kernels.ops.stft": "stft",
+        "._checks": """
+            _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with
+            _check_type _check_value _check_with
+        """,
         "._C": "DisableTorchFunction DisableTorchFunctionSubclass",
         "._higher_order_ops": "cond while_loop",
         ".amp": "GradScaler autocast is_autocast_available",

@@ -1,69 +1,68 @@
-"""PyTorch's checks, which raise the error that their names say: `_check(x.dim() == 2, lambda: f"got {x.dim()}")`."""
+"""`_check` and its kin: what PyTorch's decompositions, and packages, say of their arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor, dtypes
-
-Message = Callable[[], Any] | None
+from redispatch.dispatch.tensor import Tensor
 
 
-def raised(error: type[Exception], message: Message, usual: str) -> Exception:
-    """Returns the error, with what `message()` says. TypeError for a message that is no function."""
+def _check_with(error_type: type[Exception], cond: Any, message: Any) -> None:
+    """Raises an error unless the condition, a bool, is true. message: a function that returns it, or None."""
+    if not isinstance(cond, bool):
+        if isinstance(cond, Tensor):
+            raise TypeError(
+                "cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all() to assert "
+                "that all elements are true."
+            )
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if not cond:
+        raise error_type(text_of(message))
+
+
+def text_of(message: Any) -> str:
+    """Returns what a message function says."""
     if message is None:
-        return error(usual)
+        return "Expected cond to be True, but got False. A check takes a message, too: a function that returns it"
     if not callable(message):
-        return TypeError("message must be a callable")
-    return error(str(message()))
+        raise TypeError("message must be a callable")
+    return str(message())
 
 
-def checking(name: str, error: type[Exception]) -> Callable[..., None]:
-    """Returns the check that raises this error."""
-
-    def check(cond: Any, message: Message = None) -> None:
-        if not isinstance(cond, bool):
-            raise TypeError(f"cond must be a bool, but got {type(cond)}")
-        if not cond:
-            raise raised(error, message, f"Expected cond to be True, but got False. {name} takes a message: a function")
-
-    check.__name__ = check.__qualname__ = name
-    check.__doc__ = f"Raises {error.__name__} with what `message()` says, unless the condition holds."
-    return check
-
-
-def _check_with(error_type: type[Exception], cond: Any, message: Message) -> None:
-    """Raises an error of this type with what `message()` says, unless the condition holds."""
-    checking("_check_with", error_type)(cond, message)
-
-
-def _check_tensor_all_with(error_type: type[Exception], cond: Any, message: Message = None) -> None:
-    """Raises an error of this type unless every element of a bool tensor is True."""
+def _check_tensor_all_with(error_type: type[Exception], cond: Any, message: Any = None) -> None:
+    """Raises an error unless all elements of a bool tensor are true."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
-    if cond.dtype is not dtypes.bool:
+    if cond.dtype.name != "bool":
         raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
     _check_with(error_type, cond.all().item(), message)
 
 
-def _check_tensor_all(cond: Any, message: Message = None) -> None:
-    """Raises RuntimeError unless every element of a bool tensor is True."""
-    _check_tensor_all_with(RuntimeError, cond, message)
+def checking(name: str, error_type: type[Exception], check: Callable[..., None]) -> Callable[..., None]:
+    """Returns the function of that name, which raises one kind of error."""
+
+    def checked(cond: Any, message: Any = None) -> None:
+        check(error_type, cond, message)
+
+    checked.__name__ = checked.__qualname__ = name
+    checked.__doc__ = f"Raises {error_type.__name__} unless the condition is true. message: a function that returns it."
+    return checked
 
 
-def _check_is_size(i: Any, message: Message = None, *, max: int | None = None) -> None:
-    """Raises RuntimeError for a number that is no size: a negative one, or one above `max`."""
-    checking("_check", RuntimeError)(i >= 0 and (max is None or i <= max), message)
+_check = checking("_check", RuntimeError, _check_with)
+_check_index = checking("_check_index", IndexError, _check_with)
+_check_value = checking("_check_value", ValueError, _check_with)
+_check_type = checking("_check_type", TypeError, _check_with)
+_check_not_implemented = checking("_check_not_implemented", NotImplementedError, _check_with)
+_check_tensor_all = checking("_check_tensor_all", RuntimeError, _check_tensor_all_with)
+
+
+def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> None:
+    """Raises RuntimeError unless a number is one that a size may have."""
+    _check(i >= 0 and (max is None or i <= max), message)
 
 
 def _assert(condition: Any, message: Any) -> None:
     """Raises AssertionError unless a condition, which may be a tensor of one element, holds."""
     assert condition, message
-
-
-_check = checking("_check", RuntimeError)
-_check_index = checking("_check_index", IndexError)
-_check_not_implemented = checking("_check_not_implemented", NotImplementedError)
-_check_type = checking("_check_type", TypeError)
-_check_value = checking("_check_value", ValueError)

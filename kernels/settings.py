@@ -14,6 +14,7 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class Settings:
     deterministic: int = 0  # 0 "default", 1 "warn", 2 "error"
+    fill_uninitialized: bool = True  # where it is not 0
     precision: str = "highest"
     interop_threads: int = os.cpu_count() or 1
     warn_always: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from redispatch.dispatch import ops
 from redispatch.kernels.declare.public import FUNCTIONS
 from redispatch.nn.module import destination
 
@@ -18,6 +19,8 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
 def __getattr__(name: str) -> Any:
     if name in FUNCTIONS["nn"]:
         return FUNCTIONS["nn"][name]
+    if hasattr(ops.aten, name):  # of those that `nn.functional` does not call
+        return getattr(ops.aten, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

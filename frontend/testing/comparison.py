@@ -162,7 +162,7 @@ def values(tensor: Tensor) -> np.ndarray:
     if tensor.device.type == "meta":
         raise ValueError("Comparing meta tensors is not supported: they have no values")
     found = shown(tensor.detach())
-    return found.astype(np.float32) if tensor.dtype.name in ("bfloat16", "float16") else found
+    return found.astype(np.float32) if tensor.dtype.is_floating_point and tensor.dtype.itemsize <= 2 else found
 
 
 def value_difference(
@@ -201,6 +201,8 @@ def close(actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float, eq
     with np.errstate(all="ignore"):
         same = np.asarray(actual == expected)
         if (rtol or atol) and actual.dtype != bool:
+            if actual.dtype.kind == "u":  # a difference has a sign
+                actual, expected = actual.astype(np.float64), expected.astype(np.float64)
             near = np.abs(actual - expected) <= atol + rtol * np.abs(expected)
             same = same | (np.isfinite(expected) & np.isfinite(actual) & near)
     if equal_nan:

@@ -12,6 +12,7 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, UntypedStorage, set_default_dtype
 from redispatch.kernels.ops.legacy import TYPES, TensorType
 from redispatch.kernels.ops.storages import TypedStorage
+from redispatch.kernels.ops.uninitialized import begin
 from redispatch.kernels.settings import change, settings
 
 DEBUG_MODES = ("default", "warn", "error")
@@ -20,7 +21,13 @@ PRECISIONS = ("highest", "high", "medium")
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Asks for kernels that give the same result each time. Those here do."""
-    change(deterministic=(1 if warn_only else 2) if mode else 0)
+    _ask_for((1 if warn_only else 2) if mode else 0)
+
+
+def _ask_for(level: int) -> None:
+    if level:
+        begin()
+    change(deterministic=level)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -43,7 +50,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         debug_mode = DEBUG_MODES.index(debug_mode)
     if not 0 <= debug_mode <= 2:
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
-    change(deterministic=debug_mode)
+    _ask_for(debug_mode)
 
 
 def get_deterministic_debug_mode() -> int:

@@ -40,10 +40,10 @@ from redispatch.kernels import Elementwise, Operand, numel
 from ..declare.declare import Operator
 from ..declare.numbers import storable
 from ..declare.operator import SEEDED, kernel
-from ..declare.out_forms import cast_into_out
+from ..declare.out_forms import by
 from ..declare.public import public
 from ..declare.structured import c_name, check_no_internal_overlap, not_implemented
-from .creation import LONG, Rule, as_integer_dtype, factory, like, written
+from .creation import LONG, Rule, as_integer_dtype, factory, like, shaped, written
 
 # --- generators ------------------------------------------------------------------------------------------------------
 
@@ -611,7 +611,7 @@ def bernoulli_p_op(self: Tensor, p: float, generator: Any) -> Tensor:
     out="out",
     also=(bernoulli_p_op,),
     tags=SEEDED,
-    out_by=cast_into_out,
+    out_by=by(lambda self, generator, out: bernoulli_tensor(shaped(out, self._shape), self, generator)),
     refuses="whole complex",
 )
 def bernoulli(self: Tensor, generator: Any) -> Tensor:

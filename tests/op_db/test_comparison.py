@@ -96,3 +96,10 @@ def test_made_tensors_have_the_range_and_the_layout_asked_for():
     assert bool((make_tensor(50, dtype=rd.int64, low=0, high=2, exclude_zero=True, generator=0) == 1).all())
     with pytest.raises(ValueError, match="`low` must be less than `high`"):
         make_tensor(2, dtype=rd.float32, low=1, high=1)
+
+
+def test_unsigned_values_are_close_whichever_is_greater():
+    low, high = rd.tensor([5, 6], dtype=rd.uint8), rd.tensor([6, 5], dtype=rd.uint8)
+    assert_close(low, high, rtol=0, atol=1)
+    with pytest.raises(AssertionError, match="Greatest absolute difference: 2"):
+        assert_close(low, high + 1, rtol=0, atol=1)

@@ -153,3 +153,36 @@ def test_numbers_that_do_not_fit_are_refused_wherever_they_are_written(value):
         with pytest.raises(RuntimeError, match="value cannot be converted to type uint8(_t)? without overflow"):
             write()
     assert rd.tensor([-1], dtype=rd.uint8).index_fill_(0, rd.tensor([0]), -2).tolist() == [254]
+
+
+def test_deterministic_programs_find_no_values_of_before_in_new_memory():
+    """NaN, True or the largest integer, unless `utils.deterministic.fill_uninitialized_memory` is off."""
+    from redispatch.utils import deterministic
+
+    makers = [
+        lambda dtype: rd.empty(2, 3, dtype=dtype),
+        lambda dtype: rd.empty(2, 3, out=rd.empty(0, dtype=dtype)),
+        lambda dtype: rd.empty_like(rd.zeros(2, 3, dtype=dtype)),
+        lambda dtype: rd.empty_strided((2, 2), (1, 5), dtype=dtype),
+        lambda dtype: rd.empty_permuted((2, 3), (1, 0), dtype=dtype),
+        lambda dtype: rd.zeros(1, dtype=dtype).new_empty(3),
+        lambda dtype: rd.zeros(2, dtype=dtype).resize_(5)[2:],
+    ]
+    rd.use_deterministic_algorithms(True)
+    try:
+        for make in makers:
+            for dtype in (rd.float32, rd.bfloat16, rd.complex64):
+                assert make(dtype).isnan().all()
+            assert make(rd.bool).all() and (make(rd.int16) == 2**15 - 1).all()
+        assert rd.zeros(2).resize_(3)[:2].tolist() == [0, 0] and rd.ones(2).tolist() == [1, 1]
+        deterministic.fill_uninitialized_memory = False
+        x = rd.zeros(2).resize_(2000)
+        assert not deterministic.fill_uninitialized_memory and not x.isnan().all()
+    finally:
+        deterministic.fill_uninitialized_memory = True
+        rd.use_deterministic_algorithms(False)
+
+
+def test_bernoulli_writes_into_whole_numbers():
+    out = rd.empty(0, dtype=rd.int32)
+    assert rd.bernoulli(rd.tensor([0.0, 1.0, 1.0]), out=out) is out and out.tolist() == [0, 1, 1]

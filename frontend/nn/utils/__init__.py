@@ -53,8 +53,10 @@ __all__ = [
 ]
 
 
-def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
-    """The norm of all tensors taken together as one vector: a tensor without dimensions.
+def get_total_norm(
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Any:
+    """The norm of all tensors taken together as one vector: a tensor without dimensions. `foreach` changes no result.
 
     Errors: RuntimeError for an infinite norm or NaN, if `error_if_nonfinite`.
     """
@@ -88,7 +90,7 @@ def norm(tensor: Any, order: float) -> Any:
     return (size * size).sum().sqrt() if order == 2 else size.pow(order).sum().pow(1 / order)
 
 
-def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any) -> None:
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None) -> None:
     """Scales all gradients by max_norm / total_norm, where that is less than 1."""
     with no_grad():
         # Not asked whether it is less: on another device, the answer would be waited for.
