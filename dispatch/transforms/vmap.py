@@ -15,6 +15,7 @@ from redispatch.dispatch.pytree import _broadcast_to_and_flatten, tree_flatten, 
 from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.wrapped import wrapped
 
+from .batched import RULES
 from .vmap_level import RANDOMNESS, VmapLevel
 
 Dims = int | tuple[Any, ...]
@@ -59,7 +60,8 @@ def vmap(
 
         if chunk_size is None or chunk_size >= size:
             return run_some(size, flat)
-        return run_in_chunks(run_some, size, dims, flat, out_dims, name, chunk_size)
+        again = RULES().same_numbers() if randomness == "same" else None
+        return run_in_chunks(run_some, size, dims, flat, out_dims, name, chunk_size, again)
 
     return batched
 
@@ -88,7 +90,6 @@ def run_plain(
 ) -> Any:
     """The outputs of the whole batch, where arguments are tensors."""
     level = VmapLevel(args[0]._shape[in_dim], randomness)
-    level.known += args
     with level:
         outputs = func(*[wrapped(one, level, in_dim) for one in args], **kwargs)
         name = name_of(func)
@@ -163,7 +164,6 @@ def run(
 ) -> Any:
     """The outputs of the whole batch."""
     level = VmapLevel(size, randomness)
-    level.known += flat
     with level:
         examples = [level.wrap(value, dim) for value, dim in zip(flat, dims, strict=True)]
         outputs = func(*tree_unflatten(examples, spec), **kwargs)
@@ -219,11 +219,14 @@ def run_in_chunks(
     out_dims: Any,
     name: str,
     chunk_size: int,
+    again: Callable[[], None] | None,
 ) -> Any:
-    """Maps `chunk_size` examples at a time, by `run_some(how many, leaves)`."""
+    """Maps `chunk_size` examples at a time, by `run_some(how many, leaves)`; `again` is called before each time."""
     parts = []
     for start in range(0, size, chunk_size):
         count = min(chunk_size, size - start)
+        if again is not None:
+            again()
         chunk = [
             value if dim is None else value.narrow(dim, start, count) for value, dim in zip(flat, dims, strict=True)
         ]

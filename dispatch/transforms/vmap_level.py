@@ -169,7 +169,6 @@ class VmapLevel(Level):
 
     def __init__(self, size: int, randomness: str) -> None:
         self.size, self.randomness = size, randomness
-        self.known: list[Any] = []  # tensors that somebody outside has: of these a view is handed out
 
     @inline
     def process(self, op: OpOverload, stack: list[Any]) -> Any:
@@ -198,7 +197,7 @@ class VmapLevel(Level):
         dims = [self.dims_of(value) for value in stack]
         if RULES().draws(op, values) and composite_kernel(op) is None:
             return self.handed_out(op, stack, self.outside(lambda: RULES().draw(op, values, dims, self)))
-        if not any(map(is_batched, dims)):
+        if not any(map(is_batched, dims)) and not (Tag.nondeterministic_seeded in op.tags and composite_kernel(op)):
             return self.outside(lambda: call(op, values))
         if Tag.inplace_view in op.tags and dims[0] is not None and op._opname not in NO_VIEWS:
             return self.turned(op, stack, values, dims)
@@ -290,7 +289,4 @@ class VmapLevel(Level):
             value = self.unwrap(tensor)
             if own is None:
                 return value.expand((self.size, *value.shape)).movedim(0, dim)
-            if own != dim or any(value is one for one in self.known):
-                return value.movedim(own, dim)
-            self.known.append(value)
-            return value
+            return value if own == dim else value.movedim(own, dim)

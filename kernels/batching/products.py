@@ -84,7 +84,9 @@ def convolution_rule(op: OpOverload, values: list[Any], dims: list[Any], size: i
     rest = (stride, padding, dilation, transposed, output_padding)
     apart = bias is not None and (db is not None or dw is not None)
     plain_bias = None if apart else bias
-    if dw is None:
+    if di is None and dw is None:  # the bias alone is batched
+        result = aten.convolution.default(input, weight, None, *rest, groups).unsqueeze(0)
+    elif dw is None:
         x = front(input, di)
         result = aten.convolution.default(x.flatten(0, 1), weight, plain_bias, *rest, groups).unflatten(0, (size, -1))
     else:
