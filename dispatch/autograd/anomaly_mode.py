@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from redispatch.dispatch.tensor import as_numpy
+from redispatch.dispatch.tensor.wrapped import debug_unwrap
 
 from .hooks import WATCH
 from .node import Node, evaluate
@@ -146,6 +147,7 @@ def explained(node: Node, gradients: list[Any], wanted: Sequence[bool] | None) -
 
 
 def has_nan(tensor: Any) -> bool:
+    tensor = debug_unwrap(tensor)
     if tensor._array is None:
         return False
     values = as_numpy(tensor)

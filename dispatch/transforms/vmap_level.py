@@ -197,8 +197,13 @@ class VmapLevel(Level):
         dims = [self.dims_of(value) for value in stack]
         if RULES().draws(op, values) and composite_kernel(op) is None:
             return self.handed_out(op, stack, self.outside(lambda: RULES().draw(op, values, dims, self)))
-        if not any(map(is_batched, dims)) and not (Tag.nondeterministic_seeded in op.tags and composite_kernel(op)):
-            return self.outside(lambda: call(op, values))
+        if not any(map(is_batched, dims)):
+            kernel = composite_kernel(op) if Tag.nondeterministic_seeded in op.tags else None
+            if kernel is None:
+                return self.outside(lambda: call(op, values))
+            if self.randomness == "different" and not op.schema.is_mutable:  # it draws for the examples of its argument
+                stack[0] = self.wrap(values[0].expand((self.size, *values[0].shape)), 0)
+            return kernel.boxed(op, 0, stack)
         if Tag.inplace_view in op.tags and dims[0] is not None and op._opname not in NO_VIEWS:
             return self.turned(op, stack, values, dims)
         rule: Any = BATCHING.get(op)

@@ -66,7 +66,7 @@ from redispatch.dispatch.tensor import (
     view_over,
 )
 
-from ..declare.declare import Operator
+from ..declare.declare import Operator, no_formula
 from ..declare.numbers import LARGEST, storable
 from ..declare.operator import composite, kernel
 from ..declare.plan import NearPlan, Run
@@ -792,6 +792,20 @@ def is_nonzero(self: Tensor) -> bool:
         which = "no values" if elements == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {which} is ambiguous")
     return bool(item_op.functional(self))
+
+
+@kernel(
+    "_test_functorch_fallback(Tensor self, Tensor other) -> Tensor",
+    "CPU",
+    "Meta",
+    out="out",
+    derivative=no_formula("_test_functorch_fallback"),
+    method=False,
+    face=True,
+)
+def _test_functorch_fallback(self, other):
+    """Returns a copy of the first tensor. It has no batching rule, so that vmap calls it once for each example."""
+    return ops.aten.clone.default(self)
 
 
 equal_op = Operator("equal(Tensor self, Tensor other) -> bool", tags=("data_dependent_output", "pointwise"))

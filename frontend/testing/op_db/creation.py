@@ -307,7 +307,7 @@ RANDOM = table(
     *drawn("randint_like", like(5), NUMBERS),
     *drawn("randint_like.low_dtype", like(-2, 5), NUMBERS),
     *drawn("poisson", unary(low=0, high=30)),
-    *drawn("_standard_gamma", unary(low=0.25, high=5)),
+    *drawn("_standard_gamma _sample_dirichlet", unary(low=0.25, high=5)),
     *drawn("bernoulli", unary(low=0, high=1)),
     *drawn("bernoulli.p", like(0.5)),
     *drawn("normal.Tensor_float", means("tn")),
@@ -348,8 +348,8 @@ RANDOM = table(
         "the gradient is declared to be zero": (
             "gradients second_gradients: poisson bernoulli bernoulli.p normal.*_Tensor normal.Tensor_float"
         ),
-        "numbers that are drawn again jump: tests/ops/test_random.py": "gradients: _standard_gamma",
-        "its gradient has none; it has none in PyTorch, either": "second_gradients: _standard_gamma",
+        "numbers that are drawn again jump: tests/ops/test_random.py": "gradients: _standard_gamma _sample_dirichlet",
+        "its gradient has none; it has none in PyTorch, either": "second_gradients: _standard_gamma _sample_dirichlet",
     },
     flat="*[!n]_ multinomial binomial rand* normal.float_float *_gamma_grad normal_ random_.* bernoulli_.Tensor",
 )
