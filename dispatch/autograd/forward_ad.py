@@ -212,6 +212,13 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         return UnpackedDualTensor(tensor.alias(), dual_tangent(tensor))
 
 
+def __getattr__(name: str) -> int:
+    """Gives `_current_level`: the number of the level that is entered, -1 where none is."""
+    if name != "_current_level":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return -1 if STATE.get().dual_level is None else 0
+
+
 class _set_fwd_grad_enabled(Setting):
     """A region in which tangents are computed, or not."""
 

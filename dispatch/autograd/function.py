@@ -472,15 +472,22 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
             results = function(ctx, *gradients)
         if not STATE.get().grad_enabled or not any(map(wants_gradient, gradients)):
             return results
-        node = DelayedError(tuple(gradient_edge(g) for g in gradients if isinstance(g, Tensor)))
+        node = DelayedError()
         node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
-        outputs = [
-            without_history(value) if isinstance(value, Tensor) else value
-            for value in (results if isinstance(results, tuple) else (results,))
-        ]
-        for value in outputs:
-            if isinstance(value, Tensor) and value._dtype.category >= 2:
-                set_edge(value, node, node.add_output(value))
+        outputs = tied_to(node, results if isinstance(results, tuple) else (results,), gradients)
         return tuple(outputs) if isinstance(results, tuple) else outputs[0]
 
     return wrapper
+
+
+def tied_to(node: Node, values: Iterable[Any], inputs: Iterable[Any] | None = None) -> list[Any]:
+    """The values with new tensors in place of the tensors, outputs of a node, whose gradients go on to `inputs`: to
+    those of the values, where none are given."""
+    values = list(values)
+    given = values if inputs is None else inputs
+    node.next_edges = tuple(gradient_edge(one) for one in given if isinstance(one, Tensor))
+    outputs = [without_history(value) if isinstance(value, Tensor) else value for value in values]
+    for value in outputs:
+        if isinstance(value, Tensor) and value._dtype.category >= 2:
+            set_edge(value, node, node.add_output(value))
+    return outputs

@@ -14,7 +14,7 @@ from redispatch.dispatch.layers.ad_inplace_or_view import bump_version, tensors_
 from redispatch.dispatch.tensor import Tensor
 
 from .api import GradientEdge
-from .engine import CURRENT_TASK
+from .engine import current_task
 from .history import gradient_edge
 from .hooks import WATCH
 from .node import Node
@@ -31,17 +31,16 @@ class saved_tensors_hooks:
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
-        self._tokens: list[Any] = []
 
     def __enter__(self) -> None:
         refused = HOOKS_REFUSED.get()
         if refused is not None:
             raise RuntimeError(refused)
         WATCH.on = True
-        self._tokens.append(PACKING.set((*PACKING.get(), (self.pack_hook, self.unpack_hook))))
+        PACKING.set((*PACKING.get(), (self.pack_hook, self.unpack_hook)))
 
     def __exit__(self, *error: object) -> None:
-        PACKING.reset(self._tokens.pop())
+        PACKING.set(PACKING.get()[:-1])
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -217,7 +216,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
 
     def hook_at(place: int) -> Callable[[Any], None]:
         def hook(gradient: Any) -> None:
-            task = CURRENT_TASK.get()
+            task = current_task()
             if task is None:
                 raise RuntimeError("this hook can only be called inside a backward pass")
             with lock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from redispatch._names import take
 from redispatch.dispatch import (
     BACKEND_OF_DEVICE,
     FALLBACKS,
@@ -50,10 +51,12 @@ from redispatch.dispatch import (
 from redispatch.dispatch.tensor import TYPE_NAMED
 from redispatch.kernels.batching.fallback import FALLBACK
 
-from . import _acc, _functorch
+from . import _acc, _autograd, _functions, _functorch
 
 __all__ = [
     "_acc",
+    "_autograd",
+    "_functions",
     "_functorch",
     "Argument",
     "DispatchKey",
@@ -382,3 +385,18 @@ def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
 
 def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
     FALLBACK.warns = enabled
+
+
+# Autograd -------------------------------------------------------------------------------------------------------------
+
+__all__ += take(
+    globals(),
+    {
+        "._autograd": """
+            _WeakTensorRef _current_graph_task_execution_order _current_graph_task_id _will_engine_execute_node
+        """,
+        "redispatch.dispatch.autograd": "is_anomaly_check_nan_enabled is_anomaly_enabled is_grad_enabled",
+        "redispatch.dispatch.autograd.forward_ad": "_is_fwd_grad_enabled _set_fwd_grad_enabled",
+        "redispatch.dispatch.autograd.grad_mode": "_set_grad_enabled",
+    },
+)

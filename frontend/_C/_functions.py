@@ -1,0 +1,45 @@
+"""PyTorch's private names for the nodes of its graph that no operator has made (`torch._C._functions`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redispatch.dispatch.autograd.accumulate import AccumulateGrad as AccumulateGrad
+from redispatch.dispatch.autograd.function import DelayedError as DelayedErrorNode
+from redispatch.dispatch.autograd.function import tied_to
+from redispatch.dispatch.autograd.history import CopySlices as CopySlices
+from redispatch.dispatch.autograd.node import Node
+
+
+class UndefinedGradBackward(Node):
+    """Hands on no gradients."""
+
+    def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
+        return [None] * len(self.next_edges)
+
+
+class UndefinedGrad:
+    """`UndefinedGrad()(*tensors)`: the tensors, through which no gradients go back."""
+
+    def __call__(self, *tensors: Any) -> Any:
+        return handed_out(UndefinedGradBackward(), tensors)
+
+
+class DelayedError(DelayedErrorNode):
+    """`DelayedError(message, count)(*tensors)`: the tensors, through which no backward goes without this error."""
+
+    def __init__(self, message: str, num_inputs: int) -> None:
+        super().__init__()
+        self.message = message
+
+    def __call__(self, *tensors: Any) -> Any:
+        node = DelayedErrorNode()
+        node.message = self.message
+        return handed_out(node, tensors)
+
+
+def handed_out(node: Node, tensors: Sequence[Any]) -> Any:
+    """The tensors as outputs of a node: one bare, several as a tuple."""
+    found = tied_to(node, tensors)
+    return found[0] if len(found) == 1 else tuple(found)
