@@ -21,7 +21,7 @@ from redispatch.dispatch.autograd.api import grad
 from redispatch.dispatch.autograd.engine import run_backward
 from redispatch.dispatch.autograd.history import gradient_edge
 from redispatch.dispatch.autograd.node import BATCHED
-from redispatch.dispatch.tensor import Tensor, as_numpy, get_default_dtype, shown
+from redispatch.dispatch.tensor import Tensor, as_numpy, empty, get_default_dtype, shown
 from redispatch.dispatch.tensor.printing import format_tensor
 
 
@@ -213,14 +213,21 @@ def all_outputs(result: Any) -> list[Any]:
 
 def numbers(tensor: Any) -> np.ndarray:
     """The real numbers of a tensor, flat, as a copy; a complex one gives its real and its imaginary part."""
-    values = np.ascontiguousarray(shown(tensor.detach()))
+    values = np.ascontiguousarray(read(tensor.detach()))
     return values.view(values.real.dtype).reshape(-1).astype(np.float64)
+
+
+def read(tensor: Any) -> np.ndarray:
+    """The elements of a tensor: of a wrapper without memory, as it gives them one by one."""
+    if tensor._storage.has_data or not tensor.numel():
+        return shown(tensor)
+    return np.array([one.item() for one in tensor.reshape(-1)], tensor._dtype.numpy).reshape(tuple(tensor._shape))
 
 
 def write(tensor: Any, values: np.ndarray) -> None:
     """Gives a tensor these numbers, on whatever device and with whatever lazy bits, unnoticed by the graph."""
-    is_here = tensor._device.type == "cpu" and not (tensor.is_conj() or tensor.is_neg())
-    here = tensor if is_here else tensor.new_empty(tensor._shape, device="cpu")
+    is_here = tensor._device.type == "cpu" and tensor._storage.has_data and not (tensor.is_conj() or tensor.is_neg())
+    here = tensor if is_here else empty(tensor._shape, tensor._dtype)
     as_numpy(here)[...] = values
     if not is_here:
         tensor.data.copy_(here)
@@ -298,7 +305,7 @@ def agrees_along_random_directions(
             continue
         v = random_unit(value, random)
         along = tensor_of(v, value)
-        differences = difference_along(func, arguments, value, shown(along), near.eps)
+        differences = difference_along(func, arguments, value, read(along), near.eps)
         moved = tangents(func, arguments, value, along) if check_forward else []
         for output, place in zip(outputs, differentiable, strict=True):
             u = random_unit(output, random)
@@ -331,7 +338,7 @@ def difference_along(
     func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, step: np.ndarray, eps: float
 ) -> list[np.ndarray]:
     """Returns how the numbers of each output follow, by central differences, where the input `value` moves."""
-    place, before = value.detach(), np.array(shown(value.detach()))
+    place, before = value.detach(), np.array(read(value.detach()))
     sides = []
     for sign in (1, -1):
         try:
