@@ -252,6 +252,7 @@ ALIASES = {
 }
 # the same for modules that are part of one in another package
 ELSEWHERE = {
+    "redispatch._vmap_internals": "redispatch._functorch.api",
     "redispatch._functorch.deprecated": "redispatch.functorch",
     "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",
     "redispatch.dispatch.transforms.debug_unwrap": "redispatch.dispatch.tensor.wrapped",

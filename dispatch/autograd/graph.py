@@ -11,7 +11,7 @@ from typing import Any
 
 from redispatch.dispatch import TorchDispatchMode
 from redispatch.dispatch.layers.ad_inplace_or_view import bump_version, tensors_in
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor, metadata_of
 
 from .api import GradientEdge
 from .engine import current_task
@@ -93,14 +93,22 @@ class MutationContext:
     def __init__(self) -> None:
         # Weak, since a graph may go inside the region; what has its copy is no longer here.
         self.kept: weakref.WeakKeyDictionary[Any, weakref.WeakSet[Kept]] = weakref.WeakKeyDictionary()
+        self.cloned: weakref.WeakKeyDictionary[Kept, Any] = weakref.WeakKeyDictionary()  # the copies that were made
+        # PyTorch's name: what is saved once more in the same version has one stand-in
+        self.tid_to_weakhandle: weakref.WeakValueDictionary[Any, Kept] = weakref.WeakValueDictionary()
         self.active = True
 
     def clear(self) -> None:
         self.kept.clear()
+        self.cloned.clear()
+        self.tid_to_weakhandle.clear()
 
     def pack(self, tensor: Any) -> Kept:
-        kept = Kept(copy_of(tensor), self)  # a result would hold itself
-        self.kept.setdefault(tensor._storage, weakref.WeakSet()).add(kept)
+        identity = (id(tensor._counter), tensor._version, tensor._interned or metadata_of(tensor), tensor._offset)
+        kept = self.tid_to_weakhandle.get(identity)
+        if kept is None or type(kept.tensor) is not type(tensor):
+            kept = self.tid_to_weakhandle[identity] = Kept(copy_of(tensor), self)  # a result would hold itself
+            self.kept.setdefault(tensor._storage, weakref.WeakSet()).add(kept)
         return kept
 
     def unpack(self, kept: Kept) -> Any:
@@ -119,7 +127,7 @@ class MutationContext:
             same = (saved._dtype, saved._shape, saved._stride, saved._offset, saved._keyset)
             if same not in copies:
                 copies[same] = saved.clone()
-            kept.tensor = copies[same]
+            kept.tensor = self.cloned[kept] = copies[same]
 
 
 class CopyBeforeWrite(TorchDispatchMode):

@@ -454,7 +454,7 @@ def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ..
 def stacked(parts: list[Any]) -> Any:
     """The tensors as one, along a new first dimension."""
     made = parts[0].detach().new_zeros((len(parts), *parts[0]._shape))
-    write(made, np.stack([shown(part.detach()) for part in parts]))
+    write(made, np.stack([read(part.detach()) for part in parts]))
     return made
 
 
