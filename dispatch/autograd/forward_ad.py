@@ -15,11 +15,11 @@ Read next: forward.py, what the tangent of a result is.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import STATE, OpOverload, Setting, below, define_key, keyset, run, within
+from redispatch.dispatch import STATE, OpOverload, Region, below, define_key, keyset, run, within
 from redispatch.dispatch.layers.layer import layer
 from redispatch.dispatch.tensor.wrapped import level_of
 
@@ -102,22 +102,24 @@ def dual_call(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]
     with within(state.excluding(FORWARD_AD).replace(dual_level=None)):
         if all(tangent is None for tangent in tangents):
             return cls.apply(*args, **kwargs)
+        versions = [0 if tangent is None else tangent._version for tangent in tangents]
         if cls.setup_context is Function.setup_context and not state.levels:
             output, ctx = cls._applied(args, kwargs)
             moved = asked_for_tangents(cls, ctx, args, tangents, output)
         else:
             output = cls.apply(*args, **kwargs)
             moved = tangents_by_user(cls, args, tangents, output)
-    check_tangents_of_written(args, tangents, output, moved)
+    check_tangents_of_written(args, tangents, versions, output, moved)
     return paired(output, moved, state.dual_level.attach)
 
 
-def check_tangents_of_written(args: Any, tangents: list[Any], output: Any, moved: Any) -> None:
-    """RuntimeError where forward wrote an argument, and jvp made a new tangent: others that share it would not see."""
+def check_tangents_of_written(args: Any, tangents: list[Any], versions: list[int], output: Any, moved: Any) -> None:
+    """RuntimeError where forward wrote an argument, and jvp did not write its tangent: others that share it would not
+    see."""
     outputs, found = (one if isinstance(one, tuple) else (one,) for one in (output, moved))
-    for value, tangent in zip(args, tangents, strict=True):
+    for value, tangent, version in zip(args, tangents, versions, strict=True):
         for one, new in zip(outputs, found, strict=True):
-            if tangent is not None and one is value and new is not tangent:
+            if tangent is not None and one is value and (new is not tangent or tangent._version == version):
                 raise RuntimeError(
                     "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
                     "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace."
@@ -219,15 +221,30 @@ def __getattr__(name: str) -> int:
     return -1 if STATE.get().dual_level is None else 0
 
 
-class _set_fwd_grad_enabled(Setting):
-    """A region in which tangents are computed, or not."""
+class _set_fwd_grad_enabled(Region):
+    """Has tangents computed, or not, from here on; as a context manager or decorator, for a block or a function."""
 
     def __init__(self, mode: bool) -> None:
-        self.mode = mode
-        super().__init__(excluded=lambda state: state.excluded & ~FORWARD_AD if mode else state.excluded | FORWARD_AD)
+        self.prev, self.mode = _is_fwd_grad_enabled(), mode
+        exclude_forward_ad(not mode)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        exclude_forward_ad(not self.prev)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        exclude_forward_ad(not self.mode)
+
+    def __exit__(self, *error: Any) -> None:
+        exclude_forward_ad(not self.prev)
 
     def clone(self) -> _set_fwd_grad_enabled:
         return _set_fwd_grad_enabled(self.mode)
+
+
+def exclude_forward_ad(excluded: bool) -> None:
+    state = STATE.get()
+    STATE.set(state.replace(excluded=state.excluded | FORWARD_AD if excluded else state.excluded & ~FORWARD_AD))
 
 
 def _is_fwd_grad_enabled() -> bool:

@@ -38,7 +38,17 @@ from .formulas import any_complex, resolved
 from .history import gradient_edge, rebase, set_edge, tie_fresh
 from .hooks import WATCH
 from .node import SEQUENCE, ZEROS, Node
-from .saved import FREED, PACKING, WRAPPED, SavedTensor, kept_value, saved_tensor, version_of, without_history
+from .saved import (
+    FREED,
+    PACKING,
+    WRAPPED,
+    SavedNone,
+    SavedTensor,
+    kept_value,
+    saved_tensor,
+    version_of,
+    without_history,
+)
 from .views import current_grad_fn, make_view
 
 
@@ -49,6 +59,8 @@ class FunctionCtx:
     dirty_tensors: tuple[Any, ...] = ()
     non_differentiable: tuple[Any, ...] = ()
     materialize_grads = True
+    _materialize_non_diff_grads = True  # whether `backward` gets zeros for outputs that have no gradient, too
+    _without_gradient: tuple[int, ...] = ()  # the places of those that `mark_non_differentiable` named
     _node: Callable[[], Any] = staticmethod(lambda: None)  # a weak reference, if the call is recorded
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
@@ -131,9 +143,12 @@ class FunctionNode(Node):
             gradients = [resolved(gradient) for gradient in gradients]
         if not self.ctx.materialize_grads:
             return gradients
+        every = self.ctx._materialize_non_diff_grads
         return [
-            ZEROS()(facts.shape, facts.dtype, facts.device) if gradient is None and facts is not None else gradient
-            for gradient, facts in zip(gradients, self.facts, strict=True)
+            ZEROS()(facts.shape, facts.dtype, facts.device)
+            if gradient is None and facts is not None and (every or output is not None)
+            else gradient
+            for gradient, facts, output in zip(gradients, self.facts, self.outputs, strict=True)
         ]
 
     def checked(self, results: list[Any]) -> list[Any]:
@@ -165,7 +180,7 @@ class FunctionNode(Node):
         made = [saved_tensor(saved[i], saved[i + 1], None) for i in range(0, len(saved), 2)]
         versions = [None if version is None else WRAPPED for version in saved[1::2]]
         self.saved = [part for pair in zip(made, versions, strict=True) for part in pair]
-        return tuple(made)
+        return tuple(SavedNone() if one is None else one for one in made)
 
     def save(self, tensors: Iterable[Any]) -> None:
         """Keeps what `ctx.save_for_backward` was given. TypeError for what is no tensor."""
@@ -374,11 +389,13 @@ def tie_outputs(node: FunctionNode | None, ctx: FunctionCtx, inputs: Sequence[An
             continue
         outputs[index] = value = tied(node, value, differentiable[index], inputs, dirty, len(outputs))
         facts.append(metadata_of(value))
-        if value._view is not None and not is_among(value, dirty):
+        if node is not None and value._view is not None and not is_among(value, dirty):
             meta = CreationMeta.MULTI_OUTPUT_NODE if several else CreationMeta.IN_CUSTOM_FUNCTION
             value._view.creation = meta
     if node is not None:
         node.facts = facts
+    if ctx.non_differentiable:
+        ctx._without_gradient = tuple(i for i, one in enumerate(outputs) if is_among(one, ctx.non_differentiable))
     ctx.dirty_tensors = ctx.non_differentiable = ()
     return tuple(outputs) if isinstance(output, tuple) else outputs[0]
 
@@ -391,7 +408,8 @@ def tied(node: Any, value: Any, differentiable: bool, inputs: Sequence[Any], dir
             node.add_output(None)
         if returned_input and not written:
             return alias_of(value)
-        return without_history(value) if wants_gradient(value) and not written else value
+        kept = written or value._view is not None  # as a view that was made where nothing is recorded
+        return without_history(value) if wants_gradient(value) and not kept else value
     if written:
         if wants_gradient(value) and current_grad_fn(value) is None:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
