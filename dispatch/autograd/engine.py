@@ -152,7 +152,7 @@ class Task:
         self.needed = callers(self.reached, targets)
         ends = {node for node in self.captures if isinstance(node, AccumulateGrad)}
         if accumulate:
-            self.needed |= ends
+            self.needed |= self.captures.keys()
         passes_by = len(ends) == len(self.captures) and all(root[0] not in ends for root in roots)
         self.prunes = not (passes_by and self.reached <= self.needed | ends)
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import STATE, OpOverload, Region, below, define_key, keyset, run, within
+from redispatch.dispatch import LAZY_BITS, STATE, OpOverload, Region, below, define_key, keyset, run, within
 from redispatch.dispatch.layers.layer import layer
-from redispatch.dispatch.tensor.wrapped import level_of
+from redispatch.dispatch.tensor.wrapped import is_wrapped, level_of
 
 from .forward import composite_kernel, is_given, tangent_of_call
 from .function import DUAL_CALL, Function
@@ -199,10 +199,35 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         raise RuntimeError(
             "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
         )
-    if tangent._stride != tensor._stride:  # views of the dual are to be views of the tangent, too
-        tangent = tangent.new_empty_strided(tensor._shape, tensor._stride).copy_(tangent)
     with within(state.excluding(FORWARD_AD)):
+        if not lies_alike(tensor, tangent):  # views of the dual are to be views of the tangent, too
+            tangent = laid_out_like(tensor, tangent)
         return state.dual_level.attach(tensor.alias(), tangent)
+
+
+def lies_alike(tensor: Any, tangent: Any) -> bool:
+    """Whether any view of a tensor is one of its tangent: memory, strides and lazy bits are the same. Wrappers of
+    transforms have strides alone."""
+    if tangent._stride != tensor._stride and tensor.numel():
+        return False
+    if is_wrapped(tensor) or is_wrapped(tangent) or not (tensor._storage.has_data and tangent._storage.has_data):
+        return True
+    return tensor._keyset & LAZY_BITS == tangent._keyset & LAZY_BITS and (
+        not tensor.numel() or (count_behind(tensor), tensor._offset) == (count_behind(tangent), tangent._offset)
+    )
+
+
+def count_behind(tensor: Any) -> int:
+    """The number of elements in a tensor's memory."""
+    return tensor._storage.nbytes() // tensor._dtype.itemsize
+
+
+def laid_out_like(tensor: Any, tangent: Any) -> Any:
+    """A copy of a tangent in memory that is as large as a tensor's, and lies there as that does."""
+    if is_wrapped(tensor) or not tensor._storage.has_data:
+        return tangent.new_empty_strided(tensor._shape, tensor._stride).copy_(tangent)
+    memory = tangent.new_zeros((count_behind(tensor),))
+    return memory.as_strided(tensor._shape, tensor._stride, tensor._offset).copy_(tangent)
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:

@@ -268,6 +268,13 @@ class Function:
     vjp = backward
 
     @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
+    @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
@@ -389,7 +396,7 @@ def tie_outputs(node: FunctionNode | None, ctx: FunctionCtx, inputs: Sequence[An
             continue
         outputs[index] = value = tied(node, value, differentiable[index], inputs, dirty, len(outputs))
         facts.append(metadata_of(value))
-        if node is not None and value._view is not None and not is_among(value, dirty):
+        if value._view is not None and not is_among(value, dirty) and (node is not None or not wants_gradient(value)):
             meta = CreationMeta.MULTI_OUTPUT_NODE if several else CreationMeta.IN_CUSTOM_FUNCTION
             value._view.creation = meta
     if node is not None:

@@ -336,4 +336,6 @@ def rebase(tensor: Any, node: Node) -> None:
     view_of = tensor._view.replay or strided_step(tensor, base)
     copy_slices = CopySlices(base, gradient_edge(base), view_of, node)
     set_edge(base, copy_slices, 0)
-    current_grad_fn(tensor)  # out of date since the write; made anew, from the base
+    tensor._view.version = -1  # out of date since the write, whoever has asked for its history meanwhile
+    tensor._autograd.hooks = None  # which stay with the former value
+    current_grad_fn(tensor)  # made anew, from the base

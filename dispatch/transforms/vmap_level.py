@@ -44,7 +44,7 @@ class VmapInfo(NamedTuple):
 def apply_mapped(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
     """Runs `apply` under a VmapLevel. RuntimeError where the Function has no rule, or two."""
     check_is_split(cls)
-    by_user = getattr(cls, "vmap", None)
+    by_user = None if cls.vmap is Function.vmap else cls.vmap
     if cls.generate_vmap_rule and by_user is not None:
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
