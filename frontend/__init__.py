@@ -119,7 +119,8 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _functorch _subclasses _vmap_internals accelerator array_api backend compiler distributions functional functorch fx nn
+            _functorch _subclasses _vmap_internals accelerator array_api backend compiler distributions functional
+            functorch fx nn
             optim profiler serialization special testing
         """,
         ".backend": "get_device_module",

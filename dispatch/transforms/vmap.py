@@ -11,6 +11,7 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.autograd import BATCHED
+from redispatch.dispatch.autograd.function import SINGLE_LEVEL
 from redispatch.dispatch.pytree import _broadcast_to_and_flatten, tree_flatten, tree_structure, tree_unflatten
 from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.wrapped import wrapped
@@ -251,7 +252,11 @@ def mapped(function: Callable[..., Any], batches: tuple[Any, ...]) -> Any:
         return tuple(leaf for leaf in leaves if leaf is not None)
 
     known: list[Any] = []
-    results = iter(vmap(kept)(*batches))
+    token = SINGLE_LEVEL.set(True)  # each Function as of one example: derivatives are what is mapped
+    try:
+        results = iter(vmap(kept)(*batches))
+    finally:
+        SINGLE_LEVEL.reset(token)
     spec, given = known[0]
     return tree_unflatten([next(results) if there else None for there in given], spec)
 

@@ -74,14 +74,16 @@ def gradcheck(
         whole = not fast_mode or not agrees_along_random_directions(
             func, arguments, outputs, near, check_forward_ad, check_backward_ad
         )
+        if check_backward_ad and not whole:
+            check_again(arguments, outputs, nondet_tol)
+        if check_backward_ad and whole:
+            check_jacobians(func, arguments, outputs, near, nondet_tol, check_grad_dtypes)
         if check_forward_ad:
             if whole:
                 check_tangents(func, arguments, near)
             if check_batched_forward_grad:
                 check_batches_of_tangents(func, arguments, near)
         if check_backward_ad:
-            if whole:
-                check_jacobians(func, arguments, outputs, near, nondet_tol, check_grad_dtypes)
             check_zero_gradients(arguments, outputs)
             if check_batched_grad:
                 check_batches(arguments, outputs, near)
@@ -306,13 +308,14 @@ def agrees_along_random_directions(
         v = random_unit(value, random)
         along = tensor_of(v, value)
         differences = difference_along(func, arguments, value, read(along), near.eps)
+        rows = [random_unit(output, random) for output in outputs]
+        seeds = zip(outputs, rows, strict=True) if check_backward else ()
+        sent = [vjp(output, value, tensor_of(u, output)) for output, u in seeds]
         moved = tangents(func, arguments, value, along) if check_forward else []
-        for output, place in zip(outputs, differentiable, strict=True):
-            u = random_unit(output, random)
+        for index, (place, u) in enumerate(zip(differentiable, rows, strict=True)):
             found = []
             if check_backward:
-                gradient = vjp(output, value, tensor_of(u, output))
-                found.append(0.0 if gradient is None else numbers(gradient) @ v)
+                found.append(0.0 if sent[index] is None else numbers(sent[index]) @ v)
             if check_forward:
                 found.append(0.0 if moved[place] is None else u @ numbers(moved[place]))
             allowed = near.atol * np.abs(u).sum() * np.abs(v).sum()
@@ -339,14 +342,28 @@ def difference_along(
 ) -> list[np.ndarray]:
     """Returns how the numbers of each output follow, by central differences, where the input `value` moves."""
     place, before = value.detach(), np.array(read(value.detach()))
-    sides = []
+    sides: list[list[np.ndarray]] = []
+    unmoved = all_outputs(func(*arguments))
     for sign in (1, -1):
         try:
             write(place, before + (sign * eps * step).astype(before.dtype))
-            sides.append([numbers(output) for output in all_outputs(func(*arguments))])
+            perturbed = all_outputs(func(*arguments))
+            check_like(unmoved, perturbed)
+            sides.append([numbers(output) for output in perturbed])
         finally:
             write(place, before)
     return [(above - below) / (2 * eps) for above, below in zip(*sides, strict=True)]
+
+
+def check_like(outputs: list[Any], perturbed: list[Any]) -> None:
+    """AssertionError where outputs look otherwise when the inputs are moved a little."""
+    for index, (one, other) in enumerate(zip(outputs, perturbed, strict=True)):
+        for what, former, present in (("shape", one.shape, other.shape), ("dtype", one.dtype, other.dtype)):
+            if former != present:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed on index "
+                    f"{index}, but got:\n {former} and {present}"
+                )
 
 
 # --- The checks -------------------------------------------------------------------------------------------------------
@@ -372,21 +389,37 @@ def check_jacobians(
                 continue
             again = analytical_jacobian(output, value)
             if not np.all(np.abs(again - analytical) <= nondet_tol):
-                raise GradcheckError(
-                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
-                    "times gives different values, although analytical gradient matches numerical gradient.The "
-                    f"tolerance for nondeterminism was {nondet_tol}."
-                )
+                raise not_reentrant(nondet_tol)
             if not np.allclose(analytical, numerical[place], near.rtol, near.atol):
-                raise mismatch(o, i, numerical[place], analytical, value, output)
+                raise mismatch(o, i, numerical[place], analytical, value, output, near)
             if check_dtypes:
                 check_gradient_dtype(output, value)
+
+
+def check_again(arguments: tuple[Any, ...], outputs: list[Any], nondet_tol: float) -> None:
+    """Raises GradcheckError where backward gives others when it is run again: for ones, which stand for all."""
+    for output in outputs:
+        for value in filter(is_checked, arguments):
+            once, again = (vjp(output, value, ones(output)) for _ in range(2))
+            if once is not None and not np.all(np.abs(numbers(once) - numbers(again)) <= nondet_tol):
+                raise not_reentrant(nondet_tol)
+
+
+def not_reentrant(nondet_tol: float) -> GradcheckError:
+    return GradcheckError(
+        "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+        "different values, although analytical gradient matches numerical gradient.The tolerance for nondeterminism "
+        f"was {nondet_tol}."
+    )
 
 
 def tangents(func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, tangent: Any) -> list[Any]:
     """Returns how each output moves where the input `value` moves along `tangent`; None where it does not."""
     with forward_ad.dual_level():
-        moved = [forward_ad.make_dual(one, tangent) if one is value else one for one in arguments]
+        moved = [
+            forward_ad.make_dual(one.detach(), tangent if one is value else zeros_like(one)) if is_checked(one) else one
+            for one in arguments
+        ]
         return [forward_ad.unpack_dual(output).tangent for output in all_outputs(func(*moved))]
 
 
@@ -402,7 +435,7 @@ def check_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], near: N
             found = [zeros if row[place] is None else numbers(row[place]) for row in rows]
             analytical = np.array(found).reshape(numerical[place].shape)
             if not np.allclose(analytical, numerical[place], near.rtol, near.atol):
-                raise mismatch(place, i, numerical[place], analytical, value, output)
+                raise mismatch(place, i, numerical[place], analytical, value, output, near, forward=True)
 
 
 def check_batches(arguments: tuple[Any, ...], outputs: list[Any], near: Nearness) -> None:
@@ -458,17 +491,31 @@ def stacked(parts: list[Any]) -> Any:
     return made
 
 
-def mismatch(o: int, i: int, numerical: np.ndarray, analytical: np.ndarray, value: Any, output: Any) -> GradcheckError:
+def mismatch(
+    o: int,
+    i: int,
+    numerical: np.ndarray,
+    analytical: np.ndarray,
+    value: Any,
+    output: Any,
+    near: Nearness,
+    forward: bool = False,
+) -> GradcheckError:
+    """The error for two matrices that differ; of complex numbers, which have two rows or columns, it says which."""
     shown = [
         format_tensor(matrix, "float64", shape=matrix.shape, default_dtype_name=get_default_dtype().name)
         for matrix in (numerical, analytical)
     ]
     parts = ""
-    if value._dtype.is_complex or output._dtype.is_complex:
-        parts = "While considering the real and imaginary parts of complex numbers one after the other, "
+    side, (one, other) = "outputs", (numerical, analytical)
+    if forward:
+        side, (one, other) = "inputs", (numerical.T, analytical.T)
+    if (value if forward else output)._dtype.is_complex:
+        imaginary = not np.allclose(other[:, 1::2], one[:, 1::2], near.rtol, near.atol)
+        parts = f"While considering the {'imaginary' if imaginary else 'real'} part of complex {side} only, "
+    name = "Jacobian computed with forward mode mismatch" if forward else "Jacobian mismatch"
     return GradcheckError(
-        f"{parts}Jacobian mismatch for output {o} with respect to input "
-        f"{i},\nnumerical:{shown[0]}\nanalytical:{shown[1]}\n"
+        f"{parts}{name} for output {o} with respect to input {i},\nnumerical:{shown[0]}\nanalytical:{shown[1]}\n"
     )
 
 
@@ -513,6 +560,7 @@ def check_undefined_gradients(func: Callable[..., Any], arguments: tuple[Any, ..
         try:
             found = engine_gradients(outputs, tensors, seeds)
         except RuntimeError as error:
+            warnings.warn(UNDEFINED, stacklevel=3)
             raise GradcheckError(
                 "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined "
                 f"output gradients' in the documentation of derivatives: {error}"
@@ -522,6 +570,13 @@ def check_undefined_gradients(func: Callable[..., Any], arguments: tuple[Any, ..
             difference = (0 if got is None else numbers(got)) - (0 if wanted is None else numbers(wanted))
             if not np.allclose(difference, 0):
                 raise GradcheckError("Backward treats an undefined output gradient otherwise than as zero")
+
+
+UNDEFINED = (
+    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+    "existing callers of this function. If this is true for you, you can call this function with "
+    '"check_undefined_grad=False" to disable the feature'
+)
 
 
 def engine_gradients(outputs: list[Any], tensors: list[Any], seeds: list[Any]) -> list[Any]:
