@@ -252,6 +252,8 @@ ALIASES = {
 }
 # the same for modules that are part of one in another package
 ELSEWHERE = {
+    "redispatch.autograd.profiler": "redispatch._autograd_profiler",
+    "redispatch.autograd.profiler_util": "redispatch._autograd_profiler",
     "redispatch._vmap_internals": "redispatch._functorch.api",
     "redispatch._functorch.deprecated": "redispatch.functorch",
     "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",

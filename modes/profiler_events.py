@@ -173,11 +173,13 @@ class EventList(list[FunctionEvent]):
         max_shapes_column_width: int = 80,
         header: str | None = None,
         top_level_events_only: bool = False,
+        max_src_column_width: int = 75,
     ) -> str:
         """A line for each event, as text.
 
         sort_by: an attribute, such as "self_cpu_time_total", the largest first; None leaves the order. row_limit: of
         lines, -1: all. header: a line above. top_level_events_only: leaves out what stands inside another event.
+        max_src_column_width: of the places of calls in the program, which are not recorded.
         Errors: AttributeError for another attribute.
         """
         if sort_by is not None and sort_by not in ORDERS:

@@ -149,6 +149,9 @@ def gradgradcheck(
 
     def gradients(*values: Any) -> tuple[Any, ...]:
         inputs, outer = values[: -len(grad_outputs)], values[-len(grad_outputs) :]
+        for one, given in zip(inputs, arguments, strict=True):
+            if is_checked(given) and not one.requires_grad:  # forward mode leaves that to what is checked
+                one.requires_grad_()
         wanted = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
         outputs = differentiable_outputs(func(*inputs))
         found = grad(outputs, wanted, outer, create_graph=True, allow_unused=True)
