@@ -28,8 +28,9 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.geometry import is_contiguous
 
 from .accumulate import AccumulateGrad, held_by_list_alone
-from .anomaly_mode import explained
+from .anomaly_mode import ANOMALY, explained
 from .formulas import resolved
+from .hooks import WATCH
 from .node import Edge, Node, evaluate, fit, fits
 from .saved import PACKING
 
@@ -138,7 +139,7 @@ class Task:
         self.ready = []
         self.retain_graph = retain_graph
         self.needed = None
-        self.prunes = False
+        self.prunes = WATCH.on and ANOMALY.get()[0]  # then each node is watched
         self.captures = {}
         self.captured = []
         self.at_end, self.callbacks = [], []
@@ -154,7 +155,7 @@ class Task:
         if accumulate:
             self.needed |= self.captures.keys()
         passes_by = len(ends) == len(self.captures) and all(root[0] not in ends for root in roots)
-        self.prunes = not (passes_by and self.reached <= self.needed | ends)
+        self.prunes |= not (passes_by and self.reached <= self.needed | ends)
 
     def start(self, roots: Sequence[Target], gradients: Sequence[Any]) -> None:
         """Gives the roots their gradients."""
@@ -256,16 +257,17 @@ class Task:
             wanted = [self.is_wanted(edge) for edge in node.next_edges]
             if all(edge is None or is_wanted for edge, is_wanted in zip(node.next_edges, wanted, strict=True)):
                 wanted = None
-        if wanted is None and node.hooks is None:
+        watched = node.stack_trace is not None or (WATCH.on and ANOMALY.get()[0])
+        if wanted is None and node.hooks is None and not watched:
             results = node.apply(gradients)
         else:
-            results = (evaluate if node.stack_trace is None else explained)(node, gradients, wanted)
+            results = (explained if watched else evaluate)(node, gradients, wanted)
         if not self.retain_graph:
             node.release()
         return results
 
     def is_wanted(self, edge: Edge) -> bool:
-        return edge is not None and (edge[0] in self.needed or edge[0] in self.captures)  # type: ignore[operator]  # not None here
+        return edge is not None and (self.needed is None or edge[0] in self.needed or edge[0] in self.captures)  # type: ignore[operator]  # not None here
 
     def will_run(self, node: Node) -> bool:
         """Whether gradients reach `node` in this pass."""

@@ -31,7 +31,7 @@ from typing import Any
 
 from redispatch.dispatch import STATE, Slot, wants_gradient, within
 from redispatch.dispatch.layers.ad_inplace_or_view import bump_version
-from redispatch.dispatch.tensor import CreationMeta, Tensor, dtypes, metadata_of
+from redispatch.dispatch.tensor import SET_REQUIRES_GRAD, CreationMeta, Tensor, dtypes, metadata_of
 
 from .anomaly_mode import ANOMALY, remember
 from .formulas import any_complex, resolved
@@ -101,6 +101,12 @@ class FunctionCtx:
         if saved is None:
             raise RuntimeError(FREED)
         return tuple([kept_value(node, saved[i], saved[i + 1]) for i in range(0, len(saved), 2)])
+
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """Returns `saved_tensors`, and warns: the name is deprecated."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
     def __getattr__(self, name: str) -> Any:
         """The context answers for its node, too: `ctx.name()`, `ctx.next_functions`."""
@@ -478,7 +484,7 @@ def check_dirty(dirty: list[Any], inputs: Sequence[Any], outputs: list[Any]) -> 
 # --- backward that cannot itself be differentiated --------------------------------------------------------------------
 
 
-class DelayedError(Node):
+class Error(Node):
     """A node that raises when backward reaches it."""
 
     __slots__ = ("message",)
@@ -497,22 +503,46 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
             results = function(ctx, *gradients)
         if not STATE.get().grad_enabled or not any(map(wants_gradient, gradients)):
             return results
-        node = DelayedError()
+        node = Error()
         node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
-        outputs = tied_to(node, results if isinstance(results, tuple) else (results,), gradients)
+        outputs = tied_to(node, results if isinstance(results, tuple) else (results,), as_leaves=True)
         return tuple(outputs) if isinstance(results, tuple) else outputs[0]
 
     return wrapper
 
 
-def tied_to(node: Node, values: Iterable[Any], inputs: Iterable[Any] | None = None) -> list[Any]:
-    """The values with new tensors in place of the tensors, outputs of a node, whose gradients go on to `inputs`: to
-    those of the values, where none are given."""
-    values = list(values)
-    given = values if inputs is None else inputs
-    node.next_edges = tuple(gradient_edge(one) for one in given if isinstance(one, Tensor))
-    outputs = [without_history(value) if isinstance(value, Tensor) else value for value in values]
+def tied_to(node: Node, values: Iterable[Any], as_leaves: bool = False) -> list[Any]:
+    """The values with other tensors in place of the tensors, outputs of a node, whose gradients go on to the former.
+
+    as_leaves: each of these is taken for a leaf that wants a gradient, so that backward comes to the node in any case.
+    """
+    outputs: list[Any] = []
+    edges: list[Any] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            outputs.append(without_history(value))
+            if as_leaves and value._dtype.category >= dtypes.FLOATING:
+                value = without_history(value)
+                SET_REQUIRES_GRAD()(value, True, "only Tensors of floating point dtype")
+            edges.append(gradient_edge(value))
+        else:
+            outputs.append(value)
+            edges.append(None)
+    node.next_edges = tuple(edges)
     for value in outputs:
-        if isinstance(value, Tensor) and value._dtype.category >= 2:
+        if isinstance(value, Tensor) and value._dtype.category >= dtypes.FLOATING:
             set_edge(value, node, node.add_output(value))
+        else:
+            node.add_output(None)
     return outputs
+
+
+class InplaceFunction(Function):
+    """A Function whose instances know whether they write: the base of old programs."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+BackwardCFunction, FunctionMeta = FunctionNode, type(Function)  # PyTorch's names

@@ -55,7 +55,9 @@ class CopySlices(Node):
         part = self.view_of(around)
         # A copy, for the node may keep what it gets (to be differentiated again), and `part` is overwritten below.
         results = list(self.function.apply([part.clone()], wanted))
-        if wanted is None or wanted[0]:
+        if wanted is not None and not wanted[0]:
+            results[0] = None
+        else:
             if results[0] is None:
                 part.zero_()
             else:

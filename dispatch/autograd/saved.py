@@ -149,7 +149,10 @@ class SavedTensor:
                 "to backward through the graph a second time or if you need to access saved variables after calling "
                 "backward."
             )
-        self._pack(copy_of(self._tensor), *hooks)
+        tensor = self._tensor
+        if self._output_nr is None and tensor._autograd is not None:
+            self._history = history_of(tensor)
+        self._pack(copy_of(tensor), *hooks)
 
     def _pack(self, tensor: Any, pack: Pack, unpack: Unpack) -> None:
         if self._output_nr is None and tensor._autograd is not None:

@@ -132,9 +132,9 @@ def _current_graph_task_execution_order() -> list[Any]:
 
 def _will_engine_execute_node(node: Any) -> bool:
     """Returns whether the pass runs a node. RuntimeError for a leaf's node where gradients are returned."""
-    task = running("_will_engine_execute_node")
     if not isinstance(node, Node):
         raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
+    task = running("_will_engine_execute_node")
     if isinstance(node, AccumulateGrad) and task.needed is not None and node not in task.needed:
         if node in task.captures:
             raise RuntimeError(

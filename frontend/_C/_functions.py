@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch.dispatch.autograd.accumulate import AccumulateGrad as AccumulateGrad
-from redispatch.dispatch.autograd.function import DelayedError as DelayedErrorNode
+from redispatch.dispatch.autograd.function import Error as Error
 from redispatch.dispatch.autograd.function import tied_to
 from redispatch.dispatch.autograd.history import CopySlices as CopySlices
 from redispatch.dispatch.autograd.node import Node
@@ -26,7 +26,7 @@ class UndefinedGrad:
         return handed_out(UndefinedGradBackward(), tensors)
 
 
-class DelayedError(DelayedErrorNode):
+class DelayedError(Error):
     """`DelayedError(message, count)(*tensors)`: the tensors, through which no backward goes without this error."""
 
     def __init__(self, message: str, num_inputs: int) -> None:
@@ -34,7 +34,7 @@ class DelayedError(DelayedErrorNode):
         self.message = message
 
     def __call__(self, *tensors: Any) -> Any:
-        node = DelayedErrorNode()
+        node = Error()
         node.message = self.message
         return handed_out(node, tensors)
 

@@ -453,7 +453,11 @@ def report(error: CheckpointError, first: OperatorLog, second: OperatorLog) -> s
         parts.append(f"Operations executed during {title if log is second else 'the ' + title}:\n\n{listed}")
     return (
         "An error happened while unpacking tensors; dumping logs of latest computation because you passed `debug=True` "
-        "to `torch.utils.checkpoint.checkpoint()`.\n\n" + "\n".join(parts) + f"\n{str(error).replace(TIP, '').rstrip()}"
+        "to `torch.utils.checkpoint.checkpoint()`.\n\n"
+        + "\n".join(parts)
+        + f"\n{str(error).replace(TIP, '').rstrip()}\n"
+        "You are seeing this error because you passed `debug=True` to checkpoint and tensors to be saved during the "
+        "original forward and differ between those saved during recomputation. The operators of both are above."
     )
 
 
