@@ -87,6 +87,11 @@ def nested(events: Iterable[Event], spans: Iterable[Any], shapes: bool) -> list[
     found = [of_call(event, shapes) for event in events]
     for span in spans:
         found.append(FunctionEvent(span.name, microseconds(span.start, span.end), span.thread, is_user_annotation=True))
+    return nest(found)
+
+
+def nest(found: list[FunctionEvent]) -> list[FunctionEvent]:
+    """Ties each event to the one around it, in the same thread; sorts them by their beginnings."""
     found.sort(key=lambda event: (event.time_range.start, -event.time_range.end))
     around: dict[int, list[FunctionEvent]] = {}  # by thread: those that have begun, the innermost last
     for event in found:

@@ -248,12 +248,14 @@ class Function:
 
     generate_vmap_rule = False
     _node_class: type[FunctionNode]
+    _backward_cls: type[FunctionNode]
     _context_class: type[FunctionCtx]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name = f"{cls.__name__}Backward"
         cls._node_class = type(name, (FunctionNode,), {"__slots__": (), "backward": cls._backward})
+        cls._backward_cls = cls._node_class  # PyTorch's name
         cls._context_class = type(name, (FunctionCtx,), {})
 
     @staticmethod

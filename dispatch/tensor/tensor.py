@@ -648,7 +648,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     @overridable_in_python
     def __dir__(self) -> list[str]:
-        return sorted({*dir(type(self)), *self.__dict__})
+        absent = {"volatile"} if self._device.type == "cuda" else {"volatile", "__cuda_array_interface__"}
+        return sorted({*dir(type(self)), *self.__dict__} - absent)
 
 
 _MAKING = threading.RLock()  # the same thread may come again, from a finalizer

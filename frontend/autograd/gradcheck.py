@@ -21,7 +21,7 @@ from redispatch.dispatch.autograd.api import grad
 from redispatch.dispatch.autograd.engine import run_backward
 from redispatch.dispatch.autograd.history import gradient_edge
 from redispatch.dispatch.autograd.node import BATCHED
-from redispatch.dispatch.tensor import Tensor, as_numpy, empty, get_default_dtype, shown
+from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, get_default_dtype, shown
 from redispatch.dispatch.tensor.printing import format_tensor
 
 
@@ -283,6 +283,55 @@ def analytical_jacobian(output: Any, value: Any) -> np.ndarray:
     rows = sum(1 for _ in units(value))
     columns = [numbers(g) if (g := vjp(output, value, unit)) is not None else np.zeros(rows) for unit in units(output)]
     return np.array(columns).reshape(len(columns), rows).T
+
+
+def get_numerical_jacobian(
+    fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
+) -> tuple[Any, ...]:
+    """The matrix of the first output's differences by each input of `target`. Deprecated, and no longer used."""
+    private("get_numerical_jacobian", grad_out)
+    targets = inputs if target is None else target
+    return tuple(
+        as_matrix(numerical_jacobian(lambda *args: fn(args), tuple(inputs), one, eps)[0], one)
+        for one in ((targets,) if isinstance(targets, Tensor) else targets)
+        if is_checked(one)
+    )
+
+
+def get_analytical_jacobian(
+    inputs: Any, output: Any, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple[tuple[Any, ...], bool, bool, bool]:
+    """(the matrix of an output's gradients by each input, whether backward is reentrant, whether gradients have their
+    inputs' sizes, whether they have their dtypes). Deprecated, and no longer used."""
+    private("get_analytical_jacobian", grad_out)
+    checked = [one for one in inputs if is_checked(one)]
+    once, again = ([analytical_jacobian(output, one) for one in checked] for _ in range(2))
+    reentrant = all(np.all(np.abs(a - b) <= nondet_tol) for a, b in zip(once, again, strict=True))
+    found = [(vjp(output, one, ones(output)), one) for one in checked]
+    given = [(gradient, one) for gradient, one in found if gradient is not None]
+    sizes = all(gradient.shape == one.shape for gradient, one in given)
+    kinds = all(gradient.dtype is one.dtype for gradient, one in given)
+    return tuple(as_matrix(a, one) for a, one in zip(once, checked, strict=True)), reentrant, sizes, kinds
+
+
+def private(name: str, grad_out: float) -> None:
+    """Warns of a name that is no part of the API. ValueError for another `grad_out` than 1."""
+    warnings.warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be "
+        "removed in a future version of PyTorch. If you have a specific use for this or feature request for this to "
+        "be a stable API, please file us an issue at https://github.com/pytorch/pytorch/issues/new",
+        FutureWarning,
+        stacklevel=3,
+    )
+    if grad_out != 1.0:
+        raise ValueError(f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0.")
+
+
+def as_matrix(numbers: np.ndarray, like: Any) -> Any:
+    """The matrix as a tensor of float64."""
+    made = empty(Size(numbers.shape), dtypes.float64)
+    write(made, numbers)
+    return made
 
 
 def vjp(output: Any, value: Any, gradient: Any) -> Any:

@@ -377,7 +377,8 @@ def pow_grad_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor)
         slope = grad * (result * log_of_number(self, exponent._dtype.is_complex))
         return slope if self or exponent._dtype.is_complex else slope.masked_fill(exponent >= 0, 0)
     limit = exponent >= 0 if not exponent._dtype.is_complex else (exponent.imag == 0).logical_and(exponent.real >= 0)
-    return grad * (result * self.log()).masked_fill((self == 0).logical_and(limit), 0)
+    base = self.to(exponent._dtype) if exponent._dtype.is_complex else self  # negative numbers have logarithms there
+    return grad * (result * base.log()).masked_fill((self == 0).logical_and(limit), 0)
 
 
 def log_of_number(base: Any, in_complex: bool) -> Any:

@@ -928,7 +928,9 @@ set_storage_op = Operator(
 
 @set_tensor_op.kernel("CPU", "Meta")
 def set_tensor_kernel(self: Tensor, source: Tensor) -> Tensor:
-    """Makes the tensor show the memory of `source`, in place."""
+    """Makes the tensor show the memory of `source`, in place. For the graph it is another leaf from then on."""
+    if self._autograd is not None:
+        self._autograd.accumulator = None
     if source._dtype is not self._dtype:
         raise RuntimeError(
             f"Could not set tensor of type {source._dtype.tensor_name} to a tensor of type {self._dtype.tensor_name}"

@@ -344,7 +344,7 @@ def test_gradients_that_are_too_many_are_ignored():
 
 
 def test_a_graph_in_grad_is_warned_of_once(monkeypatch):
-    monkeypatch.setattr("redispatch.dispatch.autograd.api._WARNED_OF_CYCLES", False)
+    monkeypatch.setattr("redispatch.dispatch.autograd.api.WARNED.of_cycles", False)
     x = leaf(1.0)
     with pytest.warns(UserWarning, match="will create a reference cycle"):
         (x * x).backward(create_graph=True)
