@@ -5,7 +5,7 @@ from typing import Any
 from redispatch.kernels.declare import return_types as return_types
 from redispatch.kernels.ops import random as random
 from redispatch.kernels.ops.legacy import Storage as Storage, TypedStorage as TypedStorage
-from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils, viz as viz, _future as __future__, _subclasses as _subclasses, accelerator as accelerator, array_api as array_api, backend as backend, compiler as compiler, distributions as distributions, functional as functional, fx as fx, nn as nn, optim as optim, profiler as profiler, serialization as serialization, special as special, testing as testing
+from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils, viz as viz, _future as __future__, _functorch as _functorch, _subclasses as _subclasses, _vmap_internals as _vmap_internals, accelerator as accelerator, array_api as array_api, backend as backend, compiler as compiler, distributions as distributions, functional as functional, functorch as functorch, fx as fx, nn as nn, optim as optim, profiler as profiler, serialization as serialization, special as special, testing as testing
 from .utils import type_names as types
 from math import e as e, inf as inf, nan as nan, pi as pi
 from redispatch.dispatch import AcceleratorError as AcceleratorError, DispatchKey as DispatchKey, DispatchKeySet as DispatchKeySet, Hop as Hop, OutOfMemoryError as OutOfMemoryError, Tag as Tag, breakpoint as breakpoint, define_backend as define_backend, define_key as define_key, ops as ops
@@ -46,7 +46,7 @@ from .serialization import load as load, save as save
 from .utils.backend_registration import _register_device_module as _register_device_module
 from .utils.dlpack import to_dlpack as to_dlpack
 from ._C._VariableFunctions import *
-from ._C._VariableFunctions import _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_ as _amp_update_scale_, _conj as _conj, _conj_copy as _conj_copy, _conj_physical as _conj_physical, _efficientzerotensor as _efficientzerotensor, _neg_view as _neg_view, _neg_view_copy as _neg_view_copy, _standard_gamma as _standard_gamma, _standard_gamma_grad as _standard_gamma_grad
+from ._C._VariableFunctions import _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_ as _amp_update_scale_, _conj as _conj, _conj_copy as _conj_copy, _conj_physical as _conj_physical, _efficientzerotensor as _efficientzerotensor, _neg_view as _neg_view, _neg_view_copy as _neg_view_copy, _sample_dirichlet as _sample_dirichlet, _standard_gamma as _standard_gamma, _standard_gamma_grad as _standard_gamma_grad, _test_functorch_fallback as _test_functorch_fallback
 
 __version__: str
 def as_tensor(*args: Any, **kwargs: Any) -> Tensor: ...

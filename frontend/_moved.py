@@ -238,6 +238,7 @@ JOINED = {
 }
 # PyTorch's path of a module -> where the module stands; the stub of this name, which type checkers read, is generated
 ALIASES = {
+    "redispatch._vmap_internals": "redispatch._functorch.api",
     "redispatch._subclasses.fake_tensor": "redispatch.modes.fake_tensor",
     "redispatch._subclasses.functional_tensor": "redispatch.modes.functional_tensor",
     "redispatch._subclasses.schema_check_mode": "redispatch.modes.schema_check",
@@ -246,15 +247,14 @@ ALIASES = {
     "redispatch.autograd.function": "redispatch.dispatch.autograd.function",
     "redispatch.autograd.grad_mode": "redispatch.dispatch.autograd.grad_mode",
     "redispatch.autograd.graph": "redispatch.dispatch.autograd.graph",
+    "redispatch.autograd.profiler": "redispatch._autograd_profiler",
+    "redispatch.autograd.profiler_util": "redispatch._autograd_profiler",
     "redispatch.autograd.variable": "redispatch.dispatch.autograd.variable",
     "redispatch.testing._internal.two_tensor": "redispatch.subclasses.two_tensor",
     "redispatch.utils._pytree": "redispatch.dispatch.pytree",
 }
 # the same for modules that are part of one in another package
 ELSEWHERE = {
-    "redispatch.autograd.profiler": "redispatch._autograd_profiler",
-    "redispatch.autograd.profiler_util": "redispatch._autograd_profiler",
-    "redispatch._vmap_internals": "redispatch._functorch.api",
     "redispatch._functorch.deprecated": "redispatch.functorch",
     "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",
     "redispatch.dispatch.transforms.debug_unwrap": "redispatch.dispatch.tensor.wrapped",

@@ -461,7 +461,7 @@ Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  
 Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]  # attached here
 
 
-def get_backward_hooks(tensor: Tensor) -> HookDict | None:
+def get_backward_hooks(tensor: Tensor) -> dict[int, Callable[..., Any]] | None:
     """The hooks themselves, in their order; None where there were none."""
     return None if tensor._autograd is None else tensor._autograd.hooks
 

@@ -267,7 +267,7 @@ class Task:
         return results
 
     def is_wanted(self, edge: Edge) -> bool:
-        return edge is not None and (self.needed is None or edge[0] in self.needed or edge[0] in self.captures)  # type: ignore[operator]  # not None here
+        return edge is not None and (self.needed is None or edge[0] in self.needed or edge[0] in self.captures)
 
     def will_run(self, node: Node) -> bool:
         """Whether gradients reach `node` in this pass."""

@@ -53,13 +53,13 @@ class Wrapped(Tensor):
         """As of any tensor under grad and jvp. RuntimeError under vmap."""
         if self._bdim is not None:
             raise RuntimeError("accessing `data` under vmap transform is not allowed")
-        return Tensor.data.fget(self)  # type: ignore[attr-defined]  # a property that kernels attach
+        return Tensor.data.fget(self)
 
     @data.setter
     def data(self, value: Any) -> None:
         if self._bdim is not None:
             raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
-        Tensor.data.fset(self, value)  # type: ignore[attr-defined]  # as above
+        Tensor.data.fset(self, value)
 
     def data_ptr(self) -> int:
         """RuntimeError: a wrapper has no memory."""
