@@ -62,6 +62,7 @@ class DeviceLoop:
     signature: tuple[str, ...]
     room: Callable[[], Any]
     facts: tuple[frozenset[int], frozenset[int]] | None = None
+    is_whole = True  # for pool.py: one launch covers all of a range, and the room is the calling thread's
 
     def __post_init__(self) -> None:
         self.kernels = Kernels(self.source)

@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).parents[1] / "cuda"))
 from missing import NOT_ALIKE  # what cannot be compared, with reasons
 
 import redispatch as rd  # after the path is set
-from redispatch.dispatch import MissingKernelError  # after the path is set
+from redispatch.dispatch import MissingKernelError, Tag  # after the path is set
 from redispatch.kernels import cuda  # after the path is set
 from redispatch.kernels.cuda.runtime.devices import start, started  # after the path is set
 from redispatch.kernels.cuda.simulated_driver import SimulatedDriver  # after the path is set
@@ -37,9 +37,10 @@ Verdict = str | None
 
 def on_device(info: Any, sample: Any) -> Any:
     """The same call with every tensor on the device, and new ones made there."""
-    there = sample.map(lambda x: x.detach().cuda()).map(lambda on: rd.device("cuda"), rd.device)
-    takes_one = any(argument.name == "device" for argument in info.op._schema.arguments)
-    if takes_one and "device" not in sample.kwargs:
+    there = sample.map(lambda x: x.detach().cuda().requires_grad_(x.requires_grad))
+    there = there.map(lambda on: rd.device("cuda"), rd.device)
+    names = [argument.name for argument in info.op._schema.arguments]
+    if "device" in names[len(sample.arguments) :] and "device" not in sample.kwargs:
         return SampleInput(there.input, there.args, {**there.kwargs, "device": rd.device("cuda")})
     return there
 
@@ -65,26 +66,28 @@ def results(info: Any, device: str, small: bool, simulable: bool) -> list[Result
     return found
 
 
-def agree(found: list[Result], wanted: list[Result]) -> None:
-    """AssertionError where results differ by more than rounding."""
+def agree(found: list[Result], wanted: list[Result], random: bool) -> None:
+    """AssertionError where results differ by more than rounding; of drawn ones, where shapes or dtypes differ."""
     for (near, ours), (_, theirs) in zip(found, wanted, strict=True):
         for x, y in zip(ours, theirs, strict=True):
-            if isinstance(y, rd.Tensor):
+            if isinstance(y, rd.Tensor) and random:
+                assert (x.shape, x.dtype) == (y.shape, y.dtype), f"{x.dtype} of shape {list(x.shape)}"
+            elif isinstance(y, rd.Tensor):
                 assert_close(x, y, equal_nan=True, **near)
-            else:
+            elif not random:
                 assert x == y or x != x, f"{x} where {y} was expected"
 
 
 def is_random(info: Any) -> bool:
     """Whether results are drawn, so that two runs give two results."""
-    return any(argument.name == "generator" for argument in info.op._schema.arguments)
+    return Tag.nondeterministic_seeded in info.op.tags
 
 
-def verdict(found: Callable[[], list[Result]], wanted: Callable[[], list[Result]], random: bool) -> Verdict:
+def verdict(found: Callable[[], list[Result]], wanted: Callable[[], list[Result]] | None, random: bool) -> Verdict:
     try:
         ours = found()
-        if not random:
-            agree(ours, wanted())
+        if wanted is not None:
+            agree(ours, wanted(), random)
     except MissingKernelError:
         return WITHOUT
     except Exception as problem:  # any failure is a result
@@ -144,7 +147,7 @@ def with_simulator(small: bool, names: list[str]) -> dict[str, Verdict]:
         if name in simulated:
             found[name] = verdict(there, partial(simulated.__getitem__, name), is_random(INFOS[name]))
         else:
-            found[name] = verdict(there, list, random=True)  # at least it runs, or has no kernel
+            found[name] = verdict(there, None, is_random(INFOS[name]))  # at least it runs, or has no kernel
         if found[name] not in (None, WITHOUT) and device_is_lost():
             break
     return found

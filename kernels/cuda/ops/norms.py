@@ -2,8 +2,8 @@
 
 All three subtract a mean and divide by a deviation, over the elements of a "row": the last dimensions, a group of
 channels, or a channel of the whole batch. A row is a block's. It adds up the elements, then the squares of their
-differences from the mean: one pass with sums of squares would cancel. The gradients of weight and bias are sums over
-rows: a block has 32 neighbouring columns.
+differences from the mean: one pass with sums of squares would cancel. Short rows are read once. The gradients of weight
+and bias are sums over rows: a block has 32 neighbouring columns.
 
 What is not here is made of other operators: rms_norm, instance_norm, and the backwards of group and batch norm.
 Read next: windows.py.
@@ -31,7 +31,7 @@ from ..elementwise import as_argument
 from ..runtime.copies import copy_on_device, on_cuda
 from ..runtime.operands import operand
 from ..runtime.structured import Task, as_on_cpu, dense, launched, work_of
-from ..templates import THREADS, WARP, Written, block_total, strip_total, threads_for
+from ..templates import THREADS, WARP, Written, block_total, kept_by_thread, part, strip_total, threads_for
 
 int64 = np.int64
 
@@ -68,6 +68,23 @@ def of_channels(batch: int, channels: int, image: int) -> Rows:
     return Rows(batch * image, image, image, channels * image, channels, 1, batch * image)
 
 
+@part
+def place_of(j, base, inner, stride):
+    """The place of element j of a row. PIECES: whether a row lies in several, which costs a division."""
+    return base + (j // inner * stride + j % inner if PIECES else j)
+
+
+@part
+def weighed(value, j, weight, bias, first, run, weighted, shifted):
+    """value * weight + bias of element j of a row. RUNS: whether several elements have one weight."""
+    number = first + (j // run if RUNS else j)
+    if weighted == 1:
+        value *= load_weight(weight[number])
+    if shifted == 1:
+        value += load_bias(bias[number])
+    return value
+
+
 def normalized_rows(
     out, mean, rstd, total, x, weight, bias, size, step, inner, stride, groups, channels, run, eps, weighted, shifted
 ):  # fmt: skip
@@ -78,10 +95,10 @@ def normalized_rows(
     base, first = row * step, row % groups * channels
     elements, squares = zero, zero
     for j in steps(thread, size, threads):
-        elements += load_x(x[base + j // inner * stride + j % inner])
+        elements += load_x(x[place_of(j, base, inner, stride)])
     middle = block_total(elements, parts) / compute(size)
     for j in steps(thread, size, threads):
-        difference = load_x(x[base + j // inner * stride + j % inner]) - middle
+        difference = load_x(x[place_of(j, base, inner, stride)]) - middle
         squares += difference * difference
     squares = block_total(squares, parts)
     scale = one / math.sqrt(squares / compute(size) + number(eps))
@@ -91,13 +108,41 @@ def normalized_rows(
         if KEEPS_TOTAL:
             total[row] = store_total(squares)
     for j in steps(thread, size, threads):
-        at = base + j // inner * stride + j % inner
+        at = place_of(j, base, inner, stride)
         value = (load_x(x[at]) - middle) * scale
-        if weighted == 1:
-            value *= load_weight(weight[first + j // run])
-        if shifted == 1:
-            value += load_bias(bias[first + j // run])
-        out[at] = store_out(value)
+        out[at] = store_out(weighed(value, j, weight, bias, first, run, weighted, shifted))
+
+
+def normalized_short_rows(
+    out, mean, rstd, total, x, weight, bias, size, step, inner, stride, groups, channels, run, eps, weighted, shifted
+):  # fmt: skip
+    """The same, of rows in one piece: a thread holds its KEPT elements in registers, and reads each but once."""
+    parts = cuda.shared.array(THREADS, compute)
+    held = cuda.local.array(KEPT, compute)
+    thread, threads = int64(cuda.threadIdx.x), int64(cuda.blockDim.x)
+    row = int64(cuda.blockIdx.x)
+    base, first = row * step, row % groups * channels
+    elements, squares = zero, zero
+    for k in range(KEPT):
+        j = thread + k * threads
+        held[k] = load_x(x[base + j]) if j < size else zero
+        elements += held[k]
+    middle = block_total(elements, parts) / compute(size)
+    for k in range(KEPT):
+        held[k] -= middle
+        if thread + k * threads < size:
+            squares += held[k] * held[k]
+    squares = block_total(squares, parts)
+    scale = one / math.sqrt(squares / compute(size) + number(eps))
+    if thread == 0:
+        mean[row] = store_mean(middle)
+        rstd[row] = store_rstd(scale)
+        if KEEPS_TOTAL:
+            total[row] = store_total(squares)
+    for k in range(KEPT):
+        j = thread + k * threads
+        if j < size:
+            out[base + j] = store_out(weighed(held[k] * scale, j, weight, bias, first, run, weighted, shifted))
 
 
 def layer_norm_backward_rows(out, grad, x, mean, rstd, weight, size, weighted):
@@ -142,7 +187,10 @@ def layer_norm_backward_columns(of_weight, of_bias, grad, x, mean, rstd, rows, s
             of_bias[column] = store_of_bias(shifts)
 
 
-NORMALIZED = Written(normalized_rows, ("out", "mean", "rstd", "total", "x", "weight", "bias"))
+NORMALIZED, NORMALIZED_SHORT = (
+    Written(function, ("out", "mean", "rstd", "total", "x", "weight", "bias"))
+    for function in (normalized_rows, normalized_short_rows)
+)
 BACKWARD = Written(layer_norm_backward_rows, ("out", "grad", "x", "mean", "rstd", "weight"))
 BACKWARD_OF_FACTORS = Written(layer_norm_backward_columns, ("of_weight", "of_bias", "grad", "x", "mean", "rstd"))
 
@@ -153,18 +201,21 @@ def name_of(x: Tensor | None, other: Tensor) -> str:
 
 
 def normalizing(
-    given: Sequence[int], tensors: Sequence[Any], count: int, rows: Rows, eps: float, keeps_total: bool = False
+    places: Sequence[int], tensors: Sequence[Any], count: int, rows: Rows, eps: float, keeps_total: bool = False
 ) -> list[Task]:
-    """A launch for so many rows of out, mean, rstd, total, x, weight and bias; `given` are their numbers in a task."""
+    """A launch for so many rows of out, mean, rstd, total, x, weight and bias; `places` are their numbers in a task."""
     out, mean, rstd, total, x, weight, bias = tensors
     if not count or not rows.size:
         return []
     compute = DTYPES[x._dtype.name].compute
     kinds = [name_of(one, x) for one in (out, mean, rstd)]
     kinds += [compute if total is None else total._dtype.name, *(name_of(one, x) for one in (x, weight, bias))]
-    launch = NORMALIZED.launch(compute, kinds, count, threads_for(rows.size), KEEPS_TOTAL=keeps_total)
+    given: dict[str, Any] = {"KEEPS_TOTAL": keeps_total, "RUNS": rows.run > 1}
+    held = kept_by_thread(rows.size) if rows.inner == rows.size else 0
+    written, version = (NORMALIZED_SHORT, {"KEPT": held}) if held else (NORMALIZED, {"PIECES": rows.inner < rows.size})
+    launch = written.launch(compute, kinds, count, threads_for(rows.size), **given, **version)
     rest = (*rows, as_argument(eps, compute), int(weight is not None), int(bias is not None))
-    return [Task(launch, tuple(given), rest)]
+    return [Task(launch, tuple(places), rest)]
 
 
 # --- layer norm -------------------------------------------------------------------------------------------------------

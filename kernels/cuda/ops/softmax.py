@@ -1,5 +1,5 @@
 """Softmax, log-softmax, their backwards and logsumexp on a GPU: a block for each row, which it reads once from afar and
-then from the cache.
+then from the cache, or, where it is short, holds in registers.
 
 Where the rows lie side by side (`inner` of them, as channels of an image do), a block takes 32, so that a warp reads
 neighbours; `TOGETHER` says which. Operands are dense: an element of a row lies `inner` steps behind the one before.
@@ -34,6 +34,7 @@ from ..templates import (
     Written,
     block_most,
     block_total,
+    kept_by_thread,
     part,
     strip_most,
     strip_total,
@@ -82,6 +83,31 @@ def softmax_rows(out, x, rows, size, inner):
         out[base + j * inner] = store_out(value - shift if LOGARITHM else exp(value) * scale)
 
 
+def softmax_short_rows(out, x, rows, size, inner):
+    """The same, of rows whose elements are neighbours: a thread holds its KEPT elements, and reads each but once."""
+    parts = cuda.shared.array(THREADS, compute)
+    held = cuda.local.array(KEPT, compute)
+    thread, threads = int64(cuda.threadIdx.x), int64(cuda.blockDim.x)
+    base = int64(cuda.blockIdx.x) * size
+    most, total = lowest, zero
+    for k in range(KEPT):
+        j = thread + k * threads
+        held[k] = load_x(x[base + j]) if j < size else lowest
+        most = maximum(most, held[k])
+    most = block_most(most, parts)
+    for k in range(KEPT):
+        value = held[k] - most
+        power = exp(value)
+        held[k] = value if LOGARITHM else power
+        total += power
+    total = block_total(total, parts)
+    scale, shift = one / total, log(total)
+    for k in range(KEPT):
+        j = thread + k * threads
+        if j < size:
+            out[base + j] = store_out(held[k] - shift if LOGARITHM else held[k] * scale)
+
+
 def softmax_backward_rows(out, grad, y, rows, size, inner):
     """y (grad - sum(grad y)) for y the softmax, grad - exp(y) sum(grad) for its logarithm."""
     parts = cuda.shared.array(THREADS, compute)
@@ -109,7 +135,7 @@ def logsumexp_rows(out, x, rows, size, inner):
         out[index] = store_out(log(total) + most)
 
 
-SOFTMAX = Written(softmax_rows, ("out", "x"))
+SOFTMAX, SOFTMAX_SHORT = Written(softmax_rows, ("out", "x")), Written(softmax_short_rows, ("out", "x"))
 SOFTMAX_BACKWARD = Written(softmax_backward_rows, ("out", "grad", "y"))
 LOGSUMEXP = Written(logsumexp_rows, ("out", "x"))
 BY_BLOCK = {"combine_total": block_total, "combine_most": block_most}
@@ -127,6 +153,10 @@ def over_rows(written: Written, tensors: Sequence[Tensor], dim: int, **given: ob
     given |= {"TOGETHER": together, "lowest": np.dtype(compute).type(-np.inf)}
     given |= BY_BLOCK if together == 1 else BY_STRIP
     threads = THREADS if together > 1 else threads_for(size)
+    kept = kept_by_thread(size) if written is SOFTMAX and inner == 1 else 0
+    if kept:
+        written = SOFTMAX_SHORT
+        given |= {"KEPT": kept}
     launch = written.launch(compute, dtypes, -(-rows // together), threads, **given)
     return [Task(launch, tuple(range(len(tensors))), (rows, size, inner))]
 
