@@ -227,7 +227,9 @@ def laid_out_like(tensor: Any, tangent: Any) -> Any:
     if is_wrapped(tensor) or not tensor._storage.has_data:
         return tangent.new_empty_strided(tensor._shape, tensor._stride).copy_(tangent)
     memory = tangent.new_zeros((count_behind(tensor),))
-    return memory.as_strided(tensor._shape, tensor._stride, tensor._offset).copy_(tangent)
+    made = memory.as_strided(tensor._shape, tensor._stride, tensor._offset)
+    made = made.conj() if tensor.is_conj() else made
+    return (made._neg_view() if tensor.is_neg() else made).copy_(tangent)
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:

@@ -30,7 +30,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from redispatch.dispatch import STATE, within
+from redispatch.dispatch import STATE, wants_gradient, within
 from redispatch.dispatch.inspection.origins import telling_origin
 from redispatch.dispatch.layers.autograd import AUTOGRAD
 from redispatch.dispatch.specialiser.annotations import inline
@@ -155,7 +155,7 @@ class SavedTensor:
         self._pack(copy_of(tensor), *hooks)
 
     def _pack(self, tensor: Any, pack: Pack, unpack: Unpack) -> None:
-        if self._output_nr is None and tensor._autograd is not None:
+        if self._output_nr is None and tensor._autograd is not None and wants_gradient(tensor):
             self._history = history_of(tensor)
         version = tensor._counter[0]
         with within(STATE.get().with_grad(False)):

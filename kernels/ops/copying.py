@@ -21,6 +21,7 @@ from redispatch.dispatch import (
     STATE,
     TensorBase,
     call,
+    fallthrough_kernel,
     impl,
     ops,
     place_of,
@@ -32,7 +33,7 @@ from redispatch.dispatch import (
 from redispatch.dispatch.autograd import ONES_LIKE, ZEROS
 from redispatch.dispatch.autograd.forward_ad import BELOW_FORWARD_AD
 from redispatch.dispatch.layers import autocast
-from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW_ADINPLACEORVIEW
+from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW_ADINPLACEORVIEW, bump_version
 from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradient
 from redispatch.dispatch.layers.lazy_bit import CONJUGATE, NEGATIVE, ZERO_TENSOR
 from redispatch.dispatch.layers.python import call_showing_type
@@ -878,7 +879,8 @@ def resize_kernel(self: Tensor, size: Any, format: Any) -> Tensor:
     """Gives the tensor another size, in place: its storage grows where it is too small."""
     shape = Size(size)
     if format is None and shape == self._shape:
-        return self  # it keeps its strides, and so its values
+        return self  # it keeps its strides, and so its values; nothing is written
+    bump_version(self)
     strides = strides_for(shape, format)
     storage_elements(shape, strides or kernels.contiguous_strides(tuple(shape)), self._dtype)  # sizes that are none
     resize(self, shape, strides)
@@ -893,6 +895,9 @@ def resize_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
 
 
 impl(resize_inplace_op.functional, "Autograd", resize_autograd, convention="boxed", place=place_of(resize_autograd))
+impl(
+    resize_inplace_op.functional, "ADInplaceOrView", fallthrough_kernel, convention="positional", place=place_of(resize)
+)
 resize_ = public(resize_inplace_op, function=False)
 
 
@@ -917,6 +922,7 @@ def resize_as_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
 
 
 impl(resize_as_op.functional, "Autograd", resize_as_autograd, convention="boxed", place=place_of(resize_as_autograd))
+impl(resize_as_op.functional, "ADInplaceOrView", fallthrough_kernel, convention="positional", place=place_of(resize))
 
 set_tensor_op = Operator(
     "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", tags=("inplace", "inplace_view")

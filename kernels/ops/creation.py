@@ -420,10 +420,24 @@ def factory(rule: Callable[..., Rule], schema: str, options: str = FACTORY, **fa
         return fill(shaped(target, shape))
 
     functional = made_like if alike else made_of if of_tensor else made
+    if "tags" in facts:  # what draws fills its result by operators, which count as writes
+        functional = unwritten(functional)
     for form, function in ((op.functional, functional), (op.out, into_out)):
         if form is not None:
             impl(form, EXPLICIT, function, convention="positional", place=op.place, name=rule.__name__)
     return op
+
+
+def unwritten(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function whose fresh result was never written, for all that anybody can see."""
+
+    def fresh(*args: Any) -> Tensor:
+        result = function(*args)
+        if result._counter is not None:
+            result._counter[0] = 0
+        return result
+
+    return fresh
 
 
 # --- one value, and the identity -------------------------------------------------------------------------------------
