@@ -20,6 +20,7 @@ from redispatch.dispatch.tensor import (
     overridable,
     overridable_in_python,
 )
+from redispatch.dispatch.tensor.tensor import not_removed
 
 from .accumulate import hooks_of_leaf
 from .engine import Target, run_announced, run_backward
@@ -480,5 +481,6 @@ def set_backward_hooks(tensor: Tensor, hooks: Mapping[Any, Callable[..., Any]] |
             of_node.of_tensors[record.output_nr] = record.hooks
 
 
-Tensor._backward_hooks = property(get_backward_hooks, set_backward_hooks)  # type: ignore[attr-defined]  # attached here
+Tensor._backward_hooks = property(get_backward_hooks, set_backward_hooks, not_removed)  # type: ignore[attr-defined]  # attached here
+Tensor._grad_fn = property(current_grad_fn, None, not_removed)  # type: ignore[attr-defined]  # attached here
 SET_REQUIRES_GRAD.fill(set_requires_grad)

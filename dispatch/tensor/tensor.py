@@ -156,7 +156,12 @@ class overridable_property(property):
                 assert write is not None
                 write(owner, value)
 
-        super().__init__(functools.wraps(read)(get), write and functools.wraps(write)(set_), remove)
+        super().__init__(functools.wraps(read)(get), write and functools.wraps(write)(set_), remove or not_removed)
+
+
+def not_removed(owner: Any) -> None:
+    """RuntimeError: a tensor has all its properties."""
+    raise RuntimeError("Deletion of a tensor's property is not allowed!")
 
 
 class Tensor(TensorBase, metaclass=TensorMeta):

@@ -255,6 +255,13 @@ def mapped(function: Callable[..., Any], batches: tuple[Any, ...]) -> Any:
     token = SINGLE_LEVEL.set(True)  # each Function as of one example: derivatives are what is mapped
     try:
         results = iter(vmap(kept)(*batches))
+    except RuntimeError as problem:
+        if "randomness error mode" not in str(problem):
+            raise
+        raise RuntimeError(
+            "vmap: We do not yet support calling random operations inside of vmap. Please perform random operations "
+            "outside of vmap as a workaround"
+        ) from problem
     finally:
         SINGLE_LEVEL.reset(token)
     spec, given = known[0]

@@ -335,7 +335,7 @@ class SecondRun:
 
     def fill(self, tensor: Any) -> Any:
         """The pack hook. What it keeps has no history: a result would hold itself."""
-        tensor = copy_of(tensor)
+        tensor = copy_of(tensor) if tensor.requires_grad else tensor
         region, number = self.region, self.count
         self.count += 1
         if number >= len(region.places):
