@@ -242,6 +242,7 @@ ALIASES = {
     "redispatch._subclasses.fake_tensor": "redispatch.modes.fake_tensor",
     "redispatch._subclasses.functional_tensor": "redispatch.modes.functional_tensor",
     "redispatch._subclasses.schema_check_mode": "redispatch.modes.schema_check",
+    "redispatch.autograd._functions": "redispatch._C._functions",
     "redispatch.autograd.anomaly_mode": "redispatch.dispatch.autograd.anomaly_mode",
     "redispatch.autograd.forward_ad": "redispatch.dispatch.autograd.forward_ad",
     "redispatch.autograd.function": "redispatch.dispatch.autograd.function",

@@ -513,6 +513,13 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def once_only(value: Any, message: str) -> Any:
+    """A gradient through which no backward goes without this error."""
+    node = Error()
+    node.message = message
+    return tied_to(node, [value])[0]
+
+
 def tied_to(node: Node, values: Iterable[Any], as_leaves: bool = False) -> list[Any]:
     """The values with other tensors in place of the tensors, outputs of a node, whose gradients go on to the former.
 

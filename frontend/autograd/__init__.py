@@ -25,6 +25,6 @@ __all__ = _names.take(
 )
 _places, __getattr__, __dir__ = _names.late(
     globals(),
-    {"redispatch._autograd_profiler": "_profiler_enabled kineto_available", ".": "profiler profiler_util"},
+    {"redispatch._autograd_profiler": "_profiler_enabled kineto_available", ".": "_functions profiler profiler_util"},
 )
 __all__ += ["anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph", "variable"]

@@ -81,6 +81,8 @@ def gradcheck(
         if check_forward_ad:
             if whole:
                 check_tangents(func, arguments, near)
+            if check_undefined_grad:
+                check_undefined_tangents(func, arguments)
             if check_batched_forward_grad:
                 check_batches_of_tangents(func, arguments, near)
         if check_backward_ad:
@@ -465,11 +467,33 @@ def not_reentrant(nondet_tol: float) -> GradcheckError:
     )
 
 
-def tangents(func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, tangent: Any) -> list[Any]:
-    """Returns how each output moves where the input `value` moves along `tangent`; None where it does not."""
+def check_undefined_tangents(func: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Raises GradcheckError where inputs that do not move have outputs move otherwise than those that move by zero."""
+    tensors = [value for value in arguments if is_checked(value)]
+    for value in tensors:
+        by_zero = tangents(func, arguments, value, ones(value))
+        if len(tensors) == 1:
+            continue
+        for one, other in zip(by_zero, tangents(func, arguments, value, ones(value), others=False), strict=True):
+            difference = (0 if one is None else numbers(one)) - (0 if other is None else numbers(other))
+            if not np.allclose(difference, 0):
+                raise GradcheckError("Forward mode treats an undefined tangent otherwise than as zero")
+
+
+def tangents(
+    func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, tangent: Any, others: bool = True
+) -> list[Any]:
+    """Returns how each output moves where the input `value` moves along `tangent`; None where it does not.
+
+    others: whether other inputs have zeros for tangents, or none.
+    """
     with forward_ad.dual_level():
         moved = [
-            forward_ad.make_dual(one.detach(), tangent if one is value else zeros_like(one)) if is_checked(one) else one
+            forward_ad.make_dual(one.detach(), tangent if one is value else zeros_like(one))
+            if is_checked(one) and (others or one is value)
+            else one.detach()
+            if is_checked(one)
+            else one
             for one in arguments
         ]
         return [forward_ad.unpack_dual(output).tangent for output in all_outputs(func(*moved))]
@@ -518,7 +542,7 @@ def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ..
     for i, value in enumerate(arguments):
         if not is_checked(value):
             continue
-        seeds = list(units(value))[:3]
+        seeds = (list(units(value)) * 2)[:2]
         if not seeds:
             continue
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.tensor import contiguous_format
-from redispatch.kernels.ops.creation import new_empty_strided_op
+from redispatch.kernels.ops.creation import new_empty_strided_op, new_zeros_with_same_feature_meta_op
 from redispatch.kernels.ops.rearrange import roll_op
 from redispatch.kernels.ops.scattering import as_strided_scatter_op
 from redispatch.kernels.ops.shape import cat_op, repeat_op
@@ -80,6 +80,16 @@ def as_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: in
             "the `as_strided` call as a sequence of PyTorch view operations"
         )
     return call(op, [x, [size, *sizes], [x.stride(0), *strides], start]), 0
+
+
+@batches("dims", new_zeros_with_same_feature_meta_op)
+def new_zeros_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """A batch is one more of the dimensions that come before; examples of `other` lie alike."""
+    self, other, count = values
+    example = other if dims[1] is None else other.select(dims[1], 0)
+    if dims[0] is None:
+        return call(op, [self, example, count]), None
+    return call(op, [front(self, dims[0]), example, count + 1]), 0
 
 
 def end_of(sizes: Any, strides: Any, start: int) -> int | None:

@@ -35,6 +35,7 @@ from redispatch.dispatch.tensor import (
     empty_from,
     get_default_dtype,
     indexed,
+    lay_out,
     metadata_of,
     number_dtype,
     output_spec,
@@ -438,6 +439,25 @@ def unwritten(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return result
 
     return fresh
+
+
+@kernel(
+    "_new_zeros_with_same_feature_meta(Tensor self, Tensor other, *, int self_num_batch_dims=0) -> Tensor",
+    derivative=False,
+)
+@leaf
+def new_zeros_with_same_feature_meta_op(self: Tensor, other: Tensor, self_num_batch_dims: int) -> Tensor:
+    """Returns zeros that lie in memory as `other` does in its own, once for each place of the first dimensions of
+    `self`: so that any view of `other` is one of theirs."""
+    batch = self._shape[:self_num_batch_dims]
+    step = other._storage.nbytes() // other._dtype.itemsize
+    strides: list[int] = []
+    for size in reversed(batch):
+        strides.insert(0, step)
+        step *= size
+    result = filled(new((step,), other._dtype, other._device, None), 0)
+    lay_out(result, Size((*batch, *other._shape)), (*strides, *other._stride), other._offset)
+    return result
 
 
 # --- one value, and the identity -------------------------------------------------------------------------------------

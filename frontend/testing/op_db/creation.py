@@ -65,11 +65,15 @@ FILLED = table(
     *entries("new_empty new_zeros new_ones", new()),
     *entries("new_full", new(1)),
     *entries("new_empty_strided", calls([(2,), [2, 3], [1, 2]])),
+    *entries("_new_zeros_with_same_feature_meta", calls([(5,), (2, 3)], call((4, 5), (2, 3), self_num_batch_dims=1))),
     references={
         "zeros_like": lambda self, **options: filled(self, 0, **options),
         "ones_like": lambda self, **options: filled(self, 1, **options),
         "full_like": filled,
         "new_zeros": lambda self, size, dtype=None: np.zeros(size),
+        "_new_zeros_with_same_feature_meta": lambda self, other, self_num_batch_dims=0: np.zeros(
+            (*self.shape[:self_num_batch_dims], *other.shape)
+        ),
         "new_ones": lambda self, size, dtype=None: np.ones(size),
         "new_full": lambda self, size, value, dtype=None: np.full(size, value),
     },
