@@ -95,10 +95,6 @@ _names.take(
         "redispatch.kernels.ops.shape": "atleast_1d atleast_2d atleast_3d broadcast_tensors meshgrid",
         "redispatch.kernels.ops.spectra": "pca_lowrank svd_lowrank",
         "redispatch.kernels.ops.stft": "stft",
-        "._checks": """
-            _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with
-            _check_type _check_value _check_with
-        """,
         "._C": "DisableTorchFunction DisableTorchFunctionSubclass",
         "._higher_order_ops": "cond while_loop",
         ".amp": "GradScaler autocast is_autocast_available",
@@ -154,8 +150,8 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _subclasses _utils accelerator
-            array_api backend compiler distributions functional functorch fx hub jit masked multiprocessing nn optim
+            _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _subclasses _utils _vmap_internals
+            accelerator array_api backend compiler distributions functional functorch fx hub jit masked multiprocessing nn optim
             profiler serialization signal special storage testing torch_version version
         """,
         "._absent": _absent.NAMES,

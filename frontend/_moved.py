@@ -239,15 +239,19 @@ JOINED = {
 }
 # PyTorch's path of a module -> where the module stands; the stub of this name, which type checkers read, is generated
 ALIASES = {
+    "redispatch._vmap_internals": "redispatch._functorch.api",
     "redispatch._library.custom_ops": "redispatch.kernels.declare.custom_op",
     "redispatch._subclasses.fake_tensor": "redispatch.modes.fake_tensor",
     "redispatch._subclasses.functional_tensor": "redispatch.modes.functional_tensor",
     "redispatch._subclasses.schema_check_mode": "redispatch.modes.schema_check",
+    "redispatch.autograd._functions": "redispatch._C._functions",
     "redispatch.autograd.anomaly_mode": "redispatch.dispatch.autograd.anomaly_mode",
     "redispatch.autograd.forward_ad": "redispatch.dispatch.autograd.forward_ad",
     "redispatch.autograd.function": "redispatch.dispatch.autograd.function",
     "redispatch.autograd.grad_mode": "redispatch.dispatch.autograd.grad_mode",
     "redispatch.autograd.graph": "redispatch.dispatch.autograd.graph",
+    "redispatch.autograd.profiler": "redispatch._autograd_profiler",
+    "redispatch.autograd.profiler_util": "redispatch._autograd_profiler",
     "redispatch.autograd.variable": "redispatch.dispatch.autograd.variable",
     "redispatch.testing._internal.two_tensor": "redispatch.subclasses.two_tensor",
     "redispatch.utils._pytree": "redispatch.dispatch.pytree",

@@ -87,6 +87,11 @@ def nested(events: Iterable[Event], spans: Iterable[Any], shapes: bool) -> list[
     found = [of_call(event, shapes) for event in events]
     for span in spans:
         found.append(FunctionEvent(span.name, microseconds(span.start, span.end), span.thread, is_user_annotation=True))
+    return nest(found)
+
+
+def nest(found: list[FunctionEvent]) -> list[FunctionEvent]:
+    """Ties each event to the one around it, in the same thread; sorts them by their beginnings."""
     found.sort(key=lambda event: (event.time_range.start, -event.time_range.end))
     around: dict[int, list[FunctionEvent]] = {}  # by thread: those that have begun, the innermost last
     for event in found:
@@ -173,11 +178,13 @@ class EventList(list[FunctionEvent]):
         max_shapes_column_width: int = 80,
         header: str | None = None,
         top_level_events_only: bool = False,
+        max_src_column_width: int = 75,
     ) -> str:
         """A line for each event, as text.
 
         sort_by: an attribute, such as "self_cpu_time_total", the largest first; None leaves the order. row_limit: of
         lines, -1: all. header: a line above. top_level_events_only: leaves out what stands inside another event.
+        max_src_column_width: of the places of calls in the program, which are not recorded.
         Errors: AttributeError for another attribute.
         """
         if sort_by is not None and sort_by not in ORDERS:

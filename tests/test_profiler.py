@@ -8,6 +8,7 @@ import pytest
 from expecttest import assert_expected_inline
 
 import redispatch as rd
+from redispatch.autograd import profiler as autograd_profiler
 from redispatch.modes.profiler_events import EventList, FunctionEvent, Interval, spoken_us
 from redispatch.profiler import (
     ProfilerActivity,
@@ -204,3 +205,29 @@ def test_what_cannot_be_watched_is_said():
         profile(with_stack=True)
     with pytest.raises(AssertionError, match="has recorded nothing yet"):
         profile().key_averages()
+
+
+def test_the_older_face_has_its_results_itself():
+    with autograd_profiler.profile(record_shapes=True, use_kineto=autograd_profiler.kineto_available()) as prof:
+        assert rd.autograd._profiler_enabled()
+        with record_function("outer"):
+            rd.ones(2) * 2
+    assert not rd.autograd._profiler_enabled()
+    assert {"outer", "aten::mul"} <= {event.name for event in prof.function_events}
+    assert str(prof) == prof.table() and prof.self_cpu_time_total > 0
+    with autograd_profiler.profile(enabled=False) as prof:
+        assert prof is None
+
+
+def test_events_made_by_hand_are_nested_and_averaged():
+    every = [
+        autograd_profiler.FunctionEvent(id=i, node_id=0, name="foo", thread=0, start_us=start, end_us=end)
+        for i, (start, end) in enumerate([(0, 2), (1, 2), (1, 3)])
+    ]
+    events = autograd_profiler.EventList(every)
+    events._populate_cpu_children()
+    assert [[child.id for child in event.cpu_children] for event in every] == [[], [], [1]]
+    average = autograd_profiler.FunctionEventAvg()
+    average.add(autograd_profiler.FunctionEvent(0, "foo", 0, 10, 15))
+    average.add(average)
+    assert (average.key, average.count, average.cpu_time_total, average.cpu_time) == ("foo", 2, 10, 5)

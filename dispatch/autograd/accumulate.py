@@ -38,7 +38,7 @@ from redispatch.dispatch.tensor import (
 from redispatch.dispatch.tensor.geometry import is_dense
 
 from .formulas import resolved
-from .hooks import HookDict, NodeHooks, check_value
+from .hooks import HookDict, NodeHooks
 from .node import Node
 
 # Tensor.grad_dtype: the dtype in which a leaf's gradient is kept, where it is not the leaf's own ----------------------
@@ -159,7 +159,7 @@ def call_post_accumulate_hooks(hooks: HookDict, variable: Any) -> None:
     for hook in list(hooks.values()):
         result = hook(variable)
         if result is not None:
-            check_value(hook, variable, result)  # a tensor is ignored, as in PyTorch
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def own_gradient(gradients: list[Any], variable: Any) -> Any:
@@ -171,7 +171,10 @@ def own_gradient(gradients: list[Any], variable: Any) -> Any:
         return gradients[0]
     # A mode or a subclass is to see what becomes of the gradient: PyTorch's `detach`, where nobody else has the tensor.
     seen = state.modes or type(gradients[0]) is not Tensor
-    return gradients[0].detach() if seen and _references(gradients, 0)[0] == _ALONE else gradients[0].clone()
+    if seen and _references(gradients, 0)[0] == _ALONE:
+        return gradients[0].detach()
+    gradient, gradients[0] = gradients[0], None  # so that who is given it, too, may have it alone
+    return gradient.clone()
 
 
 def lies_like(gradient: Any, variable: Any) -> bool:
@@ -184,8 +187,6 @@ def lies_like(gradient: Any, variable: Any) -> bool:
 
 def copy_lying_like(gradient: Any, variable: Any) -> Any:
     """A copy with the strides of `variable`, so that optimizers walk both in one order; row by row if it has gaps."""
-    if lies_like(gradient, variable):
-        return gradient.clone()
     if is_dense(variable._shape, variable._stride):
         return gradient.new_empty_strided(variable._shape, variable._stride).copy_(gradient)
     return gradient.clone(memory_format=contiguous_format)

@@ -12,6 +12,7 @@ call stack when one is added to it.
 
 from __future__ import annotations
 
+import sys
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from redispatch.dispatch.tensor import as_numpy
+from redispatch.dispatch.tensor.wrapped import debug_unwrap
 
 from .hooks import WATCH
 from .node import Node, evaluate
@@ -127,17 +129,21 @@ def explained(node: Node, gradients: list[Any], wanted: Sequence[bool] | None) -
                     raise RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
         return results
     except Exception:
-        warnings.warn(
-            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-            + "".join(node.stack_trace),
-            stacklevel=2,
-        )
+        if node.stack_trace is None:
+            told(
+                f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
+                "forward pass for more information."
+            )
+        else:
+            told(
+                f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+                + "".join(node.stack_trace)
+            )
         parent = node.hooks.parent if node.hooks is not None else None
         while parent is not None:
-            warnings.warn(
+            told(
                 f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the "
-                "previous calculation:\n" + "".join(parent.stack_trace or ["  (not remembered)\n"]),
-                stacklevel=2,
+                "previous calculation:\n" + "".join(parent.stack_trace or ["  (not remembered)\n"])
             )
             parent = parent.hooks.parent if parent.hooks is not None else None
         raise
@@ -145,7 +151,16 @@ def explained(node: Node, gradients: list[Any], wanted: Sequence[bool] | None) -
         EVALUATING.reset(token)
 
 
+def told(text: str) -> None:
+    """Warns; on standard error, where warnings are errors: the error that is explained is to come through."""
+    try:
+        warnings.warn(text, stacklevel=3)
+    except Warning:
+        print(text, file=sys.stderr)
+
+
 def has_nan(tensor: Any) -> bool:
+    tensor = debug_unwrap(tensor)
     if tensor._array is None:
         return False
     values = as_numpy(tensor)

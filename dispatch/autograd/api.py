@@ -20,6 +20,7 @@ from redispatch.dispatch.tensor import (
     overridable,
     overridable_in_python,
 )
+from redispatch.dispatch.tensor.tensor import not_removed
 
 from .accumulate import hooks_of_leaf
 from .engine import Target, run_announced, run_backward
@@ -189,14 +190,19 @@ def settle_unused(
             )
 
 
-_WARNED_OF_CYCLES = False  # once per process
+class Warned:
+    """What was warned of in this process; and whether to warn each time, as `set_warn_always` says."""
+
+    of_cycles = always = False
+
+
+WARNED = Warned()
 
 
 def warn_of_cycles() -> None:
     """Says what becomes of a leaf whose `.grad` has a history that leads to the leaf."""
-    global _WARNED_OF_CYCLES
-    if not _WARNED_OF_CYCLES:
-        _WARNED_OF_CYCLES = True
+    if not WARNED.of_cycles or WARNED.always:
+        WARNED.of_cycles = True
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
             "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
@@ -454,8 +460,27 @@ Tensor.requires_grad_ = requires_grad_  # type: ignore[attr-defined]  # attached
 Tensor.register_hook = register_hook  # type: ignore[attr-defined]  # attached here
 Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[attr-defined]  # attached here
 Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]  # attached here
-# The hooks themselves, in their order; None where there were none
-Tensor._backward_hooks = property(  # type: ignore[attr-defined]  # attached here
-    lambda self: None if self._autograd is None else self._autograd.hooks
-)
+
+
+def get_backward_hooks(tensor: Tensor) -> dict[int, Callable[..., Any]] | None:
+    """The hooks themselves, in their order; None where there were none."""
+    return None if tensor._autograd is None else tensor._autograd.hooks
+
+
+def set_backward_hooks(tensor: Tensor, hooks: Mapping[Any, Callable[..., Any]] | None) -> None:
+    """Has these be the hooks, in the place of all others; None for none."""
+    record = tensor._autograd
+    if record is None:
+        tensor._autograd = record = AutogradRecord()
+    record.hooks = None if hooks is None else HookDict(hooks)
+    node = current_grad_fn(tensor)
+    of_node: Any = node._hooks() if node is not None else hooks_of_leaf(tensor)
+    if of_node is not None:
+        of_node.of_tensors.pop(record.output_nr, None)
+        if record.hooks is not None:
+            of_node.of_tensors[record.output_nr] = record.hooks
+
+
+Tensor._backward_hooks = property(get_backward_hooks, set_backward_hooks, not_removed)  # type: ignore[attr-defined]  # attached here
+Tensor._grad_fn = property(current_grad_fn, None, not_removed)  # type: ignore[attr-defined]  # attached here
 SET_REQUIRES_GRAD.fill(set_requires_grad)

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, copy_context
 from heapq import heappop, heappush
+from threading import get_ident
 from typing import Any
 
 from redispatch.dispatch import STATE
@@ -27,20 +28,26 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.geometry import is_contiguous
 
 from .accumulate import AccumulateGrad, held_by_list_alone
-from .anomaly_mode import explained
+from .anomaly_mode import ANOMALY, explained
 from .formulas import resolved
+from .hooks import WATCH
 from .node import Edge, Node, evaluate, fit, fits
+from .saved import PACKING
 
 Target = tuple[Node, int] | tuple[Node, int, Tensor]
 
 next_tick = itertools.count().__next__  # among equals, the first to become ready goes first
 
-# As many passes as run now, in all threads; only their number counts. Every DEEP-th has a stack of its own.
+# The passes that run now, in all threads. Every DEEP-th has a stack of its own.
 ACTIVE: list[Task] = []
 DEEP = 30
+next_number = itertools.count().__next__
 
-# The backward pass in which hooks of tensors are being called here, for those that need to know
-CURRENT_TASK: ContextVar[Task | None] = ContextVar("backward pass", default=None)
+
+def current_task() -> Task | None:
+    """The innermost backward pass that runs in this thread, or None."""
+    here = get_ident()
+    return next((task for task in reversed(ACTIVE) if task.thread == here), None)
 
 
 def run_backward(
@@ -68,11 +75,24 @@ def run_backward(
         else:
             on_another_stack(task.run)
     finally:
-        ACTIVE.pop()
+        ACTIVE.remove(task)
         STATE.reset(token)
         for finish in task.at_end:
             finish()
+    if task.callbacks:
+        call_back(task)
     return task.captured
+
+
+def call_back(task: Task) -> None:
+    """Calls what `queue_callback` was given during a pass, and what is given meanwhile. The pass counts as running."""
+    ACTIVE.append(task)
+    task.thread = get_ident()
+    try:
+        for callback in task.callbacks:  # which may grow meanwhile
+            callback()
+    finally:
+        ACTIVE.remove(task)
 
 
 def on_another_stack(function: Callable[[], None]) -> None:
@@ -95,7 +115,11 @@ def on_another_stack(function: Callable[[], None]) -> None:
 class Task:
     """One backward pass."""
 
-    __slots__ = ("reached", "waiting", "ready", "retain_graph", "needed", "prunes", "captures", "captured", "at_end")
+    __slots__ = (
+        *("reached", "waiting", "ready", "retain_graph", "needed", "prunes", "captures", "captured", "at_end"),
+        *("roots", "callbacks", "number", "thread"),
+    )
+    roots: Sequence[Target]
     reached: set[Node]  # the nodes that can be reached
     # for those that get more than one gradient, or have several outputs: how many are to come, and then what has come
     waiting: dict[Node, Any]
@@ -105,16 +129,21 @@ class Task:
     captures: dict[Node, list[tuple[int, int]]]  # node -> (its output, place among the targets)
     captured: list[Any]  # the gradients of the targets
     at_end: list[Callable[[], Any]]  # called when the pass is over, however it ends
+    callbacks: list[Callable[[], Any]]  # called when it has succeeded
+    number: int  # counted from the first pass of the process
+    thread: int | None  # in which it runs, once it does
 
     def __init__(self, roots: Sequence[Target], retain_graph: bool) -> None:
+        self.roots = roots
         self.reached, self.waiting = dependencies(roots)
         self.ready = []
         self.retain_graph = retain_graph
         self.needed = None
-        self.prunes = False
+        self.prunes = WATCH.on and ANOMALY.get()[0]  # then each node is watched
         self.captures = {}
         self.captured = []
-        self.at_end = []
+        self.at_end, self.callbacks = [], []
+        self.number, self.thread = next_number(), None
 
     def aim(self, roots: Sequence[Target], targets: Sequence[Target], accumulate: bool) -> None:
         """Restricts the pass to what leads to these targets, whose gradients are captured."""
@@ -124,9 +153,9 @@ class Task:
         self.needed = callers(self.reached, targets)
         ends = {node for node in self.captures if isinstance(node, AccumulateGrad)}
         if accumulate:
-            self.needed |= ends
+            self.needed |= self.captures.keys()
         passes_by = len(ends) == len(self.captures) and all(root[0] not in ends for root in roots)
-        self.prunes = not (passes_by and self.reached <= self.needed | ends)
+        self.prunes |= not (passes_by and self.reached <= self.needed | ends)
 
     def start(self, roots: Sequence[Target], gradients: Sequence[Any]) -> None:
         """Gives the roots their gradients."""
@@ -161,6 +190,7 @@ class Task:
 
         Most nodes make one other ready, and leaves; these go first, and neither has to pass through the heap.
         """
+        self.thread = get_ident()
         ready, waiting = self.ready, self.waiting
         partial, release = self.prunes, not self.retain_graph
         leaves: list[tuple[Node, list[Any]]] = []
@@ -217,11 +247,7 @@ class Task:
     def run_watched(self, node: Node, gradients: list[Any]) -> Sequence[Any]:
         """Runs one node where somebody looks on, or not all gradients are asked for."""
         if node.hooks is not None:
-            token = CURRENT_TASK.set(self)
-            try:
-                node.hooks.prepare(gradients)
-            finally:
-                CURRENT_TASK.reset(token)
+            node.hooks.prepare(gradients)
         for number, place in self.captures.get(node, ()):
             self.captured[place] = resolved(gradients[number])
         wanted = None
@@ -231,22 +257,42 @@ class Task:
             wanted = [self.is_wanted(edge) for edge in node.next_edges]
             if all(edge is None or is_wanted for edge, is_wanted in zip(node.next_edges, wanted, strict=True)):
                 wanted = None
-        if wanted is None and node.hooks is None:
+        watched = node.stack_trace is not None or (WATCH.on and ANOMALY.get()[0])
+        if wanted is None and node.hooks is None and not watched:
             results = node.apply(gradients)
         else:
-            results = (evaluate if node.stack_trace is None else explained)(node, gradients, wanted)
+            results = (explained if watched else evaluate)(node, gradients, wanted)
         if not self.retain_graph:
             node.release()
         return results
 
     def is_wanted(self, edge: Edge) -> bool:
-        return edge is not None and (edge[0] in self.needed or edge[0] in self.captures)  # type: ignore[operator]  # not None here
+        return edge is not None and (self.needed is None or edge[0] in self.needed or edge[0] in self.captures)
 
     def will_run(self, node: Node) -> bool:
         """Whether gradients reach `node` in this pass."""
         if self.needed is None:
             return node in self.reached
         return node in self.needed or node in self.captures
+
+    def order(self) -> list[Node]:
+        """The nodes that run, or whose gradient is asked for, in turn."""
+        waiting = dependencies(self.roots)[1]
+        ready: list[tuple[int, int, Node]] = []
+        found: list[Node] = []
+        edges: Iterable[Edge] = self.roots
+        while True:
+            for edge in edges:
+                if edge is None or not self.will_run(edge[0]):
+                    continue
+                left = waiting.get(edge[0], 1) - 1
+                waiting[edge[0]] = left
+                if not left:
+                    heappush(ready, (-edge[0].sequence, next_tick(), edge[0]))
+            if not ready:
+                return found
+            found.append(heappop(ready)[2])
+            edges = found[-1].next_edges
 
 
 class Received:
@@ -359,9 +405,11 @@ CURRENT_PASS: ContextVar[BackwardPass | None] = ContextVar("current backward pas
 
 
 def run_announced(roots: Sequence[Target], gradients: Sequence[Any], **options: Any) -> list[Any]:
-    """`run_backward`, during which CURRENT_PASS says that it runs."""
+    """`run_backward`, during which CURRENT_PASS says that it runs; then the hooks are those that were before."""
+    packing = PACKING.set(PACKING.get())
     token = CURRENT_PASS.set(BackwardPass(partial=bool(options.get("targets"))))
     try:
         return run_backward(roots, gradients, **options)
     finally:
         CURRENT_PASS.reset(token)
+        PACKING.reset(packing)

@@ -202,10 +202,14 @@ def tangent_of_call(op: OpOverload, stack: list[Any], tangents: list[Any], run: 
         tangent = multilinear_tangent(op, stack, tangents)
     elif known is not None:
         tangent = known(stack, tangents, result)
-    elif isinstance(rule, OperatorDerivative) and is_one_number(rule, stack, result):
-        tangent = pointwise_tangent(rule, stack, tangents, result)
     else:
-        tangent = transposed(op, rule, stack, tangents, result)
+        try:
+            if isinstance(rule, OperatorDerivative) and is_one_number(rule, stack, result):
+                tangent = pointwise_tangent(rule, stack, tangents, result)
+            else:
+                tangent = transposed(op, rule, stack, tangents, result)
+        except NotImplementedError as problem:  # of a formula that nobody has worked out
+            raise no_forward(op) from problem
     return result, own(tangent, flat(tangents))
 
 

@@ -15,16 +15,16 @@ Read next: forward.py, what the tangent of a result is.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import STATE, OpOverload, Setting, below, define_key, keyset, run, within
+from redispatch.dispatch import LAZY_BITS, STATE, OpOverload, Region, below, define_key, keyset, run, within
 from redispatch.dispatch.layers.layer import layer
-from redispatch.dispatch.tensor.wrapped import level_of
+from redispatch.dispatch.tensor.wrapped import is_wrapped, level_of
 
 from .forward import composite_kernel, is_given, tangent_of_call
-from .function import DUAL_CALL, Function
+from .function import DUAL_CALL, SINGLE_LEVEL, Function
 from .function_levels import asked_for_tangents, check_size, paired, tangents_by_user
 from .jvp_level import JvpLevel, put, tangent_of
 from .saving import kept_twin
@@ -102,22 +102,24 @@ def dual_call(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]
     with within(state.excluding(FORWARD_AD).replace(dual_level=None)):
         if all(tangent is None for tangent in tangents):
             return cls.apply(*args, **kwargs)
-        if cls.setup_context is Function.setup_context and not state.levels:
+        versions = [0 if tangent is None else tangent._version for tangent in tangents]
+        if cls.setup_context is Function.setup_context and (not state.levels or SINGLE_LEVEL.get()):
             output, ctx = cls._applied(args, kwargs)
             moved = asked_for_tangents(cls, ctx, args, tangents, output)
         else:
             output = cls.apply(*args, **kwargs)
             moved = tangents_by_user(cls, args, tangents, output)
-    check_tangents_of_written(args, tangents, output, moved)
+    check_tangents_of_written(args, tangents, versions, output, moved)
     return paired(output, moved, state.dual_level.attach)
 
 
-def check_tangents_of_written(args: Any, tangents: list[Any], output: Any, moved: Any) -> None:
-    """RuntimeError where forward wrote an argument, and jvp made a new tangent: others that share it would not see."""
+def check_tangents_of_written(args: Any, tangents: list[Any], versions: list[int], output: Any, moved: Any) -> None:
+    """RuntimeError where forward wrote an argument, and jvp did not write its tangent: others that share it would not
+    see."""
     outputs, found = (one if isinstance(one, tuple) else (one,) for one in (output, moved))
-    for value, tangent in zip(args, tangents, strict=True):
+    for value, tangent, version in zip(args, tangents, versions, strict=True):
         for one, new in zip(outputs, found, strict=True):
-            if tangent is not None and one is value and new is not tangent:
+            if tangent is not None and one is value and (new is not tangent or tangent._version == version):
                 raise RuntimeError(
                     "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
                     "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace."
@@ -197,10 +199,37 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         raise RuntimeError(
             "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
         )
-    if tangent._stride != tensor._stride:  # views of the dual are to be views of the tangent, too
-        tangent = tangent.new_empty_strided(tensor._shape, tensor._stride).copy_(tangent)
     with within(state.excluding(FORWARD_AD)):
+        if not lies_alike(tensor, tangent):  # views of the dual are to be views of the tangent, too
+            tangent = laid_out_like(tensor, tangent)
         return state.dual_level.attach(tensor.alias(), tangent)
+
+
+def lies_alike(tensor: Any, tangent: Any) -> bool:
+    """Whether any view of a tensor is one of its tangent: memory, strides and lazy bits are the same. Wrappers of
+    transforms have strides alone."""
+    if tangent._stride != tensor._stride and tensor.numel():
+        return False
+    if is_wrapped(tensor) or is_wrapped(tangent) or not (tensor._storage.has_data and tangent._storage.has_data):
+        return True
+    return tensor._keyset & LAZY_BITS == tangent._keyset & LAZY_BITS and (
+        not tensor.numel() or (count_behind(tensor), tensor._offset) == (count_behind(tangent), tangent._offset)
+    )
+
+
+def count_behind(tensor: Any) -> int:
+    """The number of elements in a tensor's memory."""
+    return tensor._storage.nbytes() // tensor._dtype.itemsize
+
+
+def laid_out_like(tensor: Any, tangent: Any) -> Any:
+    """A copy of a tangent in memory that is as large as a tensor's, and lies there as that does."""
+    if is_wrapped(tensor) or not tensor._storage.has_data:
+        return tangent.new_empty_strided(tensor._shape, tensor._stride).copy_(tangent)
+    memory = tangent.new_zeros((count_behind(tensor),))
+    made = memory.as_strided(tensor._shape, tensor._stride, tensor._offset)
+    made = made.conj() if tensor.is_conj() else made
+    return (made._neg_view() if tensor.is_neg() else made).copy_(tangent)
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
@@ -212,15 +241,37 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         return UnpackedDualTensor(tensor.alias(), dual_tangent(tensor))
 
 
-class _set_fwd_grad_enabled(Setting):
-    """A region in which tangents are computed, or not."""
+def __getattr__(name: str) -> int:
+    """Gives `_current_level`: the number of the level that is entered, -1 where none is."""
+    if name != "_current_level":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return -1 if STATE.get().dual_level is None else 0
+
+
+class _set_fwd_grad_enabled(Region):
+    """Has tangents computed, or not, from here on; as a context manager or decorator, for a block or a function."""
 
     def __init__(self, mode: bool) -> None:
-        self.mode = mode
-        super().__init__(excluded=lambda state: state.excluded & ~FORWARD_AD if mode else state.excluded | FORWARD_AD)
+        self.prev, self.mode = _is_fwd_grad_enabled(), mode
+        exclude_forward_ad(not mode)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        exclude_forward_ad(not self.prev)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        exclude_forward_ad(not self.mode)
+
+    def __exit__(self, *error: Any) -> None:
+        exclude_forward_ad(not self.prev)
 
     def clone(self) -> _set_fwd_grad_enabled:
         return _set_fwd_grad_enabled(self.mode)
+
+
+def exclude_forward_ad(excluded: bool) -> None:
+    state = STATE.get()
+    STATE.set(state.replace(excluded=state.excluded | FORWARD_AD if excluded else state.excluded & ~FORWARD_AD))
 
 
 def _is_fwd_grad_enabled() -> bool:

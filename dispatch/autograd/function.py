@@ -31,14 +31,24 @@ from typing import Any
 
 from redispatch.dispatch import STATE, Slot, wants_gradient, within
 from redispatch.dispatch.layers.ad_inplace_or_view import bump_version
-from redispatch.dispatch.tensor import CreationMeta, Tensor, dtypes, metadata_of
+from redispatch.dispatch.tensor import SET_REQUIRES_GRAD, CreationMeta, Tensor, dtypes, metadata_of
 
 from .anomaly_mode import ANOMALY, remember
 from .formulas import any_complex, resolved
 from .history import gradient_edge, rebase, set_edge, tie_fresh
 from .hooks import WATCH
 from .node import SEQUENCE, ZEROS, Node
-from .saved import FREED, PACKING, WRAPPED, SavedTensor, kept_value, saved_tensor, version_of, without_history
+from .saved import (
+    FREED,
+    PACKING,
+    WRAPPED,
+    SavedNone,
+    SavedTensor,
+    kept_value,
+    saved_tensor,
+    version_of,
+    without_history,
+)
 from .views import current_grad_fn, make_view
 
 
@@ -49,6 +59,8 @@ class FunctionCtx:
     dirty_tensors: tuple[Any, ...] = ()
     non_differentiable: tuple[Any, ...] = ()
     materialize_grads = True
+    _materialize_non_diff_grads = True  # whether `backward` gets zeros for outputs that have no gradient, too
+    _without_gradient: tuple[int, ...] = ()  # the places of those that `mark_non_differentiable` named
     _node: Callable[[], Any] = staticmethod(lambda: None)  # a weak reference, if the call is recorded
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
@@ -89,6 +101,12 @@ class FunctionCtx:
         if saved is None:
             raise RuntimeError(FREED)
         return tuple([kept_value(node, saved[i], saved[i + 1]) for i in range(0, len(saved), 2)])
+
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """Returns `saved_tensors`, and warns: the name is deprecated."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
     def __getattr__(self, name: str) -> Any:
         """The context answers for its node, too: `ctx.name()`, `ctx.next_functions`."""
@@ -131,9 +149,12 @@ class FunctionNode(Node):
             gradients = [resolved(gradient) for gradient in gradients]
         if not self.ctx.materialize_grads:
             return gradients
+        every = self.ctx._materialize_non_diff_grads
         return [
-            ZEROS()(facts.shape, facts.dtype, facts.device) if gradient is None and facts is not None else gradient
-            for gradient, facts in zip(gradients, self.facts, strict=True)
+            ZEROS()(facts.shape, facts.dtype, facts.device)
+            if gradient is None and facts is not None and (every or output is not None)
+            else gradient
+            for gradient, facts, output in zip(gradients, self.facts, self.outputs, strict=True)
         ]
 
     def checked(self, results: list[Any]) -> list[Any]:
@@ -165,7 +186,7 @@ class FunctionNode(Node):
         made = [saved_tensor(saved[i], saved[i + 1], None) for i in range(0, len(saved), 2)]
         versions = [None if version is None else WRAPPED for version in saved[1::2]]
         self.saved = [part for pair in zip(made, versions, strict=True) for part in pair]
-        return tuple(made)
+        return tuple(SavedNone() if one is None else one for one in made)
 
     def save(self, tensors: Iterable[Any]) -> None:
         """Keeps what `ctx.save_for_backward` was given. TypeError for what is no tensor."""
@@ -227,12 +248,14 @@ class Function:
 
     generate_vmap_rule = False
     _node_class: type[FunctionNode]
+    _backward_cls: type[FunctionNode]
     _context_class: type[FunctionCtx]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name = f"{cls.__name__}Backward"
         cls._node_class = type(name, (FunctionNode,), {"__slots__": (), "backward": cls._backward})
+        cls._backward_cls = cls._node_class  # PyTorch's name
         cls._context_class = type(name, (FunctionCtx,), {})
 
     @staticmethod
@@ -251,6 +274,13 @@ class Function:
         )
 
     vjp = backward
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
@@ -374,11 +404,13 @@ def tie_outputs(node: FunctionNode | None, ctx: FunctionCtx, inputs: Sequence[An
             continue
         outputs[index] = value = tied(node, value, differentiable[index], inputs, dirty, len(outputs))
         facts.append(metadata_of(value))
-        if value._view is not None and not is_among(value, dirty):
+        if value._view is not None and not is_among(value, dirty) and (node is not None or not wants_gradient(value)):
             meta = CreationMeta.MULTI_OUTPUT_NODE if several else CreationMeta.IN_CUSTOM_FUNCTION
             value._view.creation = meta
     if node is not None:
         node.facts = facts
+    if ctx.non_differentiable:
+        ctx._without_gradient = tuple(i for i, one in enumerate(outputs) if is_among(one, ctx.non_differentiable))
     ctx.dirty_tensors = ctx.non_differentiable = ()
     return tuple(outputs) if isinstance(output, tuple) else outputs[0]
 
@@ -391,7 +423,8 @@ def tied(node: Any, value: Any, differentiable: bool, inputs: Sequence[Any], dir
             node.add_output(None)
         if returned_input and not written:
             return alias_of(value)
-        return without_history(value) if wants_gradient(value) and not written else value
+        kept = written or value._view is not None  # as a view that was made where nothing is recorded
+        return without_history(value) if wants_gradient(value) and not kept else value
     if written:
         if wants_gradient(value) and current_grad_fn(value) is None:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
@@ -453,7 +486,7 @@ def check_dirty(dirty: list[Any], inputs: Sequence[Any], outputs: list[Any]) -> 
 # --- backward that cannot itself be differentiated --------------------------------------------------------------------
 
 
-class DelayedError(Node):
+class Error(Node):
     """A node that raises when backward reaches it."""
 
     __slots__ = ("message",)
@@ -472,15 +505,53 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
             results = function(ctx, *gradients)
         if not STATE.get().grad_enabled or not any(map(wants_gradient, gradients)):
             return results
-        node = DelayedError(tuple(gradient_edge(g) for g in gradients if isinstance(g, Tensor)))
+        node = Error()
         node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
-        outputs = [
-            without_history(value) if isinstance(value, Tensor) else value
-            for value in (results if isinstance(results, tuple) else (results,))
-        ]
-        for value in outputs:
-            if isinstance(value, Tensor) and value._dtype.category >= 2:
-                set_edge(value, node, node.add_output(value))
+        outputs = tied_to(node, results if isinstance(results, tuple) else (results,), as_leaves=True)
         return tuple(outputs) if isinstance(results, tuple) else outputs[0]
 
     return wrapper
+
+
+def once_only(value: Any, message: str) -> Any:
+    """A gradient through which no backward goes without this error."""
+    node = Error()
+    node.message = message
+    return tied_to(node, [value])[0]
+
+
+def tied_to(node: Node, values: Iterable[Any], as_leaves: bool = False) -> list[Any]:
+    """The values with other tensors in place of the tensors, outputs of a node, whose gradients go on to the former.
+
+    as_leaves: each of these is taken for a leaf that wants a gradient, so that backward comes to the node in any case.
+    """
+    outputs: list[Any] = []
+    edges: list[Any] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            outputs.append(without_history(value))
+            if as_leaves and value._dtype.category >= dtypes.FLOATING:
+                value = without_history(value)
+                SET_REQUIRES_GRAD()(value, True, "only Tensors of floating point dtype")
+            edges.append(gradient_edge(value))
+        else:
+            outputs.append(value)
+            edges.append(None)
+    node.next_edges = tuple(edges)
+    for value in outputs:
+        if isinstance(value, Tensor) and value._dtype.category >= dtypes.FLOATING:
+            set_edge(value, node, node.add_output(value))
+        else:
+            node.add_output(None)
+    return outputs
+
+
+class InplaceFunction(Function):
+    """A Function whose instances know whether they write: the base of old programs."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+BackwardCFunction, FunctionMeta = FunctionNode, type(Function)  # PyTorch's names

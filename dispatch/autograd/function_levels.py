@@ -15,8 +15,9 @@ from typing import Any
 
 from redispatch.dispatch import STATE, ops, wants_gradient, within
 from redispatch.dispatch.tensor import Tensor, dtypes
+from redispatch.dispatch.tensor.wrapped import is_wrapped
 
-from .function import Function, FunctionCtx, tie_outputs
+from .function import Function, FunctionCtx, is_among, tie_outputs
 
 
 def check_is_split(cls: type[Function]) -> None:
@@ -84,9 +85,12 @@ def asked_for_tangents(
     if ctx.materialize_grads:
         pairs = zip(values, tangents, strict=True)
         tangents = [ops.aten.zeros_like.default(value) if lacks(value, one) else one for value, one in pairs]
-    ctx.to_save = getattr(ctx, "saved_for_forward", ctx.to_save)
-    ctx._node = lambda: None
-    moved = cls.jvp(ctx, *tangents)
+    kept, node = ctx.to_save, ctx._node
+    ctx.to_save, ctx._node = getattr(ctx, "saved_for_forward", ()), lambda: None
+    try:
+        moved = cls.jvp(ctx, *tangents)
+    finally:
+        ctx.to_save, ctx._node = kept, node
     expected = len(output) if isinstance(output, tuple) else 1
     given = len(moved) if isinstance(moved, tuple) else 1
     if expected != given:
@@ -95,7 +99,12 @@ def asked_for_tangents(
         )
     outputs, found = (one if isinstance(one, tuple) else (one,) for one in (output, moved))
     for index, (one, tangent) in enumerate(zip(outputs, found, strict=True)):
-        check_tangent(index, one, tangent)
+        if tangent is None or not isinstance(one, Tensor):
+            continue
+        marked = index in ctx._without_gradient or is_among(one, ctx.non_differentiable)
+        check_tangent(index, one, tangent, not marked and one._dtype.category >= dtypes.FLOATING)
+        if one._view is not None and not is_wrapped(tangent) and not is_among(one, values):
+            check_view(one, tangent, values, tangents)
     return moved
 
 
@@ -104,13 +113,38 @@ def lacks(value: Any, tangent: Any) -> bool:
     return tangent is None and isinstance(value, Tensor) and value._dtype.category >= dtypes.FLOATING
 
 
-def check_tangent(index: int, output: Any, tangent: Any) -> None:
+def check_tangent(index: int, output: Any, tangent: Any, differentiable: bool) -> None:
     """RuntimeError for what cannot be the tangent of an output."""
-    if tangent is None or not isinstance(output, Tensor):
-        return
+    if not differentiable:
+        raise RuntimeError(
+            f"Function's jvp returned a gradient at position {index}, but  the corresponding forward output is not a "
+            "differentiable Tensor.You should return None at that position instead."
+        )
     if not isinstance(tangent, Tensor):
         raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {index}.")
     check_size(output, tangent)
+
+
+def check_view(output: Any, tangent: Any, values: tuple[Any, ...], tangents: list[Any]) -> None:
+    """RuntimeError where a view of an argument has a tangent that is not the same view of that argument's."""
+    if tangent._view is None:
+        raise RuntimeError(
+            "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+        )
+    base = output._view.base
+    for value, given in zip(values, tangents, strict=True):
+        if isinstance(value, Tensor) and given is not None and is_among(base, (value, base_of(value))):
+            if base_of(tangent) is not (given if given._view is None else base_of(given)):
+                which = "the given grad input" if given._view is None else "the same base as the given grad input"
+                raise RuntimeError(
+                    f"A custom Function is returning a view but the jvp is not returning a view of {which}."
+                )
+            return
+
+
+def base_of(tensor: Any) -> Any:
+    """What a view shows a part of; None for what is no view."""
+    return None if tensor._view is None else tensor._view.base
 
 
 def check_size(primal: Any, tangent: Any) -> None:

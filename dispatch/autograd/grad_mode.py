@@ -90,17 +90,17 @@ class set_grad_enabled(Region):
     def __init__(self, mode: bool) -> None:
         self.prev = is_grad_enabled()
         self.mode = mode
-        _record(mode)
+        _set_grad_enabled(mode)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        _record(self.prev)  # it was meant for the function, not for what follows its definition
+        _set_grad_enabled(self.prev)  # it was meant for the function, not for what follows its definition
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        _record(self.mode)
+        _set_grad_enabled(self.mode)
 
     def __exit__(self, *error: Any) -> None:
-        _record(self.prev)
+        _set_grad_enabled(self.prev)
 
     def clone(self) -> set_grad_enabled:
         return type(self)(self.mode)
@@ -109,7 +109,7 @@ class set_grad_enabled(Region):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
 
-def _record(mode: bool) -> None:
+def _set_grad_enabled(mode: bool) -> None:
     if not isinstance(mode, bool):
         raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
     STATE.set(STATE.get().with_grad(mode))

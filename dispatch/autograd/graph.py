@@ -11,10 +11,10 @@ from typing import Any
 
 from redispatch.dispatch import TorchDispatchMode
 from redispatch.dispatch.layers.ad_inplace_or_view import bump_version, tensors_in
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor, metadata_of
 
 from .api import GradientEdge
-from .engine import CURRENT_TASK
+from .engine import current_task
 from .history import gradient_edge
 from .hooks import WATCH
 from .node import Node
@@ -31,17 +31,16 @@ class saved_tensors_hooks:
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
-        self._tokens: list[Any] = []
 
     def __enter__(self) -> None:
         refused = HOOKS_REFUSED.get()
         if refused is not None:
             raise RuntimeError(refused)
         WATCH.on = True
-        self._tokens.append(PACKING.set((*PACKING.get(), (self.pack_hook, self.unpack_hook))))
+        PACKING.set((*PACKING.get(), (self.pack_hook, self.unpack_hook)))
 
     def __exit__(self, *error: object) -> None:
-        PACKING.reset(self._tokens.pop())
+        PACKING.set(PACKING.get()[:-1])
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -94,14 +93,22 @@ class MutationContext:
     def __init__(self) -> None:
         # Weak, since a graph may go inside the region; what has its copy is no longer here.
         self.kept: weakref.WeakKeyDictionary[Any, weakref.WeakSet[Kept]] = weakref.WeakKeyDictionary()
+        self.cloned: weakref.WeakKeyDictionary[Kept, Any] = weakref.WeakKeyDictionary()  # the copies that were made
+        # PyTorch's name: what is saved once more in the same version has one stand-in
+        self.tid_to_weakhandle: weakref.WeakValueDictionary[Any, Kept] = weakref.WeakValueDictionary()
         self.active = True
 
     def clear(self) -> None:
         self.kept.clear()
+        self.cloned.clear()
+        self.tid_to_weakhandle.clear()
 
     def pack(self, tensor: Any) -> Kept:
-        kept = Kept(copy_of(tensor), self)  # a result would hold itself
-        self.kept.setdefault(tensor._storage, weakref.WeakSet()).add(kept)
+        identity = (id(tensor._counter), tensor._version, tensor._interned or metadata_of(tensor), tensor._offset)
+        kept = self.tid_to_weakhandle.get(identity)
+        if kept is None or type(kept.tensor) is not type(tensor):
+            kept = self.tid_to_weakhandle[identity] = Kept(copy_of(tensor), self)  # a result would hold itself
+            self.kept.setdefault(tensor._storage, weakref.WeakSet()).add(kept)
         return kept
 
     def unpack(self, kept: Kept) -> Any:
@@ -120,7 +127,7 @@ class MutationContext:
             same = (saved._dtype, saved._shape, saved._stride, saved._offset, saved._keyset)
             if same not in copies:
                 copies[same] = saved.clone()
-            kept.tensor = copies[same]
+            kept.tensor = self.cloned[kept] = copies[same]
 
 
 class CopyBeforeWrite(TorchDispatchMode):
@@ -217,7 +224,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
 
     def hook_at(place: int) -> Callable[[Any], None]:
         def hook(gradient: Any) -> None:
-            task = CURRENT_TASK.get()
+            task = current_task()
             if task is None:
                 raise RuntimeError("this hook can only be called inside a backward pass")
             with lock:

@@ -55,7 +55,9 @@ class CopySlices(Node):
         part = self.view_of(around)
         # A copy, for the node may keep what it gets (to be differentiated again), and `part` is overwritten below.
         results = list(self.function.apply([part.clone()], wanted))
-        if wanted is None or wanted[0]:
+        if wanted is not None and not wanted[0]:
+            results[0] = None
+        else:
             if results[0] is None:
                 part.zero_()
             else:
@@ -336,4 +338,6 @@ def rebase(tensor: Any, node: Node) -> None:
     view_of = tensor._view.replay or strided_step(tensor, base)
     copy_slices = CopySlices(base, gradient_edge(base), view_of, node)
     set_edge(base, copy_slices, 0)
-    current_grad_fn(tensor)  # out of date since the write; made anew, from the base
+    tensor._view.version = -1  # out of date since the write, whoever has asked for its history meanwhile
+    tensor._autograd.hooks = None  # which stay with the former value
+    current_grad_fn(tensor)  # made anew, from the base

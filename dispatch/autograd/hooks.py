@@ -71,8 +71,7 @@ class NodeHooks:
     def prepare(self, gradients: list[Any]) -> None:
         """Has the hooks of the tensors that the node produced see the gradients that reach it, and replace them."""
         for number, hooks in self.of_tensors.items():
-            if gradients[number] is not None:
-                gradients[number] = call_tensor_hooks(hooks, gradients[number])
+            gradients[number] = call_tensor_hooks(hooks, gradients[number])
         for number, retain in self.retaining.items():
             if gradients[number] is not None:
                 retain(gradients[number])

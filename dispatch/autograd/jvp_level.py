@@ -80,8 +80,12 @@ def overwrite(tensor: Any, tangent: Any, attach: Any) -> None:
         tangent = zeros_like(former)
     view = tensor._view
     if former is None and view is not None:
-        attach(view.base, zeros_like(getattr(view.base, "_value", view.base)))
-        former = tangent_of(tensor)
+        base = view.base
+        if (tensor._shape, tensor._stride, tensor._offset) == (base._shape, base._stride, base._offset):
+            attach(base, tangent)  # a view of the whole has its base's tangent
+        else:  # zeros that are batched where the tangent is
+            attach(base, tangent.new_zeros(getattr(base, "_value", base)._shape))
+            former = tangent_of(tensor)
     if former is None or former._shape != tangent._shape or former.is_leaf and former.requires_grad:
         attach(tensor, tangent)
     else:

@@ -115,6 +115,8 @@ class Node:
 
     def __call__(self, *gradients: Any) -> Any:
         """Runs this node alone, hooks included. One gradient comes bare, several as a tuple."""
+        if len(gradients) != len(self.outputs):
+            raise TypeError(f"expected {len(self.outputs)} arguments, got {len(gradients)} instead")
         results = evaluate(self, list(gradients), None)
         return results[0] if len(results) == 1 else tuple(results)
 

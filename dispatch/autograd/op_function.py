@@ -78,10 +78,16 @@ class OperatorFunctionNode(FunctionNode):
         return flat
 
 
+NO_TENSOR = -1  # the count of a result that is neither a tensor nor a list of them
+
+
 def regrouped(values: list[Any], counts: list[int | None]) -> Iterator[Any]:
-    """Values in groups again: a list of `count` of them for each count, one by itself for None."""
+    """Values in groups again: a list of `count` of them for each count, one by itself for None, None for no tensor."""
     remaining = iter(values)
     for count in counts:
+        if count == NO_TENSOR:
+            yield None
+            continue
         yield next(remaining) if count is None else [next(remaining) for _ in range(count)]
 
 
@@ -178,7 +184,10 @@ def finish_slow(op: OpOverload, node: OperatorFunctionNode, stack: list[Any], re
     """`finish` for other results: several of them, lists, those that have no gradient."""
     ctx = node.ctx
     returns = list(result) if len(op.schema.returns) > 1 else [result]
-    node.output_counts = [len(value) if is_tensor_list(value) else None for value in returns]
+    node.output_counts = [
+        len(value) if is_tensor_list(value) else None if isinstance(value, TensorBase) else NO_TENSOR
+        for value in returns
+    ]
     skipped = frozenset(i for i, v in enumerate(returns) if any(v is one for one in ctx.non_differentiable))
     result, outputs = tie_results(op, node, stack, result, skipped)
     node.facts = [metadata_of(output) for output in outputs]

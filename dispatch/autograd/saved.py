@@ -30,7 +30,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from redispatch.dispatch import STATE, within
+from redispatch.dispatch import STATE, wants_gradient, within
 from redispatch.dispatch.inspection.origins import telling_origin
 from redispatch.dispatch.layers.autograd import AUTOGRAD
 from redispatch.dispatch.specialiser.annotations import inline
@@ -128,8 +128,15 @@ class SavedTensor:
 
     # Hooks --------------------------------------------------------------------------------------------------------
 
-    def register_hooks(self, pack: Pack, unpack: Unpack) -> None:
-        """Packs what is held now. RuntimeError where it was let go, or has hooks already."""
+    def register_hooks(self, *hooks: Any) -> None:
+        """Packs what is held now by the first function, which the second undoes. RuntimeError where it was let go, or
+        has hooks already."""
+        if len(hooks) != 2 or not all(map(callable, hooks)):
+            raise TypeError(
+                "register_hooks(): incompatible function arguments. The following argument types are supported:\n    "
+                "1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, arg1: "
+                f"collections.abc.Callable) -> None\n\nInvoked with: {', '.join(map(repr, (self, *hooks)))}"
+            )
         if self._unpack is not None:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
@@ -142,10 +149,13 @@ class SavedTensor:
                 "to backward through the graph a second time or if you need to access saved variables after calling "
                 "backward."
             )
-        self._pack(copy_of(self._tensor), pack, unpack)
+        tensor = self._tensor
+        if self._output_nr is None and tensor._autograd is not None:
+            self._history = history_of(tensor)
+        self._pack(copy_of(tensor), *hooks)
 
     def _pack(self, tensor: Any, pack: Pack, unpack: Unpack) -> None:
-        if self._output_nr is None and tensor._autograd is not None:
+        if self._output_nr is None and tensor._autograd is not None and wants_gradient(tensor):
             self._history = history_of(tensor)
         version = tensor._counter[0]
         with within(STATE.get().with_grad(False)):
@@ -174,6 +184,21 @@ class SavedTensor:
         result = without_history(tensor)
         result._autograd = self._history
         return result
+
+
+class SavedNone(SavedTensor):
+    """Shows None in the place of a tensor that is saved."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.release()
+
+    def unpack(self, node: Any) -> None:
+        """Returns None."""
+
+    def register_hooks(self, *hooks: Any) -> None:
+        raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
 
 
 # What stands in the place of a saved tensor that was let go

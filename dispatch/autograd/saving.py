@@ -29,6 +29,7 @@ from .saved import (
     RELEASED,
     UNSAVED,
     WRAPPED,
+    SavedNone,
     SavedTensor,
     kept_result,
     kept_value,
@@ -159,6 +160,10 @@ def saved_object(slot: str, index: int, number: int | None) -> property:
         if getattr(node, slot) is None:
             return RELEASED
         value, version = held(node, slot, index)
+        if value is None:
+            return SavedNone()
+        if isinstance(value, list):
+            return tuple(SavedNone() if one is None else one for one in value)
         saved = saved_tensor(value, version, None if number is None or node.outputs[number] is None else number)
         kept = getattr(node, slot)
         version = None if version is None else WRAPPED

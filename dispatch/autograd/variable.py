@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
+
+from .engine import current_task
+
+
+class ImperativeEngine:
+    """The engine under its former name, as far as Python reaches it."""
+
+    def queue_callback(self, callback: Callable[[], Any]) -> None:
+        """Has a function called when the backward pass that runs here is over. RuntimeError where none runs."""
+        task = current_task()
+        if task is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        task.callbacks.append(callback)
+
+    def is_checkpoint_valid(self) -> bool:
+        """Returns whether a re-entrant checkpoint may be used: not where only some gradients were asked for."""
+        task = current_task()
+        return task is None or task.needed is None
 
 
 class VariableMeta(type):
@@ -16,6 +35,8 @@ class VariableMeta(type):
 
 class Variable(metaclass=VariableMeta):
     """`Variable(tensor, requires_grad=True)` is a tensor over the same memory, without history."""
+
+    _execution_engine = ImperativeEngine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
         if not isinstance(data, Tensor):

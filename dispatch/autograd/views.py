@@ -202,7 +202,16 @@ def current_grad_fn(tensor: Any) -> Any:
     record.grad_fn = None if fresh._autograd is None else fresh._autograd.grad_fn
     record.output_nr = 0
     view.version = tensor._counter[0]
+    if record.hooks is not None or record.retains_grad is not None:
+        leave_hooks(record)
     return record.grad_fn
+
+
+def leave_hooks(record: Any) -> None:
+    """Has a tensor's hooks stay with its former value; `retain_grad` is about the tensor, whatever it holds."""
+    record.hooks = None
+    if record.retains_grad is not None and record.grad_fn is not None:
+        record.grad_fn._hooks().retaining[record.output_nr] = record.retains_grad
 
 
 def bookkeeping(state: State) -> State:

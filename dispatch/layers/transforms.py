@@ -199,9 +199,10 @@ def without_dead(tensor: Any) -> Any:
 def batched(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     """Refuses a batched tensor outside of its vmap."""
     raise RuntimeError(
-        f"{op}: your tensor may have escaped from inside a function being vmapped. That vmap is not at work here, and "
-        "nobody says any more what the batch dimension means. Return the tensor from the function, so that vmap hands "
-        "out the whole batch."
+        "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see "
+        "https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in "
+        f"`gen_vmap_plumbing` Please file an issue if it looks like the latter. {op} was called where that vmap is not "
+        "at work: return the tensor from the function, so that vmap hands out the whole batch."
     )
 
 

@@ -156,7 +156,12 @@ class overridable_property(property):
                 assert write is not None
                 write(owner, value)
 
-        super().__init__(functools.wraps(read)(get), write and functools.wraps(write)(set_), remove)
+        super().__init__(functools.wraps(read)(get), write and functools.wraps(write)(set_), remove or not_removed)
+
+
+def not_removed(owner: Any) -> None:
+    """RuntimeError: a tensor has all its properties."""
+    raise RuntimeError("Deletion of a tensor's property is not allowed!")
 
     def __getattr__(self, name: str) -> Any:
         """Gives its `__qualname__`, as PyTorch's properties in C++ have one: `TensorBase.shape`."""
@@ -657,7 +662,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     @overridable_in_python
     def __dir__(self) -> list[str]:
-        return sorted({*dir(type(self)), *self.__dict__})
+        absent = {"volatile"} if self._device.type == "cuda" else {"volatile", "__cuda_array_interface__"}
+        return sorted({*dir(type(self)), *self.__dict__} - absent)
 
 
 _MAKING = threading.RLock()  # the same thread may come again, from a finalizer

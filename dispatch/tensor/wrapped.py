@@ -14,6 +14,7 @@ from redispatch.dispatch.layers.transforms import without_dead
 from redispatch.dispatch.specialiser.annotations import leaf
 
 from .devices import device_keyset
+from .layouts import contiguous_format
 from .metadata import Size, lay_out
 from .tensor import Tensor
 
@@ -38,6 +39,27 @@ class Wrapped(Tensor):
         raise NotImplementedError(
             f"Cannot access storage of {kind}: under a transform (vmap, grad, jvp) a tensor is a part of a computation"
         )
+
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+        """Whether an example lies densely. RuntimeError for formats of images: an example has lost its batch."""
+        if self._bdim is not None and memory_format is not contiguous_format:
+            raise RuntimeError(
+                "NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format"
+            )
+        return super().is_contiguous(memory_format)
+
+    @property
+    def data(self) -> Any:
+        """As of any tensor under grad and jvp. RuntimeError under vmap."""
+        if self._bdim is not None:
+            raise RuntimeError("accessing `data` under vmap transform is not allowed")
+        return Tensor.data.fget(self)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if self._bdim is not None:
+            raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
+        Tensor.data.fset(self, value)
 
     def data_ptr(self) -> int:
         """RuntimeError: a wrapper has no memory."""

@@ -34,6 +34,7 @@ class Rules:
     of_rows: Callable[[OpOverload], Any]  # the rule for tensors whose rows are the examples, or None
     draws: Callable[[OpOverload, list[Any]], bool]  # whether the call draws random numbers
     draw: Callable[[OpOverload, list[Any], list[Any], Any], Any]  # such a call, for a whole batch
+    same_numbers: Callable[[], Callable[[], None]]  # a function by which generators give the same numbers once more
     check_writes: Callable[[OpOverload, list[Any], list[Any]], None]  # RuntimeError where examples write one tensor
 
 

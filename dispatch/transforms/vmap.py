@@ -11,10 +11,12 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.autograd import BATCHED
+from redispatch.dispatch.autograd.function import SINGLE_LEVEL
 from redispatch.dispatch.pytree import _broadcast_to_and_flatten, tree_flatten, tree_structure, tree_unflatten
 from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.wrapped import wrapped
 
+from .batched import RULES
 from .vmap_level import RANDOMNESS, VmapLevel
 
 Dims = int | tuple[Any, ...]
@@ -59,7 +61,8 @@ def vmap(
 
         if chunk_size is None or chunk_size >= size:
             return run_some(size, flat)
-        return run_in_chunks(run_some, size, dims, flat, out_dims, name, chunk_size)
+        again = RULES().same_numbers() if randomness == "same" else None
+        return run_in_chunks(run_some, size, dims, flat, out_dims, name, chunk_size, again)
 
     return batched
 
@@ -88,7 +91,6 @@ def run_plain(
 ) -> Any:
     """The outputs of the whole batch, where arguments are tensors."""
     level = VmapLevel(args[0]._shape[in_dim], randomness)
-    level.known += args
     with level:
         outputs = func(*[wrapped(one, level, in_dim) for one in args], **kwargs)
         name = name_of(func)
@@ -163,7 +165,6 @@ def run(
 ) -> Any:
     """The outputs of the whole batch."""
     level = VmapLevel(size, randomness)
-    level.known += flat
     with level:
         examples = [level.wrap(value, dim) for value, dim in zip(flat, dims, strict=True)]
         outputs = func(*tree_unflatten(examples, spec), **kwargs)
@@ -219,11 +220,14 @@ def run_in_chunks(
     out_dims: Any,
     name: str,
     chunk_size: int,
+    again: Callable[[], None] | None,
 ) -> Any:
-    """Maps `chunk_size` examples at a time, by `run_some(how many, leaves)`."""
+    """Maps `chunk_size` examples at a time, by `run_some(how many, leaves)`; `again` is called before each time."""
     parts = []
     for start in range(0, size, chunk_size):
         count = min(chunk_size, size - start)
+        if again is not None:
+            again()
         chunk = [
             value if dim is None else value.narrow(dim, start, count) for value, dim in zip(flat, dims, strict=True)
         ]
@@ -248,7 +252,18 @@ def mapped(function: Callable[..., Any], batches: tuple[Any, ...]) -> Any:
         return tuple(leaf for leaf in leaves if leaf is not None)
 
     known: list[Any] = []
-    results = iter(vmap(kept)(*batches))
+    token = SINGLE_LEVEL.set(True)  # each Function as of one example: derivatives are what is mapped
+    try:
+        results = iter(vmap(kept)(*batches))
+    except RuntimeError as problem:
+        if "randomness error mode" not in str(problem):
+            raise
+        raise RuntimeError(
+            "vmap: We do not yet support calling random operations inside of vmap. Please perform random operations "
+            "outside of vmap as a workaround"
+        ) from problem
+    finally:
+        SINGLE_LEVEL.reset(token)
     spec, given = known[0]
     return tree_unflatten([next(results) if there else None for there in given], spec)
 

@@ -44,7 +44,7 @@ class VmapInfo(NamedTuple):
 def apply_mapped(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
     """Runs `apply` under a VmapLevel. RuntimeError where the Function has no rule, or two."""
     check_is_split(cls)
-    by_user = getattr(cls, "vmap", None)
+    by_user = None if cls.vmap is Function.vmap else cls.vmap
     if cls.generate_vmap_rule and by_user is not None:
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
@@ -170,7 +170,6 @@ class VmapLevel(Level):
 
     def __init__(self, size: int, randomness: str) -> None:
         self.size, self.randomness = size, randomness
-        self.known: list[Any] = []  # tensors that somebody outside has: of these a view is handed out
 
     @inline
     def process(self, op: OpOverload, stack: list[Any]) -> Any:
@@ -200,7 +199,12 @@ class VmapLevel(Level):
         if RULES().draws(op, values) and composite_kernel(op) is None:
             return self.handed_out(op, stack, self.outside(lambda: RULES().draw(op, values, dims, self)))
         if not any(map(is_batched, dims)):
-            return self.outside(lambda: call(op, values))
+            kernel = composite_kernel(op) if Tag.nondeterministic_seeded in op.tags else None
+            if kernel is None:
+                return self.outside(lambda: call(op, values))
+            if self.randomness == "different" and not op.schema.is_mutable:  # it draws for the examples of its argument
+                stack[0] = self.wrap(values[0].expand((self.size, *values[0].shape)), 0)
+            return kernel.boxed(op, 0, stack)
         if Tag.inplace_view in op.tags and dims[0] is not None and op._opname not in NO_VIEWS:
             return self.turned(op, stack, values, dims)
         rule: Any = BATCHING.get(op)
@@ -291,7 +295,4 @@ class VmapLevel(Level):
             value = self.unwrap(tensor)
             if own is None:
                 return value.expand((self.size, *value.shape)).movedim(0, dim)
-            if own != dim or any(value is one for one in self.known):
-                return value.movedim(own, dim)
-            self.known.append(value)
-            return value
+            return value if own == dim else value.movedim(own, dim)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from redispatch._names import take
 from redispatch.backends import mkldnn
 from redispatch.dispatch import (
     BACKEND_OF_DEVICE,
@@ -56,7 +57,7 @@ from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
 from redispatch.kernels.batching.fallback import FALLBACK
 
 from .._absent import COMPILER, names_of
-from . import _acc, _functorch, _nn, _profiler
+from . import _acc, _autograd, _functions, _functorch, _nn, _profiler
 from ._function_modules import _fft, _linalg, _special, _VariableFunctions
 from ._guards import (
     ExcludeDispatchKeyGuard,
@@ -103,6 +104,8 @@ __all__ = [
     "_nn",
     "_profiler",
     "_special",
+    "_autograd",
+    "_functions",
     "_functorch",
     "_select_conv_backend",
     "Argument",
@@ -443,5 +446,19 @@ def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
 def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
     FALLBACK.warns = enabled
 
+
+# Autograd -------------------------------------------------------------------------------------------------------------
+
+__all__ += take(
+    globals(),
+    {
+        "._autograd": """
+            _WeakTensorRef _current_graph_task_execution_order _current_graph_task_id _will_engine_execute_node
+        """,
+        "redispatch.dispatch.autograd": "is_anomaly_check_nan_enabled is_anomaly_enabled is_grad_enabled",
+        "redispatch.dispatch.autograd.forward_ad": "_is_fwd_grad_enabled _set_fwd_grad_enabled",
+        "redispatch.dispatch.autograd.grad_mode": "_set_grad_enabled",
+    },
+)
 
 globals().update(names_of(__name__, COMPILER))

@@ -53,6 +53,31 @@ def chunk_vmap(
     return in_parts
 
 
+def _vmap(
+    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False
+) -> Callable[..., Any]:
+    """`vmap`, under the name of its first version; None among the outputs may stay None."""
+    return (mapped_or_none if allow_none_pass_through else vmap)(func, in_dims, out_dims)
+
+
+def mapped_or_none(func: Callable[..., Any], in_dims: Any, out_dims: Any) -> Callable[..., Any]:
+    """`vmap` of a function of which outputs may be None."""
+
+    def passing(*args: Any) -> Any:
+        size = batched_inputs(in_dims, args, name_of(func))[0]
+        with vmap_increment_nesting(size, "error") as level:
+            found = func(*wrap_batched(args, in_dims, level))
+            outputs = found if isinstance(found, tuple) else (found,)
+            dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
+            whole = tuple(
+                None if one is None else levels._remove_batch_dim(one, level, size, dim)
+                for one, dim in zip(outputs, dims, strict=True)
+            )
+        return whole if isinstance(found, tuple) else whole[0]
+
+    return passing
+
+
 def get_chunk_sizes(total_elems: int, chunk_size: int) -> list[int]:
     """The sizes of the parts of a batch: all of `chunk_size` but perhaps the last."""
     return [min(chunk_size, total_elems - start) for start in range(0, total_elems, chunk_size)]

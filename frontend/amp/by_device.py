@@ -83,7 +83,7 @@ def module(name: str, **names: Any) -> ModuleType:
 
 cuda_autocast, cuda_scaler = classes("cuda", dtypes.float16)
 cpu_autocast, cpu_scaler = classes("cpu", dtypes.bfloat16)
-cuda_amp = module(
+cuda_amp: ModuleType = module(
     "cuda.amp", autocast=cuda_autocast, GradScaler=cuda_scaler, custom_fwd=custom_fwd, custom_bwd=custom_bwd
 )
 cpu = module(

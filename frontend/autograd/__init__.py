@@ -1,9 +1,13 @@
 """`redispatch.autograd`: gradients under PyTorch's names. The graph and its engine are in dispatch/autograd/."""
 
+from sys import modules
+
 from redispatch import _names
 from redispatch.dispatch.autograd import anomaly_mode, forward_ad, function, grad_mode, graph, variable
 
 from . import functional
+
+torch = modules[__package__.partition(".")[0]]  # the library, which old programs find here under this name
 
 __all__ = _names.take(
     globals(),
@@ -18,5 +22,9 @@ __all__ = _names.take(
         """,
         ".gradcheck": "GradcheckError gradcheck gradgradcheck",
     },
+)
+_places, __getattr__, __dir__ = _names.late(
+    globals(),
+    {"redispatch._autograd_profiler": "_profiler_enabled kineto_available", ".": "_functions profiler profiler_util"},
 )
 __all__ += ["anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph", "variable"]

@@ -96,7 +96,7 @@ def gradients(
     """The gradients, zeros where there are none.
 
     Errors: RuntimeError, if `strict`, where there are none of what `outputs` are, for the user `what`; or, with
-    `create_graph`, where they do not depend on the inputs in turn, and so the `derivative` is constant.
+    `create_graph`, where they do not depend on the inputs in turn, and so the `derivative`, if named, is constant.
     """
     recorded = [(y, None if v is None else v[i]) for i, y in enumerate(outputs) if y.requires_grad]
     if strict and len(recorded) < len(outputs):
@@ -114,11 +114,8 @@ def gradients(
     for index, one in enumerate(found):
         if one is None and strict:
             raise RuntimeError(f"{what} of the user-provided function is independent of input {index}. {STRICT}")
-        if strict and create_graph and not one.requires_grad:
-            raise RuntimeError(
-                f"The {derivative} of the user-provided function is independent of input {index}. {STRICT[:-1]} when "
-                "create_graph=True."
-            )
+        if strict and create_graph and derivative and not one.requires_grad:
+            raise constant(derivative, index)
     return tuple(x.new_zeros(x.shape) if g is None else g for g, x in zip(found, inputs, strict=True))
 
 
@@ -135,6 +132,13 @@ def check_second_order(jacobian: Sequence[Any]) -> None:
                 "differentiable and that the jacobian depends on the inputs (this would be violated by a linear "
                 "function for example)."
             )
+
+
+def constant(derivative: str, index: int) -> RuntimeError:
+    return RuntimeError(
+        f"The {derivative} of the user-provided function is independent of input {index}. {STRICT[:-1]} when "
+        "create_graph=True."
+    )
 
 
 def unrelated(output: int) -> RuntimeError:
@@ -164,8 +168,13 @@ def jvp(
         xs = separate(given, create_graph)
         moves = direction(v, xs, inputs_tuple, "jvp")
         outputs_tuple, unpacked = pushed(func, xs, moves, "jvp")
-        if strict and any(tangent is None for _, tangent in unpacked):
-            raise unrelated(next(i for i, (_, tangent) in enumerate(unpacked) if tangent is None))
+        for index, (output, tangent) in enumerate(unpacked if strict else ()):
+            if not output.requires_grad:
+                raise unrelated(index)
+            if tangent is None:
+                raise RuntimeError(f"The output of the user-provided function is independent of input 0. {STRICT}")
+            if create_graph and not tangent.requires_grad:
+                raise constant("jacobian", index)
         moved = [y.new_zeros(y.shape) if tangent is None else tangent for y, tangent in unpacked]
     return tidy([y for y, _ in unpacked], outputs_tuple, create_graph), tidy(moved, outputs_tuple, create_graph)
 
@@ -265,6 +274,16 @@ def units(like: Any) -> Any:
     return made.view((like.numel(), *like.shape))
 
 
+def _construct_standard_basis_for(tensors: Sequence[Any], tensor_numels: Sequence[int]) -> tuple[Any, ...]:
+    """The parts of the unit matrix that belong to each of several tensors, whose numbers of elements are given."""
+    total, start, made = sum(tensor_numels), 0, []
+    for tensor, count in zip(tensors, tensor_numels, strict=True):
+        made.append(tensor.new_zeros(total, count))
+        made[-1].narrow(0, start, count).diagonal().fill_(1)
+        start += count
+    return tuple(made)
+
+
 def jacobian_by_columns(func: Function, inputs: Any, vectorize: bool) -> Any:
     """The Jacobian by forward mode: a call of the function for each element of the inputs, or one for all."""
     inputs_tuple, given = as_tuple(inputs, "inputs", "jacobian")
@@ -310,7 +329,13 @@ def hessian(
     inputs_tuple, _ = as_tuple(inputs, "inputs", "hessian")
 
     def gradient(*xs: Any) -> Any:
-        found = jacobian(lambda *args: scalar(func(*args), "hessian"), xs, create_graph=True)
+        def checked(*args: Any) -> Any:
+            number = scalar(func(*args), "hessian")
+            if strict and not number.requires_grad:
+                raise unrelated(0)
+            return number
+
+        found = jacobian(checked, xs, create_graph=True)
         if strict:
             check_second_order(found)
         return found if inputs_tuple else found[0]
@@ -344,7 +369,7 @@ def second_order(func: Function, inputs: Any, v: Any, create_graph: bool, strict
         number = scalar(output, name)
         if strict and not number.requires_grad:
             raise unrelated(0)
-        first = gradients([number], xs, None, True, False)
+        first = gradients([number], xs, None, True, strict, derivative="")
         if strict:
             check_second_order(first)
         found = gradients(first, xs, moves, create_graph, strict, "The hessian", "hessian")

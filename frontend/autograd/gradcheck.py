@@ -21,7 +21,7 @@ from redispatch.dispatch.autograd.api import grad
 from redispatch.dispatch.autograd.engine import run_backward
 from redispatch.dispatch.autograd.history import gradient_edge
 from redispatch.dispatch.autograd.node import BATCHED
-from redispatch.dispatch.tensor import Tensor, as_numpy, get_default_dtype, shown
+from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, get_default_dtype, shown
 from redispatch.dispatch.tensor.printing import format_tensor
 
 
@@ -74,14 +74,18 @@ def gradcheck(
         whole = not fast_mode or not agrees_along_random_directions(
             func, arguments, outputs, near, check_forward_ad, check_backward_ad
         )
+        if check_backward_ad and not whole:
+            check_again(arguments, outputs, nondet_tol)
+        if check_backward_ad and whole:
+            check_jacobians(func, arguments, outputs, near, nondet_tol, check_grad_dtypes)
         if check_forward_ad:
             if whole:
                 check_tangents(func, arguments, near)
+            if check_undefined_grad:
+                check_undefined_tangents(func, arguments)
             if check_batched_forward_grad:
                 check_batches_of_tangents(func, arguments, near)
         if check_backward_ad:
-            if whole:
-                check_jacobians(func, arguments, outputs, near, nondet_tol, check_grad_dtypes)
             check_zero_gradients(arguments, outputs)
             if check_batched_grad:
                 check_batches(arguments, outputs, near)
@@ -147,6 +151,9 @@ def gradgradcheck(
 
     def gradients(*values: Any) -> tuple[Any, ...]:
         inputs, outer = values[: -len(grad_outputs)], values[-len(grad_outputs) :]
+        for one, given in zip(inputs, arguments, strict=True):
+            if is_checked(given) and not one.requires_grad:  # forward mode leaves that to what is checked
+                one.requires_grad_()
         wanted = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
         outputs = differentiable_outputs(func(*inputs))
         found = grad(outputs, wanted, outer, create_graph=True, allow_unused=True)
@@ -213,14 +220,21 @@ def all_outputs(result: Any) -> list[Any]:
 
 def numbers(tensor: Any) -> np.ndarray:
     """The real numbers of a tensor, flat, as a copy; a complex one gives its real and its imaginary part."""
-    values = np.ascontiguousarray(shown(tensor.detach()))
+    values = np.ascontiguousarray(read(tensor.detach()))
     return values.view(values.real.dtype).reshape(-1).astype(np.float64)
+
+
+def read(tensor: Any) -> np.ndarray:
+    """The elements of a tensor: of a wrapper without memory, as it gives them one by one."""
+    if tensor._storage.has_data or not tensor.numel():
+        return shown(tensor)
+    return np.array([one.item() for one in tensor.reshape(-1)], tensor._dtype.numpy).reshape(tuple(tensor._shape))
 
 
 def write(tensor: Any, values: np.ndarray) -> None:
     """Gives a tensor these numbers, on whatever device and with whatever lazy bits, unnoticed by the graph."""
-    is_here = tensor._device.type == "cpu" and not (tensor.is_conj() or tensor.is_neg())
-    here = tensor if is_here else tensor.new_empty(tensor._shape, device="cpu")
+    is_here = tensor._device.type == "cpu" and tensor._storage.has_data and not (tensor.is_conj() or tensor.is_neg())
+    here = tensor if is_here else empty(tensor._shape, tensor._dtype)
     as_numpy(here)[...] = values
     if not is_here:
         tensor.data.copy_(here)
@@ -273,6 +287,55 @@ def analytical_jacobian(output: Any, value: Any) -> np.ndarray:
     return np.array(columns).reshape(len(columns), rows).T
 
 
+def get_numerical_jacobian(
+    fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
+) -> tuple[Any, ...]:
+    """The matrix of the first output's differences by each input of `target`. Deprecated, and no longer used."""
+    private("get_numerical_jacobian", grad_out)
+    targets = inputs if target is None else target
+    return tuple(
+        as_matrix(numerical_jacobian(lambda *args: fn(args), tuple(inputs), one, eps)[0], one)
+        for one in ((targets,) if isinstance(targets, Tensor) else targets)
+        if is_checked(one)
+    )
+
+
+def get_analytical_jacobian(
+    inputs: Any, output: Any, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple[tuple[Any, ...], bool, bool, bool]:
+    """(the matrix of an output's gradients by each input, whether backward is reentrant, whether gradients have their
+    inputs' sizes, whether they have their dtypes). Deprecated, and no longer used."""
+    private("get_analytical_jacobian", grad_out)
+    checked = [one for one in inputs if is_checked(one)]
+    once, again = ([analytical_jacobian(output, one) for one in checked] for _ in range(2))
+    reentrant = all(np.all(np.abs(a - b) <= nondet_tol) for a, b in zip(once, again, strict=True))
+    found = [(vjp(output, one, ones(output)), one) for one in checked]
+    given = [(gradient, one) for gradient, one in found if gradient is not None]
+    sizes = all(gradient.shape == one.shape for gradient, one in given)
+    kinds = all(gradient.dtype is one.dtype for gradient, one in given)
+    return tuple(as_matrix(a, one) for a, one in zip(once, checked, strict=True)), reentrant, sizes, kinds
+
+
+def private(name: str, grad_out: float) -> None:
+    """Warns of a name that is no part of the API. ValueError for another `grad_out` than 1."""
+    warnings.warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be "
+        "removed in a future version of PyTorch. If you have a specific use for this or feature request for this to "
+        "be a stable API, please file us an issue at https://github.com/pytorch/pytorch/issues/new",
+        FutureWarning,
+        stacklevel=3,
+    )
+    if grad_out != 1.0:
+        raise ValueError(f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0.")
+
+
+def as_matrix(numbers: np.ndarray, like: Any) -> Any:
+    """The matrix as a tensor of float64."""
+    made = empty(Size(numbers.shape), dtypes.float64)
+    write(made, numbers)
+    return made
+
+
 def vjp(output: Any, value: Any, gradient: Any) -> Any:
     return grad(output, value, gradient, retain_graph=True, allow_unused=True)[0]
 
@@ -298,14 +361,15 @@ def agrees_along_random_directions(
             continue
         v = random_unit(value, random)
         along = tensor_of(v, value)
-        differences = difference_along(func, arguments, value, shown(along), near.eps)
+        differences = difference_along(func, arguments, value, read(along), near.eps)
+        rows = [random_unit(output, random) for output in outputs]
+        seeds = zip(outputs, rows, strict=True) if check_backward else ()
+        sent = [vjp(output, value, tensor_of(u, output)) for output, u in seeds]
         moved = tangents(func, arguments, value, along) if check_forward else []
-        for output, place in zip(outputs, differentiable, strict=True):
-            u = random_unit(output, random)
+        for index, (place, u) in enumerate(zip(differentiable, rows, strict=True)):
             found = []
             if check_backward:
-                gradient = vjp(output, value, tensor_of(u, output))
-                found.append(0.0 if gradient is None else numbers(gradient) @ v)
+                found.append(0.0 if sent[index] is None else numbers(sent[index]) @ v)
             if check_forward:
                 found.append(0.0 if moved[place] is None else u @ numbers(moved[place]))
             allowed = near.atol * np.abs(u).sum() * np.abs(v).sum()
@@ -331,15 +395,29 @@ def difference_along(
     func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, step: np.ndarray, eps: float
 ) -> list[np.ndarray]:
     """Returns how the numbers of each output follow, by central differences, where the input `value` moves."""
-    place, before = value.detach(), np.array(shown(value.detach()))
-    sides = []
+    place, before = value.detach(), np.array(read(value.detach()))
+    sides: list[list[np.ndarray]] = []
+    unmoved = all_outputs(func(*arguments))
     for sign in (1, -1):
         try:
             write(place, before + (sign * eps * step).astype(before.dtype))
-            sides.append([numbers(output) for output in all_outputs(func(*arguments))])
+            perturbed = all_outputs(func(*arguments))
+            check_like(unmoved, perturbed)
+            sides.append([numbers(output) for output in perturbed])
         finally:
             write(place, before)
     return [(above - below) / (2 * eps) for above, below in zip(*sides, strict=True)]
+
+
+def check_like(outputs: list[Any], perturbed: list[Any]) -> None:
+    """AssertionError where outputs look otherwise when the inputs are moved a little."""
+    for index, (one, other) in enumerate(zip(outputs, perturbed, strict=True)):
+        for what, former, present in (("shape", one.shape, other.shape), ("dtype", one.dtype, other.dtype)):
+            if former != present:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed on index "
+                    f"{index}, but got:\n {former} and {present}"
+                )
 
 
 # --- The checks -------------------------------------------------------------------------------------------------------
@@ -365,21 +443,59 @@ def check_jacobians(
                 continue
             again = analytical_jacobian(output, value)
             if not np.all(np.abs(again - analytical) <= nondet_tol):
-                raise GradcheckError(
-                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
-                    "times gives different values, although analytical gradient matches numerical gradient.The "
-                    f"tolerance for nondeterminism was {nondet_tol}."
-                )
+                raise not_reentrant(nondet_tol)
             if not np.allclose(analytical, numerical[place], near.rtol, near.atol):
-                raise mismatch(o, i, numerical[place], analytical, value, output)
+                raise mismatch(o, i, numerical[place], analytical, value, output, near)
             if check_dtypes:
                 check_gradient_dtype(output, value)
 
 
-def tangents(func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, tangent: Any) -> list[Any]:
-    """Returns how each output moves where the input `value` moves along `tangent`; None where it does not."""
+def check_again(arguments: tuple[Any, ...], outputs: list[Any], nondet_tol: float) -> None:
+    """Raises GradcheckError where backward gives others when it is run again: for ones, which stand for all."""
+    for output in outputs:
+        for value in filter(is_checked, arguments):
+            once, again = (vjp(output, value, ones(output)) for _ in range(2))
+            if once is not None and not np.all(np.abs(numbers(once) - numbers(again)) <= nondet_tol):
+                raise not_reentrant(nondet_tol)
+
+
+def not_reentrant(nondet_tol: float) -> GradcheckError:
+    return GradcheckError(
+        "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+        "different values, although analytical gradient matches numerical gradient.The tolerance for nondeterminism "
+        f"was {nondet_tol}."
+    )
+
+
+def check_undefined_tangents(func: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Raises GradcheckError where inputs that do not move have outputs move otherwise than those that move by zero."""
+    tensors = [value for value in arguments if is_checked(value)]
+    for value in tensors:
+        by_zero = tangents(func, arguments, value, ones(value))
+        if len(tensors) == 1:
+            continue
+        for one, other in zip(by_zero, tangents(func, arguments, value, ones(value), others=False), strict=True):
+            difference = (0 if one is None else numbers(one)) - (0 if other is None else numbers(other))
+            if not np.allclose(difference, 0):
+                raise GradcheckError("Forward mode treats an undefined tangent otherwise than as zero")
+
+
+def tangents(
+    func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, tangent: Any, others: bool = True
+) -> list[Any]:
+    """Returns how each output moves where the input `value` moves along `tangent`; None where it does not.
+
+    others: whether other inputs have zeros for tangents, or none.
+    """
     with forward_ad.dual_level():
-        moved = [forward_ad.make_dual(one, tangent) if one is value else one for one in arguments]
+        moved = [
+            forward_ad.make_dual(one.detach(), tangent if one is value else zeros_like(one))
+            if is_checked(one) and (others or one is value)
+            else one.detach()
+            if is_checked(one)
+            else one
+            for one in arguments
+        ]
         return [forward_ad.unpack_dual(output).tangent for output in all_outputs(func(*moved))]
 
 
@@ -388,6 +504,8 @@ def check_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], near: N
     for i, value in enumerate(arguments):
         if not is_checked(value):
             continue
+        if not value.numel():
+            continue
         numerical = numerical_jacobian(func, arguments, value, near.eps)
         rows = [tangents(func, arguments, value, unit) for unit in units(value)]
         for place, output in enumerate(all_outputs(func(*arguments))):
@@ -395,7 +513,7 @@ def check_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], near: N
             found = [zeros if row[place] is None else numbers(row[place]) for row in rows]
             analytical = np.array(found).reshape(numerical[place].shape)
             if not np.allclose(analytical, numerical[place], near.rtol, near.atol):
-                raise mismatch(place, i, numerical[place], analytical, value, output)
+                raise mismatch(place, i, numerical[place], analytical, value, output, near, forward=True)
 
 
 def check_batches(arguments: tuple[Any, ...], outputs: list[Any], near: Nearness) -> None:
@@ -424,7 +542,7 @@ def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ..
     for i, value in enumerate(arguments):
         if not is_checked(value):
             continue
-        seeds = list(units(value))[:3]
+        seeds = (list(units(value)) * 2)[:2]
         if not seeds:
             continue
 
@@ -447,21 +565,35 @@ def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ..
 def stacked(parts: list[Any]) -> Any:
     """The tensors as one, along a new first dimension."""
     made = parts[0].detach().new_zeros((len(parts), *parts[0]._shape))
-    write(made, np.stack([shown(part.detach()) for part in parts]))
+    write(made, np.stack([read(part.detach()) for part in parts]))
     return made
 
 
-def mismatch(o: int, i: int, numerical: np.ndarray, analytical: np.ndarray, value: Any, output: Any) -> GradcheckError:
+def mismatch(
+    o: int,
+    i: int,
+    numerical: np.ndarray,
+    analytical: np.ndarray,
+    value: Any,
+    output: Any,
+    near: Nearness,
+    forward: bool = False,
+) -> GradcheckError:
+    """The error for two matrices that differ; of complex numbers, which have two rows or columns, it says which."""
     shown = [
         format_tensor(matrix, "float64", shape=matrix.shape, default_dtype_name=get_default_dtype().name)
         for matrix in (numerical, analytical)
     ]
     parts = ""
-    if value._dtype.is_complex or output._dtype.is_complex:
-        parts = "While considering the real and imaginary parts of complex numbers one after the other, "
+    side, (one, other) = "outputs", (numerical, analytical)
+    if forward:
+        side, (one, other) = "inputs", (numerical.T, analytical.T)
+    if (value if forward else output)._dtype.is_complex:
+        imaginary = not np.allclose(other[:, 1::2], one[:, 1::2], near.rtol, near.atol)
+        parts = f"While considering the {'imaginary' if imaginary else 'real'} part of complex {side} only, "
+    name = "Jacobian computed with forward mode mismatch" if forward else "Jacobian mismatch"
     return GradcheckError(
-        f"{parts}Jacobian mismatch for output {o} with respect to input "
-        f"{i},\nnumerical:{shown[0]}\nanalytical:{shown[1]}\n"
+        f"{parts}{name} for output {o} with respect to input {i},\nnumerical:{shown[0]}\nanalytical:{shown[1]}\n"
     )
 
 
@@ -506,6 +638,7 @@ def check_undefined_gradients(func: Callable[..., Any], arguments: tuple[Any, ..
         try:
             found = engine_gradients(outputs, tensors, seeds)
         except RuntimeError as error:
+            warnings.warn(UNDEFINED, stacklevel=3)
             raise GradcheckError(
                 "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined "
                 f"output gradients' in the documentation of derivatives: {error}"
@@ -515,6 +648,13 @@ def check_undefined_gradients(func: Callable[..., Any], arguments: tuple[Any, ..
             difference = (0 if got is None else numbers(got)) - (0 if wanted is None else numbers(wanted))
             if not np.allclose(difference, 0):
                 raise GradcheckError("Backward treats an undefined output gradient otherwise than as zero")
+
+
+UNDEFINED = (
+    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+    "existing callers of this function. If this is true for you, you can call this function with "
+    '"check_undefined_grad=False" to disable the feature'
+)
 
 
 def engine_gradients(outputs: list[Any], tensors: list[Any], seeds: list[Any]) -> list[Any]:

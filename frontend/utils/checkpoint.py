@@ -335,7 +335,7 @@ class SecondRun:
 
     def fill(self, tensor: Any) -> Any:
         """The pack hook. What it keeps has no history: a result would hold itself."""
-        tensor = copy_of(tensor)
+        tensor = copy_of(tensor) if tensor.requires_grad else tensor
         region, number = self.region, self.count
         self.count += 1
         if number >= len(region.places):
@@ -453,7 +453,11 @@ def report(error: CheckpointError, first: OperatorLog, second: OperatorLog) -> s
         parts.append(f"Operations executed during {title if log is second else 'the ' + title}:\n\n{listed}")
     return (
         "An error happened while unpacking tensors; dumping logs of latest computation because you passed `debug=True` "
-        "to `torch.utils.checkpoint.checkpoint()`.\n\n" + "\n".join(parts) + f"\n{str(error).replace(TIP, '').rstrip()}"
+        "to `torch.utils.checkpoint.checkpoint()`.\n\n"
+        + "\n".join(parts)
+        + f"\n{str(error).replace(TIP, '').rstrip()}\n"
+        "You are seeing this error because you passed `debug=True` to checkpoint and tensors to be saved during the "
+        "original forward differ from those saved during recomputation. The operators of both are above."
     )
 
 
@@ -574,17 +578,18 @@ class SelectiveCheckpointContext:
 class Kept:
     """One result, and the version at which it was kept."""
 
-    __slots__ = ("value", "version")
+    __slots__ = ("val", "counter", "version")
 
     def __init__(self, value: Any) -> None:
         with exclude(keyset("ADInplaceOrView")):  # a view is tied to its base by who hands it out
-            self.value = value.detach() if isinstance(value, Tensor) else value
-        self.version = self.value._version if isinstance(value, Tensor) else None
+            self.val = value.detach() if isinstance(value, Tensor) else value
+        self.counter = value._counter if isinstance(value, Tensor) else None
+        self.version = self.counter and self.counter[0]
 
     def get(self, may_have_changed: bool) -> Any:
-        if self.version is not None and not may_have_changed and self.value._version != self.version:
+        if self.counter is not None and not may_have_changed and self.counter[0] != self.version:
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
-        return self.value
+        return self.val
 
 
 RECOMPUTE, USED = object(), object()
@@ -596,7 +601,7 @@ class KeepingMode(TorchDispatchMode):
 
     def __init__(self, policy: Callable[..., Any], results: Results) -> None:
         super().__init__()
-        self.policy, self.results = policy, results
+        self.policy, self.storage = policy, results
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -605,7 +610,7 @@ class KeepingMode(TorchDispatchMode):
             return out
         policy = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=out), func, *args, **kwargs)
         saved = policy if isinstance(policy, bool) else policy in SAVED
-        self.results[func].append(tree_map(Kept, out) if saved else RECOMPUTE)
+        self.storage[func].append(tree_map(Kept, out) if saved else RECOMPUTE)
         return out
 
 
@@ -614,7 +619,7 @@ class ReusingMode(TorchDispatchMode):
 
     def __init__(self, results: Results, may_have_changed: bool) -> None:
         super().__init__()
-        self.results, self.may_have_changed = results, may_have_changed
+        self.storage, self.may_have_changed = results, may_have_changed
         self.calls: dict[Any, int] = defaultdict(int)
 
     def __enter__(self) -> Any:
@@ -626,7 +631,7 @@ class ReusingMode(TorchDispatchMode):
             return func(*args, **kwargs or {})
         number = self.calls[func]
         self.calls[func] += 1
-        known = self.results.get(func)
+        known = self.storage.get(func)
         if known is None:
             raise RuntimeError(f"{func} encountered during backward but not found in storage. {MISMATCH}")
         if number >= len(known):
@@ -685,3 +690,6 @@ def check_is_overload(op: Any) -> None:
             "change it to `torch.ops.aten.mm.default`."
         )
     raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. {advice}")
+
+
+_CachingTorchDispatchMode, _CachedTorchDispatchMode = KeepingMode, ReusingMode  # PyTorch's names

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import redispatch as rd
 from redispatch.dispatch import pytree
-from redispatch.dispatch.autograd.engine import CURRENT_PASS, CURRENT_TASK
+from redispatch.dispatch.autograd.engine import CURRENT_PASS, current_task
 from redispatch.dispatch.autograd.graph import register_multi_grad_hook
 from redispatch.dispatch.autograd.hooks import WATCH
 from redispatch.nn.hooks import register_module_forward_hook, register_module_forward_pre_hook
@@ -89,7 +89,7 @@ class ModuleTracker:
         self.parents.add(name)
 
     def _enter_backward(self, name: str) -> None:
-        task = CURRENT_TASK.get()
+        task = current_task()
         if task is not None and self._leave_all not in task.at_end:
             task.at_end.append(self._leave_all)
         self._enter(name)

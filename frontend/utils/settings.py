@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from redispatch.dispatch.autograd.api import WARNED
 from redispatch.dispatch.tensor import Tensor, UntypedStorage, set_default_dtype
 from redispatch.kernels.ops.legacy import TYPES, TensorType
 from redispatch.kernels.ops.storages import TypedStorage
@@ -87,10 +88,11 @@ def get_num_interop_threads() -> int:
 
 
 def set_warn_always(b: bool) -> None:
-    """Sets whether warnings are to come each time; Python's own filters decide here."""
+    """Sets whether what warns once per process warns each time; then Python's own filters decide."""
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     change(warn_always=b)
+    WARNED.always = b
 
 
 def is_warn_always_enabled() -> bool:

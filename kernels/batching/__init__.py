@@ -41,7 +41,7 @@ from .fallback import CLASSES, Rule, one_by_one, refuse
 from .images import images_rule, rank_of_image
 from .losses import LOSS, LOSS_BACKWARD
 from .pointwise import check_writes, pointwise_rule
-from .random import draws, is_random, random_call
+from .random import draws, is_random, random_call, same_numbers
 from .rows import row_rule
 
 
@@ -108,4 +108,4 @@ RULES: dict[str, Rule] = {
 }
 
 
-batched.RULES.fill(batched.Rules(rule_of, row_rule, draws, random_call, check_writes))
+batched.RULES.fill(batched.Rules(rule_of, row_rule, draws, random_call, same_numbers, check_writes))

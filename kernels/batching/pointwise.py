@@ -29,6 +29,13 @@ def pointwise_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int
 def in_memory_format(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """A copy whose format is said for batches of images: the batch and that of the images as one."""
     first = front(values[0], dims[0])
+    wanted = next(value for value in values if value in (channels_last, channels_last_3d))
+    if first.dim() != (5 if wanted is channels_last else 6):
+        raise RuntimeError(
+            f"NYI: Tensor.{op._opname}(memory_format) inside vmap is only supported with memory_format "
+            "torch.preserve_format or torch.contiguous_format (got "
+            f"{'ChannelsLast' if wanted is channels_last else 'ChannelsLast3d'})"
+        )
     return call(op, [first.flatten(0, 1), *values[1:]]).unflatten(0, (size, -1)), 0
 
 

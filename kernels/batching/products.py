@@ -9,15 +9,26 @@ from redispatch.dispatch import OpOverload, call, ops
 from redispatch.kernels.ops.convolution import convolution, convolution_backward_op
 from redispatch.kernels.ops.linalg import addmm, addmv, baddbmm, bmm, dot, mm, mv
 
-from ...dispatch.transforms.batched import front, padded, whole
+from ...dispatch.transforms.batched import front, padded, rank, whole
 from .fallback import batches
 
 aten = ops.aten
 
 
+def check_ranks(op: OpOverload, values: list[Any], dims: list[Any], first: int, second: int) -> None:
+    """RuntimeError where examples are no such matrices or vectors: rows of a batch are not to be taken for theirs."""
+    ranks = [rank(value, dim) for value, dim in zip(values, dims, strict=True)]
+    if ranks != [first, second]:
+        raise RuntimeError(
+            f"Shape mismatch: Got incorrect dims for {op._opname}(a, b). a has dim {ranks[0]}and b has dim {ranks[1]}"
+            f"but expected them to have dim {first} and dim {second}"
+        )
+
+
 @batches("matrices", mm.op)
 def mm_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """A product with a batch on one side only is one product of larger matrices."""
+    check_ranks(op, values, dims, 2, 2)
     (a, b), (da, db) = values, dims
     if da is not None and db is not None:
         return aten.bmm.default(front(a, da), front(b, db)), 0
@@ -26,6 +37,7 @@ def mm_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> An
 
 @batches("matrices", mv.op)
 def mv_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    check_ranks(op, values, dims, 2, 1)
     (a, v), (da, dv) = values, dims
     if dv is None:
         return aten.matmul.default(front(a, da), v), 0
@@ -36,6 +48,7 @@ def mv_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> An
 
 @batches("matrices", dot.op)
 def dot_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    check_ranks(op, values, dims, 1, 1)
     (a, b), (da, db) = values, dims
     if da is not None and db is not None:
         rows = aten.bmm.default(front(a, da).unsqueeze(1), front(b, db).unsqueeze(2))
@@ -46,6 +59,7 @@ def dot_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> A
 
 @batches("matrices", bmm.op)
 def bmm_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    check_ranks(op, values, dims, 3, 3)
     (a, b), (da, db) = values, dims
     return aten.matmul.default(front(a, da), front(b, db)), 0
 
@@ -58,7 +72,7 @@ def plus_product(base: OpOverload, product: Any) -> Any:
         if op._opname == "addmv" and d is None and da is None:
             return aten.addmm.default(own, front(b, db), a.t(), beta=beta, alpha=alpha), 0
         result, _ = (
-            product(op, [a, b], [da, db], size) if da is not None or db is not None else (base(a, b).unsqueeze(0), 0)
+            product(base, [a, b], [da, db], size) if da is not None or db is not None else (base(a, b).unsqueeze(0), 0)
         )
         result = result if alpha == 1 else result * alpha
         if beta != 0:
@@ -84,7 +98,9 @@ def convolution_rule(op: OpOverload, values: list[Any], dims: list[Any], size: i
     rest = (stride, padding, dilation, transposed, output_padding)
     apart = bias is not None and (db is not None or dw is not None)
     plain_bias = None if apart else bias
-    if dw is None:
+    if di is None and dw is None:  # the bias alone is batched
+        result = aten.convolution.default(input, weight, None, *rest, groups).unsqueeze(0)
+    elif dw is None:
         x = front(input, di)
         result = aten.convolution.default(x.flatten(0, 1), weight, plain_bias, *rest, groups).unflatten(0, (size, -1))
     else:

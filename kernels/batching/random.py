@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from redispatch.dispatch import OpOverload, Tag, call
 from redispatch.dispatch.layers.transforms import BATCHING
+from redispatch.kernels.ops.distributions import multinomial
+from redispatch.kernels.ops.random import default_states, restore_states
 
 from ...dispatch.transforms.batched import each, front, is_batched, is_tensor, padded, position_of, ranks, whole
-from .fallback import one_by_one
+from .fallback import batches, one_by_one
+from .pointwise import check_writes
 
 ERROR = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
@@ -32,12 +37,19 @@ def random_call(op: OpOverload, values: list[Any], dims: list[Any], level: Any) 
     """(result, its batch dimension). RuntimeError where random operators are not allowed."""
     if level.randomness == "error":
         raise RuntimeError(ERROR)
+    if op.schema.is_out:
+        raise RuntimeError(
+            "vmap: We do not support calling out variants of random operations inside of vmap. Please use non-out "
+            "variants as a workaround"
+        )
     batched = is_batched(dims)
     if level.randomness == "same":
         return same_for_all(op, values, dims, level.size, batched)
     schema = op.schema
     tensors = [p for p in schema.tensor_positions if is_tensor(values[p])]
     if schema.mutable_positions and dims[schema.mutable_positions[0]] is None:
+        if batched:
+            check_writes(op, values, dims)
         raise RuntimeError(
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
             f"randomness: {op.schema.name} would draw into one tensor for all examples. Make the tensor from an input "
@@ -60,6 +72,20 @@ def random_call(op: OpOverload, values: list[Any], dims: list[Any], level: Any) 
         return whole(value, dim, level.size) if value is values[first] else padded(value, dim, wanted)
 
     return call(op, each(schema, values, dims, placed)), tuple_of_zeros(op)
+
+
+def same_numbers() -> Callable[[], None]:
+    """Returns a function that puts the default generators back where they are now."""
+    return partial(restore_states, default_states())
+
+
+@batches("random", multinomial.op)
+def multinomial_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """Each row of weights draws for itself."""
+    weights = whole(values[0], dims[0], size)
+    if weights.dim() < 3:
+        return call(op, [weights, *values[1:]]), 0
+    return call(op, [weights.flatten(0, -2), *values[1:]]).unflatten(0, weights.shape[:-1]), 0
 
 
 def tuple_of_zeros(op: OpOverload) -> Any:

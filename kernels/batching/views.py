@@ -6,7 +6,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.tensor import contiguous_format
-from redispatch.kernels.ops.creation import new_empty_strided_op
+from redispatch.kernels.ops.creation import new_empty_strided_op, new_zeros_with_same_feature_meta_op
 from redispatch.kernels.ops.rearrange import roll_op
 from redispatch.kernels.ops.scattering import as_strided_scatter_op
 from redispatch.kernels.ops.shape import cat_op, repeat_op
@@ -63,9 +63,39 @@ def squeeze_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) 
 def as_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """Returns the same part of each example's memory: examples lie one batch stride apart."""
     self, sizes, strides, offset = values
+    if len(sizes) != len(strides):
+        raise RuntimeError(
+            "Tensor.as_strided(size, stride, ...): size and stride must have the same length! Got size "
+            f"{list(sizes)} and stride {list(strides)}"
+        )
     x = front(self, dims[0])
-    start = x.storage_offset() if offset is None else offset
+    base = x.storage_offset()
+    start = base if offset is None else offset
+    end, own_end = end_of(sizes, strides, start), end_of(x.shape[1:], x.stride()[1:], base)
+    if end is not None and (own_end is None or end > own_end or start < base):
+        raise RuntimeError(
+            f"result = tensor.as_strided({list(sizes)}, {list(strides)}, {start}) can access memory outside of "
+            f"`tensor`. `result` can access some memory in range [{start}, {end}], but `tensor` can only access some "
+            f"memory in range [{base}, {own_end or base}]. This is not supported inside of vmap, please try to rewrite "
+            "the `as_strided` call as a sequence of PyTorch view operations"
+        )
     return call(op, [x, [size, *sizes], [x.stride(0), *strides], start]), 0
+
+
+@batches("dims", new_zeros_with_same_feature_meta_op)
+def new_zeros_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """A batch is one more of the dimensions that come before; examples of `other` lie alike."""
+    self, other, count = values
+    example = other if dims[1] is None else other.select(dims[1], 0)
+    if dims[0] is None:
+        return call(op, [self, example, count]), None
+    return call(op, [front(self, dims[0]), example, count + 1]), 0
+
+
+def end_of(sizes: Any, strides: Any, start: int) -> int | None:
+    """The place behind the last element; None where there is none."""
+    last = start + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    return None if 0 in sizes else last + 1
 
 
 @batches("dims", new_empty_strided_op)

@@ -386,15 +386,17 @@ def pow_grad_base(grad: Tensor, self: Tensor, exponent: Tensor) -> Tensor:
 def pow_grad_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
     """x^n log x; 0 where x = 0 and n >= 0, the limit."""
     if not isinstance(self, Tensor):
-        return grad * (result * log_of_number(self, exponent._dtype.is_complex))
+        slope = grad * (result * log_of_number(self, exponent._dtype.is_complex))
+        return slope if self or exponent._dtype.is_complex else slope.masked_fill(exponent >= 0, 0)
     limit = exponent >= 0 if not exponent._dtype.is_complex else (exponent.imag == 0).logical_and(exponent.real >= 0)
-    return grad * (result * self.log()).masked_fill((self == 0).logical_and(limit), 0)
+    base = self.to(exponent._dtype) if exponent._dtype.is_complex else self  # negative numbers have logarithms there
+    return grad * (result * base.log()).masked_fill((self == 0).logical_and(limit), 0)
 
 
 def log_of_number(base: Any, in_complex: bool) -> Any:
-    """The logarithm; NaN for a negative number among reals. That of zero stands beside a power of zero, and is one."""
+    """The logarithm; NaN for a negative number among reals."""
     if base == 0:
-        return 0.0
+        return 0.0 if in_complex else -math.inf
     if in_complex or isinstance(base, complex):
         return cmath.log(base)
     return math.log(base) if base > 0 else math.nan

@@ -21,6 +21,7 @@ from redispatch.dispatch import (
     STATE,
     TensorBase,
     call,
+    fallthrough_kernel,
     impl,
     ops,
     place_of,
@@ -32,7 +33,7 @@ from redispatch.dispatch import (
 from redispatch.dispatch.autograd import ONES_LIKE, ZEROS
 from redispatch.dispatch.autograd.forward_ad import BELOW_FORWARD_AD
 from redispatch.dispatch.layers import autocast
-from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW_ADINPLACEORVIEW
+from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW_ADINPLACEORVIEW, bump_version
 from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradient
 from redispatch.dispatch.layers.lazy_bit import CONJUGATE, NEGATIVE, ZERO_TENSOR
 from redispatch.dispatch.layers.python import call_showing_type
@@ -68,7 +69,7 @@ from redispatch.dispatch.tensor import (
     view_over,
 )
 
-from ..declare.declare import Operator
+from ..declare.declare import Operator, no_formula
 from ..declare.numbers import LARGEST, storable
 from ..declare.operator import composite, kernel
 from ..declare.plan import NearPlan, Run
@@ -798,6 +799,23 @@ def is_nonzero(self: Tensor) -> bool:
     return bool(item_op.functional(self))
 
 
+@kernel(
+    "_test_functorch_fallback(Tensor self, Tensor other) -> Tensor",
+    "CPU",
+    "Meta",
+    out="out",
+    derivative={"self": no_formula("_test_functorch_fallback"), "other": no_formula("_test_functorch_fallback")},
+    method=False,
+    face=True,
+)
+def _test_functorch_fallback(self, other):
+    """Returns a copy of the first tensor. It has no batching rule, so that vmap calls it once for each example."""
+    return copied(self, None, None, preserve_format)
+
+
+_test_functorch_fallback.op.forward("linear")
+
+
 equal_op = Operator("equal(Tensor self, Tensor other) -> bool", tags=("data_dependent_output", "pointwise"))
 
 
@@ -865,7 +883,8 @@ def resize_kernel(self: Tensor, size: Any, format: Any) -> Tensor:
     """Gives the tensor another size, in place: its storage grows where it is too small."""
     shape = Size(size)
     if format is None and shape == self._shape:
-        return self  # it keeps its strides, and so its values
+        return self  # it keeps its strides, and so its values; nothing is written
+    bump_version(self)
     strides = strides_for(shape, format)
     storage_elements(shape, strides or kernels.contiguous_strides(tuple(shape)), self._dtype)  # sizes that are none
     resize(self, shape, strides)
@@ -880,6 +899,9 @@ def resize_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
 
 
 impl(resize_inplace_op.functional, "Autograd", resize_autograd, convention="boxed", place=place_of(resize_autograd))
+impl(
+    resize_inplace_op.functional, "ADInplaceOrView", fallthrough_kernel, convention="positional", place=place_of(resize)
+)
 resize_ = public(resize_inplace_op, function=False)
 
 
@@ -904,6 +926,7 @@ def resize_as_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
 
 
 impl(resize_as_op.functional, "Autograd", resize_as_autograd, convention="boxed", place=place_of(resize_as_autograd))
+impl(resize_as_op.functional, "ADInplaceOrView", fallthrough_kernel, convention="positional", place=place_of(resize))
 
 set_tensor_op = Operator(
     "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", tags=("inplace", "inplace_view")
@@ -927,7 +950,9 @@ set_storage_op = Operator(
 
 @set_tensor_op.kernel("CPU", "Meta")
 def set_tensor_kernel(self: Tensor, source: Tensor) -> Tensor:
-    """Makes the tensor show the memory of `source`, in place."""
+    """Makes the tensor show the memory of `source`, in place. For the graph it is another leaf from then on."""
+    if self._autograd is not None:
+        self._autograd.accumulator = None
     if source._dtype is not self._dtype:
         raise RuntimeError(
             f"Could not set tensor of type {source._dtype.tensor_name} to a tensor of type {self._dtype.tensor_name}"

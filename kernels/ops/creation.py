@@ -35,6 +35,7 @@ from redispatch.dispatch.tensor import (
     empty_from,
     get_default_dtype,
     indexed,
+    lay_out,
     metadata_of,
     number_dtype,
     output_spec,
@@ -420,10 +421,43 @@ def factory(rule: Callable[..., Rule], schema: str, options: str = FACTORY, **fa
         return fill(shaped(target, shape))
 
     functional = made_like if alike else made_of if of_tensor else made
+    if "tags" in facts:  # what draws fills its result by operators, which count as writes
+        functional = unwritten(functional)
     for form, function in ((op.functional, functional), (op.out, into_out)):
         if form is not None:
             impl(form, EXPLICIT, function, convention="positional", place=op.place, name=rule.__name__)
     return op
+
+
+def unwritten(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function whose fresh result was never written, for all that anybody can see."""
+
+    def fresh(*args: Any) -> Tensor:
+        result = function(*args)
+        if result._counter is not None:
+            result._counter[0] = 0
+        return result
+
+    return fresh
+
+
+@kernel(
+    "_new_zeros_with_same_feature_meta(Tensor self, Tensor other, *, int self_num_batch_dims=0) -> Tensor",
+    derivative=False,
+)
+@leaf
+def new_zeros_with_same_feature_meta_op(self: Tensor, other: Tensor, self_num_batch_dims: int) -> Tensor:
+    """Returns zeros that lie in memory as `other` does in its own, once for each place of the first dimensions of
+    `self`: so that any view of `other` is one of theirs."""
+    batch = self._shape[:self_num_batch_dims]
+    step = other._storage.nbytes() // other._dtype.itemsize
+    strides: list[int] = []
+    for size in reversed(batch):
+        strides.insert(0, step)
+        step *= size
+    result = filled(new((step,), other._dtype, other._device, None), 0)
+    lay_out(result, Size((*batch, *other._shape)), (*strides, *other._stride), other._offset)
+    return result
 
 
 # --- one value, and the identity -------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty
 from redispatch.kernels import Elementwise, broadcast_shapes
 
+from ..declare.declare import no_formula
 from ..declare.operator import SEEDED, kernel
 from ..declare.structured import c_name, not_implemented
 from .creation import like
@@ -300,6 +301,27 @@ def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
     result = like(self, None, None, False, None)
     if result._device.type != "meta":
         as_numpy(result)[...] = gamma_numbers(as_numpy(self).astype(np.float64), generator)
+    return result
+
+
+@kernel(
+    "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
+    "CPU",
+    "Meta",
+    out="out",
+    derivative=no_formula("_sample_dirichlet"),
+    method=False,
+    tags=SEEDED,
+    refuses="whole halves complex",
+    face=True,
+)
+def _sample_dirichlet(self: Tensor, generator: Any) -> Tensor:
+    """Returns random shares, which add up to 1 along the last dimension: Dirichlet's with these concentrations."""
+    check_precise("dirichlet_cpu", self._dtype)
+    result = like(self, None, None, False, None)
+    if result._device.type != "meta":
+        numbers = gamma_numbers(as_numpy(self).astype(np.float64), generator)
+        as_numpy(result)[...] = numbers / numbers.sum(-1, keepdims=bool(numbers.ndim))
     return result
 
 

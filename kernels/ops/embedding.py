@@ -15,6 +15,7 @@ from redispatch import kernels
 from redispatch.dispatch import call, ops
 from redispatch.dispatch.autograd import is_transformed
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty
+from redispatch.dispatch.tensor.wrapped import is_batched
 
 from ..declare.declare import no_formula
 from ..declare.operator import composite, kernel, planned
@@ -414,6 +415,8 @@ def one_hot(self: Any, num_classes: int) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return self.new_empty([*self._shape, num_classes])
+    if is_batched(self) and num_classes != -1:
+        return among(self, num_classes)
     if num_classes == -1 or self._device.type != "cuda":  # there scatter finds them, and nothing is waited for
         low, high = ops.aten.aminmax.default(self)
         if item_op.functional(low) < 0:
@@ -425,13 +428,18 @@ def one_hot(self: Any, num_classes: int) -> Tensor:
     if num_classes < 1:
         raise RuntimeError("Class values must be smaller than num_classes.")
     if not self._storage.has_data:  # a wrapper: what is filled in place below would be a plain tensor
-        classes = arange_op.functional(num_classes, dtype=dtypes.int64, device=self.device)
-        return self.unsqueeze(-1).eq(classes).to(dtypes.int64)
+        return among(self, num_classes)
     result = zeros_op.functional(
         [*self._shape, num_classes], dtype=dtypes.int64, layout=self.layout, device=self.device
     )
     assert scatter_value_op.inplace is not None
     return scatter_value_op.inplace(result, -1, self.unsqueeze(-1), 1)
+
+
+def among(self: Any, num_classes: int) -> Tensor:
+    """The same by comparing, which asks no values."""
+    classes = arange_op.functional(num_classes, dtype=dtypes.int64, device=self.device)
+    return self.unsqueeze(-1).eq(classes).to(dtypes.int64)
 
 
 embedding_op, embedding_renorm_op = embedding.op, embedding_renorm_.op

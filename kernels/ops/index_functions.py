@@ -153,7 +153,8 @@ def index_reduce_backward(
     if shape:
         shape[dim] = -1
     spread = index.reshape(shape).expand(source.shape)
-    return gradients(grad, self, dim, spread, source, reduce, include_self, result)
+    name = "index_reduce(): Double backward is unsupported for source when >1 zeros in source"
+    return gradients(grad, self, dim, spread, source, reduce, include_self, result, name)
 
 
 index_reduce = structured(

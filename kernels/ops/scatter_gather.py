@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch import ops
+from redispatch.dispatch import STATE, ops
+from redispatch.dispatch.autograd.function import once_only
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import BadIndex, Elementwise, Operand
 
@@ -327,12 +328,21 @@ def reduce_into(
 
 
 def gradients(
-    grad: Any, self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool, result: Any
+    grad: Any,
+    self: Any,
+    dim: int,
+    index: Any,
+    src: Any,
+    reduce: str,
+    include_self: bool,
+    result: Any,
+    name: str = "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src",
 ) -> tuple[Any, Any]:
     """Returns the gradients of `self` and `src`, where `src` has the shape of the index.
 
     A sum hands its gradient on, a mean divides it. An extreme shares it among all that are equal to it. A product
-    multiplies it with the others: the product over the factor, or with a 1 in the place of the only zero.
+    multiplies it with the others: the product over the factor, or with a 1 in the place of the only zero. Where there
+    are several zeros the gradient is 0, and its own is that of a formula which does not say so: it is refused.
     """
     if reduce == "sum":
         to_self, to_src = grad, grad.gather(dim, index)
@@ -360,6 +370,10 @@ def gradients(
         at_zero = (grad * filled).gather(dim, index)
         elsewhere = (grad * result).gather(dim, index) / src.masked_fill(zero, 1)
         to_src = where_op.functional(only, at_zero, elsewhere)
+        state = STATE.get()
+        if state.grad_enabled and not state.levels and type(src) is Tensor and src._storage.has_data:
+            if bool((zeros > 1).logical_and(zero).any()):
+                to_src = once_only(to_src, f"{name} are scattered to the same position in self")
     if not include_self:
         to_self = ops.aten.scatter.value(to_self, dim, index, 0)
     return to_self, to_src

@@ -344,7 +344,7 @@ def test_gradients_that_are_too_many_are_ignored():
 
 
 def test_a_graph_in_grad_is_warned_of_once(monkeypatch):
-    monkeypatch.setattr("redispatch.dispatch.autograd.api._WARNED_OF_CYCLES", False)
+    monkeypatch.setattr("redispatch.dispatch.autograd.api.WARNED.of_cycles", False)
     x = leaf(1.0)
     with pytest.warns(UserWarning, match="will create a reference cycle"):
         (x * x).backward(create_graph=True)
@@ -489,3 +489,116 @@ def test_the_gradient_of_a_leaf_with_respect_to_itself_is_what_was_given():
     assert found.tolist() == [3, 3, 3] and x.grad is None
     (found,) = rd.autograd.grad(x, x, 2 * rd.ones(3))
     assert found.tolist() == [2, 2, 2] and x.grad is None
+
+
+# The pass that runs ---------------------------------------------------------------------------------------------------
+
+
+def test_the_pass_that_runs_tells_its_number_and_its_nodes():
+    seen = []
+    x = leaf(1.0)
+    y = x.sin()
+    z = y.exp()
+    z.register_hook(lambda g: seen.append((rd._C._current_graph_task_id(), names(), will(y.grad_fn), keeps())))
+
+    def names():
+        return [node.name() for node in rd._C._current_graph_task_execution_order()]
+
+    will, keeps = rd._C._will_engine_execute_node, rd._C._autograd._get_current_graph_task_keep_graph
+    with rd.autograd.set_multithreading_enabled(False):
+        z.sum().backward(retain_graph=True)
+        grad(z.sum(), y)
+    (first, every, runs, kept), (second, some, ends, freed) = seen
+    assert second == first + 1 and runs and ends and kept and not freed
+    assert every == ["SumBackward0", "ExpBackward0", "SinBackward0", "torch::autograd::AccumulateGrad"]
+    assert some == every[:3]
+    assert rd._C._current_graph_task_id() == -1
+    for ask in (rd._C._current_graph_task_execution_order, lambda: will(z.grad_fn)):
+        with pytest.raises(RuntimeError, match="should only be called during the backward pass"):
+            ask()
+    with pytest.raises(RuntimeError, match="expects an grad_fn"):
+        will(z)
+
+
+def test_callbacks_are_called_when_the_pass_is_over():
+    seen, queue = [], rd.autograd.Variable._execution_engine.queue_callback
+    x = leaf(1.0)
+    y = x * 2
+    y.register_hook(lambda g: queue(lambda: (seen.append(x.grad.item()), queue(lambda: seen.append("last")))))
+    y.backward()
+    assert seen == [2, "last"]
+    with pytest.raises(RuntimeError, match="only be installed during backward pass"):
+        queue(print)
+
+
+def test_a_node_is_called_with_as_many_gradients_as_it_has_outputs():
+    node = (leaf(1.0) * 2).grad_fn
+    with pytest.raises(TypeError, match="expected 1 arguments, got 2 instead"):
+        node(rd.ones(1), rd.ones(1))
+
+
+def test_hooks_see_that_there_is_no_gradient():
+    seen = []
+    first, second = leaf(1.0, 2.0).unbind()
+    first.register_hook(seen.append)
+    second.backward()
+    assert seen == [None]
+
+
+def test_hooks_of_the_node_of_an_input_run_too():
+    seen = []
+    x = leaf(1.0)
+    y = x * 1
+    y.grad_fn.register_prehook(lambda g: seen.append("node"))
+    y.register_hook(lambda g: seen.append("tensor"))
+    y.sum().backward(inputs=(y,))
+    assert seen == ["tensor", "node"] and y.grad.item() == 1 and x.grad is None
+
+
+def test_hooks_after_accumulation_return_nothing():
+    x = leaf(1.0)
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf.grad)
+    with pytest.raises(RuntimeError, match="hooks should return None"):
+        x.sum().backward()
+
+
+def test_hooks_can_be_replaced_as_a_dictionary():
+    seen = []
+    x = leaf(1.0)
+    y = x * 1
+    y.register_hook(lambda g: seen.append("former"))
+    y._backward_hooks = {0: lambda g: seen.append("present")}
+    y.backward()
+    assert seen == ["present"] and list(y._backward_hooks) == [0]
+    y._backward_hooks = None
+    assert y._backward_hooks is None
+
+
+def test_one_of_two_leaves_gets_the_gradient_that_both_were_given():
+    places = []
+
+    class Both(rd.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a + b
+
+        @staticmethod
+        def backward(ctx, g):
+            g = g * 1
+            places.append(g.data_ptr())
+            return g, g
+
+    a, b = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    Both.apply(a, b).sum().backward()
+    assert a.grad.data_ptr() != b.grad.data_ptr() and places[0] in (a.grad.data_ptr(), b.grad.data_ptr())
+
+
+def test_another_memory_is_another_leaf():
+    x = leaf(1.0)
+    edge = rd.autograd.graph.get_gradient_edge(x)
+    out = x.clone()
+    with rd.no_grad():
+        x.set_(rd.ones(1))
+    with pytest.raises(RuntimeError, match="to not have been used in the graph"):
+        grad(out.sum(), x, retain_graph=True)
+    assert grad(out.sum(), edge)[0].item() == 1

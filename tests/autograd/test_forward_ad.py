@@ -147,3 +147,53 @@ def test_detaching_takes_the_tangent_away():
 def test_whole_numbers_have_no_tangent():
     with fwAD.dual_level():
         assert tangent(fwAD.make_dual(X, T).long()) is None
+
+
+def test_a_tangent_lies_in_memory_as_its_primal_does():
+    primal, tangent = rd.arange(5.0)[:4].detach(), rd.ones(4)
+    with fwAD.dual_level():
+        assert fwAD._current_level == 0
+        dual = fwAD.make_dual(primal, tangent)
+        fwAD.unpack_dual(dual).tangent.mul_(2)
+        assert tangent.tolist() == [1] * 4
+        assert fwAD.unpack_dual(dual.as_strided((5,), (1,), 0)).tangent.tolist() == [2, 2, 2, 2, 0]
+        alike = rd.ones(4)
+        assert fwAD.unpack_dual(fwAD.make_dual(rd.zeros(4), alike)).tangent is alike
+    assert fwAD._current_level == -1
+
+
+def test_forward_mode_can_be_turned_off():
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(rd.ones(2), rd.ones(2))
+        with fwAD._set_fwd_grad_enabled(False):
+            assert not fwAD._is_fwd_grad_enabled()
+            assert fwAD.unpack_dual(dual * 2).tangent is None
+        assert fwAD.unpack_dual(dual * 2).tangent.tolist() == [2, 2]
+        rd._C._set_fwd_grad_enabled(False)
+        assert not fwAD._is_fwd_grad_enabled()
+        rd._C._set_fwd_grad_enabled(True)
+
+
+def test_an_operator_whose_formula_nobody_knows_has_no_tangent():
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(rd.ones(2), rd.ones(2))
+        with pytest.raises(NotImplementedError, match="Trying to use forward AD with igamma that does not support it"):
+            rd.igamma(dual, dual)
+
+
+def test_functional_says_in_strict_mode_what_does_not_depend_on_what():
+    def apart(x):
+        return x.long().float().requires_grad_().clone().sum()
+
+    x = rd.rand(3)
+    for function in (functional.hvp, functional.vhp, functional.jvp):
+        with pytest.raises(RuntimeError, match="The output of the user-provided function is independent of input 0"):
+            function(apart, x, rd.ones(3), strict=True)
+    for function, text in (
+        (lambda x: x.detach().sum(), "Output 0 of the user-provided function does not require gradients"),
+        (lambda x: (3 * x).sum(), "jacobian of the user-provided function with respect to input 0 is independent"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            functional.hessian(function, x, strict=True)
+    with pytest.raises(RuntimeError, match="jacobian of the user-provided function is independent of input 0"):
+        functional.jvp(lambda x: x.clone(), x.requires_grad_(), rd.ones(3), create_graph=True, strict=True)

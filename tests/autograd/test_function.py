@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 import redispatch as rd
-from redispatch.autograd import Function
+from redispatch.autograd import Function, grad
 from redispatch.autograd import forward_ad as fwAD
 
 
@@ -318,3 +318,147 @@ def test_a_function_is_not_called_itself():
         made = Doubles()
     with pytest.raises(RuntimeError, match="Legacy autograd function"):
         made(rd.ones(3))
+
+
+# Views, tangents and contexts, as PyTorch has them --------------------------------------------------------------------
+
+
+class Doubled(Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2, None
+
+
+def test_what_a_function_writes_through_a_view_is_differentiated():
+    a, b = leaf(1.0, 1.0), leaf(1.0)
+    base = a.clone()
+    out = Doubled.apply(base[:1], b)
+    assert out.grad_fn.next_functions[0][0].name() == "torch::autograd::CopySlices"
+    base.sum().backward()
+    assert a.grad.tolist() == [2, 1] and b.grad is None
+    base = a.clone()
+    Doubled.apply(base[:1], b * 1)
+    assert grad(base.sum(), b, allow_unused=True) == (None,)
+
+
+def test_a_view_made_by_a_function_where_nothing_is_recorded_stays_one():
+    class Part(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x[:1]
+
+    with rd.no_grad():
+        part = Part.apply(leaf(1.0, 2.0))
+    assert part.requires_grad and part._is_view()
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+        part.zero_()
+
+
+def applied(forward, jvp):
+    """Applies a Function of these to dual numbers."""
+    made = type("Made", (Function,), {"forward": staticmethod(forward), "jvp": staticmethod(jvp)})
+    with fwAD.dual_level():
+        return made.apply(fwAD.make_dual(rd.ones(2), rd.ones(2)))
+
+
+def unmarked(ctx, x):
+    out = x.clone()
+    ctx.mark_non_differentiable(out)
+    return out
+
+
+def written(ctx, x):
+    ctx.mark_dirty(x)
+    return x.mul_(2)
+
+
+@pytest.mark.parametrize(
+    ("forward", "jvp", "text"),
+    [
+        (unmarked, lambda ctx, t: t * 1, "returned a gradient at position 0.*You should return None"),
+        (lambda ctx, x: x, lambda ctx, t: t * 2, r"returning a view \(or an input as-is\) but the jvp is not"),
+        (lambda ctx, x: x[:1], lambda ctx, t: t.clone()[:1], "not returning a view of the given grad input"),
+        (written, lambda ctx, t: t, "is not modifying the forward mode gradients inplace"),
+    ],
+)
+def test_jvp_is_held_to_what_forward_did(forward, jvp, text):
+    with pytest.raises(RuntimeError, match=text):
+        applied(forward, jvp)
+
+
+def test_jvp_has_what_was_saved_for_forward_and_backward_the_rest():
+    class Kept(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def jvp(ctx, t):
+            assert ctx.saved_tensors == ()
+            return t * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * x
+
+    x = leaf(3.0)
+    with fwAD.dual_level():
+        Kept.apply(fwAD.make_dual(x, rd.ones(1))).sum().backward()
+    assert x.grad.tolist() == [3]
+
+
+def test_saved_nones_and_hooks_that_are_none_are_refused():
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            with pytest.warns(DeprecationWarning, match="saved_variables"):
+                assert ctx.saved_variables[1] is None
+            return g
+
+    out = Two.apply(leaf(1.0))
+    x, nothing = out.grad_fn._raw_saved_tensors
+    with pytest.raises(RuntimeError, match="value None is forbidden"):
+        nothing.register_hooks(abs, abs)
+    for hooks in ((abs,), (1, 1)):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            x.register_hooks(*hooks)
+    out.sum().backward()
+
+
+def test_gradients_of_outputs_without_gradient_are_zeros_or_none_as_asked():
+    seen = []
+
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x, wanted):
+            out = x.clone()
+            ctx.mark_non_differentiable(out)
+            ctx._materialize_non_diff_grads = wanted
+            return x.clone(), out
+
+        @staticmethod
+        def backward(ctx, g, none):
+            seen.append(none)
+            return g, None
+
+    for wanted in (True, False):
+        Two.apply(leaf(1.0), wanted)[0].backward()
+    assert seen[0].tolist() == [0] and seen[1] is None
+
+
+def test_a_function_without_a_vmap_rule_says_so():
+    assert not Doubled.generate_vmap_rule
+    with pytest.raises(NotImplementedError, match="override the vmap staticmethod"):
+        Doubled.vmap(None, (0,), rd.ones(1))

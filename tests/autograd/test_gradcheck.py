@@ -92,7 +92,7 @@ class WrongTangent(rd.autograd.Function):
 def test_forward_mode_is_checked_when_asked_for():
     assert gradcheck(lambda a, b: (a * b, a.sin()), (leaf(1.0, 2.0), leaf(3.0, 4.0)), check_forward_ad=True)
     assert gradcheck(WrongTangent.apply, (leaf(1.0, 2.0),))
-    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+    with pytest.raises(GradcheckError, match="mismatch for output 0 with respect to input 0"):
         gradcheck(WrongTangent.apply, (leaf(1.0, 2.0),), check_forward_ad=True)
     assert not gradcheck(
         WrongTangent.apply, (leaf(1.0),), check_forward_ad=True, check_backward_ad=False, raise_exception=False
@@ -130,7 +130,7 @@ def test_fast_mode_finds_what_the_whole_matrices_show(dtype):
     both = {"fast_mode": True, "check_forward_ad": True}
     assert gradcheck(lambda x: (x * x.sum(), x.exp()), x, **both)
     assert gradgradcheck(lambda x: x**3, x, fast_mode=True)
-    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+    with pytest.raises(GradcheckError, match="mismatch for output 0 with respect to input 0"):
         gradcheck(Wrong.apply, x, fast_mode=True)
 
 
@@ -221,3 +221,78 @@ def test_sampling_at_a_grid_has_derivatives_of_the_third_order(mode):
         return rd.autograd.grad(sampled, (image, grid), create_graph=True)
 
     assert gradgradcheck(slopes, (image, grid))
+
+
+# What is said of mistakes ---------------------------------------------------------------------------------------------
+
+
+def hooked(hook):
+    """A function that is right but for a hook."""
+
+    def function(x):
+        y = x.clone()
+        y.register_hook(hook)
+        return y
+
+    return function
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_each_mistake_has_its_words(fast_mode):
+    x = leaf(1.0, 1.0)
+    plus = hooked(lambda g: g + 1e-2)
+    with pytest.raises(GradcheckError, match="imaginary part of complex outputs only"):
+        gradcheck(plus, leaf(1.0, 1.0, dtype=rd.complex128), fast_mode=fast_mode)
+
+    def undefined(g):
+        if g is None:
+            raise RuntimeError("x is undefined")
+
+    with pytest.warns(UserWarning, match="Backwards compatibility: New undefined gradient"):
+        with pytest.raises(GradcheckError, match="Expected backward function to handle undefined output grads"):
+            gradcheck(hooked(undefined), x, fast_mode=fast_mode)
+    with pytest.raises(AssertionError, match="outputs with the same shape when inputs are perturbed"):
+        gradcheck(lambda x: rd.cat([x, x]) if bool((x >= 1).all()) else x, x, fast_mode=fast_mode)
+    with pytest.raises(GradcheckError, match="Backward is not reentrant"):
+        gradcheck(hooked(lambda g: g * (1 + rd.rand_like(g) * 1e-6)), x, fast_mode=fast_mode)
+
+
+def test_former_names_are_deprecated():
+    from redispatch.autograd.gradcheck import get_analytical_jacobian, get_numerical_jacobian
+
+    a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    with pytest.warns(FutureWarning, match="was part of PyTorch's private API"):
+        first, second = get_numerical_jacobian(lambda xs: 2 * xs[0] + xs[1], (a, b), eps=1e-6)
+    assert first.allclose(2 * rd.eye(2, dtype=rd.float64)) and second.allclose(rd.eye(2, dtype=rd.float64))
+    with pytest.warns(FutureWarning):
+        (first, second), *good = get_analytical_jacobian((a, b), 2 * a + b)
+    assert first.tolist() == [[2, 0], [0, 2]] and good == [True] * 3
+    with pytest.warns(FutureWarning), pytest.raises(ValueError, match=r"Expected grad_out to be 1\.0"):
+        get_numerical_jacobian(lambda xs: xs[0], (a,), grad_out=2.0)
+
+
+def test_batches_of_derivatives_go_through_any_function():
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 2
+
+    assert gradcheck(
+        Twice.apply, (leaf(1.0, 2.0),), check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True
+    )
+
+
+def test_powers_of_numbers_have_derivatives_by_the_exponent():
+    for base in (-1, -rd.ones(2, dtype=rd.float64)):
+        assert gradcheck(lambda x, base=base: rd.pow(base, x), leaf(0.5, 1.5, dtype=rd.complex128))
+    exponent = leaf(-1.0, 0.0, 1.0)
+    rd.pow(0, exponent).sum().backward()
+    assert exponent.grad.tolist() == [-float("inf"), 0, 0]

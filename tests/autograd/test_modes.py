@@ -227,3 +227,27 @@ def test_writes_may_be_kept_from_the_count():
         x.add_(1)
         y.view(1, 2).mul_(2)
     assert (x._version, y._version, x.tolist(), y.tolist()) == (0, 0, [2, 2], [2, 2])
+
+
+def test_anomaly_mode_finds_nan_in_what_was_recorded_before():
+    y = leaf(-1.0).sqrt()
+    with pytest.warns(UserWarning, match="No forward pass information available"), rd.autograd.set_detect_anomaly(True):
+        with pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan values"):
+            y.sum().backward()
+
+
+def test_anomaly_mode_explains_on_standard_error_where_warnings_are_errors(capsys):
+    with rd.autograd.set_detect_anomaly(True):
+        y = leaf(-1.0).sqrt()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with rd.autograd.set_detect_anomaly(True), pytest.raises(RuntimeError, match="nan values"):
+            y.sum().backward()
+    assert "Error detected in SqrtBackward0" in capsys.readouterr().err
+
+
+def test_anomaly_mode_sees_through_transforms():
+    with rd.autograd.set_detect_anomaly(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan values"):
+            rd.vmap(rd.func.grad(lambda x: x.sqrt().sum()))(rd.zeros(3) - 1)

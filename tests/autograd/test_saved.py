@@ -296,3 +296,45 @@ def test_a_mode_sees_nothing_of_what_is_packed():
     with Seen() as seen:
         rd.autograd.grad(y, x, rd.ones(3))
     assert seen.names[-2:] == ["detach", "mul.Tensor"]
+
+
+def test_hooks_are_a_stack_and_end_with_the_pass_in_which_they_were_entered():
+    outer, inner = (graph.saved_tensors_hooks(lambda x: x, lambda x: x) for _ in range(2))
+    top = rd._C._autograd._top_saved_tensors_default_hooks
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__()
+    assert top(False) == (outer.pack_hook, outer.unpack_hook)
+    inner.__exit__()
+    assert top(False) is None
+
+    def unpack(x):
+        outer.__enter__()
+        return x
+
+    with graph.saved_tensors_hooks(lambda x: x, unpack):
+        leaf(1.0).sin().sum().backward()
+    assert top(False) is None
+    with graph.disable_saved_tensors_hooks("not here"):
+        assert not rd._C._autograd._saved_tensors_hooks_is_enabled()
+    assert rd._C._autograd._saved_tensors_hooks_is_enabled()
+
+
+def test_hooks_registered_later_know_the_leaf():
+    x = leaf(2.0)
+    y = x**3
+    y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    (first,) = rd.autograd.grad(y.sum(), x, create_graph=True)
+    first.sum().backward()
+    assert x.grad.item() == 12
+
+
+def test_copies_for_saved_tensors_are_made_once_and_shown():
+    with graph.allow_mutation_on_saved_tensors() as context:
+        x = leaf(1.0, 2.0).clone()
+        out = (x**2).sum() + (x**3).sum()
+        assert len(context.tid_to_weakhandle) == 1
+        x.sin_()
+        assert len(context.cloned) == 1
+        del out
+        assert len(context.cloned) == 0

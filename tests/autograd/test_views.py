@@ -260,3 +260,15 @@ def check(steps):
 @given(PROGRAMS)
 def test_views_and_writes_have_the_gradients_of_their_functional_rerun(steps):
     check(steps)
+
+
+def test_retained_gradients_follow_a_view_and_hooks_do_not():
+    seen = []
+    base = leaf(1.0).clone()
+    view, other = base[:], base[:]
+    view.retain_grad()
+    other.retain_grad()
+    other.register_hook(seen.append)
+    view.mul_(2)
+    (view + other).sum().backward()
+    assert view.grad.tolist() == other.grad.tolist() == [1] and seen == []

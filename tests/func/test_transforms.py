@@ -7,7 +7,10 @@ import pytest
 
 import redispatch as rd
 from redispatch import func, nn
+from redispatch._C import _functorch
+from redispatch._functorch import api, make_functional
 from redispatch.func import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from redispatch.functorch import experimental as functorch_experimental
 from redispatch.testing import assert_close
 
 X = rd.tensor([1.0, 2.0, 3.0], dtype=rd.float64)
@@ -339,10 +342,11 @@ def test_rows_go_straight_and_all_else_as_well():
     assert vmap(vmap(lambda a: (a * 2).mean()))(x[None]).tolist() == (x * 2).mean(1)[None].tolist()
 
 
-def test_what_vmap_gives_back_is_not_what_it_was_given():
+def test_vmap_gives_back_what_it_was_given_where_nothing_was_computed():
     x = rd.ones(2, 3)
     same, again = vmap(lambda a: (a, a))(x)
-    assert same is not x and again is not same and same.data_ptr() == x.data_ptr()
+    assert same is x and again is x
+    assert vmap(lambda a: a.transpose(0, -1))(x[:, 0])._base is x
 
 
 def test_constants_of_grad_are_wrapped_whatever_is_differentiated():
@@ -444,3 +448,126 @@ def test_pairs_are_complex_numbers_for_each_example():
     z = rd.tensor([1 + 1j, 2 - 3j])
     assert_close(vmap(grad(lambda t: (t.conj() * t).real))(z), 2 * z)
     assert_close(jacrev(wave, _preallocate_and_copy=True, chunk_size=1)(X), slope(X))
+
+
+# What examples are held to, and what they draw ------------------------------------------------------------------------
+
+
+def test_chunks_draw_the_same_numbers_where_asked():
+    found = vmap(lambda x: x + rd.randn(2), randomness="same", chunk_size=2)(rd.zeros(5, 2))
+    assert (found == found[:1]).all()
+    assert functorch_experimental.chunk_vmap(lambda x: x * 2, chunks=3)(rd.arange(5)).tolist() == [0, 2, 4, 6, 8]
+
+
+def test_dropout_draws_for_each_example_though_its_argument_is_the_same_for_all():
+    def drop(x):
+        return rd.nn.functional.dropout(rd.ones(64))
+
+    found = vmap(drop, randomness="different")(rd.zeros(4))
+    assert found.shape == (4, 64) and len({tuple(row.tolist()) for row in found}) == 4
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(drop)(rd.zeros(4))
+
+
+def test_rows_of_examples_are_drawn_by_their_own_weights():
+    weights = rd.eye(3).expand(2, 3, 3)
+    found = vmap(lambda w: rd.multinomial(w, 4, replacement=True), randomness="different")(weights)
+    assert found.tolist() == [[[row] * 4 for row in range(3)]] * 2
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: vmap(rd.mv, (0, None))(rd.ones(7, 2, 2), rd.ones(2, 2)), "incorrect dims for mv"),
+        (lambda: vmap(rd.bmm, (0, None))(rd.ones(7, 2, 2), rd.ones(2, 2, 2)), "incorrect dims for bmm"),
+        (lambda: vmap(lambda x: x.as_strided([2], [1], 3))(rd.ones(2, 4)), "can access memory outside of `tensor`"),
+        (lambda: vmap(lambda x: x.data)(rd.ones(2)), "accessing `data` under vmap transform"),
+        (lambda: vmap(lambda x: x.contiguous(memory_format=rd.channels_last))(rd.ones(2, 1, 2, 2, 2)), "NYI: querying"),
+        (lambda: vmap(lambda x: x.clone(memory_format=rd.channels_last))(rd.ones(2)), "NYI: Tensor.clone"),
+        (lambda: vmap(lambda x: rd.rand(2, out=x), randomness="same")(rd.ones(2, 2)), "calling out variants"),
+    ],
+)
+def test_what_examples_cannot_do_is_refused(call, text):
+    with pytest.raises(RuntimeError, match=text):
+        call()
+
+
+def test_a_batched_bias_alone_goes_through_a_convolution():
+    x, w, b = rd.rand(2, 3, 5), rd.rand(4, 3, 2), rd.rand(6, 4)
+    found = vmap(rd.conv1d, (None, None, 0))(x, w, b)
+    assert_close(found, rd.stack([rd.conv1d(x, w, one) for one in b]))
+
+
+def test_one_hot_of_examples_asks_no_values():
+    assert vmap(lambda x: rd.nn.functional.one_hot(x, 3))(rd.arange(3)).tolist() == rd.eye(3).tolist()
+
+
+# PyTorch's private names ----------------------------------------------------------------------------------------------
+
+
+def test_levels_can_be_entered_by_hand():
+    level = _functorch._vmap_increment_nesting(3, "error")
+    x = _functorch._add_batch_dim(rd.arange(3), 0, level)
+    doubled = x * 2
+    interpreter = _functorch.peek_interpreter_stack()
+    assert (interpreter.key(), interpreter.level(), interpreter.batchSize()) == (
+        *(_functorch.TransformType.Vmap, level),
+        3,
+    )
+    assert _functorch.is_batchedtensor(doubled) and _functorch.maybe_get_level(doubled) == level
+    taken = _functorch.pop_dynamic_layer_stack()
+    assert _functorch.maybe_current_level() is None
+    assert _functorch.push_dynamic_layer_stack(taken) == level
+    whole = _functorch._remove_batch_dim(doubled, level, 3, 0)
+    assert _functorch._vmap_decrement_nesting() == level
+    assert whole.tolist() == [0, 2, 4] and _functorch.get_unwrapped(doubled) is whole
+    assert _functorch.maybe_get_level(doubled) == -2 and _functorch.maybe_get_level(whole) == -1
+    with pytest.raises(RuntimeError, match="DynamicLayerStack is empty"):
+        _functorch.current_level()
+    assert _functorch._grad_increment_nesting() == 1
+    with pytest.raises(RuntimeError, match="the innermost transform is a GradLevel"):
+        _functorch._vmap_decrement_nesting()
+    _functorch.pop_dynamic_layer_stack_and_undo_to_depth(0)
+
+
+def test_a_paused_vmap_says_where_the_batch_stands():
+    found, dims = api.restore_vmap(lambda x, y, z: (x + y, y, z), (0, None, None), 2, "error")(
+        rd.ones(2, 3), rd.ones(3), 5
+    )
+    assert found[0].tolist() == [[2] * 3] * 2 and dims == (0, None, None) and found[2] == 5
+
+
+def test_dimensions_are_merged_and_split():
+    x = rd.arange(24).reshape(2, 3, 4)
+    merged = _functorch.reshape_dim_into(0, 1, x)
+    assert merged.shape == (3, 8)
+    assert _functorch.reshape_dim_outof(1, 2, merged).movedim(1, 0).tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match="cannot be split"):
+        _functorch.reshape_dim_outof(0, 2, merged)
+
+
+def test_the_fallback_can_be_turned_off():
+    x = rd.rand(2, 3)
+    _functorch._set_vmap_fallback_enabled(False)
+    try:
+        with pytest.raises(RuntimeError, match="hit the vmap fallback which is currently disabled"):
+            vmap(rd._test_functorch_fallback)(x, x)
+    finally:
+        _functorch._set_vmap_fallback_enabled(True)
+    with pytest.warns(UserWarning, match="performance drop"):
+        assert vmap(rd._test_functorch_fallback)(x, x).tolist() == x.tolist()
+
+
+def test_functions_of_old_programs_warn_and_work():
+    with pytest.warns(FutureWarning, match="functorch.grad.* is deprecated"):
+        assert rd.functorch.grad(rd.sin)(rd.zeros(())).item() == 1
+    models = [nn.BatchNorm1d(2).eval() for _ in range(3)]
+    function, params, buffers = make_functional.combine_state_for_ensemble(models)
+    assert vmap(function, (0, 0, None))(params, buffers, rd.ones(4, 2)).shape == (3, 4, 2)
+    linear = nn.Linear(2, 1)
+    function, params = make_functional.make_functional(linear, disable_autograd_tracking=True)
+    assert function(params, rd.ones(2)).item() == linear(rd.ones(2)).item() and not params[0].requires_grad
+    with pytest.raises(RuntimeError, match="Please use make_functional_with_buffers"):
+        make_functional.make_functional(models[0])
+    weights, buffers, function, *_ = make_functional.functional_init_with_buffers(nn.BatchNorm1d, (3,))(2)
+    assert weights[0].shape == (3, 2) and buffers[0].shape == (3, 2)

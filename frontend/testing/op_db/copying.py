@@ -70,6 +70,7 @@ COPIES = table(
     *entries("set_.source_Tensor", calls([fixed(2, 3), fixed(3, 1)]), gradients=False),
     *entries("set_.source_Storage_storage_offset", calls(STORAGE), gradients=False),
     *entries("to_dense", USUAL),
+    *entries("_test_functorch_fallback", calls([(2, 3), (2, 3)])),
     references={
         "clone contiguous to.device to.other to.dtype_layout type_as to_dense": lambda self, *args, **kwargs: self,
         "_to_copy": lambda self, dtype=None: self.astype(dtype or self.dtype),
@@ -77,6 +78,7 @@ COPIES = table(
         "to.dtype": lambda self, dtype, *rest: self.astype(dtype),
         "_local_scalar_dense item": lambda self: self.item(),
         "is_nonzero": lambda self: bool(self.item()),
+        "_test_functorch_fallback": lambda self, other: self,
         "resize_as_": lambda self, other: self.reshape(-1)[: other.size].reshape(other.shape),
         "set_.source_Tensor": lambda self, source: source,
     },
@@ -91,6 +93,7 @@ COPIES = table(
             "meta: _local_scalar_dense item is_nonzero equal allclose"
         ),
         "its result is no tensor": "layouts: _local_scalar_dense item is_nonzero",
+        "it has no derivative in PyTorch, either": "gradients second_gradients: _test_functorch_fallback",
         "what is fresh has no history: nothing is recorded": "trace: lift_fresh",
         "what a wrapper makes anew has no history": "subclass: lift_fresh",
         "what the result's memory is depends on the layout": "layouts: resize_ set_.source_Tensor",

@@ -65,11 +65,15 @@ FILLED = table(
     *entries("new_empty new_zeros new_ones", new()),
     *entries("new_full", new(1)),
     *entries("new_empty_strided", calls([(2,), [2, 3], [1, 2]])),
+    *entries("_new_zeros_with_same_feature_meta", calls([(5,), (2, 3)], call((4, 5), (2, 3), self_num_batch_dims=1))),
     references={
         "zeros_like": lambda self, **options: filled(self, 0, **options),
         "ones_like": lambda self, **options: filled(self, 1, **options),
         "full_like": filled,
         "new_zeros": lambda self, size, dtype=None: np.zeros(size),
+        "_new_zeros_with_same_feature_meta": lambda self, other, self_num_batch_dims=0: np.zeros(
+            (*self.shape[:self_num_batch_dims], *other.shape)
+        ),
         "new_ones": lambda self, size, dtype=None: np.ones(size),
         "new_full": lambda self, size, value, dtype=None: np.full(size, value),
     },
@@ -307,7 +311,7 @@ RANDOM = table(
     *drawn("randint_like", like(5), NUMBERS),
     *drawn("randint_like.low_dtype", like(-2, 5), NUMBERS),
     *drawn("poisson", unary(low=0, high=30)),
-    *drawn("_standard_gamma", unary(low=0.25, high=5)),
+    *drawn("_standard_gamma _sample_dirichlet", unary(low=0.25, high=5)),
     *drawn("bernoulli", unary(low=0, high=1)),
     *drawn("bernoulli.p", like(0.5)),
     *drawn("normal.Tensor_float", means("tn")),
@@ -348,8 +352,8 @@ RANDOM = table(
         "the gradient is declared to be zero": (
             "gradients second_gradients: poisson bernoulli bernoulli.p normal.*_Tensor normal.Tensor_float"
         ),
-        "numbers that are drawn again jump: tests/ops/test_random.py": "gradients: _standard_gamma",
-        "its gradient has none; it has none in PyTorch, either": "second_gradients: _standard_gamma",
+        "numbers that are drawn again jump: tests/ops/test_random.py": "gradients: _standard_gamma _sample_dirichlet",
+        "its gradient has none; it has none in PyTorch, either": "second_gradients: _standard_gamma _sample_dirichlet",
     },
     flat="*[!n]_ multinomial binomial rand* normal.float_float *_gamma_grad normal_ random_.* bernoulli_.Tensor",
 )

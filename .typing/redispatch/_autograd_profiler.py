@@ -1,0 +1,1 @@
+../../frontend/_autograd_profiler.py

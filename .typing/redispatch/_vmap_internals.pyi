@@ -1,0 +1,1 @@
+../../frontend/_vmap_internals.pyi
