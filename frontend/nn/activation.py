@@ -26,23 +26,9 @@ celu_, elu_, selu_ = activations.celu.inplace, activations.elu.inplace, activati
 hardtanh_, leaky_relu_ = activations.hardtanh.inplace, activations.leaky_relu.inplace
 threshold_, rrelu_ = activations.threshold.inplace, randomly_leaking.rrelu_
 prelu, hardshrink, softshrink = activations.prelu, activations.hardshrink, activations.softshrink
+gelu, softplus = activations.gelu, activations.softplus
 
 # --- smooth ones -----------------------------------------------------------------------------------------------------
-
-
-@builtin_function
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Computes x Φ(x), with Φ the normal distribution function.
-
-    approximate: "none", or "tanh" for x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³))) / 2. Shapes: any -> the same.
-    """
-    return activations.gelu(input, approximate=approximate)
-
-
-@builtin_function
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    """Computes log(1 + exp(beta x)) / beta, and x itself where beta x is above `threshold`. Shapes: any -> the same."""
-    return activations.softplus(input, beta, threshold)
 
 
 @builtin_function

@@ -248,7 +248,9 @@ def gaussian_nll_loss(
             var = var.unsqueeze(-1)
         elif input.ndim != var.ndim or sum(v for n, v in zip(input.size(), var.size(), strict=True) if n != v) != 1:
             raise ValueError("var is of incorrect size")
-    number = _reduction(None, None, reduction)
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not valid")
+    number = _REDUCTIONS[reduction]
     var = var.clone()
     with no_grad():
         var.clamp_(min=eps)
@@ -434,6 +436,15 @@ def linear_cross_entropy(
             "expected equal input and linear_weight last dimensions (in_features), got "
             f"{input.shape[-1]} and {features}, respectively"
         )
+    if linear_bias is not None and tuple(linear_bias.shape) != (classes, *image):
+        raise RuntimeError(f"expected linear_bias shape {(classes, *image)}, got {tuple(linear_bias.shape)}")
+    if image and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, "
+            f"(N, {features}), got unbatched input with shape {tuple(input.shape)}"
+        )
+    if ignore_index is not None and tuple(target.shape) == (*input.shape[:-1], classes, *image):
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     flat_weight = linear_weight.flatten(0, -2) if image else linear_weight
     flat_bias = linear_bias.flatten() if image and linear_bias is not None else linear_bias
     scores = linalg.linear(input, flat_weight, flat_bias)

@@ -33,7 +33,6 @@ copysign = operator(
     copysign_elements,
     inplace=True,
     out="out",
-    numbers=True,
     promotion="float",
     refuses=COMPLEX,
     derivative={"self": copysign_gradient, "other": flat},
@@ -256,7 +255,6 @@ def shift(name: str, short: str, body: Any) -> Any:
         integral(body),
         inplace=True,
         out="Tensor_out",
-        numbers=True,
         **facts,
     )
     schema = f"{name}.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"

@@ -26,9 +26,10 @@ from redispatch.kernels import Elementwise, broadcast_shapes
 
 from ..declare.numbers import storable
 from ..declare.operator import composite, kernel, over_a_copy
+from ..declare.out_forms import by, filled
 from ..declare.overridable import builtin_function
 from ..declare.plan import Plan
-from ..declare.structured import apart, c_name, check_no_internal_overlap
+from ..declare.structured import apart, c_name, check_no_internal_overlap, overlapping
 from .copying import check_broadcasts_to, number_in
 
 # --- masked_fill ------------------------------------------------------------------------------------------------------
@@ -206,11 +207,21 @@ def masked_select_backward(grad: Any, self_shape: Sequence[int], mask: Any) -> T
     return grad.new_zeros(shape).masked_scatter(mask, grad)
 
 
+def masked_select_into(self: Tensor, mask: Tensor, out: Tensor) -> Tensor:
+    """Raises RuntimeError where `out=` shares memory with what is read, or with itself."""
+    check_no_internal_overlap(out)
+    for x in (self, mask):
+        if x._storage is out._storage and kernels.overlap(x._operand, out._operand) != "no":
+            raise overlapping()
+    return filled(out, masked_select.op.functional(self, mask))
+
+
 @kernel(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     "CPU",
     tags=("dynamic_output_shape",),
     out="out",
+    out_by=by(masked_select_into),
     derivative=masked_select_backward,
     forward="linear",
 )

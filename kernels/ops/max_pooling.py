@@ -35,6 +35,7 @@ from .pooling import (
     check_adaptive,
     check_dtype,
     check_gradient,
+    check_signal,
     covering,
     images_of,
     in_float32,
@@ -233,12 +234,7 @@ adaptive_max_pool2d, adaptive_max_pool3d = declare_adaptive(2), declare_adaptive
 )
 def adaptive_max_pool1d(self: Any, output_size: Sequence[int]) -> Any:
     """Returns the largest element of each of `output_size` windows of a signal, and its place."""
-    ndim = len(self._shape)
-    if ndim not in (2, 3):
-        raise RuntimeError(
-            f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
-            "arguments for adaptive_max_pool1d)"
-        )
+    check_signal("adaptive_max_pool1d", self, output_size)
     check_adaptive("adaptive_max_pool1d", self, 1, channels=True)
     values, places = adaptive_max_pool2d.op.functional(self.unsqueeze(-2), [1, *output_size])
     return values.squeeze(-2), places.squeeze(-2)

@@ -23,6 +23,7 @@ from ..declare.overridable import overridable_function
 from ..declare.structured import Meta
 from .copying import clone_op, move
 from .creation import preserved_strides
+from .from_data import tensor
 from .geometry import Geometry, diagonal_of, permuted, strided_window, viewed
 from .padding import constant_pad_nd
 from .resampling import shaped_like
@@ -88,6 +89,8 @@ def roll_meta(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Meta:
         raise RuntimeError("`shifts` required")
     if len(shifts) != len(dims) and not (len(shifts) == 1 and not dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if dims and not self._shape:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     for dim in dims:
         wrap_dim(dim, len(self._shape))
     return Meta(self._shape, self._dtype, self._device)
@@ -576,11 +579,12 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    steps = list(itertools.accumulate(reversed(sizes[1:]), operator.mul, initial=1))[::-1] if sizes else []
-    return tuple(
-        ops.aten.remainder.Scalar(ops.aten.div.Scalar_mode(indices, step, rounding_mode="floor"), size)
-        for step, size in zip(steps, sizes, strict=True)
-    )
+    if not sizes:
+        return ()
+    steps = list(itertools.accumulate(reversed(sizes[1:]), operator.mul, initial=1))[::-1]
+    steps, sizes = (tensor(numbers, dtype=dtypes.int64, device=indices.device) for numbers in (steps, sizes))
+    found = ops.aten.div.Tensor_mode(indices.unsqueeze(-1), steps, rounding_mode="floor") % sizes
+    return tuple(found.unbind(-1))
 
 
 # --- _chunk_cat: several tensors, each cut into as many chunks, joined chunk by chunk ---------------------------------

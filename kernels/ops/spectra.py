@@ -231,6 +231,7 @@ def eigh_backward(grads, result0, result1):
     turned = V.mH.matmul(of_v)
     if V._dtype.is_complex:
         check_phase(turned, "linalg_eigh", "eigenvectors")
+    turned = (turned - turned.mH) / 2  # vectors that stay orthogonal have no other gradient
     inner = over_gaps(turned, gaps_between(L))
     inner = inner if of_l is None else inner + of_l.to(V.dtype).diag_embed()
     return V.matmul(inner).matmul(V.mH)
