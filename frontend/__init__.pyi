@@ -5,7 +5,7 @@ from typing import Any
 from redispatch.kernels.declare import return_types as return_types
 from redispatch.kernels.ops import random as random
 from redispatch.kernels.ops.legacy import Storage as Storage, TypedStorage as TypedStorage
-from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils, viz as viz, _future as __future__, _subclasses as _subclasses, accelerator as accelerator, array_api as array_api, backend as backend, compiler as compiler, distributions as distributions, functional as functional, fx as fx, nn as nn, optim as optim, profiler as profiler, serialization as serialization, special as special, testing as testing
+from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils, viz as viz, _future as __future__, _subclasses as _subclasses, accelerator as accelerator, array_api as array_api, backend as backend, compiler as compiler, distributions as distributions, functional as functional, fx as fx, masked as masked, nn as nn, optim as optim, profiler as profiler, serialization as serialization, signal as signal, special as special, testing as testing
 from .utils import type_names as types
 from math import e as e, inf as inf, nan as nan, pi as pi
 from redispatch.dispatch import AcceleratorError as AcceleratorError, DispatchKey as DispatchKey, DispatchKeySet as DispatchKeySet, Hop as Hop, OutOfMemoryError as OutOfMemoryError, Tag as Tag, breakpoint as breakpoint, define_backend as define_backend, define_key as define_key, ops as ops

@@ -11,7 +11,7 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, contiguous_format
-from redispatch.kernels.declare.overridable import builtin_function, overridable_function
+from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import activations
 from redispatch.kernels.ops import rrelu as randomly_leaking
 from redispatch.kernels.ops.normalization import log_softmax as _log_softmax
@@ -26,15 +26,9 @@ celu_, elu_, selu_ = activations.celu.inplace, activations.elu.inplace, activati
 hardtanh_, leaky_relu_ = activations.hardtanh.inplace, activations.leaky_relu.inplace
 threshold_, rrelu_ = activations.threshold.inplace, randomly_leaking.rrelu_
 prelu, hardshrink, softshrink = activations.prelu, activations.hardshrink, activations.softshrink
-gelu, softplus = activations.gelu, activations.softplus
+gelu, softplus, logsigmoid = activations.gelu, activations.softplus, activations.log_sigmoid
 
 # --- smooth ones -----------------------------------------------------------------------------------------------------
-
-
-@builtin_function
-def logsigmoid(input: Tensor) -> Tensor:
-    """Computes log(sigmoid(x)). Shapes: any -> the same."""
-    return activations.log_sigmoid(input)
 
 
 @overridable_function

@@ -174,6 +174,7 @@ def masked_scatter_backward_op(grad_output: Any, mask: Any, sizes: Sequence[int]
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Returns `self` with the elements of `source`, in their order, where `mask` is true; the mask broadcasts."""
     check_masked_scatter(self, mask, source)
+    check_broadcasts_to(self, mask)
     if self._device.type == "meta":
         return self
     chosen = np.broadcast_to(kernels.as_ndarray(mask._operand), tuple(self._shape))
@@ -266,6 +267,10 @@ nonzero_op = kernel(
 @builtin_function
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
     """Returns the indices of the elements that are not zero: a row for each, or a tuple of a tensor a dimension."""
+    if as_tuple and out is not None:
+        if not isinstance(out, Tensor):
+            raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     if not as_tuple:
         return nonzero_op.functional(input) if out is None else ops.aten.nonzero.out(input, out=out)
     return tuple(nonzero_numpy_op.functional(input))

@@ -120,7 +120,7 @@ class Pooling:
                     "pad should be at most half of effective kernel size, but got "
                     f"pad={p}, kernel_size={k} and dilation={d}"
                 )
-        check_images(x, dims)
+        check_images(name, x, dims)
         self.sizes = list(x._shape[-dims:])
         self.counts = [pooled_size(n, k, p, step, d, ceil_mode) for n, k, p, step, d in self.per_axis()]
         if any(count < 1 for count in self.counts):
@@ -139,11 +139,17 @@ class Pooling:
         return Windows3d(axes, divisor)
 
 
-def check_images(x: Tensor, dims: int) -> None:
+def check_images(name: str, x: Tensor, dims: int) -> None:
     ndim = len(x._shape)
     if ndim not in (dims + 1, dims + 2):
         raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
     if any(size == 0 for size in (x._shape[1:] if ndim == dims + 2 else x._shape)):
+        if dims == 3:
+            first = next(d for d, size in enumerate(x._shape[-4:]) if size == 0)
+            raise RuntimeError(
+                f"{name}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
+                f"{list(x._shape)} and non-batch dimension {first} has length zero!"
+            )
         raise RuntimeError(
             f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
             f"got:{list(x._shape)}"

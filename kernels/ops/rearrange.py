@@ -15,6 +15,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
+from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type, view_over, wrap_dim
 
 from ..declare.operator import composite, kernel, structured
@@ -582,8 +583,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if not sizes:
         return ()
     steps = list(itertools.accumulate(reversed(sizes[1:]), operator.mul, initial=1))[::-1]
-    steps, sizes = (tensor(numbers, dtype=dtypes.int64, device=indices.device) for numbers in (steps, sizes))
-    found = ops.aten.div.Tensor_mode(indices.unsqueeze(-1), steps, rounding_mode="floor") % sizes
+    of, size = (tensor(numbers, dtype=dtypes.int64, device=indices.device) for numbers in (steps, sizes))
+    found = ops.aten.div.Tensor_mode(indices.unsqueeze(-1), of, rounding_mode="floor") % size
     return tuple(found.unbind(-1))
 
 
@@ -623,4 +624,17 @@ def _chunk_cat(tensors, dim, num_chunks):
         raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
     if any(x.shape[:dim] != first.shape[:dim] for x in tensors):
         raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    return chunks_joined(tensors, dim, num_chunks)
+
+
+def chunks_joined(tensors: Any, dim: int, num_chunks: int) -> Any:
     return ops.aten.cat.default([chunks_of(x, dim, num_chunks) for x in tensors], dim + 1)
+
+
+@_chunk_cat.gradient("tensors")
+def chunk_cat_backward(grad, tensors, dim, num_chunks, needs):
+    dim = dim % tensors[0].dim()
+    return pulled_back(lambda *parts: [chunks_joined(parts, dim, num_chunks)], tuple(tensors), [grad], needs)
+
+
+_chunk_cat.forward("linear")

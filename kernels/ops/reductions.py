@@ -227,6 +227,8 @@ def sum_to_size(self, size):
     """Returns the sums over the dimensions that broadcasting `size` to this shape has made."""
     key = (self._interned or metadata_of(self), tuple(size))
     found = SUMMINGS.get(key) or new_summing(key)
+    if not size:
+        return sum_op.functional(self)
     if not found.dims:
         return self
     summed = sum_dim_op.functional(self, found.dims, True)

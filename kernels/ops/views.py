@@ -672,7 +672,7 @@ def tensor_split_tensor_op(self: Tensor, tensor_indices_or_sections: Any, dim: i
             f"{name} be a zero-dimensional or one-dimensional tensor, but got a tensor with {given.dim()} dims"
         )
     if given.dim():
-        return tensor_split_indices_op.functional(self, given.tolist(), dim)
+        return tensor_split_indices_op.functional(self, [one.item() for one in given.unbind()], dim)
     return tensor_split.op.functional(self, given.item(), dim)
 
 
