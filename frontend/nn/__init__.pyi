@@ -4,6 +4,7 @@ from typing import Any
 from collections.abc import Callable
 from redispatch.dispatch.tensor import Tensor as _Tensor, dtype, memory_format
 from . import functional as functional, init as init, utils as utils
+from .linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 from .parameter import Buffer as Buffer, Parameter as Parameter, UninitializedBuffer as UninitializedBuffer, UninitializedParameter as UninitializedParameter, factory_kwargs as factory_kwargs
 from .module import Module as Module
 from .containers import Container as Container, Sequential as Sequential, ModuleList as ModuleList, ModuleDict as ModuleDict, ParameterList as ParameterList, ParameterDict as ParameterDict

@@ -14,6 +14,7 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import ops
+from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import BadIndex, Elementwise, Operand
 
@@ -70,6 +71,11 @@ class ReadAtPlaces(Structured):
 
     def check_own(self, out: Tensor, meta: Meta) -> None:
         raise overlapping()
+
+    @leaf
+    def run_out(self, *args: Any) -> Any:
+        check_no_internal_overlap(args[-1])
+        return super().run_out(*args)
 
     def fill(self, target: Tensor, args: Any) -> None:
         check_out_dtype(target, args[0]._dtype)

@@ -544,7 +544,7 @@ def householder_product_body(out, input, tau):
 @linalg_householder_product.op.gradient("input", "tau", for_complex=True)
 def householder_product_backward(grad, input, tau):
     *batch, m, n = input.shape
-    if not n:
+    if not tau.numel():
         return None, None
     start = ops.aten.eye.m(m, n, dtype=input.dtype, device=input.device).expand([*batch, m, n])
     return reflect_backward(grad, input, tau, start)[:2]
