@@ -6,14 +6,14 @@ many rows are a chunk. Read next: loss.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from redispatch.autograd import Function, enable_grad, grad
+from redispatch.autograd.function import once_differentiable
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels.ops import linalg
 from redispatch.kernels.ops.shape import cat
-from redispatch.utils.checkpoint import checkpoint
 
 ACC_DTYPES = (None, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 
@@ -68,14 +68,33 @@ class LinearCrossEntropyOptions:
         return max(1, found)
 
 
+class Chunk(Function):
+    """The losses of some rows. Their scores are computed twice, and kept by none."""
+
+    @staticmethod
+    def forward(ctx: Any, loss: Any, targets: Tensor, *given: Any) -> Tensor:
+        """Returns `loss(scores, targets)`; `given` are the rows, the weight of the linear layer, and its bias."""
+        ctx.loss = loss
+        ctx.save_for_backward(targets, *given)
+        return loss(linalg.linear(*given), targets)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Any) -> Any:
+        targets, *given = ctx.saved_tensors
+        needs = ctx.needs_input_grad[2:]
+        leaves = [x if x is None else x.detach().requires_grad_(need) for x, need in zip(given, needs, strict=True)]
+        with enable_grad():
+            losses = ctx.loss(linalg.linear(*leaves), targets)
+        wanted = [x for x, need in zip(leaves, needs, strict=True) if need]
+        found = iter(grad(losses, wanted, grad_output))
+        return None, None, *(next(found) if need else None for need in needs)
+
+
 def loss_in_chunks(
     loss: Any, input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, target: Tensor, options: Any
 ) -> Tensor:
     """Returns `loss(scores, target)`, which has an element for each row, chunk by chunk."""
-
-    def of_chunk(rows: Tensor, targets: Tensor) -> Tensor:
-        return loss(linalg.linear(rows, linear_weight, linear_bias), targets)
-
     size = options.rows(*input.shape, linear_weight.shape[0])
-    chunks: Sequence[Any] = list(zip(input.split(size), target.split(size), strict=True))
-    return cat([checkpoint(of_chunk, *chunk, use_reentrant=False, preserve_rng_state=False) for chunk in chunks])
+    chunks = zip(input.split(size), target.split(size), strict=True)
+    return cat([Chunk.apply(loss, targets, rows, linear_weight, linear_bias) for rows, targets in chunks])

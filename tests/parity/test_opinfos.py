@@ -45,7 +45,7 @@ DIFFERENT: dict[str, dict[str, str]] = {
         ["cholesky_inverse", "cholesky_solve"], {"gradients": "PyTorch's has values in the triangle that is not read"}
     ),
     "as_strided_scatter": {"gradients": "PyTorch's is that of another part; ours is that of finite differences"},
-    "renorm": {"gradients": "PyTorch's is NaN for a complex element that is 0"},
+    "renorm": {"gradients": "PyTorch's is NaN for the greatest of complex numbers (p = inf)"},
     "div.trunc_rounding": {"values": "PyTorch rounds a quotient of 16 bits before it cuts it off"},
     "fmod": {"gradients": "as for div.trunc_rounding"},
     "matrix_exp": {"values": "PyTorch's overflows in 16 bits"},
@@ -62,8 +62,8 @@ DIFFERENT: dict[str, dict[str, str]] = {
     **dict.fromkeys(["fft.ihfft2", "fft.ihfftn"], {"values": "PyTorch leaves the out= of one dimension unwritten"}),
 }
 
-# Operators that name places of elements -> where `dim` stands among their arguments, if at all. Of equal elements any may be
-# named, and have the gradient.
+# Operators that name places of elements -> where `dim` stands among their arguments, if at all. Of equal elements any
+# may be named, and have the gradient.
 CHOOSES = dict(kthvalue=2, median=1, nanmedian=1, mode=1, topk=2, sort=1, argsort=1, msort=-1)
 
 # Operators whose results PyTorch has with so many times the usual error: series of 8 digits (4 in float32), logarithms
