@@ -120,8 +120,8 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _subclasses accelerator array_api backend compiler distributions functional fx masked nn optim profiler
-            serialization signal special testing
+            _functorch _subclasses accelerator array_api backend compiler distributions functional functorch fx masked
+            nn optim profiler serialization signal special testing
         """,
         ".backend": "get_device_module",
         ".compiler": "compile",

@@ -37,6 +37,12 @@ MOVED = {
 
 # a package -> its modules of today -> former modules, PyTorch's among them, that are part of them
 JOINED = {
+    "redispatch._functorch": {
+        "api": (
+            "apis autograd_function batch_norm_replacement eager_transforms functional_call predispatch pyfunctorch "
+            "utils vmap"
+        ),
+    },
     "redispatch._higher_order_ops": {
         "control_flow": "associative_scan body cond map scan while_loop",
         "wrap": "auto_functionalize out_dtype",
@@ -246,8 +252,10 @@ ALIASES = {
 }
 # the same for modules that are part of one in another package
 ELSEWHERE = {
+    "redispatch._functorch.deprecated": "redispatch.functorch",
     "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",
     "redispatch.dispatch.transforms.debug_unwrap": "redispatch.dispatch.tensor.wrapped",
+    "redispatch.functorch.experimental": "redispatch._functorch.api",
 }
 PRESENT = (
     ALIASES

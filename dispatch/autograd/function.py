@@ -26,6 +26,7 @@ import inspect
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from redispatch.dispatch import STATE, Slot, wants_gradient, within
@@ -297,7 +298,7 @@ class Function:
         state = STATE.get()
         if state.dual_level is not None and any(is_dual(value) for value in args):
             return DUAL_CALL()(cls, args, kwargs)
-        if state.levels:
+        if state.levels and not SINGLE_LEVEL.get():
             return state.innermost.apply_function(cls, args)
         return cls._applied(args, kwargs)[0]
 
@@ -320,6 +321,10 @@ class Function:
         if node is not None and ctx.to_save:
             node.save(ctx.to_save)
         return result, ctx
+
+
+# Whether `apply` under a transform runs `forward` on the transform's wrappers, as it does outside: private to PyTorch
+SINGLE_LEVEL: ContextVar[bool] = ContextVar("Functions are of the innermost transform alone", default=False)
 
 
 def is_dual(value: Any) -> bool:

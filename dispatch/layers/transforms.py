@@ -44,6 +44,7 @@ class Level:
     flag = 0  # of the class, in the state; 0 where there are no more
     number: int  # from 1, counted from the outermost
     alive = True  # until the transform is left
+    allows_requires_grad = False  # whether the function under it may call `requires_grad_`
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

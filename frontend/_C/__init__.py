@@ -48,11 +48,13 @@ from redispatch.dispatch import (
     without_subclasses,
 )
 from redispatch.dispatch.tensor import TYPE_NAMED
+from redispatch.kernels.batching.fallback import FALLBACK
 
-from . import _acc
+from . import _acc, _functorch
 
 __all__ = [
     "_acc",
+    "_functorch",
     "Argument",
     "DispatchKey",
     "DispatchKeySet",
@@ -368,3 +370,15 @@ def _at(stack: tuple[Any, ...], index: int) -> Any:
     if not 0 <= index < len(stack):
         raise RuntimeError("Tried to get stack at idx that's too big")
     return stack[index]
+
+
+# vmap -----------------------------------------------------------------------------------------------------------------
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    """Returns whether an operator that vmap calls once for each example is warned of."""
+    return FALLBACK.warns
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    FALLBACK.warns = enabled

@@ -6,7 +6,6 @@ Read next: by_dims.py.
 from __future__ import annotations
 
 import warnings
-import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -37,8 +36,13 @@ def batches(shape_class: str, *ops: Any, otherwise: Callable[..., Any] | None = 
     return enter
 
 
-# By operator, not by name: one that is defined anew under the same name has lost its rule, too.
-_WARNED: weakref.WeakSet[OpOverload] = weakref.WeakSet()
+class Fallback:
+    """Whether operators without a rule may be called once for each example, and whether each such call warns."""
+
+    enabled = warns = True
+
+
+FALLBACK = Fallback()
 
 
 def one_by_one(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
@@ -69,9 +73,10 @@ def stacked(results: list[Any]) -> Any:
 
 
 def warn(op: OpOverload) -> None:
-    """Says once for each operator that it is slow, and what to do."""
-    if op not in _WARNED:
-        _WARNED.add(op)
+    """Says that an operator is slow, and what to do; RuntimeError where the fallback is off."""
+    if not FALLBACK.enabled:
+        raise RuntimeError(f"{op.qualified_name} hit the vmap fallback which is currently disabled")
+    if FALLBACK.warns:
         warnings.warn(
             "There is a performance drop because we have not yet implemented the batching rule for "
             f"{op.qualified_name}. It is called once for each example. To give it a rule: "

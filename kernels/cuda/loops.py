@@ -62,6 +62,7 @@ class DeviceLoop:
     signature: tuple[str, ...]
     room: Callable[[], Any]
     facts: tuple[frozenset[int], frozenset[int]] | None = None
+    is_whole = True  # for pool.py: one launch covers all of a range, and the room is the calling thread's
 
     def __post_init__(self) -> None:
         self.kernels = Kernels(self.source)
@@ -103,7 +104,7 @@ class DeviceLoop:
         return Form("number", kind), [wrapped - (1 << 64) if wrapped >> 63 else wrapped], None
 
     def uses(self) -> tuple[frozenset[int], frozenset[int]]:
-        """Which arguments' lengths the loop asks for, and which it writes to; counted behind lo and hi."""
+        """The arguments whose lengths the loop asks for, and those that it writes to; counted behind lo and hi."""
         if self.facts is None:
             program = self.loop.program()
             (function,) = ast.parse(program.sources[program.compiled[-1]]).body

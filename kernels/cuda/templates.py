@@ -40,9 +40,9 @@ WARP, THREADS = 32, 256
 int64, uint32 = np.int64, np.uint32
 
 
-def threads_for(size: int) -> int:
-    """How many threads share a row of so many elements: whole warps, at most a block's."""
-    return min(THREADS, max(1, -(-size // WARP)) * WARP)
+def threads_for(size: int, most: int = THREADS) -> int:
+    """The number of threads that share a row of so many elements: of warps a power of 2, as `over_block` demands."""
+    return min(most, WARP << (max(size - 1, 0) // WARP).bit_length())
 
 
 def kept_by_thread(size: int) -> int:
@@ -93,23 +93,25 @@ def over_lanes(combine: Callable, lanes: int) -> Callable:
 
 def over_block(combine: Callable) -> Callable:
     """`combined(value, parts)`: what all threads of the block have, combined, for each of them. `parts` has room for a
-    number per warp.
+    number per warp, of which there are 2, 4, 8 ... or one.
 
-    The barrier in front is for the threads that still read what a call before left in `parts`.
+    The barrier in front is for the threads that still read what a call before left in `parts`. Behind the other one
+    each warp combines all of `parts`: lanes that are as far from each other as there are warps have the same number.
     """
     of_warp = over_lanes(combine, WARP)
 
     @integral
     def combined(value, parts):
-        thread = int64(cuda.threadIdx.x)
+        thread, distance = int64(cuda.threadIdx.x), int64(cuda.blockDim.x) >> 5
         value = of_warp(value)
         cuda.syncthreads()
         if thread & 31 == 0:
             parts[thread >> 5] = value
         cuda.syncthreads()
-        value = parts[0]
-        for warp in range(1, int64(cuda.blockDim.x) >> 5):
-            value = combine(value, parts[warp])
+        value = parts[thread & (distance - 1)]
+        while distance > 1:
+            distance >>= 1
+            value = combine(value, shuffle_across(value, distance))
         return value
 
     return combined

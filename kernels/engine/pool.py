@@ -35,7 +35,7 @@ _started = 0  # how many there are
 
 
 def get_num_threads() -> int:
-    """How many threads a large kernel uses."""
+    """The number of threads that a large kernel uses."""
     return _threads
 
 
@@ -123,9 +123,10 @@ def parallel_for(kernel: Callable[..., object], n: int, args: tuple, work: int =
     """Call `kernel(lo, hi, *args)` on ranges that together cover `range(n)`; `work` is the cost of one index.
 
     The cost is counted in cheap element operations. The caller's own thread takes part. KeyboardInterrupt, and what a
-    kernel raises when it runs as plain Python, reach the caller once no chunk runs any more.
+    kernel raises when it runs as plain Python, reach the caller once no chunk runs any more. A kernel that `is_whole`
+    is called once, by the caller's thread: a device shares its work out itself.
     """
-    if is_small(n, work):
+    if is_small(n, work) or getattr(kernel, "is_whole", False):
         kernel(0, n, *args)
         return
     total = n * work

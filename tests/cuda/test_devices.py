@@ -121,6 +121,10 @@ def test_devices_come_with_the_first_use_and_go(null):
     assert rd.nn.Linear(2, 2).cuda().weight.is_cuda
 
 
+def test_threads_of_the_cpu_do_not_share_out_what_a_device_does(null):
+    rd.randn(1 << 18, device="cuda")  # from the thread of another one there is no device to be launched on
+
+
 def test_an_operator_without_a_kernel_says_so_and_names_the_way_out(null):
     with rd.library._scoped_library("lesson", "FRAGMENT") as library:
         library.define("at_home(Tensor x) -> Tensor")

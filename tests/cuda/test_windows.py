@@ -49,6 +49,12 @@ def test_a_convolution_of_other_dtypes(dtype):
     compare(F.conv2d(x.cuda(), w.cuda()), F.conv2d(x, w))
 
 
+@pytest.mark.parametrize("groups", [1, 8])
+def test_the_gradient_of_a_weight_is_added_up_in_shares(groups):
+    x, w = rd.randn(8, 8, 12, 9).double(), rd.randn(8, 8 // groups, 3, 3).double()
+    same_gradients(lambda x, w: F.conv2d(x, w, padding=1, groups=groups), x, w)
+
+
 @pytest.mark.parametrize("what", ["correlate", "spread", "correlations"])
 def test_a_tile_of_a_convolution_is_kept_in_registers(what):
     source = convolution.TILES.source(

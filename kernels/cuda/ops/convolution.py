@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redispatch.dispatch.tensor import Tensor, channels_last_strides, empty
+from redispatch.dispatch.tensor import Tensor, channels_last_strides, dtypes, empty
 from redispatch.kernels.engine.program import integral, steps
 from redispatch.kernels.ops import convolution
 from redispatch.kernels.ops.convolution import Setting, is_channels_last
@@ -42,6 +42,7 @@ from .matmul import ROW, SHARED, STEP, TILE, tile_of
 
 int64 = np.int64
 FEW = 8  # rows or columns: with fewer, most of a tile would be idle
+ENOUGH, SHORTEST = 512, 16 * STEP  # blocks that keep a GPU busy, and products worth a block of their own
 
 # --- where elements lie -----------------------------------------------------------------------------------------------
 
@@ -148,10 +149,10 @@ def image_at_position(g, group, at, column):
 
 
 def gathered_tiles(
-    out, a, b, added, rows, columns, inner, adds, d, h, w, od, oh, ow, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw,
-    into, made, groups,
+    out, a, b, added, rows, columns, inner, share, adds, d, h, w, od, oh, ow, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd,
+    dh, dw, into, made, groups,
 ):  # fmt: skip
-    """A block makes a tile of TILE x WIDTH for one group, as `tiled_product` does."""
+    """A block makes a tile of TILE x WIDTH for one group, as `tiled_product` does, of a share of what is added up."""
     g = (d, h, w, od, oh, ow, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, into, made, groups)
     left = cuda.shared.array(SHARED, compute)
     right = cuda.shared.array(SHARED, compute)
@@ -160,24 +161,28 @@ def gathered_tiles(
     down, across = (rows + (TILE - 1)) // TILE, (columns + (WIDTH - 1)) // WIDTH
     group = block // (down * across)
     block -= group * down * across
+    begin = group // groups * share
+    end = min(begin + share, inner)
+    made_before = group // groups * rows * columns * groups
+    group %= groups
     top = block // across * TILE
     side = (block - block // across * across) * WIDTH
     i, j = thread >> 4, thread & 15
     for part in range(SUMS):
         sums[part] = zero
-    for start in steps(int64(0), inner, STEP):
+    for start in steps(begin, end, STEP):
         for part in range(4):
             element = thread + part * THREADS
             at, row = element & 15, element >> 4
             value = zero
-            if top + row < rows and start + at < inner:
+            if top + row < rows and start + at < end:
                 value = load_a(a[place_a(g, group, top + row, start + at)])
             left[at * ROW + row] = value
         for part in range(EACH):
             element = thread + part * THREADS
             at, column = element >> SHIFT, element & (WIDTH - 1)
             value = zero
-            if side + column < columns and start + at < inner:
+            if side + column < columns and start + at < end:
                 place = place_b(g, group, start + at, side + column)
                 if place >= 0:
                     value = load_b(b[place])
@@ -199,29 +204,32 @@ def gathered_tiles(
             total = sums[part]
             if adds == 1:
                 total += load_added(added[group * rows + row])
-            out[place_out(g, group, row, column)] = store_out(total)
+            out[made_before + place_out(g, group, row, column)] = store_out(total)
 
 
 def gathered_sums(
-    out, a, b, added, rows, columns, inner, adds, d, h, w, od, oh, ow, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw,
-    into, made, groups,
+    out, a, b, added, rows, columns, inner, share, adds, d, h, w, od, oh, ow, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd,
+    dh, dw, into, made, groups,
 ):  # fmt: skip
-    """A thread makes a result."""
+    """A thread makes a result, of a share of what is added up."""
     g = (d, h, w, od, oh, ow, kd, kh, kw, sd, sh, sw, pd, ph, pw, dd, dh, dw, into, made, groups)
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
-    if index < rows * columns * groups:
-        group = index // (rows * columns)
-        rest = index - group * rows * columns
+    of_share = index // (rows * columns * groups)
+    begin = of_share * share
+    if begin < inner or index < rows * columns * groups:
+        rest = index - of_share * rows * columns * groups
+        group = rest // (rows * columns)
+        rest -= group * rows * columns
         row = rest // columns
         column = rest - row * columns
         total = zero
-        for at in range(inner):
+        for at in range(begin, min(begin + share, inner)):
             place = place_b(g, group, at, column)
             if place >= 0:
                 total += load_a(a[place_a(g, group, row, at)]) * load_b(b[place])
         if adds == 1:
             total += load_added(added[group * rows + row])
-        out[place_out(g, group, row, column)] = store_out(total)
+        out[of_share * rows * columns * groups + place_out(g, group, row, column)] = store_out(total)
 
 
 ARRAYS = ("out", "a", "b", "added")
@@ -256,26 +264,36 @@ class Geometry(NamedTuple):
 
 
 def gathered(
-    what: str, dtype: str, batch: int, g: Geometry, adds: bool = False, last: bool = False
-) -> tuple[Launch, tuple[int, ...]]:
-    """The launch for "correlate", "spread" or "correlations" of so many images, and what it is told behind the
-    addresses of out, a, b and what is added to each channel. `last`: the result's channels come last in memory."""
+    what: str, dtype: str, batch: int, g: Geometry, adds: bool = False, last: bool = False, shares: bool = False
+) -> tuple[Launch, tuple[int, ...], int]:
+    """Returns a launch for "correlate", "spread" or "correlations" of so many images, and what it is told.
+
+    Behind the addresses of out, a, b and what is added to each channel, that is. `last`: the result's channels come
+    last in memory. `shares`: a result may come as several to be added up, in the type that is computed in; their count
+    is the third that is returned.
+    """
     taps, positions, pixels = math.prod(g.window), math.prod(g.counts), math.prod(g.image)
     rows, columns, inner = {
         "correlate": (g.made, batch * positions, g.into * taps),
         "spread": (g.into, batch * pixels, g.made * taps),
         "correlations": (g.made, g.into * taps, batch * positions),
     }[what]
-    if max(columns, inner, rows * columns * g.groups) >= MOST:
+    results = rows * columns * g.groups
+    if max(columns, inner, results) >= MOST:
         raise NotImplementedError("convolution: so many elements are more than one CUDA launch counts yet")
-    compute, dtypes = accumulating(dtype), (dtype,) * 4
-    rest = (rows, columns, inner, int(adds), *g.numbers())
-    given: dict[str, object] = {**PLACES[what], **({"place_out": CHANNELS_LAST[what]} if last else {})}
-    if min(rows, columns) < FEW:
-        return SUMS_ALONE.spread(compute, dtypes, rows * columns * g.groups, **given), rest
+    compute = accumulating(dtype)
     shape = tile_of(compute)
-    blocks = g.groups * -(-rows // TILE) * -(-columns // shape["WIDTH"])
-    return TILES.launch(compute, dtypes, blocks, **given, **shape), rest
+    alone = min(rows, columns) < FEW
+    blocks = -(-results // THREADS) if alone else g.groups * -(-rows // TILE) * -(-columns // shape["WIDTH"])
+    wanted = max(1, min(ENOUGH // blocks, inner // SHORTEST)) if shares else 1
+    share = -(-inner // (wanted * STEP)) * STEP
+    count = max(1, -(-inner // max(share, 1)))
+    kinds = (dtype if count == 1 else compute, *(dtype,) * 3)
+    rest = (rows, columns, inner, share, int(adds), *g.numbers())
+    given: dict[str, object] = {**PLACES[what], **({"place_out": CHANNELS_LAST[what]} if last else {})}
+    if alone:
+        return SUMS_ALONE.spread(compute, kinds, results * count, **given), rest, count
+    return TILES.launch(compute, kinds, blocks * count, **given, **shape), rest, count
 
 
 def geometry(setting: Setting, input: Tensor, weight: Tensor, made: Sequence[int]) -> Geometry:
@@ -291,14 +309,19 @@ def geometry(setting: Setting, input: Tensor, weight: Tensor, made: Sequence[int
     return Geometry(*sizes, *how, weight._shape[1], weight._shape[0] // setting.groups, setting.groups)
 
 
-def run(what: str, g: Geometry, out: Tensor, a: Tensor, b: Tensor) -> None:
-    """One launch for a gradient, which lies row by row."""
-    if not out._shape.numel():
-        return
-    batch = (b if what == "correlations" else out)._shape[0]
-    launch, rest = gathered(what, out._dtype.name, batch, g)
-    tensors = [out, dense(a), dense(b), None]
-    launched([Task(launch, (0, 1, 2, 3), rest)], tensors)
+def gradient(what: str, g: Geometry, like: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """Returns a gradient of the shape and dtype of `like`, which lies row by row.
+
+    That of a weight has few elements, each a sum over all images: blocks make shares of it.
+    """
+    batch = (b if what == "correlations" else like)._shape[0]
+    if not like._shape.numel():
+        return empty(like._shape, like._dtype, like._device)
+    launch, rest, shares = gathered(what, like._dtype.name, batch, g, shares=what == "correlations")
+    computed = getattr(dtypes, accumulating(like._dtype.name)) if shares > 1 else like._dtype
+    out = empty((shares, *like._shape) if shares > 1 else like._shape, computed, like._device)
+    launched([Task(launch, (0, 1, 2, 3), rest)], [out, dense(a), dense(b), None])
+    return out.sum(0).to(like._dtype) if shares > 1 else out
 
 
 @work_of(convolution.convolution.op, dense=("input", "weight", "bias"))
@@ -310,7 +333,7 @@ def convolution_work(out: Tensor, input: Tensor, weight: Tensor, bias: Any, *how
     g = geometry(setting, input, weight, out._shape)
     what = "spread" if setting.transposed else "correlate"
     last = is_channels_last(out)
-    launch, rest = gathered(what, out._dtype.name, out._shape[0], g, bias is not None, last)
+    launch, rest, _ = gathered(what, out._dtype.name, out._shape[0], g, bias is not None, last)
     return [Task(launch, (0, 2, 1, 3), rest)]
 
 
@@ -330,14 +353,11 @@ def convolution_backward(
     g = geometry(setting, input, weight, made)
     of_input = of_weight = of_bias = None
     if output_mask[0]:
-        out = empty(input._shape, input._dtype, input._device)
-        run("correlate" if setting.transposed else "spread", g, out, weight, grad_output)
-        of_input = like_images(out, input, weight)
+        found = gradient("correlate" if setting.transposed else "spread", g, input, weight, grad_output)
+        of_input = like_images(found, input, weight)
     if output_mask[1]:
-        out = empty(weight._shape, weight._dtype, weight._device)
         pair = (input, grad_output) if setting.transposed else (grad_output, input)
-        run("correlations", g, out, *pair)
-        of_weight = like_images(out, weight, input)
+        of_weight = like_images(gradient("correlations", g, weight, *pair), weight, input)
     if output_mask[2]:
         of_bias = grad_output.sum([d for d in range(len(made)) if d != 1])
     return of_input, of_weight, of_bias
