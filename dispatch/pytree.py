@@ -322,13 +322,17 @@ _register_built_in(
     lambda name: _NAMEDTUPLES[name],
 )
 
-for _cls, _node in SUPPORTED_NODES.items():  # PyTorch's private names of these functions: `_dict_flatten`
-    _prefix = f"_{_cls.__name__.lower()}_"
-    globals()[f"{_prefix}flatten"], globals()[f"{_prefix}unflatten"] = _node.flatten_fn, _node.unflatten_fn
-    globals()[f"{_prefix}flatten_with_keys"] = _node.flatten_with_keys_fn
-
 BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
 STANDARD_DICT_TYPES = frozenset([dict, OrderedDict, defaultdict])
+
+
+def __getattr__(name: str) -> Any:
+    """Returns a function of a built-in type by PyTorch's private name for it: `_dict_flatten_with_keys`."""
+    for kind, node in SUPPORTED_NODES.items():
+        field = name.removeprefix(f"_{kind.__name__.lower()}_")
+        if kind in BUILTIN_TYPES and field in ("flatten", "unflatten", "flatten_with_keys"):
+            return getattr(node, f"{field}_fn")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # --- TreeSpec -----------------------------------------------------------------------------------------------------

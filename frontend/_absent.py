@@ -251,7 +251,7 @@ class AbsentFinder:
 
 def enter() -> None:
     """Makes the modules importable. Called once, when all that is imported early has been."""
-    sys.meta_path.append(AbsentFinder(__package__))  # type: ignore[arg-type]  # not abstract
+    sys.meta_path.append(AbsentFinder(__package__))
     for name in ABSENT:
         if name.startswith(("_C.", "backends.", "utils.")):  # others are made when they are asked for
             import_module(f"{__package__}.{name}")

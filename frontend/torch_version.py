@@ -46,5 +46,5 @@ class TorchVersion(str):
 
     __slots__ = ()
     __lt__, __le__, __gt__, __ge__ = map(compared, (operator.lt, operator.le, operator.gt, operator.ge))
-    __eq__, __ne__ = compared(operator.eq), compared(operator.ne, True)  # type: ignore[assignment]  # of any object
+    __eq__, __ne__ = compared(operator.eq), compared(operator.ne, True)
     __hash__ = str.__hash__

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from ..core.base import ARGUMENT_TYPES, TensorBase
@@ -411,19 +411,21 @@ def _index(value: Any) -> int | None:
 def _strict(type_: Type) -> Callable[[Any], Any]:
     """The converter of a type at the public face, where fewer things pass than at `ops`."""
     if isinstance(type_, ListType):
-        if type_.elem == TENSOR or (isinstance(type_.elem, OptionalType) and type_.elem.elem == TENSOR):
+        if type_.elem == TENSOR:
             return _strict_tensor_list
+        if isinstance(type_.elem, OptionalType) and type_.elem.elem == TENSOR:
+            return partial(_strict_tensor_list, or_none=True)
         if _name(type_.elem) in ("int", "SymInt"):
             return lambda value: _strict_int_list(value, type_.size)
         return converter(type_)
     return _STRICT.get(_name(type_)) or converter(type_)
 
 
-def _strict_tensor_list(value: Any) -> list[Any]:
+def _strict_tensor_list(value: Any, or_none: bool = False) -> list[Any]:
     if not isinstance(value, list | tuple):
         raise TypeError
     for index, item in enumerate(value):
-        if not isinstance(item, TensorBase) and item is not None:
+        if not isinstance(item, TensorBase) and not (or_none and item is None):
             raise Mismatch(
                 f"expected Tensor as element {index} in argument {{position}}, but got {type(item).__name__}"
             )

@@ -93,8 +93,9 @@ class SchemaText:
         name = overload if overload == "grad_input" else "out"
         several = self.returns.startswith("(")
         results = BETWEEN.split(self.returns.strip("()")) if several else [f"{self.returns} {name}"]
+        letters = [letter for letter in LETTERS if f"({letter}!)" not in self.text]
         written = [
-            one.replace("Tensor", f"Tensor({letter}!)", 1) for one, letter in zip(results, LETTERS, strict=False)
+            one.replace("Tensor", f"Tensor({letter}!)", 1) for one, letter in zip(results, letters, strict=False)
         ]
         made = "pin_memory" in self.names
         arguments = [one for one in self.arguments if not (made and one.startswith(FACTORY_OPTIONS))]

@@ -118,7 +118,7 @@ class Unheld(dtype):
         super().__init__(name, INTEGER, itemsize, signed=name.startswith("qint"), tensor_name=name.title())
 
     @property
-    def array(self) -> np.dtype:  # type: ignore[override]  # an attribute of the others
+    def array(self) -> np.dtype:
         raise NotImplementedError(f"there are no tensors of dtype torch.{self.name} here")
 
 

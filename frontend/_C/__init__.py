@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch._names import take
+from redispatch._names import late, take
 from redispatch.backends import mkldnn
 from redispatch.dispatch import (
     BACKEND_OF_DEVICE,
@@ -57,7 +57,7 @@ from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
 from redispatch.kernels.batching.fallback import FALLBACK
 
 from .._absent import COMPILER, names_of
-from . import _acc, _autograd, _functions, _functorch, _nn, _profiler
+from . import _acc, _autograd, _functions, _functorch, _profiler
 from ._function_modules import _fft, _linalg, _special, _VariableFunctions
 from ._guards import (
     ExcludeDispatchKeyGuard,
@@ -77,10 +77,8 @@ from ._guards import (
     _PreserveDispatchKeyGuard,
     _SetExcludeDispatchKeyGuard,
 )
-from ._nn import _ConvBackend, _select_conv_backend
 
 __all__ = [
-    "_ConvBackend",
     "ExcludeDispatchKeyGuard",
     "_AutoDispatchBelowADInplaceOrView",
     "_AutoDispatchBelowAutograd",
@@ -101,13 +99,11 @@ __all__ = [
     "_acc",
     "_fft",
     "_linalg",
-    "_nn",
     "_profiler",
     "_special",
     "_autograd",
     "_functions",
     "_functorch",
-    "_select_conv_backend",
     "Argument",
     "DispatchKey",
     "DispatchKeySet",
@@ -460,5 +456,8 @@ __all__ += take(
         "redispatch.dispatch.autograd.grad_mode": "_set_grad_enabled",
     },
 )
+
+# Those that ask for layers, which few programs have loaded when they first ask for a name of this module
+_PLACES, __getattr__, __dir__ = late(globals(), {".": "_nn", "._nn": "_ConvBackend _select_conv_backend"})
 
 globals().update(names_of(__name__, COMPILER))

@@ -19,6 +19,7 @@ FAMILIES = """
 __all__ = _names.take(
     globals(),
     {
+        ".linear_cross_entropy": "LinearCrossEntropyOptions",
         ".parameter": "Buffer Parameter UninitializedBuffer UninitializedParameter factory_kwargs",
         **{f".{family}": layers_of(import_module(f".{family}", __name__)) for family in FAMILIES},
     },

@@ -11,7 +11,7 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, contiguous_format
-from redispatch.kernels.declare.overridable import builtin_function, overridable_function
+from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import activations
 from redispatch.kernels.ops import rrelu as randomly_leaking
 from redispatch.kernels.ops.normalization import log_softmax as _log_softmax
@@ -26,29 +26,9 @@ celu_, elu_, selu_ = activations.celu.inplace, activations.elu.inplace, activati
 hardtanh_, leaky_relu_ = activations.hardtanh.inplace, activations.leaky_relu.inplace
 threshold_, rrelu_ = activations.threshold.inplace, randomly_leaking.rrelu_
 prelu, hardshrink, softshrink = activations.prelu, activations.hardshrink, activations.softshrink
+gelu, softplus, logsigmoid = activations.gelu, activations.softplus, activations.log_sigmoid
 
 # --- smooth ones -----------------------------------------------------------------------------------------------------
-
-
-@builtin_function
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Computes x Φ(x), with Φ the normal distribution function.
-
-    approximate: "none", or "tanh" for x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³))) / 2. Shapes: any -> the same.
-    """
-    return activations.gelu(input, approximate=approximate)
-
-
-@builtin_function
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Any = None) -> Tensor:
-    """Computes log(1 + exp(beta x)) / beta, and x itself where beta x is above `threshold`. Shapes: any -> the same."""
-    return activations.softplus(input, beta, threshold, **({} if out is None else {"out": out}))
-
-
-@builtin_function
-def logsigmoid(input: Tensor, *, out: Any = None) -> Tensor:
-    """Computes log(sigmoid(x)). Shapes: any -> the same."""
-    return activations.log_sigmoid(input, **({} if out is None else {"out": out}))
 
 
 @overridable_function

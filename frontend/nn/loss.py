@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from redispatch.autograd import no_grad
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels import broadcast_shapes
 from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import distances, linalg, loss, margin_losses, pair_losses
@@ -29,6 +29,7 @@ from redispatch.kernels.ops.shape import cat
 from .containers import ModuleList, Sequential
 from .derived import emitted, functional, module_of, signature
 from .linear import Linear, PairwiseDistance
+from .linear_cross_entropy import loss_in_chunks
 from .module import Module
 
 # --- reductions ------------------------------------------------------------------------------------------------------
@@ -248,7 +249,9 @@ def gaussian_nll_loss(
             var = var.unsqueeze(-1)
         elif input.ndim != var.ndim or sum(v for n, v in zip(input.size(), var.size(), strict=True) if n != v) != 1:
             raise ValueError("var is of incorrect size")
-    number = _reduction(None, None, reduction)
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not valid")
+    number = _REDUCTIONS[reduction]
     var = var.clone()
     with no_grad():
         var.clamp_(min=eps)
@@ -418,12 +421,9 @@ def linear_cross_entropy(
     """Computes `cross_entropy` of the scores `linear(input, linear_weight, linear_bias)`.
 
     Shapes: input [n, in_features] or [in_features], linear_weight [classes, *image, in_features].
-    `options`, which in PyTorch ask for the scores in chunks that are never all there, are not supported.
+    options: LinearCrossEntropyOptions, for scores in chunks that are never all there; with a warning, none are where
+    the target has probabilities, labels are smoothed, or the weight is that of an image.
     """
-    if options is not None:
-        raise NotImplementedError(
-            "linear_cross_entropy: options, which ask for the scores in chunks, are not supported"
-        )
     if not 1 <= input.dim() <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:
@@ -434,12 +434,37 @@ def linear_cross_entropy(
             "expected equal input and linear_weight last dimensions (in_features), got "
             f"{input.shape[-1]} and {features}, respectively"
         )
+    if linear_bias is not None and tuple(linear_bias.shape) != (classes, *image):
+        raise RuntimeError(f"expected linear_bias shape {(classes, *image)}, got {tuple(linear_bias.shape)}")
+    if image and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, "
+            f"(N, {features}), got unbatched input with shape {tuple(input.shape)}"
+        )
+    if ignore_index is not None and tuple(target.shape) == (*input.shape[:-1], classes, *image):
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    ignored = -100 if ignore_index is None else ignore_index
+    if options is not None:
+        if not image and not label_smoothing and target.dtype is dtypes.int64:
+            rows, targets = (input, target) if input.dim() == 2 else (input.unsqueeze(0), target.unsqueeze(0))
+            each = partial(cross_entropy, weight=weight, ignore_index=ignored, reduction="none")
+            losses = loss_in_chunks(each, rows, linear_weight, linear_bias, targets, options)
+            if reduction == "mean":  # which is weighted
+                share = ones_like(losses) if weight is None else weight[targets.masked_fill(targets == ignored, 0)]
+                return losses.sum() / share.masked_fill(targets == ignored, 0).sum()
+            return losses.sum() if reduction == "sum" else losses if input.dim() == 2 else losses.squeeze(0)
+        warnings.warn(
+            "linear_cross_entropy: ``options`` ignored; chunked path needs reduction in {'mean','sum','none'}, "
+            "label_smoothing == 0, target.dtype == int64, out_features == (). Got "
+            f"reduction={reduction!r}, label_smoothing={label_smoothing}, target.dtype={target.dtype}, "
+            f"out_features={tuple(image)}.",
+            stacklevel=2,
+        )
     flat_weight = linear_weight.flatten(0, -2) if image else linear_weight
     flat_bias = linear_bias.flatten() if image and linear_bias is not None else linear_bias
     scores = linalg.linear(input, flat_weight, flat_bias)
     if image:
         scores = scores.reshape([-1, classes, *image])
-    ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(
         scores, target, weight=weight, reduction=reduction, ignore_index=ignored, label_smoothing=label_smoothing
     )

@@ -113,7 +113,7 @@ def rms_norm(
 
 def _check_several(shape: Sequence[int]) -> None:
     """Raises ValueError where a channel has one value only: it has no variance."""
-    if math.prod(shape) == shape[1]:
+    if shape[0] * math.prod(shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {Size(shape)}")
 
 

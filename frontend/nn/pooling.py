@@ -107,7 +107,9 @@ MaxPool1d, MaxPool2d, MaxPool3d = by_dims(
 def sizes_for(input: Tensor, output_size: Any, dims: int) -> list[int]:
     """Returns the sizes asked for, with the input's own where None stands."""
     sizes = each(output_size, dims)
-    kept = list(input.shape[-len(sizes) :])
+    if input.dim() <= len(sizes):
+        raise ValueError(f"Input dimension should be at least {len(sizes) + 1}")
+    kept = input.shape[input.dim() - len(sizes) :]
     return [own if size is None else size for size, own in zip(sizes, kept, strict=True)]
 
 

@@ -81,7 +81,7 @@ def install(name: str = "torch", *, shadow: bool = False) -> ModuleType:
     shadow: whether a module of that name may be loaded already; its modules come back with `uninstall`.
     Errors: RuntimeError where one is, and may not: objects of two libraries do not mix.
     """
-    library = sys.modules[LIBRARY]
+    library: Any = sys.modules[LIBRARY]
     present = sys.modules.get(name)
     if present is not None and present is not library and not shadow:
         raise RuntimeError(
@@ -104,7 +104,7 @@ def install(name: str = "torch", *, shadow: bool = False) -> ModuleType:
 
 def uninstall(name: str = "torch") -> None:
     """Takes `install(name)` back; without one it does nothing. Modules that were hidden are found again."""
-    library = sys.modules[LIBRARY]
+    library: Any = sys.modules[LIBRARY]
     for finder in [one for one in sys.meta_path if isinstance(one, _Alias)]:
         if finder.name == name or (name == "torch" and finder.name == "functorch"):
             sys.meta_path.remove(finder)

@@ -103,10 +103,14 @@ class Forms:
         *inputs, out = self.with_dtype(args, args[-1])
         meta = self.meta_function(*inputs)
         if is_among(out, inputs):
-            check_writable(out, meta)  # resizing it would change the input
+            self.check_own(out, meta)
         resize_out(out, meta)
         self.fill(out, inputs)
         return out
+
+    def check_own(self, out: Tensor, meta: Meta) -> None:
+        """Raises RuntimeError for an input as `out=` that the result would give another shape: the input's, too."""
+        check_writable(out, meta)
 
     def fill(self, target: Tensor, args: Sequence[Any]) -> None:
         """Writes the result into a tensor that may share memory with arguments."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ops
+from redispatch.dispatch import call, ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, result_type
 
 from ..declare.numbers import storable
@@ -673,3 +673,19 @@ clamp_max_tensor_op = pointwise(
 clamp = public(clamp_op, clamp_tensor_op)
 clamp_min = public(clamp_min_op, clamp_min_tensor_op)
 clamp_max = public(clamp_max_op, clamp_max_tensor_op)
+
+
+# --- two numbers: `add(1, 2)` is a tensor -----------------------------------------------------------------------------
+
+
+def of_two_numbers(op: Any) -> Any:
+    """A kernel for calls without tensors: the first number becomes one."""
+
+    def numbers(self: Any, *rest: Any) -> Tensor:
+        return call(op.functional, [ops.aten.scalar_tensor.default(self, dtype=result_type(self)), *rest])
+
+    return op.kernel("Undefined", dispatches=True)(numbers)
+
+
+for _op in (add_op, sub_op, mul_op, div_op, div_mode_op, floor_divide.op):
+    of_two_numbers(_op)

@@ -106,8 +106,9 @@ def batch_norm_results(input: Tensor, weight: Any, mean: Any, var: Any, training
     """The result and the saved statistics, not yet filled; all that can be wrong with the arguments is said."""
     if not input._dtype.is_floating_point:
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{input._dtype.tensor_name}'")
-    if len(input._shape) < 2:
-        raise RuntimeError(f"batch_norm: expected an input of at least 2 dimensions, got shape {list(input._shape)}")
+    wrap_dim(1, len(input._shape))
+    if training and not input._shape.numel():
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(input._shape)}")
     if not training and (mean is None or var is None):
         raise RuntimeError("running_mean must be defined in evaluation mode")
     result = empty(input._shape, input._dtype, input._device, preserved_strides(input))
@@ -162,7 +163,8 @@ def run_batch_norm(
     "CPU",
     "Meta",
     refuses="whole complex",
-    late_out=("out", "out", "save_mean", "save_invstd"),
+    out="out",
+    out_names=("out", "save_mean", "save_invstd"),
     method=False,
 )
 def native_batch_norm(input, weight, bias, mean, var, training, momentum, eps):
@@ -347,8 +349,13 @@ def batch_norm(input, weight, bias, mean, var, training, momentum, eps, cudnn):
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
         elif x.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {x.numel()}")
-    # what PyTorch keeps for cuDNN, which modes see
-    ops.aten.empty.memory_format([0], dtype=dtypes.uint8, layout=input.layout, device=input.device)
+    # what PyTorch keeps for cuDNN, which modes see; of an empty input all that is kept
+    for dtype in (dtypes.uint8, *([input.dtype] * 2 if not input._shape.numel() else ())):
+        ops.aten.empty.memory_format([0], dtype=dtype, layout=input.layout, device=input.device)
+    if not input._shape.numel():
+        result = input.clone()  # which the gradient of weight and bias, 0, still reaches
+        result = result if weight is None else result * weight[0]
+        return result if bias is None else result + bias[0]
     return native_batch_norm.op.functional(input, weight, bias, mean, var, training, momentum, eps)[0]
 
 
@@ -420,7 +427,11 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     result, mean, rstd = group_norm_results(input, weight, bias, N, C, group)
     if input._device.type in ELSEWHERE and result._shape.numel():
         ELSEWHERE[input._device.type].group(result, mean, rstd, input, weight, bias, N, C, HxW, group, eps)
-    if result._array is None or not result._shape.numel():
+    if result._array is None:
+        return result, mean, rstd
+    if not result._shape.numel():
+        kernels.fill(mean._operand, 0)
+        kernels.fill(rstd._operand, math.nan)
         return result, mean, rstd
     ndim = len(input._shape)
     x = in_groups(input._operand, group)
@@ -543,8 +554,18 @@ EPSILON = {"float64": 2.0**-52, "complex128": 2.0**-52, "float16": 2.0**-10, "bf
 def rms_norm(input, normalized_shape, weight, eps):
     """Returns x over the root of the mean of its squares over the last dimensions, times `weight`."""
     count = len(normalized_shape)
-    if not count or list(input._shape[-count:]) != list(normalized_shape):
-        wanted = ", ".join(["*", *map(str, normalized_shape)])
+    if not count:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    if weight is not None and list(weight.shape) != list(normalized_shape):
+        raise RuntimeError(
+            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight.shape)} "
+            f"and normalized_shape = {list(normalized_shape)}"
+        )
+    if list(input._shape[-count:]) != list(normalized_shape):
+        wanted = "*" + ", ".join(map(str, normalized_shape))
         raise RuntimeError(
             f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{wanted}], but got input of "
             f"size{list(input._shape)}"
@@ -560,4 +581,4 @@ def rms_norm(input, normalized_shape, weight, eps):
     result = wide * ops.aten.add_.Scalar(squares, eps).rsqrt()
     if weight is not None:
         result = result * weight
-    return result.to(own) if result._dtype is not own and weight is None else result
+    return result.to(own) if result._dtype is not own else result

@@ -28,6 +28,19 @@ def copysign_gradient(grad: Any, self: Any, result: Any) -> Any:
     return grad * (result / self).masked_fill(self == 0, 0)
 
 
+def refuse_number(op: Any) -> None:
+    """Makes an operator refuse a number as its first operand, which it takes as its second one."""
+    name = op.base_name
+
+    def check(self: Any, other: Any) -> None:
+        if not isinstance(self, Tensor):
+            given = ", ".join(type(x).__name__ for x in (self, other))
+            raise TypeError(f"{name}() received an invalid combination of arguments - got ({given})")
+
+    op.check(check)
+    op.kernel("Undefined")(check)
+
+
 copysign = operator(
     "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
     copysign_elements,
@@ -39,6 +52,7 @@ copysign = operator(
     derivative={"self": copysign_gradient, "other": flat},
     doc="Returns the magnitude of each element with the sign of `other`.",
 )
+refuse_number(copysign.op)
 with_number(
     copysign,
     "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -259,6 +273,7 @@ def shift(name: str, short: str, body: Any) -> Any:
         numbers=True,
         **facts,
     )
+    refuse_number(op)
     schema = f"{name}.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"
     number = with_number(op, schema, derivative=False)
     signs = [

@@ -411,6 +411,12 @@ def padded_same(name: str, dims: int, input: Any, weight: Any, bias: Any, stride
         return batched(name, dims, input, weight, bias, stride, [0] * dims, dilation, False, [0] * dims, groups)
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if len(weight._shape) != dims + 2:
+        ndim = len(weight._shape)
+        raise RuntimeError(
+            f"Expected {ndim}-dimensional input for {ndim}-dimensional weight{list(weight._shape)}, but got "
+            f"{len(input._shape)}-dimensional input of size {list(input._shape)} instead"
+        )
     if any(step != 1 for step in spread_over("stride", stride, dims)):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     totals = [d * (k - 1) for k, d in zip(weight._shape[2:], spread_over("dilation", dilation, dims), strict=True)]

@@ -22,6 +22,7 @@ from redispatch.kernels import Elementwise, broadcast_shapes
 
 from ..declare.declare import no_formula
 from ..declare.operator import SEEDED, kernel
+from ..declare.out_forms import by, filled
 from ..declare.structured import c_name, not_implemented
 from .creation import like
 from .random import (
@@ -217,11 +218,18 @@ def check_same_dtype(x: Tensor, other: Tensor) -> None:
 MOST_CATEGORIES = 2**24
 
 
+def multinomial_into(self: Tensor, num_samples: int, replacement: bool, generator: Any, out: Tensor) -> Tensor:
+    if out._dtype is not dtypes.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out._dtype.tensor_name}")
+    return filled(out, multinomial.op.functional(self, num_samples, replacement, generator=generator))
+
+
 @kernel(
     f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {GENERATOR}) -> Tensor",
     "CPU",
     "Meta",
     out="out",
+    out_by=by(multinomial_into),
     derivative=False,
     tags=SEEDED,
     refuses="whole complex",
@@ -237,7 +245,10 @@ def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: An
         return result
     weights = as_numpy(self).astype(np.float64)
     if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        if not replacement or num_samples == 1:
+            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        why = "= infinity or NaN" if (weights >= 0).all() and not np.isnan(weights).any() else "< 0"
+        raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {why})")
     totals = weights.cumsum(-1)
     if not (totals[..., -1] > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")

@@ -48,6 +48,8 @@ def dunder(name: str, function: Binary, *, lanes: Any = None, swapped: bool = Fa
 
     @functools.wraps(function)
     def meaning(self: Any, other: Any) -> Any:
+        if asked == "Python" and function is not over and not isinstance(self, Tensor):
+            return NotImplemented
         try:
             if asked and overridden((self, other), {}):
                 return convention(getattr(Tensor, name), (self, other), {})

@@ -134,10 +134,10 @@ def functional_embedding(
 
     With `max_norm`, the rows that are looked up are first scaled down, in `weight` itself, to at most that norm.
     """
-    rows = weight.shape[0]
     if padding_idx is None:
         padding_idx = -1
     else:
+        rows = weight.shape[0]
         if not -rows <= padding_idx < rows:
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= rows
@@ -164,7 +164,10 @@ def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type:
     if self._device.type == "meta":
         return self
     if len(self._shape) != 2:
-        raise RuntimeError(f"Expected 2-dimensional tensor, but got {len(self._shape)}-dimensional tensor for 'self'")
+        raise RuntimeError(
+            f"Expected 2-dimensional tensor, but got {len(self._shape)}-dimensional tensor for argument "
+            "#1 'self' (while checking arguments for embedding_renorm_)"
+        )
     check_index(indices, "embedding_renorm_")
     raise_bad(kernels.first_bad(indices._operand, self._shape[0], wrap=False), IndexError)
     for row in np.unique(as_numpy(indices)):

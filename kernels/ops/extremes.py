@@ -27,6 +27,7 @@ from ..declare.structured import (
     check_has_kernel,
     check_no_internal_overlap,
     check_out_dtype,
+    overlapping,
     resize_out,
 )
 from .arithmetic import maximum, minimum
@@ -181,6 +182,8 @@ class Choosing(Operator):
         choice = self.choice_function(*inputs)
         for out, wanted in ((values, x._dtype), (indices, dtypes.int64)):
             check_out_dtype(out, wanted)
+            if out is x and tuple(out._shape) != tuple(choice.shape):  # resizing it would change what is read
+                raise overlapping()
             resize_out(out, Meta(choice.shape, wanted, x._device, choice.strides))
             check_no_internal_overlap(out)
         if x._device.type != "meta":

@@ -218,7 +218,7 @@ def one_dim(x: Any, dim: int) -> int:
 
 def sizes_and_dims(x: Any, s: Any, dim: Any) -> tuple[list[int], list[int]]:
     """Over which dimensions a transform goes, and with how many points of each; -1 stands for all that there are."""
-    dims = None if dim is None else [wrap_dim(d, len(x._shape)) for d in dim]
+    dims = None if dim is None else [one_dim(x, d) for d in dim]
     if dims is not None and len(set(dims)) < len(dims):
         raise RuntimeError("FFT dims must be unique")
     if s is not None:

@@ -266,7 +266,9 @@ def without_filled(grad: Any, dim: int, index: Any) -> Any:
 
 
 def value_of_filled(grad: Any, dim: int, index: Any) -> Any:
-    return grad.index_select(dim, index.remainder(grad.shape[dim]) if grad.dim() else index).sum()
+    """The sum of what the value was written to; a place that is named twice has one value."""
+    kept = grad.new_ones(grad.shape, dtype=dtypes.bool).index_fill(dim, index, False)
+    return grad.masked_fill(kept, 0).sum()
 
 
 def duplicate(self: Tensor, *args: Any) -> Tensor:

@@ -152,6 +152,12 @@ def each_apart(self, spacing, dim, edge_order):
             "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
             f"same length, but got a spacing argument of length {len(spacing)} and a dim argument of length {asked}."
         )
+    for x in spacing:
+        if isinstance(x, Tensor) and x.device != self.device:
+            raise RuntimeError(
+                f"torch.gradient expected each tensor to be on the same device, but got devices {self.device} and "
+                f"{x.device}!"
+            )
     return slopes(self, spacing, dims_of(self, dim), edge_order)
 
 

@@ -17,7 +17,7 @@ from redispatch.dispatch import STATE, asks, call, call_overridden, ops, overrid
 from redispatch.dispatch import trace as call_trace
 from redispatch.dispatch.layers.lazy_bit import CONJUGATE
 from redispatch.dispatch.specialiser.annotations import frozen, inline
-from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, metadata_of, result_type, wrap_dim
+from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, metadata_of, result_type, wrap_dim
 from redispatch.kernels import Operand, broadcast_shapes
 
 from ..declare.declare import Operator
@@ -28,11 +28,13 @@ from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import (
     Meta,
+    Structured,
     c_name,
     check_has_kernel,
     check_out_dtype,
     check_scalar_type,
     common_device,
+    resize,
 )
 from .views import t_op, view_op
 
@@ -524,8 +526,23 @@ def over_batch(grad: Any, batch: Any) -> Any:
     return grad.unsqueeze(0).expand([batch.shape[0], *grad.shape])
 
 
+@frozen
+class Growing(Structured):
+    """An operator whose in-place form takes the shape of the result, which it computes first where that is another."""
+
+    def run_inplace(self, *args: Any) -> Tensor:
+        target, meta = args[0], self.meta_function(*args)
+        if tuple(target._shape) == tuple(meta.shape):
+            return super().run_inplace(*args)
+        result = self.run_functional(*args)
+        resize(target, Size(meta.shape))
+        kernels.copy(target._operand, result._operand)
+        return target
+
+
 @structured(
     f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {SCALES}) -> Tensor",
+    Growing,
     inplace=True,
     out="out",
     autocast=LOWER,

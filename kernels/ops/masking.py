@@ -26,9 +26,10 @@ from redispatch.kernels import Elementwise, broadcast_shapes
 
 from ..declare.numbers import storable
 from ..declare.operator import composite, kernel, over_a_copy
+from ..declare.out_forms import by, filled
 from ..declare.overridable import builtin_function
 from ..declare.plan import Plan
-from ..declare.structured import apart, c_name, check_no_internal_overlap
+from ..declare.structured import apart, c_name, check_no_internal_overlap, overlapping
 from .copying import check_broadcasts_to, number_in
 
 # --- masked_fill ------------------------------------------------------------------------------------------------------
@@ -173,6 +174,7 @@ def masked_scatter_backward_op(grad_output: Any, mask: Any, sizes: Sequence[int]
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Returns `self` with the elements of `source`, in their order, where `mask` is true; the mask broadcasts."""
     check_masked_scatter(self, mask, source)
+    check_broadcasts_to(self, mask)
     if self._device.type == "meta":
         return self
     chosen = np.broadcast_to(kernels.as_ndarray(mask._operand), tuple(self._shape))
@@ -206,11 +208,21 @@ def masked_select_backward(grad: Any, self_shape: Sequence[int], mask: Any) -> T
     return grad.new_zeros(shape).masked_scatter(mask, grad)
 
 
+def masked_select_into(self: Tensor, mask: Tensor, out: Tensor) -> Tensor:
+    """Raises RuntimeError where `out=` shares memory with what is read, or with itself."""
+    check_no_internal_overlap(out)
+    for x in (self, mask):
+        if x._storage is out._storage and kernels.overlap(x._operand, out._operand) != "no":
+            raise overlapping()
+    return filled(out, masked_select.op.functional(self, mask))
+
+
 @kernel(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     "CPU",
     tags=("dynamic_output_shape",),
     out="out",
+    out_by=by(masked_select_into),
     derivative=masked_select_backward,
     forward="linear",
 )
@@ -255,6 +267,10 @@ nonzero_op = kernel(
 @builtin_function
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
     """Returns the indices of the elements that are not zero: a row for each, or a tuple of a tensor a dimension."""
+    if as_tuple and out is not None:
+        if not isinstance(out, Tensor):
+            raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     if not as_tuple:
         return nonzero_op.functional(input) if out is None else ops.aten.nonzero.out(input, out=out)
     return tuple(nonzero_numpy_op.functional(input))

@@ -35,12 +35,14 @@ from .pooling import (
     check_adaptive,
     check_dtype,
     check_gradient,
+    check_signal,
     covering,
     images_of,
     in_float32,
     kernels_of,
     laid,
     nothing,
+    pooled_size,
 )
 from .resampling import shaped_like
 
@@ -171,12 +173,43 @@ def max_pool1d_pair(self: Any, kernel: Any, stride: Any, padding: Any, dilation:
     return values.squeeze(-2), places.squeeze(-2)
 
 
-max_pool1d = composite(
-    f"max_pool1d{REST_1D} -> Tensor",
-    method=False,
-    refuses="bool complex",
-    doc="Returns the largest element of each window of a signal.",
-)(lambda self, *how: max_pool1d_pair(self, *how)[0])
+def check_max_pool1d(self: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> None:
+    """Raises RuntimeError for arguments of `max_pool1d` that do not fit, in its words."""
+    shape, name = list(self._shape), "max_pool1d()"
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
+        raise RuntimeError(
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got:{shape}"
+        )
+    kinds = ("an int, list of ints or tuple of ints", "None, an int, list of ints, or tuple of ints")
+    lists = (("kernel_size", kernel, kinds[0]), ("stride", stride, kinds[1]))
+    for what, given, kind in (*lists, ("padding", padding, kinds[1][6:]), ("dilation", dilation, kinds[0])):
+        if len(given) != 1 and (what != "stride" or given):
+            raise RuntimeError(f"{name} {what} must be {kind} of size 1 but got size {len(given)}")
+    (k,), (step,), (p,), (d,) = kernel, stride or kernel, padding, dilation
+    for what, number in (("kernel_size", k), ("stride", step)):
+        if number <= 0:
+            raise RuntimeError(f"{name} {what} must be greater than zero, but got {number}")
+    if p < 0:
+        raise RuntimeError(f"{name} padding must be non-negative, but got {p}")
+    if p > k // 2:
+        raise RuntimeError(
+            f"{name} padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
+        )
+    if d <= 0:
+        raise RuntimeError(f"{name} dilation must be greater than zero, but got {d}")
+    count = pooled_size(shape[-1], k, p, step, d, ceil_mode)
+    if count <= 0:
+        raise RuntimeError(f"{name} Invalid computed output size: {count}")
+
+
+@composite(f"max_pool1d{REST_1D} -> Tensor", method=False, refuses="bool complex")
+def max_pool1d(self: Any, *how: Any) -> Any:
+    """Returns the largest element of each window of a signal."""
+    check_max_pool1d(self, *how)
+    return max_pool1d_pair(self, *how)[0]
+
+
 max_pool1d_with_indices = composite(
     f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)", method=False, refuses="bool complex"
 )(max_pool1d_pair)
@@ -233,12 +266,7 @@ adaptive_max_pool2d, adaptive_max_pool3d = declare_adaptive(2), declare_adaptive
 )
 def adaptive_max_pool1d(self: Any, output_size: Sequence[int]) -> Any:
     """Returns the largest element of each of `output_size` windows of a signal, and its place."""
-    ndim = len(self._shape)
-    if ndim not in (2, 3):
-        raise RuntimeError(
-            f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
-            "arguments for adaptive_max_pool1d)"
-        )
+    check_signal("adaptive_max_pool1d", self, output_size)
     check_adaptive("adaptive_max_pool1d", self, 1, channels=True)
     values, places = adaptive_max_pool2d.op.functional(self.unsqueeze(-2), [1, *output_size])
     return values.squeeze(-2), places.squeeze(-2)

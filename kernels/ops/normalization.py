@@ -267,7 +267,7 @@ def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> t
 
     @composite(
         f"{name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        late_out=True,
+        out="int_out",
         autocast=CUDA_SET_DTYPE,
         face=True,
         doc=doc,

@@ -302,7 +302,7 @@ smooth_l1_loss = pair_loss(
 )
 def soft_margin_loss(self, target, reduction):
     """Returns log(1 + exp(-x y)) in the dtype of `self`, or its mean or sum."""
-    loss = (-target * self).exp().log1p()
+    loss = self.mul(-target).exp().log1p()
     check_can_cast(loss.dtype, self.dtype)
     return reduced(loss.to(self.dtype), reduction)
 

@@ -112,7 +112,6 @@ class Pooling:
         if any(number <= 0 for number in self.dilation):
             names = " ".join(f"dilation{'THW'[-dims:][i]}: {d}" for i, d in enumerate(self.dilation))
             raise RuntimeError(f"dilation should be greater than zero, but got {names}")
-        check_images(x, dims)
         for k, p, d in zip(self.kernel, self.padding, self.dilation, strict=True):
             if p < 0:
                 raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
@@ -121,6 +120,7 @@ class Pooling:
                     "pad should be at most half of effective kernel size, but got "
                     f"pad={p}, kernel_size={k} and dilation={d}"
                 )
+        check_images(name, x, dims)
         self.sizes = list(x._shape[-dims:])
         self.counts = [pooled_size(n, k, p, step, d, ceil_mode) for n, k, p, step, d in self.per_axis()]
         if any(count < 1 for count in self.counts):
@@ -139,11 +139,17 @@ class Pooling:
         return Windows3d(axes, divisor)
 
 
-def check_images(x: Tensor, dims: int) -> None:
+def check_images(name: str, x: Tensor, dims: int) -> None:
     ndim = len(x._shape)
     if ndim not in (dims + 1, dims + 2):
         raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
     if any(size == 0 for size in (x._shape[1:] if ndim == dims + 2 else x._shape)):
+        if dims == 3:
+            first = next(d for d, size in enumerate(x._shape[-4:]) if size == 0)
+            raise RuntimeError(
+                f"{name}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
+                f"{list(x._shape)} and non-batch dimension {first} has length zero!"
+            )
         raise RuntimeError(
             f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
             f"got:{list(x._shape)}"
@@ -154,6 +160,17 @@ def check_dtype(name: str, x: Tensor, integers: Sequence[dtype] = ()) -> None:
     """Refuses what is neither floating nor one of these."""
     if not x._dtype.is_floating_point and x._dtype not in integers:
         raise not_implemented(name, x._dtype)
+
+
+def check_counts(name: str, counts: Sequence[int], dims: int) -> None:
+    """Raises RuntimeError unless there is a number of windows for each dimension."""
+    if len(counts) != dims:
+        raise RuntimeError(f"{name}: output_size must be {dims}")
+    if min(counts) < 0:
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received "
+            f"{{{', '.join(map(str, counts))}}}"
+        )
 
 
 def check_adaptive(name: str, self: Tensor, dims: int, channels: bool) -> None:
@@ -346,8 +363,7 @@ def declare_adaptive(dims: int) -> Any:
     name, suffix = f"adaptive_avg_pool{dims}d", "" if dims == 2 else "_cpu"
 
     def forward(self: Tensor, output_size: Sequence[int]) -> Tensor:
-        if len(output_size) != dims:
-            raise RuntimeError(f"{name}: output_size must be {dims}")
+        check_counts(name, output_size, dims)
         check_adaptive(name, self, dims, channels=False)
         if self._shape.numel():
             check_dtype(f"{name}{suffix}", self)
@@ -398,6 +414,18 @@ def declare_adaptive(dims: int) -> Any:
 adaptive_avg_pool2d, adaptive_avg_pool3d = declare_adaptive(2), declare_adaptive(3)
 
 
+def check_signal(name: str, self: Tensor, output_size: Sequence[int]) -> None:
+    """Raises RuntimeError unless it is a signal, or a batch of some, and there is one number of windows."""
+    ndim = len(self._shape)
+    if ndim not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
+            f"arguments for {name})"
+        )
+    if len(output_size) != 1:
+        raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(output_size)})")
+
+
 @composite(
     "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
     method=False,
@@ -407,6 +435,5 @@ adaptive_avg_pool2d, adaptive_avg_pool3d = declare_adaptive(2), declare_adaptive
 )
 def adaptive_avg_pool1d(self: Any, output_size: Sequence[int]) -> Any:
     """Returns the means of `output_size` windows of a signal."""
-    if len(self._shape) not in (2, 3):
-        raise RuntimeError(f"adaptive_avg_pool1d() Expected 2D or 3D input tensor, but got {list(self._shape)}")
+    check_signal("adaptive_avg_pool1d", self, output_size)
     return adaptive_avg_pool2d.operators[0](self.unsqueeze(-2), [1, *output_size]).squeeze(-2)

@@ -42,10 +42,10 @@ def arange_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if dtype.category == dtypes.INTEGER:  # its numbers are those of the truncated arguments
+    if dtype is dtypes.int64:  # narrower integers are counted in float64, and truncated when they are stored
         start, end, step = int(start), int(end), int(step)
         if step == 0:
-            raise RuntimeError("step must be nonzero")
+            raise ValueError("step must be nonzero")
     if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
         return max(0, -((start - end) // step))
     return max(0, math.ceil((end - start) / step))

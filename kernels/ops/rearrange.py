@@ -15,6 +15,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
+from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type, view_over, wrap_dim
 
 from ..declare.operator import composite, kernel, structured
@@ -23,6 +24,7 @@ from ..declare.overridable import overridable_function
 from ..declare.structured import Meta
 from .copying import clone_op, move
 from .creation import preserved_strides
+from .from_data import tensor
 from .geometry import Geometry, diagonal_of, permuted, strided_window, viewed
 from .padding import constant_pad_nd
 from .resampling import shaped_like
@@ -88,6 +90,8 @@ def roll_meta(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Meta:
         raise RuntimeError("`shifts` required")
     if len(shifts) != len(dims) and not (len(shifts) == 1 and not dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if dims and not self._shape:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     for dim in dims:
         wrap_dim(dim, len(self._shape))
     return Meta(self._shape, self._dtype, self._device)
@@ -573,11 +577,12 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    steps = list(itertools.accumulate(reversed(sizes[1:]), operator.mul, initial=1))[::-1] if sizes else []
-    return tuple(
-        ops.aten.remainder.Scalar(ops.aten.div.Scalar_mode(indices, step, rounding_mode="floor"), size)
-        for step, size in zip(steps, sizes, strict=True)
-    )
+    if not sizes:
+        return ()
+    steps = list(itertools.accumulate(reversed(sizes[1:]), operator.mul, initial=1))[::-1]
+    of, size = (tensor(numbers, dtype=dtypes.int64, device=indices.device) for numbers in (steps, sizes))
+    found = ops.aten.div.Tensor_mode(indices.unsqueeze(-1), of, rounding_mode="floor") % size
+    return tuple(found.unbind(-1))
 
 
 # --- _chunk_cat: several tensors, each cut into as many chunks, joined chunk by chunk ---------------------------------
@@ -616,4 +621,17 @@ def _chunk_cat(tensors, dim, num_chunks):
         raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
     if any(x.shape[:dim] != first.shape[:dim] for x in tensors):
         raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    return chunks_joined(tensors, dim, num_chunks)
+
+
+def chunks_joined(tensors: Any, dim: int, num_chunks: int) -> Any:
     return ops.aten.cat.default([chunks_of(x, dim, num_chunks) for x in tensors], dim + 1)
+
+
+@_chunk_cat.gradient("tensors")
+def chunk_cat_backward(grad, tensors, dim, num_chunks, needs):
+    dim = dim % tensors[0].dim()
+    return pulled_back(lambda *parts: [chunks_joined(parts, dim, num_chunks)], tuple(tensors), [grad], needs)
+
+
+_chunk_cat.forward("linear")

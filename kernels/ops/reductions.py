@@ -29,6 +29,7 @@ from ..declare.structured import Meta
 DIMS = "Tensor self, int[1]? dim, bool keepdim=False"
 DTYPE = "ScalarType? dtype=None"
 REDUCTION = ("reduction",)
+MOST_DIMS = 64  # of which PyTorch has a bit each
 
 # --- dimensions ------------------------------------------------------------------------------------------------------
 
@@ -39,6 +40,8 @@ def reduced_dims(dim: Sequence[int] | int | None, ndim: int, empty_means_all: bo
         dim = (dim,)
     if dim is None or (not dim and empty_means_all):
         return tuple(range(ndim))
+    if ndim > MOST_DIMS:
+        raise RuntimeError(f"only tensors with up to {MOST_DIMS} dims are supported")
     wrapped = [wrap_dim(d, ndim) for d in dim]
     for i, d in enumerate(wrapped):
         if d in wrapped[:i]:
@@ -157,6 +160,12 @@ class Reduced(Planned):
         self.meta(self.reduced_meta)
         self.loop(self.reduced_loop)
 
+    @leaf
+    def run_out(self, *args: Any) -> Any:
+        if self.check_out is not None:
+            self.check_out(args[-1], args[0])
+        return super().run_out(*args)
+
     def decided(self, args: Sequence[Any]) -> tuple[Tensor, tuple[int, ...], dtype, bool]:
         """The tensor, the dimensions to reduce, the dtype to compute in, and whether the dimensions are kept."""
         given = dict(zip(self.names, args, strict=True))
@@ -174,8 +183,6 @@ class Reduced(Planned):
 
     def reduced_loop(self, out: Tensor, *args: Any) -> Run:
         x, dims, kind, _ = self.decided(args)
-        if self.check_out is not None:
-            self.check_out(out, x)
         return reduced_in(kind, self.reduction, out, x, dims)
 
 
@@ -220,6 +227,8 @@ def sum_to_size(self, size):
     """Returns the sums over the dimensions that broadcasting `size` to this shape has made."""
     key = (self._interned or metadata_of(self), tuple(size))
     found = SUMMINGS.get(key) or new_summing(key)
+    if not size:
+        return sum_op.functional(self)
     if not found.dims:
         return self
     summed = sum_dim_op.functional(self, found.dims, True)
@@ -254,6 +263,7 @@ mean_op = Reduced(
     averaging_dtype,
     derivative=lambda grad, self_shape: grad.expand(self_shape) / self_shape.numel(),
     forward="linear",
+    out="dtype_out",
     batching="full",
     core=True,
     refuses="whole",

@@ -16,12 +16,22 @@ from typing import Any
 from redispatch import kernels
 from redispatch.dispatch import STATE, ops
 from redispatch.dispatch.autograd.function import once_only
+from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import BadIndex, Elementwise, Operand
 
 from ..declare.numbers import storable
 from ..declare.operator import structured
-from ..declare.structured import Meta, Structured, apart, check_no_internal_overlap, common_device, not_implemented
+from ..declare.structured import (
+    Meta,
+    Structured,
+    apart,
+    check_no_internal_overlap,
+    check_out_dtype,
+    common_device,
+    not_implemented,
+    overlapping,
+)
 from .comparison import where_op
 from .copying import move
 
@@ -61,7 +71,16 @@ class WrittenInPlace(Structured):
 class ReadAtPlaces(Structured):
     """A structured operator that reads its first argument at places which indices decide: never what it writes."""
 
+    def check_own(self, out: Tensor, meta: Meta) -> None:
+        raise overlapping()
+
+    @leaf
+    def run_out(self, *args: Any) -> Any:
+        check_no_internal_overlap(args[-1])
+        return super().run_out(*args)
+
     def fill(self, target: Tensor, args: Any) -> None:
+        check_out_dtype(target, args[0]._dtype)
         check_no_internal_overlap(target)
         for value in args:
             if isinstance(value, Tensor) and value._storage is target._storage:
@@ -76,10 +95,7 @@ reading = partial(structured, kind=ReadAtPlaces, out="out", forward="linear")
 def refuse_overlap(value: Tensor, target: Tensor) -> None:
     """Raises RuntimeError where what is read shares memory with what is written, at places that indices decide."""
     if value._storage is target._storage and kernels.overlap(value._operand, target._operand) != "no":
-        raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-            "memory location. Please clone() the tensor before performing the operation."
-        )
+        raise overlapping()
 
 
 def start_from(out: Tensor, self: Tensor) -> None:

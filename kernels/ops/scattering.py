@@ -109,6 +109,7 @@ slice_scatter = scatter_operator(
     slice_of,
     tags=("view_copy",),
     core=True,
+    out="out",
     doc="Returns a copy of `self` in which the elements of a slice of `dim` are those of `src`.",
 )
 diagonal_scatter = scatter_operator(

@@ -34,7 +34,7 @@ from ..declare.overridable import overridable_function
 from ..declare.plan import Run
 from ..declare.planned import Planned
 from ..declare.public import public
-from ..declare.structured import Meta, common_device, not_implemented
+from ..declare.structured import Meta, common_device, not_implemented, overlapping
 from .copying import clone_op, suggested_format
 from .views import expand_op, reshaped, unsqueeze_op, view_op
 
@@ -49,6 +49,9 @@ class Cat(Planned):
             raise TypeError(
                 f"torch.cat(): input types can't be cast to the desired output type {out._dtype.tensor_name}"
             )
+        for x in tensors:
+            if x is out or x._storage is out._storage and kernels.overlap(x._operand, out._operand) != "no":
+                raise overlapping()
         return super().run_out(*args)
 
 

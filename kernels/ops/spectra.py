@@ -231,6 +231,7 @@ def eigh_backward(grads, result0, result1):
     turned = V.mH.matmul(of_v)
     if V._dtype.is_complex:
         check_phase(turned, "linalg_eigh", "eigenvectors")
+    turned = (turned - turned.mH) / 2  # vectors that stay orthogonal have no other gradient
     inner = over_gaps(turned, gaps_between(L))
     inner = inner if of_l is None else inner + of_l.to(V.dtype).diag_embed()
     return V.matmul(inner).matmul(V.mH)
@@ -543,6 +544,8 @@ def householder_product_body(out, input, tau):
 @linalg_householder_product.op.gradient("input", "tau", for_complex=True)
 def householder_product_backward(grad, input, tau):
     *batch, m, n = input.shape
+    if not tau.numel():
+        return None, None
     start = ops.aten.eye.m(m, n, dtype=input.dtype, device=input.device).expand([*batch, m, n])
     return reflect_backward(grad, input, tau, start)[:2]
 
@@ -604,7 +607,7 @@ def ormqr_body(out, self, input2, input3, left, transpose):
 def ormqr_backward(grad, self, input2, input3, result, left, transpose, needs):
     """<G, dQ C> is what `reflect_backward` knows. <G, dQᴴ C> is <C, dQ G>, and <G, C dQ> is <Cᴴ, dQ Gᴴ>."""
     of_other = ormqr.op.functional(self, input2, grad, left, not transpose)
-    if not needs[0] and not needs[1]:
+    if not (needs[0] or needs[1]) or not input2.numel():
         return None, None, of_other
     if left != transpose:
         product, start = (grad, input3) if left else (grad.mH, input3.mH)

@@ -53,7 +53,7 @@ def clamped(name: str, self: Any, mask: Any, indices: Indices) -> list[Tensor | 
     """The indices, each moved into bounds. Errors: RuntimeError for other than int64 and int32."""
     check_integers(name, indices)
     sizes = self._shape
-    return [None if x is None else x.clamp(-sizes[d], sizes[d] - 1) for d, x in enumerate(indices)]  # type: ignore[attr-defined]  # a method made at run time
+    return [None if x is None else x.clamp(-sizes[d], sizes[d] - 1) for d, x in enumerate(indices)]
 
 
 @kernel(
@@ -67,8 +67,10 @@ def _unsafe_masked_index(self: Any, mask: Any, indices: Indices, fill: Any) -> T
     """Returns the elements at the indices where the mask is True, and `fill` elsewhere."""
     check_integers("_unsafe_masked_index", indices)
     if not self._shape.numel():
-        shape = index_op.functional(self.new_empty(self._shape, device="meta"), indices).shape
-        return self.new_full(shape, fill)
+        sizes = list(self._shape)
+        for d, index in enumerate(indices):
+            sizes[d] = sizes[d] if index is None else 1  # else an index would be out of bounds
+        return self.new_full(index_op.functional(self.new_empty(sizes, device="meta"), indices).shape, fill)
     return index_op.functional(self, clamped("_unsafe_masked_index", self, mask, indices)).masked_fill(~mask, fill)
 
 

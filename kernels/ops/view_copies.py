@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from redispatch.dispatch import call
-from redispatch.dispatch.tensor import Tensor, contiguous_format
+from redispatch.dispatch.tensor import Tensor, contiguous_format, wrap_dim
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
@@ -120,4 +120,9 @@ def narrow_copy_backward(grad: Any, self_shape: Any, dim: int, start: int) -> Te
 )
 def narrow_copy(self: Any, dim: int, start: int, length: int) -> Tensor:
     """Returns a copy of `length` elements of one dimension, from `start` on."""
+    if self._shape and dim >= len(self._shape):
+        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
+    size = self._shape[wrap_dim(dim, len(self._shape))] if self._shape else 0
+    if self._shape and length < 0 and -size <= start <= size:
+        raise RuntimeError(f"start ({start + size * (start < 0)}) + length ({length}) exceeds dimension size ({size}).")
     return dense(self.narrow(dim, start, length))

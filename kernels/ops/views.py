@@ -545,16 +545,18 @@ def narrowed(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     return slice_op.functional(self, dim, first, first + length, 1)
 
 
-@composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)")
-def narrow_tensor_op(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
+narrow_op = composite("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", face=False)(narrowed)
+
+
+@composite(
+    "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
+    also=(narrow_op,),
+    doc=narrowed.__doc__,
+)
+def narrow(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
     if start._shape or start._dtype.category != 1:
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     return narrowed(self, dim, int(start), length)
-
-
-narrow = composite(
-    "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", also=(narrow_tensor_op,)
-)(narrowed)
 
 
 @kernel(
@@ -657,7 +659,26 @@ def tensor_split_indices_op(self: Tensor, indices: Sequence[int], dim: int) -> l
     return [slice_op.functional(self, axis, a, b, 1) for a, b in zip(starts, ends, strict=True)]
 
 
-@composite(f"tensor_split.sections{_PARTS.format('SymInt sections')}", also=(tensor_split_indices_op,))
+@composite(f"tensor_split.tensor_indices_or_sections{_PARTS.format('Tensor tensor_indices_or_sections')}")
+def tensor_split_tensor_op(self: Tensor, tensor_indices_or_sections: Any, dim: int) -> list[Tensor]:
+    given = tensor_indices_or_sections
+    if given.dim() > 1 or given.dtype.name != "int64" or given.device.type != "cpu":
+        name = "tensor_split expected tensor_indices_or_sections to"
+        if given.device.type != "cpu":
+            raise RuntimeError(f"{name} be on cpu, but it's on {given.device}")
+        if given.dtype.name != "int64":
+            raise RuntimeError(f"{name} have dtype of long, but got {given.dtype.tensor_name}")
+        raise RuntimeError(
+            f"{name} be a zero-dimensional or one-dimensional tensor, but got a tensor with {given.dim()} dims"
+        )
+    if given.dim():
+        return tensor_split_indices_op.functional(self, [one.item() for one in given.unbind()], dim)
+    return tensor_split.op.functional(self, given.item(), dim)
+
+
+@composite(
+    f"tensor_split.sections{_PARTS.format('SymInt sections')}", also=(tensor_split_tensor_op, tensor_split_indices_op)
+)
 def tensor_split(self: Tensor, sections: int, dim: int) -> list[Tensor]:
     """Returns views of parts of a dimension: so many that differ by at most one element, or between the given
     indices."""

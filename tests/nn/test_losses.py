@@ -98,6 +98,33 @@ def test_linear_cross_entropy_is_that_of_a_linear_layers_results(out_features):
     assert_close(loss(x, target), F.cross_entropy(scores, target))
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weight", [None, rd.tensor([0.5, 2.0, 1.0, 0.25])])
+def test_linear_cross_entropy_in_chunks_is_the_same_with_its_gradients(reduction, weight):
+    rows, target = rd.randn(7, 3), rd.tensor([0, 1, 2, 3, 3, -100, 1])
+    found = []
+    for options in (None, nn.LinearCrossEntropyOptions(batch_chunk_size=2), nn.LinearCrossEntropyOptions()):
+        rd.manual_seed(1)
+        leaves = [x.clone().requires_grad_() for x in (rows, rd.randn(4, 3), rd.randn(4))]
+        how = {"linear_bias": leaves[2], "weight": weight, "reduction": reduction, "options": options}
+        loss = F.linear_cross_entropy(*leaves[:2], target, **how)
+        found.append([loss.detach(), *rd.autograd.grad(loss.square().sum(), leaves)])
+    for other in found[1:]:
+        for one, another in zip(found[0], other, strict=True):
+            assert_close(one, another)
+
+
+def test_options_of_linear_cross_entropy_say_what_is_wrong_with_them():
+    for name, value in {"acc_policy": "x", "chunking_method": "x", "batch_chunk_size": 0, "acc_dtype": rd.int8}.items():
+        with pytest.raises(ValueError, match=name):
+            nn.LinearCrossEntropyOptions(**{name: value})
+    with pytest.raises(ValueError, match="give different chunk sizes"):
+        nn.LinearCrossEntropyOptions(batch_chunk_size=3, chunking_method="aspect_ratio").rows(8, 4, 4)
+    with pytest.warns(UserWarning, match="``options`` ignored"):
+        given = rd.randn(2, 3), rd.randn(4, 3), rd.tensor([0, 1])
+        F.linear_cross_entropy(*given, label_smoothing=0.5, options=nn.LinearCrossEntropyOptions())
+
+
 def test_adaptive_log_softmax_gives_each_class_its_probability():
     loss = nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 7], div_value=2.0, head_bias=True)
     inputs, target = rd.randn(6, 8), rd.tensor([0, 3, 11, 6, 7, 2])

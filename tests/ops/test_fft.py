@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.signal import windows
 
 import redispatch as rd
 from redispatch import fft
@@ -82,3 +83,43 @@ def test_spectra_as_pairs_of_reals_are_deprecated():
         assert rd.stft(reals(8), 4, return_complex=False).shape == (3, 9, 2)
     with pytest.raises(RuntimeError, match="align_to_window should only be set when center = false"):
         rd.stft(reals(8), 4, return_complex=True, align_to_window=True)
+
+
+# Windows, as scipy has them -------------------------------------------------------------------------------------------
+
+WINDOWS = {
+    "bartlett": {},
+    "blackman": {},
+    "cosine": {},
+    "exponential": {"tau": 2.0},
+    "gaussian": {"std": 1.5},
+    "general_cosine": {"a": [0.5, 0.3, 0.2]},
+    "general_hamming": {"alpha": 0.7},
+    "hamming": {},
+    "hann": {},
+    "kaiser": {"beta": 9.0},
+    "nuttall": {},
+}
+
+
+@pytest.mark.parametrize("sym", [True, False])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_window_is_scipys(name, sym):
+    options = WINDOWS[name]
+    for count in (0, 1, 2, 9, 10):
+        expected = getattr(windows, name)(count, *options.values() if name != "exponential" else (None, 2.0), sym=sym)
+        found = getattr(rd.signal.windows, name)(count, sym=sym, dtype=rd.float64, **options)
+        np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
+
+
+def test_a_window_says_what_is_wrong_with_its_arguments():
+    for match, call in {
+        "requires non-negative window length, got M=-1": lambda: rd.signal.windows.hann(-1),
+        "expects float32 or float64 dtypes": lambda: rd.signal.windows.cosine(3, dtype=rd.int64),
+        "Tau must be positive": lambda: rd.signal.windows.exponential(3, tau=0),
+        "Standard deviation must be positive": lambda: rd.signal.windows.gaussian(3, std=0),
+        "beta must be non-negative": lambda: rd.signal.windows.kaiser(3, beta=-1),
+        "Coefficients cannot be empty": lambda: rd.signal.windows.general_cosine(3, a=[]),
+    }.items():
+        with pytest.raises(ValueError, match=match):
+            call()

@@ -369,3 +369,55 @@ def test_vectors_of_tensors_are_made_and_taken_apart():
     flat = rd._utils._flatten_dense_tensors(parts)
     assert flat.tolist() == [1, 1, 1, 1, 0, 0, 0] and rd._utils._element_size(rd.complex32) == 4
     assert [part.shape for part in rd._utils._unflatten_dense_tensors(flat, parts)] == [(2, 2), (3,)]
+
+
+# What PyTorch takes and gives at the edge of its functions ------------------------------------------------------------
+
+
+def test_two_numbers_add_up_to_a_tensor():
+    assert rd.add(1, 2).item() == 3 and rd.add(1, 2).dtype is rd.int64 and rd.mul(2.0, 3).dtype is rd.float32
+    assert rd.div(7, 2, rounding_mode="floor").item() == 3 and rd.sub(2, 3, alpha=2).item() == -4
+    for refused in (rd.bitwise_left_shift, rd.copysign):
+        with pytest.raises(TypeError, match="invalid combination of arguments"):
+            refused(1, 2)
+
+
+def test_an_operator_with_an_underscore_is_a_function_when_it_is_asked_for():
+    assert rd._softmax(rd.zeros(2), 0, False).tolist() == [0.5, 0.5] and rd._softmax is rd._softmax
+    assert rd._fft_r2c(rd.ones(2), [0], 0, True, out=rd.empty(0, dtype=rd.complex64)).tolist() == [2, 0]
+    assert not hasattr(rd, "_no_such_operator")
+
+
+def test_out_must_not_be_what_is_read_at_places():
+    x, index = rd.arange(6.0), rd.tensor([2, 1, 0])
+    written = [
+        lambda: rd.gather(x, 0, index, out=x),
+        lambda: rd.take(x, index, out=x),
+        lambda: rd.masked_select(x, x > 0, out=x),
+        lambda: rd.cat([x, x], out=x),
+        lambda: rd.kthvalue(x, 5, out=(x, rd.tensor(0))),
+        lambda: rd.index_select(rd.ones(3, 6), 1, index, out=rd.ones(1, 6).expand(2, 6)),
+    ]
+    for call in written:
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            call()
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double instead"):
+        rd.gather(x, 0, index, out=rd.empty(3, dtype=rd.float64))
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_value_that_fills_a_place_twice_has_its_gradient_once():
+    value = rd.tensor(1.0, requires_grad=True)
+    rd.zeros(3).index_fill(0, rd.tensor([1, 1, -2]), value).sum().backward()
+    assert value.grad.item() == 1
+
+
+def test_none_is_no_tensor_of_a_list():
+    for join in (rd.cat, rd.stack, rd.hstack):
+        with pytest.raises(TypeError, match="expected Tensor as element 1 in argument 0, but got NoneType"):
+            join([rd.ones(2), None])
+
+
+def test_narrow_integers_are_counted_before_they_are_cut_off():
+    assert rd.arange(0, -8.5, -4.0, dtype=rd.int16).tolist() == [0, -4, -8]
+    assert rd.arange(0, -8.5, -4.0, dtype=rd.int64).tolist() == [0, -4]

@@ -76,3 +76,54 @@ def test_equal_elements_share_the_gradient_of_amax():
 )  # fmt: skip
 def test_nodes_are_named_as_pytorchs(function, node):
     assert type(function(rd.ones(2, 3, requires_grad=True)).grad_fn).__name__ == node
+
+
+# Of the elements that a mask chooses ----------------------------------------------------------------------------------
+
+MASK = rd.tensor([[True, False, True], [False, False, False]])
+NUMBERS = rd.tensor([[3.0, 7.0, -1.0], [4.0, 5.0, 6.0]], requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    {
+        "sum": [2, 0],
+        "prod": [-3, 1],
+        "amax": [3, -math.inf],
+        "amin": [-1, math.inf],
+        "mean": [1, math.nan],
+        "norm": [math.sqrt(10), 0],
+        "var": [8, math.nan],
+        "median": [-1, math.nan],
+        "logsumexp": [math.log(math.exp(3) + math.exp(-1)), -math.inf],
+    }.items(),
+)
+def test_a_masked_reduction_sees_what_the_mask_chooses(name, expected):
+    found = getattr(rd.masked, name)(NUMBERS, dim=1, mask=MASK)
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-6)
+    (grad,) = rd.autograd.grad(found[0], NUMBERS)
+    assert not grad[0][~MASK[0]].any() and grad[0][MASK[0]].any()
+
+
+def test_masked_scans_and_normalisations_keep_the_shape():
+    assert rd.masked.cumsum(NUMBERS, 1, mask=MASK)[0].tolist() == [3, 3, 2]
+    assert rd.masked.cumprod(NUMBERS, 1, mask=MASK)[0].tolist() == [3, 3, -3]
+    share = rd.masked.softmax(NUMBERS, 1, mask=MASK)
+    assert share[0].sum().item() == pytest.approx(1) and share[0, 1].item() == 0 and share[1].isnan().all()
+    assert rd.masked.normalize(NUMBERS, 2.0, 1, mask=MASK)[1].tolist() == [0, 0, 0]
+
+
+def test_masked_functions_say_what_they_cannot_do():
+    with pytest.raises(NotImplementedError, match="identity of amax on torch.bool input"):
+        rd.masked.amax(MASK, mask=MASK)
+    with pytest.raises(ValueError, match="Could not infer output dtype"):
+        rd.masked.mean(rd.arange(3))
+    with pytest.raises(IndexError, match="expected broadcastable mask"):
+        rd.masked.sum(rd.ones(3), mask=MASK)
+    with pytest.raises(RuntimeError, match="appears multiple times"):
+        rd.masked.sum(NUMBERS, (0, 0))
+
+
+def test_more_dimensions_than_pytorch_has_bits_for_are_refused():
+    with pytest.raises(RuntimeError, match="only tensors with up to 64 dims are supported"):
+        rd.ones([1] * 65).amax(0)

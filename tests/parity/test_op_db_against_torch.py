@@ -184,6 +184,16 @@ KNOWN: dict[str, dict[str, str]] = {
     "take": {"gradient metadata": "as for put"},
     "scatter_reduce.two": {"gradient errors": "PyTorch's gradient takes no source larger than the index"},
     "sum_to_size": dict.fromkeys(["aliasing", "operators", "node"], "a tensor of that size is given back as it is"),
+    "tensor_split.tensor_indices_or_sections": {"operators": "PyTorch's C++ reads the places unseen"},
+    **dict.fromkeys(
+        ["_batch_norm_no_update", "_batch_norm_with_update", "_batch_norm_with_update_functional"],
+        {"gradient errors": "PyTorch's gradient asks for a weight", "node": "a functional form has a node of its own"},
+    ),
+    "_chunk_cat": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
+    **dict.fromkeys(
+        ["_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"],
+        dict.fromkeys(["metadata", "gradient errors"], "of nothing PyTorch's has the wrong shape"),
+    ),
     "view.dtype": {"operators": "PyTorch detaches a result that cannot require grad within reach of the mode"},
 }
 

@@ -9,12 +9,15 @@ Of the dtypes of an operator some are drawn, and all are tried with `--all`.
 Read next: test_op_db_against_torch.py.
 """
 
+import dataclasses
 import functools
 import itertools
+import re
 import sys
 import types
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -29,11 +32,56 @@ import redispatch as rd  # noqa: E402  # after importorskip: without torch nothi
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests import drawing  # noqa: E402  # after the path is set
 
-# operator -> aspect -> why it differs
-DIFFERENT: dict[str, dict[str, str]] = {}
+# operator -> aspect, in which the name of a form and a number do not count -> why it differs
+ABSENT = {
+    "no sparse tensors": "sparse.sampled_addmm sparse.mm.reduce to_sparse",
+    "no complex32": "view_as_complex complex chalf",
+    "no float8": "torch._scaled_mm torch._scaled_mm_v2",
+    "no uint64": "hash_tensor",
+}
+DIFFERENT: dict[str, dict[str, str]] = {
+    **{name: {"": why} for why, names in ABSENT.items() for name in names.split()},
+    **dict.fromkeys(
+        ["cholesky_inverse", "cholesky_solve"], {"gradients": "PyTorch's has values in the triangle that is not read"}
+    ),
+    "as_strided_scatter": {"gradients": "PyTorch's is that of another part; ours is that of finite differences"},
+    "renorm": {"gradients": "PyTorch's is NaN for the greatest of complex numbers (p = inf)"},
+    "div.trunc_rounding": {"values": "PyTorch rounds a quotient of 16 bits before it cuts it off"},
+    "fmod": {"gradients": "as for div.trunc_rounding"},
+    "matrix_exp": {"values": "PyTorch's overflows in 16 bits"},
+    **dict.fromkeys(
+        ["nn.functional.grid_sample", "grid_sampler_2d", "grid_sampler_3d"],
+        dict.fromkeys(("values", "gradients"), "PyTorch computes places in 16 bits; ours are in float32"),
+    ),
+    "nn.functional.normalize": {"gradients": "in 16 bits PyTorch's terms cancel to another number than ours"},
+    "logcumsumexp": {"values": "the phase is that of the larger of two terms, which rounding decides"},
+    **dict.fromkeys(
+        [f"polygamma.polygamma_n_{n}" for n in range(1, 5)],
+        {"values": "at the poles PyTorch's sine of a multiple of pi is not 0"},
+    ),
+    **dict.fromkeys(["fft.ihfft2", "fft.ihfftn"], {"values": "PyTorch leaves the out= of one dimension unwritten"}),
+}
 
-# Kinds of operators that are not compared -> why
-JITERATOR = "compiles CUDA"
+# Operators that name places of elements -> where `dim` stands among their arguments, if at all. Of equal elements any
+# may be named, and have the gradient.
+CHOOSES = dict(kthvalue=2, median=1, nanmedian=1, mode=1, topk=2, sort=1, argsort=1, msort=-1)
+
+# Operators whose results PyTorch has with so many times the usual error: series of 8 digits (4 in float32), logarithms
+# and products that are added up in float32; the gradient of one element's deviation, which is 0, times a thousand.
+LESS_EXACT = {
+    **dict.fromkeys(["polygamma", "special.polygamma", "digamma"], 50),
+    **dict.fromkeys(["nn.functional.ctc_loss", "linalg.householder_product", "nn.functional.normalize"], 50),
+    **dict.fromkeys(["native_layer_norm", "nn.functional.layer_norm"], 20),
+}
+
+
+class How(NamedTuple):
+    """How an operator is compared: where its `dim` stands if it chooses, whether its memory is unset, how loosely."""
+
+    chooses: int | None
+    unset: bool
+    loose: float
+
 
 TENSORS = torch.Tensor | rd.Tensor
 DTYPES = [torch.float32, torch.float64, torch.complex64, torch.int64, torch.bfloat16, torch.bool]
@@ -103,7 +151,16 @@ def ours(x):
         return rd.Generator().manual_seed(x.initial_seed())
     if isinstance(x, torch.Tensor):
         return Copies(rd)(x)
-    return ours_of(x) if callable(x) or type(x).__module__.startswith("torch") else x
+    if dataclasses.is_dataclass(x):
+        return getattr(rd.nn, type(x).__name__)(
+            **{one.name: ours(getattr(x, one.name)) for one in dataclasses.fields(x)}
+        )
+    if isinstance(x, torch.nn.Module):  # which has no tensors, and was made without arguments
+        return getattr(rd.nn, type(x).__name__)()
+    try:
+        return ours_of(x) if callable(x) or type(x).__module__.startswith("torch") else x
+    except TypeError:  # it has no hash: an entry of their table
+        return x
 
 
 class Copies:
@@ -171,6 +228,7 @@ def values(x):
     if not isinstance(x, TENSORS):
         return x
     library = torch if isinstance(x, torch.Tensor) else rd
+    x = torch.zeros_like(x) if library is torch and x._is_zerotensor() else x
     x = x.detach().resolve_conj().resolve_neg()
     wider = {"bfloat16": "float32", "complex32": "complex64"}.get(str(x.dtype).removeprefix("torch."))
     x = x.to(getattr(library, wider)) if wider else x
@@ -180,14 +238,14 @@ def values(x):
 PRECISION = {"float16": 4e-3, "bfloat16": 2e-2, "complex32": 4e-3, "float32": 4e-6, "complex64": 4e-6}
 
 
-def equal(a, b, dtype, precision=PRECISION):
+def equal(a, b, dtype, how, floor=0.1):
     """Whether the values are the same; floats, as exactly as two orders of summation are."""
     if not isinstance(b, np.ndarray) or b.dtype.kind not in "fc":
         return np.array_equal(a, b) or np.ndim(b) == 0 and bool(a != a and b != b)
-    rtol = precision.get(dtype.removeprefix("torch."), 1e-9)
+    rtol = PRECISION.get(dtype.removeprefix("torch."), 1e-9) * how.loose
     with np.errstate(all="ignore"):
         size = np.abs(b[np.isfinite(b)]).max(initial=0)
-    return np.allclose(a, b, rtol=rtol, atol=rtol * max(size, 0.1), equal_nan=True)
+    return np.allclose(a, b, rtol=rtol, atol=rtol * max(size, 1 if rtol > 1e-3 else floor), equal_nan=True)
 
 
 def looks(x):
@@ -222,20 +280,19 @@ def compare_errors(mine, other):
     return {}
 
 
-def picked(result, args):
+def picked(result, args, how):
     """The result, with what its indices pick in their place: of equal elements, any may be named."""
-    kind, x = type(result).__name__, args[0][0] if args[0] else None
-    if kind not in ("kthvalue", "median", "nanmedian", "mode") or not isinstance(x, TENSORS) or not x.dim():
+    x = args[0][0] if args[0] else None
+    if how.chooses in (None, -1) or not isinstance(x, TENSORS) or not x.dim():
         return result
-    dim = args[1].get("dim", args[0][-1] if kind == "kthvalue" and len(args[0]) > 2 else -1)
-    dim = next((d for d in args[0][1:2] if kind != "kthvalue"), dim)
-    keepdim = result[0].dim() == x.dim()
-    places = result[1] if keepdim else result[1].unsqueeze(dim)
-    return [result[0], x.gather(dim, places)]
+    found, places = (None, result) if isinstance(result, TENSORS) else result
+    dim = dict(enumerate(args[0])).get(how.chooses, args[1].get("dim", -1))
+    places = places if places.dim() == x.dim() else places.unsqueeze(dim)
+    return [found, x.gather(dim, places) if places.dtype in (torch.int64, rd.int64) else places]
 
 
-def compare_results(mine, other, again=None):
-    """What differs between two results; values are compared where PyTorch gives them twice."""
+def compare_results(mine, other, random, how):
+    """What differs between two results; of random ones only what they look like."""
     mine, other = leaves(mine), leaves(other)
     if len(mine) != len(other):
         return {"values": f"{len(mine)} results instead of {len(other)}"}
@@ -246,16 +303,16 @@ def compare_results(mine, other, again=None):
             continue
         if isinstance(b, torch.Tensor) and b.layout is not torch.strided:
             a, b = a.to_dense(), b.to_dense()
-        if isinstance(b, torch.Tensor) and again is None and not equal(values(a), values(b), str(b.dtype)):
+        if isinstance(b, torch.Tensor) and not random and not equal(values(a), values(b), str(b.dtype), how):
             found["values"] = f"{short(a)} instead of {short(b)}"
-        elif isinstance(b, torch.Tensor) and a.is_contiguous() != b.is_contiguous() and again is None:
+        elif isinstance(b, torch.Tensor) and a.is_contiguous() != b.is_contiguous() and not random:
             found["strides"] = f"{a.stride()} instead of {b.stride()}"
-        elif isinstance(b, int | float | complex | str) and again is None and not equal(a, b, ""):
+        elif isinstance(b, int | float | complex | str) and not random and not equal(a, b, "", how):
             found["values"] = f"{a} instead of {b}"
     return found
 
 
-def compare_gradients(mine, other, our_leaves, their_leaves):
+def compare_gradients(mine, other, our_leaves, their_leaves, how):
     our_results = [x for x in leaves(mine) if isinstance(x, rd.Tensor) and x.requires_grad]
     their_results = [x for x in leaves(other) if isinstance(x, torch.Tensor) and x.requires_grad]
     if len(our_results) != len(their_results):
@@ -273,15 +330,23 @@ def compare_gradients(mine, other, our_leaves, their_leaves):
     a, our_error = outcome(rd.autograd.grad, (our_results, our_leaves, copied(rd, seeds)), {"allow_unused": True})
     if our_error or their_error:
         return {f"gradient {k}": v for k, v in compare_errors(our_error, their_error).items()}
-    for x, y in zip(a, b, strict=True):
-        x = x.to_dense() if y is not None and x is not None and y.layout is not torch.strided else x
-        y = y.to_dense() if y is not None and y.layout is not torch.strided else y
-        if looks(x) != looks(y) or y is not None and not equal(values(x), values(y), str(y.dtype)):
+    for x, y, leaf in zip(a, b, their_leaves, strict=True):
+        if looks(x) != looks(y):
+            return {"gradients": f"{looks(x)} instead of {looks(y)}"}
+        if y is not None and not equal(*(of_values(values(one), leaf, how) for one in (x, y)), str(y.dtype), how, 5):
             return {"gradients": f"{short(x)} instead of {short(y)}"}
     return {}
 
 
-def compare(call, mine, tree, process=lambda x: x, inputs=True):
+def of_values(grad, leaf, how):
+    """The gradient; where equal elements may have it for each other, that of each value."""
+    if how.chooses is None:
+        return grad
+    found, which = np.unique(values(leaf), return_inverse=True)
+    return np.bincount(which.ravel(), grad.ravel().astype(np.float64), len(found))
+
+
+def compare(call, mine, tree, how, process=lambda x: x):
     """What differs when `call` of PyTorch's, and `mine`, are given copies of `tree`, a pair of args and kwargs."""
     if mine is None:
         return {"missing": "there is no such function"}
@@ -291,29 +356,34 @@ def compare(call, mine, tree, process=lambda x: x, inputs=True):
     result, our_error = outcome(lambda *a, **k: ours(process)(mine(*a, **k)), *our_args)
     if their_error or our_error:
         return compare_errors(our_error, their_error)
-    again = None
-    if is_random(call, tree, process, other):
-        again = other
-    found = compare_results(picked(result, our_args), picked(other, their_args), again)
+    random = how.unset or is_random(call, tree, process, other)
+    found = compare_results(picked(result, our_args, how), picked(other, their_args, how), random, how)
     shared = sharing(result, our_args), sharing(other, their_args)
     if shared[0] != shared[1]:
         found["views"] = f"{shared[0]} instead of {shared[1]}"
     if not found:
-        found = {f"{k} of arguments": v for k, v in compare_results(our_args, their_args, again).items()}
-    if not found and again is None:
+        given = [
+            [*args, *(x for name, x in kwargs.items() if name != "out")] for args, kwargs in (our_args, their_args)
+        ]
+        found = {f"{k} of arguments": v for k, v in compare_results(*given, random, how).items()}
+    if not found and not random:
         their_leaves = [x for x in leaves(their_args) if isinstance(x, torch.Tensor) and x.requires_grad and x.is_leaf]
         our_leaves = [x for x in leaves(our_args) if isinstance(x, rd.Tensor) and x.requires_grad and x.is_leaf]
-        found = compare_gradients(result, other, our_leaves, their_leaves)
+        found = compare_gradients(result, other, our_leaves, their_leaves, how)
     return found
 
 
 def is_random(call, tree, process, result):
     """Whether PyTorch gives another result for another seed, or for other memory."""
-    torch.manual_seed(2)
-    junk = [torch.full((count,), float("nan")) for count in range(1, 40)]
-    del junk
-    again, error = outcome(lambda *a, **k: process(call(*a, **k)), *copied(torch, tree))
-    return error is not None or not all(map(same, leaves(result), leaves(again)))
+    few = sum(x.numel() for x in leaves(result) if isinstance(x, torch.Tensor)) < 20
+    for seed in range(2, 7 if few else 3):
+        torch.manual_seed(seed)
+        junk = [torch.full((count,), float("nan")) for count in range(1, 40)]
+        del junk
+        again, error = outcome(lambda *a, **k: process(call(*a, **k)), *copied(torch, tree))
+        if error is not None or not all(map(same, leaves(result), leaves(again))):
+            return True
+    return False
 
 
 def same(x, y):
@@ -370,7 +440,7 @@ def all_of(info, dtypes, limit):
         for aspect, text in differences.items():
             found.setdefault(aspect, f"{text}    for {where}")
 
-    mine = function(info)
+    mine, how = function(info), How(CHOOSES.get(info.name), "empty" in info.name, LESS_EXACT.get(info.name, 1))
     if mine is None:
         return {"missing": "there is no such function"}
     for dtype in dtypes:
@@ -379,16 +449,16 @@ def all_of(info, dtypes, limit):
                 continue
             for number, sample in enumerate(samples(info, dtype, requires_grad, limit)):
                 where = f"{dtype} {'with gradients ' if requires_grad else ''}{short(sample.summary(), 600)}"
-                note(compare(info.op, mine, tree(sample), sample.output_process_fn_grad), where)
+                note(compare(info.op, mine, tree(sample), how, sample.output_process_fn_grad), where)
                 if number >= 5 or not isinstance(sample.input, torch.Tensor) or requires_grad:
                     continue
                 for form, (call, our_form) in forms(info).items():
-                    note({f"{form}: {k}": v for k, v in compare(call, our_form, tree(sample)).items()}, where)
+                    note({f"{form}: {k}": v for k, v in compare(call, our_form, tree(sample), how).items()}, where)
                 if info.supports_out:
-                    note({f"out: {k}": v for k, v in with_out(info, mine, sample).items()}, where)
+                    note({f"out: {k}": v for k, v in with_out(info, mine, sample, how).items()}, where)
     for number, case in enumerate(error_inputs(info)):
         call, sample = info.op, case.sample_input
-        differences = compare(call, mine, tree(sample))
+        differences = compare(call, mine, tree(sample), how)
         note({f"{aspect} {number}": text for aspect, text in differences.items()}, short(sample.summary()))
         if not differences:
             note(words(case, mine, number), short(sample.summary()))
@@ -403,15 +473,13 @@ def error_inputs(info):
 
 
 def words(case, mine, number):
-    import re
-
     _, error = outcome(mine, *copied(rd, tree(case.sample_input)))
     if error is not None and not re.search(case.error_regex, str(error)):
         return {f"error words {number}": f"{short(error)} instead of {case.error_regex}"}
     return {}
 
 
-def with_out(info, mine, sample):
+def with_out(info, mine, sample, how):
     """What differs where the results are written into tensors that are given."""
     expected, error = outcome(info.op, *copied(torch, tree(sample)))
     results = leaves(expected)
@@ -419,7 +487,8 @@ def with_out(info, mine, sample):
         return {}
     out = [torch.zeros_like(x) for x in results]
     args, kwargs = tree(sample)
-    return compare(info.op, mine, (args, kwargs | {"out": tuple(out) if isinstance(expected, tuple) else out[0]}))
+    kwargs = kwargs | {"out": tuple(out) if isinstance(expected, tuple) else out[0]}
+    return compare(info.op, mine, (args, kwargs), how, sample.output_process_fn_grad)
 
 
 def supported(info):
@@ -427,7 +496,9 @@ def supported(info):
     return [x for x in DTYPES if x in kinds] + sorted((x for x in kinds if x not in DTYPES), key=str)
 
 
-COMPARED = [info for info in common_methods_invocations.op_db if not type(info.op).__name__ == "_JittedFunction"]
+# Left out is what has no dtype on the CPU, as what compiles CUDA.
+COMPARED = [info for info in common_methods_invocations.op_db if info.supported_dtypes("cpu")]
+COMPARED = [info for info in COMPARED if type(info.op).__name__ != "_JittedFunction"]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -437,7 +508,13 @@ def test_an_operator_of_pytorchs_table_ends_the_same_way(info, record_property):
     first = [x for x in dtypes if x in info.supported_backward_dtypes("cpu")][:1] or dtypes[:1]
     drawn = first + drawing.draw([x for x in dtypes if x not in first], "opinfo", info.full_name)
     found = all_of(info, drawn, None if drawing.everything else 25)
+    why = {aspect: reason(info, aspect) or f"NOT KNOWN: {text}" for aspect, text in found.items()}
+    record_property(f"opinfo:{info.full_name}", why)
+    grave = [f"{aspect}: {text}" for aspect, text in found.items() if not reason(info, aspect)]
+    assert not grave, "\n".join(grave)
+
+
+def reason(info, aspect):
+    """Why the operator differs in an aspect, where that is known; what is absent is so in all of them."""
     known = DIFFERENT.get(info.full_name, {})
-    grave = {aspect: text for aspect, text in found.items() if aspect not in known}
-    record_property(f"opinfo:{info.full_name}", {x: known.get(x, f"NOT KNOWN: {found[x]}") for x in found})
-    assert not grave, "\n".join(f"{aspect}: {text}" for aspect, text in grave.items())
+    return known.get("") or known.get(aspect.rpartition(": ")[2])

@@ -254,6 +254,22 @@ def index_put(self, indices, values, accumulate=False):
     return met(self, numpy_index(indices), values, "add") if accumulate else written(self, numpy_index(indices), values)
 
 
+def clamped(self, indices):
+    return [None if one is None else one.clip(-self.shape[d], self.shape[d] - 1) for d, one in enumerate(indices)]
+
+
+def masked_index(self, mask, indices, fill):
+    if not self.size:
+        return np.full((*mask.shape, *self.shape[1:]), fill, self.dtype)
+    return np.where(mask, self[numpy_index(clamped(self, indices))], np.asarray(fill, self.dtype))
+
+
+def masked_accumulate(self, mask, indices, values):
+    if not self.size:
+        return self
+    return met(self, numpy_index(clamped(self, indices)), np.where(mask, values, np.zeros_like(values)), "add")
+
+
 def first_nonzero(self, size, fill_value=-1):
     found = np.argwhere(self)[:size]
     return np.concatenate([found, np.full((size - len(found), self.ndim), fill_value)])
@@ -268,6 +284,12 @@ INDICES = calls(
     [(2, 3, 2), [x.index(2, below=2), None, x.index(2, below=2)]],
     [(3, 4), [x.index(0, below=3)]],
 )
+INTEGER_INDICES = calls(
+    [(3, 4), [x.index(2, below=3)]],
+    [(3, 4), [None, x.index(2, 2, low=-4, below=4)]],
+    [(3, 4), [x.index(2, 1, below=3), x.index(3, below=4)]],
+)
+AT_FOUR = x.index(4, below=2)
 PUT_AT = calls(
     [(3, 4), [whole([2, 0])], (2, 4)],
     [(3, 4), [whole([2, 0]), whole([1, 3])], ()],
@@ -290,6 +312,24 @@ MASKS = table(
     *entries("nonzero_static", FIRST, gradients=False),
     *entries("index.Tensor", INDICES),
     *entries("index_put", PUT_AT),
+    *entries("_unsafe_index.Tensor", INTEGER_INDICES),
+    *entries("_unsafe_index_put", calls([(3, 4), [whole([2, 0])], (2, 4)], [(3, 4), [AT_FOUR], (4, 4), True])),
+    *entries(
+        "_unsafe_masked_index",
+        calls(
+            [(3, 4), whole([0, 1, 1]).bool(), [whole([-9, 2, 5]), whole([1, 0, 3])], NUMBER],
+            [(3, 4), whole([1, 0]).bool(), [None, whole([3, 9])], NUMBER],
+            [(0, 4), x.mask(2), [whole([0, 1])], NUMBER],
+        ),
+    ),
+    *entries(
+        "_unsafe_masked_index_put_accumulate",
+        calls(
+            [(3, 4), whole([0, 1, 1]).bool(), [whole([-9, 2, 2]), whole([9, 0, 0])], (3,)],
+            [(3, 4), whole([1, 0]).bool(), [None, whole([3, 9])], (3, 2)],
+            [(0, 4), x.mask(4, 4), [AT_FOUR], (4, 4)],
+        ),
+    ),
     references={
         "masked_fill": lambda self, mask, value: np.where(mask, np.asarray(value, self.dtype), self),
         "masked_select": masked_selected,
@@ -298,6 +338,10 @@ MASKS = table(
         "nonzero_static": first_nonzero,
         "index": lambda self, indices: self[numpy_index(indices)],
         "index_put": index_put,
+        "_unsafe_index": lambda self, indices: self[numpy_index(indices)],
+        "_unsafe_index_put": index_put,
+        "_unsafe_masked_index": masked_index,
+        "_unsafe_masked_index_put_accumulate": masked_accumulate,
     },
     errors={
         "masked_fill.Scalar": {

@@ -614,6 +614,11 @@ def batch_normed(input, weight, bias, mean, var, training, momentum, eps):
     return scaled((x - mean) / np.sqrt(var + eps), weight, bias), none, none
 
 
+def with_reserve(training):
+    """Batch norm, and the bytes that other backends keep of it."""
+    return lambda x, w, b, mean, var, *how: (*batch_normed(x, w, b, mean, var, training, *how), np.zeros(0, np.uint8))
+
+
 def instance_normed(input, weight, bias, mean, var, own, momentum, eps, cudnn):
     if not own:
         return batch_normed(input, weight, bias, mean, var, False, momentum, eps)[0]
@@ -715,9 +720,14 @@ NORMALISATION = table(
         lambda x, w, b, mean, var, *rest: batch_normed(x, w, b, mean, var, False, *rest),
         FLOATS,
     ),
+    OpInfo("_batch_norm_with_update", calls(*with_stats()), with_reserve(True), FLOATS),
+    OpInfo("_batch_norm_no_update", calls(*with_stats()), with_reserve(False), FLOATS),
     OpInfo(
         "batch_norm",
-        calls(*([*given, False] for training in (True, False) for given in batches(training))),
+        calls(
+            *([*given, False] for training in (True, False) for given in batches(training)),
+            *([shape, (3,), (3,), *stats(3), True, 0.1, EPS, False] for shape in ((0, 3), (2, 3, 0))),
+        ),
         lambda *args: batch_normed(*args[:-1])[0],
         FLOATS,
     ),

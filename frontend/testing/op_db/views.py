@@ -177,6 +177,10 @@ PARTS = table(
     *entries("chunk unsafe_chunk", CHUNKS),
     *by_numpy("tensor_split.sections:array_split", calls([(5, 2), 2], [(2, 5), 3, 1])),
     *by_numpy("tensor_split.indices:array_split", calls([(5, 2), [1, 3]], [(2, 5), [2], 1])),
+    *by_numpy(
+        "tensor_split.tensor_indices_or_sections:array_split",
+        calls([(5, 2), whole([1, 3])], [(2, 5), whole(2), 1]),
+    ),
     *(info for name, shape in EACH_AXIS.items() for info in by_numpy(f"{name}.int", calls([shape, 2]))),
     *(info for name, shape in EACH_AXIS.items() for info in by_numpy(f"{name}.array", calls([shape, [1, 3]]))),
     *entries("unbind.int", calls([(2, 3)], [(2, 3), 1], [(0, 3)])),
@@ -223,12 +227,20 @@ PARTS = table(
         "split_with_sizes": {f"{TO_5} split_sizes=[2, 2]": [(5,), [2, 2]]},
         "chunk": {"chunk expects `chunks` to be greater than 0, got: 0": [(5,), 0]},
         "tensor_split.sections": {"number of sections must be larger than 0, got 0": [(5,), 0]},
+        "tensor_split.tensor_indices_or_sections": {
+            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got Float": [
+                *((5,), x(2, dtype=dtypes.float32).detach())
+            ],
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
+            "got a tensor with 2 dims": [(5,), whole([[1, 2]])],
+        },
         **{f"{name}.int": {f"torch.{name} requires a tensor with at least": [(), 1]} for name in EACH_AXIS},
         "unbind.int": {"IndexError: Dimension specified as 0 but tensor has no dimensions": [()]},
     },
     skips={
         "which views there are depends on the strides": "layouts: as_strided",
         "the start is data": "meta: narrow.Tensor",
+        "where it is split is data": "meta: tensor_split.tensor_indices_or_sections",
         "the parts lie as the whole does": "layouts: unsafe*",
         "its strides mean those of the memory": "layouts: as_strided_scatter",
         "it looks as `src` lies": "layouts: slice_inverse",
@@ -275,6 +287,19 @@ def meshgrid(*tensors, indexing="ij"):
     return np.meshgrid(*tensors, indexing=indexing)
 
 
+CHUNKED = calls([[(4, 3), (4,)], 0, 2], [[(5, 2), (3, 4)], 0, 2], [[(2, 3), (2, 5)], 1, 2])
+
+
+def chunks_joined(tensors, dim, num_chunks):
+    """Each tensor as rows of its chunks along `dim`, zeros behind what does not fill the last."""
+
+    def rows(x):
+        widths = [(0, -n % num_chunks if d == dim else 0) for d, n in enumerate(x.shape)]
+        return np.pad(x, widths).reshape(*x.shape[:dim], num_chunks, -1)
+
+    return np.concatenate([rows(x) for x in tensors], dim + 1)
+
+
 CATS = lists([[(2, 3), (1, 3)]], [[(2, 3), (2, 1)], 1], [[(2, 3), (0, 3)]], [[(0,), (2, 3)]], [[(2,), (3,)], -1])
 COUNT = "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1 in the"
 AXES = calls(call([(2,), (3,)], indexing="xy"), call([(2,), (3,)], indexing="ij"))
@@ -290,6 +315,7 @@ JOINING = table(
     *entries("meshgrid", lists([[(2,), (3,)]]), reference=spread(meshgrid)),
     *entries("meshgrid.indexing", AXES, reference=spread(meshgrid)),
     *entries("block_diag", lists([[(2, 3), (2,), ()]], [[(1, 2)]], [[(0, 2), (1, 1)]])),
+    *entries("_chunk_cat", CHUNKED),
     *entries("cartesian_prod", lists([[(2,), (3,)]], [[(2,)]])),
     *entries("combinations", calls([(4,)], [(3,), 3, True], [(3,), 0], [(2,), 3])),
     *entries("flatten_dense_tensors", lists([[(2, 3), (4,), (0,)]])),
@@ -298,12 +324,18 @@ JOINING = table(
         "cat": joined,
         "stack": lambda tensors, dim=0: np.stack(tensors, dim),
         "block_diag": lambda tensors: linalg.block_diag(*tensors),
+        "_chunk_cat": chunks_joined,
         "cartesian_prod": products,
         "combinations": combinations,
         "flatten_dense_tensors": lambda tensors: np.concatenate([x.ravel() for x in tensors]),
         "unflatten_dense_tensors": unflattened_parts,
     },
     errors={
+        "_chunk_cat": {
+            "_chunk_cat expects positive num_chunks": [[(2, 3)], 0, 0],
+            "_chunk_cat expects non-empty tensor": [[(0, 3)], 0, 2],
+            "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors": [[(2, 3), (3, 3)], 1, 2],
+        },
         "cat": {f"{COUNT} list.": [[(2, 3), (2, 2)]]},
         "stack": {
             "stack expects each tensor to be equal size, but got [2] at entry 0 and [3] at entry 1": [[(2,), (3,)]]
