@@ -254,6 +254,7 @@ ALIASES = {
     "redispatch.autograd.profiler_util": "redispatch._autograd_profiler",
     "redispatch.autograd.variable": "redispatch.dispatch.autograd.variable",
     "redispatch.testing._internal.two_tensor": "redispatch.subclasses.two_tensor",
+    "redispatch.nn.utils.stateless": "redispatch.func.stateless",
     "redispatch.utils._pytree": "redispatch.dispatch.pytree",
     "redispatch.utils.model_zoo": "redispatch.hub",
 }

@@ -1,11 +1,12 @@
-"""The former place of `func.functional_call`."""
+"""The former place of `func.functional_call`, `nn.utils.stateless`: a call by that name warns."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from redispatch import _names
-from redispatch.func.modules import functional_call as _functional_call
+
+from .modules import functional_call as _functional_call
 
 __all__ = ["functional_call"]
 
