@@ -54,12 +54,18 @@ def autograd(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     if state.grad_enabled and any_wants_gradient(op.schema, stack):
         if falls_back(op) and AUTOGRAD_FALLBACK().applies():
             return AUTOGRAD_FALLBACK().run(op, keyset, stack)
-        rule = DERIVATIVES.get(op) or NO_DERIVATIVE()
+        rule = rule_of(op)
         node = rule.begin(op, stack)
     # A kernel may be written in other operators; they are not to be recorded beside the one that they make up.
     with within(state.excluding(AUTOGRAD)):
         result = run(op, keyset & BELOW_AUTOGRAD, stack)
     return result if node is None else rule.finish(op, node, stack, result)
+
+
+@pure
+def rule_of(op: OpOverload) -> Derivative:
+    """Returns the rule of an operator, or that of one that has none."""
+    return DERIVATIVES.get(op) or NO_DERIVATIVE()
 
 
 @pure

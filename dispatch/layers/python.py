@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch.kernel_conventions import checked
+from redispatch.dispatch.kernel_conventions import checked, no_tensor
 
 from ..core.base import TensorBase
 from ..core.boxing import unbind
@@ -22,7 +22,7 @@ from ..core.operator import OpOverload
 from ..core.state import ABOVE_PYTHON, PYTHON_KEYS, STATE, within
 from ..protocols.override import HANDLER_CHANGED, described, not_handled
 from ..rules import RuleTable
-from ..schema.schema import FunctionSchema
+from ..schema.schema import TENSOR, FunctionSchema
 from ..specialiser.annotations import inline, leaf
 from ..specialiser.site import Memo
 from .layer import layer
@@ -69,7 +69,18 @@ def pre_dispatch(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 @inline
 def answer_of(schema: FunctionSchema, answer: Any) -> Any:
     """What a handler answered: what the schema promises, or None in the place of one tensor, by which it has none."""
-    return None if answer is None else checked(schema, answer)
+    if len(schema.returns) == 1 and schema.returns[0].type == TENSOR:
+        if not isinstance(answer, TensorBase):
+            check_none(schema, answer)
+        return answer
+    return checked(schema, answer)
+
+
+@leaf
+def check_none(schema: FunctionSchema, answer: Any) -> None:
+    """RuntimeError for an answer that is neither a tensor nor None."""
+    if answer is not None:
+        raise no_tensor(schema, answer)
 
 
 @layer("PythonTLSSnapshot")

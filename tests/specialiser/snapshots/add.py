@@ -98,7 +98,7 @@ def add_Tensor(self, other):
         with within(inner_3): result_2 = mode.__torch_dispatch__(op, result, (self, other), {})
         if result_2 is not NotImplemented:
             if not isinstance(result_2, TensorBase):
-                raise no_tensor(schema, result_2)
+                check_none(schema, result_2)
         else:
             with within(inner_2): result_2 = ask_in_turn(op, result, result, (self, other), {})
         if isinstance(result_2, TensorBase):
@@ -119,7 +119,7 @@ def add_Tensor(self, other):
     with within(inner_5): result_5 = mode_2.__torch_dispatch__(op, result_4, (self, other), {})
     if result_5 is not NotImplemented:
         if not isinstance(result_5, TensorBase):
-            raise no_tensor(schema, result_5)
+            check_none(schema, result_5)
     else:
         with within(inner_4): result_5 = ask_in_turn(op, result_4, result_4, (self, other), {})
     return result_5
@@ -155,7 +155,7 @@ def add_Tensor(self, other):
             with within(inner_3): result_2 = asked.__torch_dispatch__(op, result, (self, other), {})
             if result_2 is not NotImplemented:
                 if not isinstance(result_2, TensorBase):
-                    raise no_tensor(schema, result_2)
+                    check_none(schema, result_2)
             else:
                 with within(inner_2): result_2 = ask_in_turn(op, result[1:], result, (self, other), {})
         else:
@@ -180,7 +180,7 @@ def add_Tensor(self, other):
         with within(inner_5): result_6 = asked_2.__torch_dispatch__(op, result_5, (self, other), {})
         if result_6 is not NotImplemented:
             if not isinstance(result_6, TensorBase):
-                raise no_tensor(schema, result_6)
+                check_none(schema, result_6)
         else:
             with within(inner_4): result_6 = ask_in_turn(op, result_5[1:], result_5, (self, other), {})
     else:

@@ -515,7 +515,7 @@ def ones(size):
     with within(inner_2): result_2 = mode.__torch_dispatch__(op, result, (size,), {})
     if result_2 is not NotImplemented:
         if not isinstance(result_2, TensorBase):
-            raise no_tensor(schema, result_2)
+            check_none(schema, result_2)
         return result_2
     with within(inner): return ask_in_turn(op, result, result, (size,), {})
 

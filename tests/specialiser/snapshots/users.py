@@ -4,16 +4,19 @@ def double(x, times):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (x._autograd is not None and x._autograd.requires_grad):
+        condition = applies()
+        if condition:
+            return run(op, keyset, [x, 2.0, times])
         node = begin(op, [x, 2.0, times])
         # CPU: <lambda> (kernel), test_snapshots.py
         inner = excluding(AUTOGRAD)
-        with within(inner): result = function(x, times=times)
-        if not isinstance(result, TensorBase):
-            raise no_tensor(schema, result)
-        return result if node is None else finish(op, node, [x, 2.0, times], result)
+        with within(inner): result_2 = function(x, times=times)
+        if not isinstance(result_2, TensorBase):
+            raise no_tensor(schema, result_2)
+        return result_2 if node is None else finish(op, node, [x, 2.0, times], result_2)
     # CPU: <lambda> (kernel), test_snapshots.py
-    ...  # as above, result_2 for result
-    return result_2
+    ...  # as above, result_3 for result_2
+    return result_3
 
 # === users_kernel_with_a_keyset
 def noted(x):
@@ -76,17 +79,20 @@ def both(x, out):
         (x._autograd is not None and x._autograd.requires_grad)
         or (out._autograd is not None and out._autograd.requires_grad)
     ):
+        condition = applies()
+        if condition:
+            return run(op, keyset, [x, out])
         node = begin(op, [x, out])
         # CPU: <lambda> (kernel), test_snapshots.py
         inner = excluding(AUTOGRAD)
-        with within(inner): result = function(x, out)
-        if not (isinstance(result, union_type) and len(result) == 2):
-            raise wrong_results(schema, result)
-        result_2 = tuple(result)
-        return result_2 if node is None else finish(op, node, [x, out], result_2)
+        with within(inner): result_2 = function(x, out)
+        if not (isinstance(result_2, union_type) and len(result_2) == 2):
+            raise wrong_results(schema, result_2)
+        result_3 = tuple(result_2)
+        return result_3 if node is None else finish(op, node, [x, out], result_3)
     # CPU: <lambda> (kernel), test_snapshots.py
-    ...  # as above, result_3 for result
-    return tuple(result_3)
+    ...  # as above, result_4 for result_2
+    return tuple(result_4)
 
 # === custom_op_with_a_derivative
 def bump(x):
