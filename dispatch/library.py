@@ -212,7 +212,7 @@ class Library:
 
     @property
     def m(self) -> Library:
-        """What holds the registrations, which PyTorch keeps in C++: `del library.m` removes them."""
+        """The holder of the registrations, which PyTorch keeps in C++: `del library.m` removes them."""
         return self
 
     @m.deleter

@@ -191,7 +191,7 @@ def settle_unused(
 
 
 class Warned:
-    """What was warned of in this process; and whether to warn each time, as `set_warn_always` says."""
+    """The warnings that were given in this process; and whether to warn each time, as `set_warn_always` says."""
 
     of_cycles = always = False
 

@@ -143,7 +143,7 @@ def check_view(output: Any, tangent: Any, values: tuple[Any, ...], tangents: lis
 
 
 def base_of(tensor: Any) -> Any:
-    """What a view shows a part of; None for what is no view."""
+    """Returns the tensor that a view shows a part of; None for what is no view."""
     return None if tensor._view is None else tensor._view.base
 
 

@@ -68,7 +68,7 @@ def pre_dispatch(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 
 @inline
 def answer_of(schema: FunctionSchema, answer: Any) -> Any:
-    """What a handler answered: what the schema promises, or None in the place of one tensor, by which it has none."""
+    """Returns an answer that is what the schema promises, or None in the place of one tensor."""
     if len(schema.returns) == 1 and schema.returns[0].type == TENSOR:
         if not isinstance(answer, TensorBase):
             check_none(schema, answer)

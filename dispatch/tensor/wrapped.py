@@ -50,7 +50,7 @@ class Wrapped(Tensor):
 
     @property
     def data(self) -> Any:
-        """As of any tensor under grad and jvp. RuntimeError under vmap."""
+        """Returns that of any tensor under grad and jvp. RuntimeError under vmap."""
         if self._bdim is not None:
             raise RuntimeError("accessing `data` under vmap transform is not allowed")
         return Tensor.data.fget(self)

@@ -67,7 +67,7 @@ def _unsafe_set_version_counter(tensors: Sequence[Any], versions: Sequence[int])
 
 
 def _get_creation_meta(tensor: Any) -> Any:
-    """How a view came to be, for those who write it. RuntimeError for what is no view."""
+    """Returns the origin of a view, for those who write it. RuntimeError for what is no view."""
     return view_of(tensor).creation
 
 

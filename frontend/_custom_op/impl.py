@@ -305,7 +305,8 @@ def custom_op(qualname: str, manual_schema: str | None = None) -> Callable[[Func
         if manual_schema is not None:
             validate_function_matches_schema(parse_schema(f"{function.__name__}{manual_schema}"), function)
         made = define(qualname, infer_schema(function, mutates_args=()) if manual_schema is None else manual_schema)
-        made.__name__, made.__module__, made.__doc__ = function.__name__, function.__module__, function.__doc__  # type: ignore[attr-defined]
+        for name in ("__name__", "__module__", "__doc__"):
+            setattr(made, name, getattr(function, name))
         return made
 
     return make

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,6 +39,9 @@ def suspend_functionalization() -> Iterator[None]:
 @contextmanager
 def enable_crossref_functionalize() -> Iterator[None]:
     """A region in which each operator that functionalization runs also runs on fakes, and must look the same."""
-    kept: Callable[[Any], bool] = lambda op: op.namespace != "aten" or op._opname == "lift_fresh"  # noqa: E731
+
+    def kept(op: Any) -> bool:
+        return op.namespace != "aten" or op._opname == "lift_fresh"
+
     with enable_python_dispatcher(), CrossRefFakeMode(kept):
         yield

@@ -4,7 +4,7 @@
 
 The graphs have operators that write nothing, but for the inputs at their end. The backward keeps the inputs and works
 out again what it needs of the forward: there is no partition of a joint graph, and a partitioner is never called.
-Read next: fx/experimental/proxy_tensor.py.
+Read next: ../fx/experimental/proxy_tensor.py.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ __all__ = ["supports_tensorlist"]
 
 
 class Structures:
-    """How one call's arguments and results were nested: the last argument of the function that takes them flat."""
+    """The nesting of one call's arguments and results: the last argument of the function that takes them flat."""
 
     def __init__(self, given: Any) -> None:
         self.given = given

@@ -34,7 +34,7 @@ class TorchDispatchRules:
 
 
 class SimpleOperatorEntry:
-    """What there is of one operator, by its name with the overload."""
+    """The registrations of one operator, by its name with the overload."""
 
     def __init__(self, qualname: str) -> None:
         self.qualname = qualname

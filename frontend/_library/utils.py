@@ -39,7 +39,7 @@ class Kernel:
 
 
 class RegistrationHandle:
-    """What takes a registration back."""
+    """A registration that can be taken back."""
 
     def __init__(self, on_destroy: Callable[[], Any]) -> None:
         self._on_destroy = on_destroy

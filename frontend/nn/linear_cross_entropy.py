@@ -20,7 +20,7 @@ ACC_DTYPES = (None, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.floa
 
 @dataclass(slots=True, frozen=True)
 class LinearCrossEntropyOptions:
-    """How `linear_cross_entropy` goes through its rows.
+    """The way in which `linear_cross_entropy` goes through its rows.
 
     batch_chunk_size: the rows of a chunk; all, by default. chunking_method: "aspect_ratio", as many as make the scores
     of a chunk no larger than the input, "aspect_ratio:N", an N-th of that, "auto", which is one of them, or None. The

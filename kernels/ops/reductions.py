@@ -376,11 +376,13 @@ any = truth("any", kernels.ANY, doc="Returns whether any element is nonzero, or 
 def truth_of_bools(name: str, function: Any) -> None:
     """Declares `_is_all_true` or `_is_any_true`, which take bools alone."""
 
-    @kernel(f"{name}(Tensor self) -> Tensor", dispatches=True, face=True, derivative=False)
     def of_bools(self: Tensor) -> Tensor:
         if self._dtype is not dtypes.bool:
             raise RuntimeError(f"{name}: expected a tensor of bools, but got {self._dtype.tensor_name}")
         return function(self)
+
+    of_bools.__doc__ = f"Returns whether {function.__name__} of the elements of a tensor of bools are True."
+    kernel(f"{name}(Tensor self) -> Tensor", dispatches=True, face=True, derivative=False)(of_bools)
 
 
 truth_of_bools("_is_all_true", all)

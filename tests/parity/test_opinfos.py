@@ -76,7 +76,7 @@ LESS_EXACT = {
 
 
 class How(NamedTuple):
-    """How an operator is compared: where its `dim` stands if it chooses, whether its memory is unset, how loosely."""
+    """The way to compare an operator: where its `dim` stands if it chooses, whether memory is unset, how loosely."""
 
     chooses: int | None
     unset: bool
@@ -292,7 +292,7 @@ def picked(result, args, how):
 
 
 def compare_results(mine, other, random, how):
-    """What differs between two results; of random ones only what they look like."""
+    """Returns the difference between two results; of random ones only what they look like."""
     mine, other = leaves(mine), leaves(other)
     if len(mine) != len(other):
         return {"values": f"{len(mine)} results instead of {len(other)}"}
@@ -347,7 +347,7 @@ def of_values(grad, leaf, how):
 
 
 def compare(call, mine, tree, how, process=lambda x: x):
-    """What differs when `call` of PyTorch's, and `mine`, are given copies of `tree`, a pair of args and kwargs."""
+    """The difference when `call` of PyTorch's, and `mine`, are given copies of `tree`, a pair of args and kwargs."""
     if mine is None:
         return {"missing": "there is no such function"}
     their_args, our_args = copied(torch, tree), copied(rd, tree)
@@ -408,7 +408,7 @@ def tree(sample):
 
 
 def forms(info):
-    """What else the operator can be called by: name -> PyTorch's, ours."""
+    """Returns the other names of an operator: name -> PyTorch's, ours."""
     given = {
         "method": (info.get_method(), None),
         "inplace": (info.get_inplace(), None),
@@ -480,7 +480,7 @@ def words(case, mine, number):
 
 
 def with_out(info, mine, sample, how):
-    """What differs where the results are written into tensors that are given."""
+    """Returns the difference where the results are written into tensors that are given."""
     expected, error = outcome(info.op, *copied(torch, tree(sample)))
     results = leaves(expected)
     if error or not all(isinstance(x, torch.Tensor) for x in results) or isinstance(expected, list):
@@ -515,6 +515,6 @@ def test_an_operator_of_pytorchs_table_ends_the_same_way(info, record_property):
 
 
 def reason(info, aspect):
-    """Why the operator differs in an aspect, where that is known; what is absent is so in all of them."""
+    """The reason for which an operator differs in an aspect, where it is known; what is absent is so in all of them."""
     known = DIFFERENT.get(info.full_name, {})
     return known.get("") or known.get(aspect.rpartition(": ")[2])

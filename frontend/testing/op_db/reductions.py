@@ -63,7 +63,7 @@ SUMS = table(
     *by_numpy("prod", WHOLE_TENSOR, wrap=reduced),
     *by_numpy("prod.dim_int", ONE_DIM, wrap=reduced),
     *by_numpy("all any", WHOLE_TENSOR, wrap=reduced, gradients=False),
-    *by_numpy("_is_all_true _is_any_true", WHOLE_TENSOR, (dtypes.bool,), reduced, gradients=False),
+    *by_numpy("_is_all_true:all _is_any_true:any", WHOLE_TENSOR, (dtypes.bool,), reduced, gradients=False),
     *by_numpy("all.dim any.dim", ONE_DIM, wrap=reduced, gradients=False),
     *by_numpy("all.dims any.dims", LISTS, wrap=reduced, gradients=False),
     *by_numpy("count_nonzero", calls([(2, 3)], [(2, 3), 1], [()], [(0, 3), 0]), wrap=reduced, gradients=False),
