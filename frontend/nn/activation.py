@@ -11,7 +11,7 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, contiguous_format
-from redispatch.kernels.declare.overridable import overridable_function
+from redispatch.kernels.declare.overridable import builtin_function, overridable_function
 from redispatch.kernels.ops import activations
 from redispatch.kernels.ops import rrelu as randomly_leaking
 from redispatch.kernels.ops.normalization import log_softmax as _log_softmax
@@ -26,9 +26,15 @@ celu_, elu_, selu_ = activations.celu.inplace, activations.elu.inplace, activati
 hardtanh_, leaky_relu_ = activations.hardtanh.inplace, activations.leaky_relu.inplace
 threshold_, rrelu_ = activations.threshold.inplace, randomly_leaking.rrelu_
 prelu, hardshrink, softshrink = activations.prelu, activations.hardshrink, activations.softshrink
-gelu, softplus, logsigmoid = activations.gelu, activations.softplus, activations.log_sigmoid
+gelu, softplus = activations.gelu, activations.softplus
 
 # --- smooth ones -----------------------------------------------------------------------------------------------------
+
+
+@builtin_function
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Computes log(sigmoid(x)). Shapes: any -> the same."""
+    return activations.log_sigmoid(input) if out is None else activations.log_sigmoid(input, out=out)
 
 
 @overridable_function
@@ -69,10 +75,10 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 silu = with_inplace(activations.silu, "Computes x sigmoid(x).")
 mish = with_inplace(activations.mish, "Computes x tanh(softplus(x)).")
 
-GELU = module_of("GELU", gelu, by_keyword=True)
+GELU = module_of("GELU", gelu, by_keyword=True, approximate="none")
 SiLU = module_of("SiLU", silu)
 Mish = module_of("Mish", mish)
-Softplus = module_of("Softplus", softplus, without="out", beta=1.0, threshold=20.0)
+Softplus = module_of("Softplus", softplus, beta=1.0, threshold=20.0)
 LogSigmoid = module_of("LogSigmoid", logsigmoid, without="out")
 Tanhshrink = module_of("Tanhshrink", tanhshrink)
 Softsign = module_of("Softsign", softsign)

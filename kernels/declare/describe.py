@@ -14,6 +14,7 @@ from functools import cache
 from inspect import cleandoc
 
 from redispatch.dispatch import OpOverload
+from redispatch.dispatch.tensor import DTYPES
 
 from .declare import SEVERAL, Operator
 
@@ -82,9 +83,9 @@ def shapes_of(op: Operator, names: Sequence[str]) -> str:
 @cache
 def taken(refused: tuple[str, ...]) -> str:
     """Names the dtypes that are taken: "all but bool and complex"."""
-    left, words = list(refused), []
+    left, words = [name for name in refused if name in DTYPES], []
     for word in ("bool", "integers", "floating", "halves", "complex"):
-        group = SEVERAL.get(word, (word,))
+        group = [name for name in SEVERAL.get(word, (word,)) if name in DTYPES]
         if set(group) <= set(left):
             words.append({"halves": "16-bit floats"}.get(word, word))
             left = [name for name in left if name not in group]

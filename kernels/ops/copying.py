@@ -975,14 +975,14 @@ def set_storage_kernel(self: Tensor, source: Any, storage_offset: int, size: Any
     return self
 
 
-@set_whole_op.kernel("CPU", "Meta")
+@set_whole_op.kernel("CompositeImplicitAutograd")
 def set_whole_kernel(self: Tensor, source: Any) -> Tensor:
-    return set_storage_kernel(self, source, 0, [source.nbytes() // self._dtype.itemsize], [])
+    return set_storage_op.functional(self, source, 0, [source.nbytes() // self._dtype.itemsize])
 
 
-@set_nothing_op.kernel("CPU", "Meta")
+@set_nothing_op.kernel("CompositeImplicitAutograd")
 def set_nothing_kernel(self: Tensor) -> Tensor:
-    return set_storage_kernel(self, UntypedStorage(0, self._device), 0, [0], [])
+    return set_storage_op.functional(self, UntypedStorage(0, self._device), 0, [0])
 
 
 @set_slice_op.kernel("CompositeImplicitAutograd")

@@ -69,6 +69,9 @@ COPIES = table(
     *entries("resize_as_", TWICE, gradients=False),
     *entries("set_.source_Tensor", calls([fixed(2, 3), fixed(3, 1)]), gradients=False),
     *entries("set_.source_Storage_storage_offset", calls(STORAGE), gradients=False),
+    *entries("set_.source_Storage", calls(STORAGE[:2]), gradients=False),
+    *entries("set_", calls([fixed(2, 3)]), gradients=False),
+    *entries("set_.source_Tensor_storage_offset", calls([fixed(1), fixed(2, 3), 1, [2, 2], [3, 1]]), gradients=False),
     *entries("to_dense", USUAL),
     *entries("_test_functorch_fallback", calls([(2, 3), (2, 3)])),
     references={
@@ -81,6 +84,9 @@ COPIES = table(
         "_test_functorch_fallback": lambda self, other: self,
         "resize_as_": lambda self, other: self.reshape(-1)[: other.size].reshape(other.shape),
         "set_.source_Tensor": lambda self, source: source,
+        "set_.source_Tensor_storage_offset": lambda self, source, *place: source.reshape(-1)[1:].reshape(-1)[
+            [[0, 1], [3, 4]]
+        ],
     },
     errors={
         "copy": NOT_BROADCASTABLE,
@@ -96,10 +102,14 @@ COPIES = table(
         "it has no derivative in PyTorch, either": "gradients second_gradients: _test_functorch_fallback",
         "what is fresh has no history: nothing is recorded": "trace: lift_fresh",
         "what a wrapper makes anew has no history": "subclass: lift_fresh",
-        "what the result's memory is depends on the layout": "layouts: resize_ set_.source_Tensor",
+        "what the result's memory is depends on the layout": (
+            "layouts: resize_ set_.source_Tensor set_.source_Tensor_storage_offset set_"
+        ),
         "a wrapper's memory cannot be resized": "subclass: resize_",
-        "a wrapper has no memory that could be replaced": "subclass: set_.source_Tensor",
-        OF_STORAGE: "layouts subclass meta parity: set_.source_Storage_storage_offset",
+        "a wrapper has no memory that could be replaced": (
+            "subclass: set_.source_Tensor set_.source_Tensor_storage_offset set_"
+        ),
+        OF_STORAGE: ("layouts subclass meta parity: set_.source_Storage_storage_offset set_.source_Storage"),
     },
 )
 
@@ -132,6 +142,7 @@ QUESTIONS = table(
     *asks("is_contiguous is_non_overlapping_and_dense", always),
     *asks("is_contiguous.memory_format", always, samples=unary(contiguous_format)),
     *asks("sym_is_contiguous", always, samples=ALONE),
+    *asks("is_strides_like_format", lambda self, like: False, samples=unary(channels_last)),
     *asks("dim", np.ndim),
     *asks("numel", np.size),
     *asks("sym_numel", np.size, samples=ALONE),
@@ -157,7 +168,7 @@ QUESTIONS = table(
         "it is the layout that is asked for": (
             "layouts: stride.int storage_offset is_contiguous is_non_overlapping_and_dense sym_stride is_set_to "
             "is_contiguous.memory_format _debug_has_internal_overlap sym_stride.int sym_storage_offset "
-            "sym_is_contiguous"
+            "sym_is_contiguous is_strides_like_format"
         ),
         "there the answer is another one": "inference: is_inference",
         "it is the device that is asked for": "meta: get_device",

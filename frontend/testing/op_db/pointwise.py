@@ -92,6 +92,7 @@ ARITHMETIC = table(
     *by_numpy("div.Scalar:true_divide", BY_NUMBER),
     *by_numpy("mul.Scalar:multiply remainder.Scalar fmod.Scalar", BY_NUMBER, NUMBERS),
     *by_numpy("remainder.Tensor fmod.Tensor", POSITIVE, NUMBERS),
+    *by_numpy("remainder.Scalar_Tensor:remainder", calls(per_shape(lambda s: [7, x(*s, low=1)])), NUMBERS),
     *by_numpy("floor_divide", POSITIVE, NUMBERS, gradients=False),
     OpInfo("div.Tensor_mode", calls(floating(call((2, 3), TO_5, rounding_mode=None)), ROUNDING), divided, NUMBERS),
     OpInfo("div.Scalar_mode", rounding(2, 2, 2), divided, NUMBERS),
