@@ -68,6 +68,7 @@ from redispatch.dispatch.tensor import (
     storage_elements,
     view_over,
 )
+from redispatch.dispatch.tensor.functional import is_functional
 
 from ..declare.declare import Operator, no_formula
 from ..declare.numbers import LARGEST, storable
@@ -583,6 +584,8 @@ def _set_data(self: Tensor, value: Any) -> None:
     if (self._keyset ^ value._keyset) & LAZY_BITS:
         self._keyset = shared((self._keyset & ~LAZY_BITS) | (value._keyset & LAZY_BITS))
     show_same(self, value)
+    if is_functional(self) and is_functional(value):
+        self._steps, self._value, self._generation = value._steps, value._value, value._generation
 
 
 Tensor.data = overridable_property(_get_data, _set_data)  # type: ignore[attr-defined]  # attached here

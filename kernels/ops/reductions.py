@@ -382,7 +382,8 @@ def truth_of_bools(name: str, function: Any) -> None:
         return function(self)
 
     of_bools.__doc__ = f"Returns whether {function.__name__} of the elements of a tensor of bools are True."
-    kernel(f"{name}(Tensor self) -> Tensor", dispatches=True, face=True, derivative=False)(of_bools)
+    only_bools = "integers floating complex"
+    kernel(f"{name}(Tensor self) -> Tensor", dispatches=True, face=True, derivative=False, refuses=only_bools)(of_bools)
 
 
 truth_of_bools("_is_all_true", all)

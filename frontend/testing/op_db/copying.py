@@ -50,7 +50,7 @@ STORAGE = [fixed(1), fixed(2, 3).untyped_storage(), 1, [2, 2], [3, 1]]
 OF_STORAGE = "its argument is a storage, of which nothing but the operator itself knows what it holds"
 COPIES = table(
     *entries("clone", calls(USUAL, [fixed(2, 3).t()], FORMATTED, call((2, 3), memory_format=contiguous_format))),
-    *entries("contiguous", calls(USUAL, FORMATTED)),
+    *entries("contiguous", calls(USUAL, but_not("vmap", "a batch has no such format, nor in PyTorch", FORMATTED))),
     *entries("_to_copy", CONVERSIONS),
     *entries("copy", SOURCES),
     *entries("to.dtype", TO_DTYPES),
@@ -100,6 +100,7 @@ COPIES = table(
         ),
         "its result is no tensor": "layouts: _local_scalar_dense item is_nonzero",
         "it has no derivative in PyTorch, either": "gradients second_gradients: _test_functorch_fallback",
+        "PyTorch's functionalization knows no storages": "functionalized: set_ set_.source_Storage*",
         "what is fresh has no history: nothing is recorded": "trace: lift_fresh",
         "what a wrapper makes anew has no history": "subclass: lift_fresh",
         "what the result's memory is depends on the layout": (
@@ -174,7 +175,7 @@ QUESTIONS = table(
         "it is the device that is asked for": "meta: get_device",
         "there are no versions": "inference: _version",
         "the copies that are compared were written": "parity: _version",
-        "what is outside of graphs is outside of batches, too": "vmap: data",
+        "what is outside of graphs is outside of batches, too": "vmap: data set_data",
         "each wrapper has a storage of its own": "subclass: is_set_to",
         "PyTorch gives the number of a dtype, ours the dtype": "parity: promote_types result_type.*",
         "a tensor made there cannot be written to outside": "inference: requires_grad_",
