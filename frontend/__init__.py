@@ -124,6 +124,7 @@ _places, __getattr__, __dir__ = _names.late(
         """,
         ".backend": "get_device_module",
         ".compiler": "compile",
+        "redispatch.kernels.ops.foreach": "_foreach_*",
         ".serialization": "load save",
         ".utils.backend_registration": "_register_device_module",
         ".utils.dlpack": "to_dlpack",

@@ -30,18 +30,26 @@ def late(
 ) -> tuple[dict[str, str], Callable[[str], Any], Callable[[], Any]]:
     """Returns where each name is, and the `__getattr__` and `__dir__` of a module that imports it when asked for.
 
-    Whoever wants one name needs none of the other modules. The row "." has modules of the package.
+    Whoever wants one name needs none of the other modules. The row "." has modules of the package; `stem*` stands for
+    all names of a module that begin so.
     Errors: AttributeError, from `__getattr__`, for other names.
     """
-    places = noted(scope, rows)
+    families = {names[:-1]: place for place, names in rows.items() if names.endswith("*")}
+    places = noted(scope, {place: names for place, names in rows.items() if not names.endswith("*")})
 
     def __getattr__(name: str) -> Any:
+        for stem, place in families.items():
+            if name.startswith(stem) and name in dir(import_module(place)):
+                return found(scope, name, place)
         if name not in places:
             raise AttributeError(f"module {scope['__name__']!r} has no attribute {name!r}")
         return found(scope, name, places[name])
 
     def __dir__() -> list[str]:
-        return sorted({*scope, *places})
+        all_of = (
+            name for stem, place in families.items() for name in dir(import_module(place)) if name.startswith(stem)
+        )
+        return sorted({*scope, *places, *all_of})
 
     return places, __getattr__, __dir__
 
