@@ -76,7 +76,7 @@ KeyPath = tuple[KeyEntry, ...]
 
 
 class NodeDef(NamedTuple):
-    """How to take a node of one type apart, and put it together again."""
+    """The functions that take a node of one type apart, and put it together again."""
 
     type: Any
     flatten_fn: FlattenFn
@@ -85,7 +85,7 @@ class NodeDef(NamedTuple):
 
 
 class _Serializer(NamedTuple):
-    """How the type and context of a node are written as JSON. Without functions, the context must be JSON already."""
+    """The JSON of a node's type and context. Without functions, the context must be JSON already."""
 
     typename: str
     to_dumpable_context: Callable[[Context], Any] | None = None
@@ -213,7 +213,7 @@ def is_namedtuple(obj: object) -> bool:
 
 
 def _node(obj: PyTree) -> NodeDef | None:
-    """How to take `obj` apart, None if it is a leaf."""
+    """The NodeDef that takes `obj` apart; None if it is a leaf."""
     cls = type(obj)
     node = SUPPORTED_NODES.get(cls)
     if node is None and issubclass(cls, tuple) and is_namedtuple_class(cls):
@@ -671,7 +671,7 @@ def tree_any_only(
 
 
 def tree_flatten_with_path(tree: PyTree, is_leaf: IsLeaf | None = None) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
-    """As `tree_flatten`, with each leaf as `(path, leaf)`. ValueError for a node type that has no keys."""
+    """Flattens like `tree_flatten`, with each leaf as `(path, leaf)`. ValueError for a node type that has no keys."""
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 
@@ -694,7 +694,7 @@ def _paths(path: KeyPath, tree: PyTree, is_leaf: IsLeaf | None) -> Iterator[tupl
 
 
 def tree_map_with_path(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf | None = None) -> PyTree:
-    """As `tree_map`, with the path as the first argument: `func(path, leaf, *others)`."""
+    """Maps like `tree_map`, with the path as the first argument: `func(path, leaf, *others)`."""
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     others = [spec.flatten_up_to(rest) for rest in rests]
     return spec.unflatten([func(*pair, *group) for pair, *group in zip(pairs, *others, strict=True)])

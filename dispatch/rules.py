@@ -33,13 +33,13 @@ def short(place: str) -> str:
 
 
 def caller(depth: int = 1) -> str:
-    """Where a registration was written: the "file:line" of the caller's caller."""
+    """The "file:line" of a registration: that of the caller's caller."""
     frame = sys._getframe(depth + 1)
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def place_of(function: Callable[..., object]) -> str:
-    """Where a function is defined, as "file:line"; its name where it has no source."""
+    """The place of a function, as "file:line"; its name where it has no source."""
     code = getattr(function, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", repr(function))
 
@@ -127,7 +127,7 @@ class RuleTable(Generic[R]):
         return any(isinstance(key, tuple) and key[0] is op for key in self._rules)
 
     def place(self, op: Any) -> str | None:
-        """Where the rule was written."""
+        """The place that wrote the rule."""
         found = self._rules.get(op)
         return found.place if found else None
 

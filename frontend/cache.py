@@ -93,7 +93,7 @@ def fill(names: Iterable[str], dtypes: Iterable[str], cuda: str | None = None) -
     """
     import redispatch as rd  # here, because the other commands do without operators
     from redispatch.testing.op_db import op_db
-    from redispatch.utils.text import Progress  # here, as the two above
+    from redispatch.utils.text import Progress
 
     names, wanted = set(names), [getattr(rd, name, None) for name in dtypes]
     for name, found in zip(dtypes, wanted, strict=True):

@@ -61,7 +61,7 @@ class OperatorCoverageMode(TorchDispatchMode):
 
     @property
     def fraction(self) -> float:
-        """How much of the set was called, from 0 to 1; 1 for an empty set."""
+        """The part of the set that was called, from 0 to 1; 1 for an empty set."""
         return 1 - len(self.missing()) / len(self.of) if self.of else 1.0
 
     def get_table(self, missing: bool = False) -> str:

@@ -75,7 +75,7 @@ def generator_states(args: Any, kwargs: Any) -> list[tuple[Any, Any]]:
 
 
 def first_difference(one: Any, other: Any) -> str:
-    """Where two values differ first, in words; nothing where they are equal, bit by bit."""
+    """Describes where two values differ first; nothing where they are equal, bit by bit."""
     mine, others = list(tensors_with_data(one)), list(tensors_with_data(other))
     if len(mine) != len(others):
         return f"{len(mine)} and {len(others)} tensors"
@@ -92,7 +92,7 @@ def first_difference(one: Any, other: Any) -> str:
 
 
 def numbers_differ(one: Any, other: Any) -> str:
-    """Where the Python numbers in two values differ first."""
+    """Finds where the Python numbers in two values differ first."""
     for a, b in zip(pytree.tree_leaves(one), pytree.tree_leaves(other), strict=True):
         if isinstance(a, int | float | complex) and a != b and not (a != a and b != b):
             return f"{a!r} and {b!r}"

@@ -179,7 +179,7 @@ class FakeTensorMode(TorchDispatchMode):
             raise DataDependentOutputException(func)
 
     def device_of(self, func: Any, leaves: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Where the result says it is: where it was asked to be, or where its arguments are.
+        """The device that the result names: the one that was asked for, or that of its arguments.
 
         Errors: FakeTensorDeviceMismatchError where arguments with dimensions are on two devices.
         """

@@ -97,7 +97,7 @@ def drawn_from(seed: int, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def device_of(args: Any, kwargs: dict[str, Any]) -> Any:
-    """Where a call draws: on the device of its generator, the one that it names, or that of its first tensor."""
+    """The device on which a call draws: its generator's, the one that it names, or that of its first tensor."""
     leaves = pytree.tree_leaves((args, kwargs))
     for kind in (rd.Generator, rd.device, rd.Tensor):
         found = next((leaf for leaf in leaves if isinstance(leaf, kind)), None)

@@ -157,7 +157,7 @@ class ProfilerMode(TorchDispatchMode):
     def print_table(self, sort_by: str = "time") -> None:
         """Prints the table: by `rich`, which is optional (`pip install rich`); without it, as plain text."""
         try:
-            from rich.console import Console
+            from rich.console import Console  # an extra
             from rich.table import Table
         except ImportError:
             print(self.get_table(sort_by))

@@ -34,7 +34,7 @@ class Interval(NamedTuple):
     end: float
 
     def elapsed_us(self) -> float:
-        """How long it is."""
+        """The length of the event."""
         return self.end - self.start
 
 

@@ -144,7 +144,7 @@ def say_cpu_seconds(terminalreporter):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """How much was checked of the operators; which properties do not apply, `--property NAME -rs` says one by one."""
+    """Prints how much of the operators was checked; which do not apply, `--property NAME -rs` says one by one."""
     if config.getoption("--cpu"):
         say_cpu_seconds(terminalreporter)
     reports = [report for kind in ("passed", "failed", "skipped") for report in terminalreporter.getreports(kind)]

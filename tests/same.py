@@ -208,7 +208,7 @@ def numbers(x):
 
 
 def summary(value):
-    """What a user sees of a result: metadata and numbers of tensors, and the structure around them."""
+    """The user's sight of a result: metadata and numbers of tensors, and the structure around them."""
     import redispatch as rd
 
     if isinstance(value, rd.Tensor):
@@ -359,7 +359,7 @@ def sources():
 
 @part
 def errors():
-    """What wrong calls say: class and message. A line of errors.txt is a program whose last statement fails."""
+    """The errors of wrong calls: class and message. A line of errors.txt is a program whose last statement fails."""
     import redispatch as rd
 
     lines = [line for line in (RECORDS / "errors.txt").read_text().splitlines() if line and line[0] != "#"]
@@ -370,7 +370,7 @@ def errors():
 
 
 def message(program, scope):
-    """What a program fails with, in a process of its own: it may leave a mode behind, or an operator."""
+    """The error of a program, in a process of its own: it may leave a mode behind, or an operator."""
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:

@@ -101,7 +101,7 @@ def front(x: Any, s: Step) -> int:
 
 
 def both(function: Callable[[Any, Step], Any]) -> tuple[Callable[[Any, Step], Any], Callable[[Any, Step], Any]]:
-    """What tensors and arrays do alike."""
+    """Does what tensors and arrays do alike."""
     return function, function
 
 

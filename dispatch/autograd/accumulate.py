@@ -89,7 +89,7 @@ def set_grad_dtype(tensor: Tensor, value: Any) -> None:
 
 
 def metadata_of_gradient(tensor: Any) -> Metadata:
-    """How a gradient has to look that is added to a leaf's."""
+    """The metadata that a gradient must have to be added to a leaf's."""
     metadata, record = tensor._interned or metadata_of(tensor), tensor._autograd
     if type(record) is WithGradDtype:
         wanted: Any = record.grad_dtype  # where None stands for any, as `fit` knows

@@ -253,7 +253,7 @@ def as_places(value: Any) -> tuple[Any, ...]:
 
 
 def root_edge(index: int, place: Place) -> Target:
-    """Where backward begins. RuntimeError for a tensor of which nothing was recorded."""
+    """The edge at which backward begins. RuntimeError for a tensor of which nothing was recorded."""
     if isinstance(place, GradientEdge):
         return place.node, place.output_nr
     edge = gradient_edge(place)
@@ -263,7 +263,7 @@ def root_edge(index: int, place: Place) -> Target:
 
 
 def target_edge(place: Place, accumulate: bool = False) -> Target:
-    """Where a gradient that is asked for arrives. RuntimeError for a tensor that does not require grad."""
+    """The edge at which a gradient that is asked for arrives. RuntimeError for a tensor that does not require grad."""
     if isinstance(place, GradientEdge):
         return place.node, place.output_nr
     edge = gradient_edge(place)

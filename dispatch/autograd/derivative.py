@@ -153,7 +153,7 @@ class OperatorDerivative:
         return type(name, (OperatorNode,), members)
 
     def __str__(self) -> str:
-        """As `explain` shows it: the node, and the arguments that have a gradient."""
+        """Returns what `explain` shows: the node, and the arguments that have a gradient."""
         names = [argument.name for argument in self.op.schema.arguments]
         return f"{self.node_class.__name__}({', '.join(names[position] for position in sorted(self.covered))})"
 

@@ -71,7 +71,7 @@ class CopySlices(Node):
 
 @inline
 def gradient_edge(tensor: Any) -> Edge:
-    """Where the gradient of `tensor` goes: (its node, its number among the node's outputs); None if it wants none.
+    """The edge of a tensor's gradient: (its node, its number among the node's outputs); None if it wants none.
 
     Errors: RuntimeError for a view whose history cannot be made anew.
     """

@@ -83,7 +83,7 @@ class Node:
 
     @property
     def stack_trace(self) -> Any:
-        """Where the call was made, if anomaly mode was on."""
+        """The lines that made the call, if anomaly mode was on."""
         return None if self.hooks is None else self.hooks.stack_trace
 
     @property

@@ -96,7 +96,7 @@ class FunctionDerivative:
         self.node_class = type(name, (OperatorFunctionNode,), {"__slots__": (), "backward": staticmethod(backward)})
 
     def __str__(self) -> str:
-        """As `explain` shows it."""
+        """Returns what `explain` shows."""
         return self.node_class.__name__
 
     @inline

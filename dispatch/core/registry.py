@@ -32,7 +32,7 @@ Undo = Callable[[], None]
 
 
 class Names:
-    """How operators are found by name: ../namespaces.py fills it in."""
+    """The search for operators by name: ../namespaces.py fills it in."""
 
     operator: Callable[[str], Any]
     packet_of: Callable[[Any], Any]

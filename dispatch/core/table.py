@@ -38,7 +38,7 @@ class Kernel:
 
     @property
     def label(self) -> str:
-        """How traces and explanations call the kernel."""
+        """The kernel's name in traces and explanations."""
         return self.name or getattr(self.function, "__name__", repr(self.function))
 
     @property

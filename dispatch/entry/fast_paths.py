@@ -53,7 +53,7 @@ FEW = 3  # how many times a fast path divides by whether an argument equals its 
 
 
 class Taken(NamedTuple):
-    """How values of one kind are taken: what they become, in source where `{v}` stands for the value."""
+    """The treatment of values of one kind: what they become, in source where `{v}` stands for the value."""
 
     kind: Kind
     text: str = "{v}"
@@ -74,7 +74,7 @@ class Reads:
     unsure: frozenset[Kind] | None  # the kinds that are neither taken nor certainly refused; None: all others
 
     def of(self, kind: Kind) -> Taken | None:
-        """How the kind is taken; None where it is refused."""
+        """The treatment of the kind; None where it is refused."""
         found = self.taken.get(kind)
         if found is None and (self.unsure is None or kind in self.unsure):
             return MAYBE
@@ -98,9 +98,9 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How an overload reads a call of one shape. `stack` has, for each slot, the index of a value, several (a list of
-    ints spread over the positions), what is fixed, or an attribute, which is neither None nor the default; `wants_grad`
-    is the index of a factory's `requires_grad`."""
+    """An overload's way to read a call of one shape. `stack` has, for each slot, the index of a value, several (a list
+    of ints spread over the positions), what is fixed, or an attribute, which is neither None nor the default;
+    `wants_grad` is the index of a factory's `requires_grad`."""
 
     op: Operator
     values: tuple[Reads, ...]

@@ -55,7 +55,7 @@ READS_TRUTH = Reads({bool: Taken(bool)}, None)
 
 
 class Mismatch(TypeError):
-    """Why a call does not fit a signature; becomes the user's error if no other signature fits."""
+    """The reason why a call does not fit a signature; becomes the user's error if no other signature fits."""
 
 
 class Parameter:
@@ -218,7 +218,7 @@ class Signature:
         return ["self"] * self.method + (names * SPREAD if self.spreads else names)
 
     def read(self, count: int, names: Sequence[str]) -> list[Reading]:
-        """How calls with `count` positions, `self` included, and these keywords are read; see fast paths.py."""
+        """The reading of calls with `count` positions, `self` included, and these keywords; see fast paths.py."""
         first = 1 if self.method else 0  # where the parameters begin
         left = {name: count + i for i, name in enumerate(names)}
         spread = self.spreads and count - first > 1

@@ -23,7 +23,7 @@ PACKAGE = __name__.partition(".")[0]
 
 
 class Origin(NamedTuple):
-    """Which operator made a tensor, and on which line ("file:line") the program called for it."""
+    """The operator that made a tensor, and the line ("file:line") on which the program called for it."""
 
     op: Operator
     place: str
@@ -78,7 +78,7 @@ def is_of_the_package(module: str) -> bool:
 
 
 def origin_of(tensor: Any) -> Origin | None:
-    """Where a tensor was made; None where it is not known."""
+    """The origin of a tensor; None where it is not known."""
     found = _ORIGINS.get(id(tensor))
     return found[1] if found is not None and found[0]() is tensor else None
 

@@ -159,7 +159,7 @@ def line_within(code: Any) -> int:
 
 
 def users_line() -> str:
-    """Where the user's own code is, as "file:line": the innermost frame outside of this package."""
+    """Finds the user's own code, as "file:line": the innermost frame outside of this package."""
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
@@ -297,7 +297,7 @@ class Hop:
 
     @property
     def place(self) -> str:
-        """Where the kernel was registered, or the handler was written, as "file:line"."""
+        """The line that registered the kernel, or the handler's, as "file:line"."""
         if self.entry is not None:
             return self.entry.kernel.place
         return f"{self.code.co_filename}:{self.code.co_firstlineno}" if self.code is not None else ""
@@ -357,7 +357,7 @@ class Hop:
         return written(VIEWS().chrome(self), path)
 
     def _repr_html_(self) -> str:
-        """How notebooks show it: the tree, to be unfolded."""
+        """Returns the tree for notebooks, to be unfolded."""
         return VIEWS().notebook(self)
 
 

@@ -48,7 +48,7 @@ def skipped(place: str, *keys: str) -> None:
 
 
 def _pass() -> None:
-    """Where `explain` says these fallthroughs come from."""
+    """Stands for the fallthroughs of this file: `explain` shows its place."""
 
 
 skipped(

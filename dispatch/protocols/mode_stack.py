@@ -197,7 +197,7 @@ def slot_of(mode: Any) -> TorchDispatchModeKey | None:
 
 
 def stack_of(mode: Any) -> str:
-    """Which of STACKS a mode belongs to."""
+    """The one of STACKS that a mode belongs to."""
     if getattr(mode, "_dispatch_key", None) is not None:
         return "pre_dispatch_modes"
     return getattr(mode, "_stack", "modes")

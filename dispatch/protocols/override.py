@@ -324,7 +324,10 @@ def asked_once(
 
 
 def warn_of_plain_method(kind: type, kwargs: Any) -> None:
-    """Which warning it is depends on whether the function is a builtin in PyTorch, as do the keyword arguments."""
+    """Warns of a plain method.
+
+    The warning, and the keyword arguments, depend on whether the function is a builtin in PyTorch.
+    """
     warnings.warn(
         f"Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
         f"define it as a classmethod. (It is a plain method of {kind.__qualname__}.)",

@@ -324,7 +324,7 @@ class Calls(Evaluator):
             return Code(text, atom=False, kind=kind)
         if is_pure(called):
             return Code(text, atom=False)
-        variable = self.writer.local(hint) if hint else ""
+        variable = self.writer.local(hint, text) if hint else ""
         line = f"{variable} = {text}" if hint else text
         if is_leaf(function):
             path.block.add(line)

@@ -450,7 +450,7 @@ class Evaluator:
 
     def named(self, value: Code, path: Path, hint: str, calls: bool = False) -> Code:
         """An expression under a name; `calls` says that working it out may do something."""
-        variable = self.writer.local(hint)
+        variable = self.writer.local(hint, value.text)
         if not calls and HARMLESS.fullmatch(value.text):
             self.writer.idle.add(variable)
         path.block.add(f"{variable} = {value.text}")

@@ -127,7 +127,7 @@ def metadata_of(value: Any) -> tuple[Any, ...]:
 
 
 def marks_of(value: Any) -> tuple[bool, ...]:
-    """How a thing that is called is marked (annotations.py)."""
+    """The marks of a thing that is called (annotations.py)."""
     return tuple([bool(getattr(value, mark, False)) for mark in ("__inline__", "__pure__", "__leaf__", "__frozen__")])
 
 
@@ -327,7 +327,7 @@ OURS = re.compile(r"[0-9a-f]{64}\.code|tmp.+\.new")
 
 
 def file_for(facts: Sequence[Any]) -> Path | None:
-    """Where code is kept that is made for these facts; None where nothing can be kept."""
+    """The file of code that is made for these facts; None where nothing can be kept."""
     path, engine = directory(warns=False), engine_digest()
     if path is None or engine is None:
         return None

@@ -239,6 +239,7 @@ class Writer:
     def __init__(self) -> None:
         self.taken: set[str] = set(keyword.kwlist) | set(dir(builtins))
         self.idle: set[str] = set()  # variables which nobody misses if they are not read
+        self.parameters: set[str] = set()
         self.variables: set[str] = set()  # those that are no parameters: one may be assigned on several paths
         self.constants: dict[str, Any] = {}
         self._name_of: dict[int, str] = {}
@@ -257,11 +258,30 @@ class Writer:
         self.taken.add(name)
         return name
 
-    def local(self, hint: str) -> str:
-        """A new name for a variable."""
+    def parameter(self, hint: str) -> str:
+        """A new name for a parameter."""
         name = self.variable(hint)
+        self.parameters.add(name)
+        return name
+
+    def local(self, hint: str, text: str = "") -> str:
+        """A new name for a variable, whose value is `text`: what is read of a parameter is called after that."""
+        name = self.variable(self.after_what_it_reads(hint, text))
         self.variables.add(name)
         return name
+
+    def after_what_it_reads(self, hint: str, text: str) -> str:
+        """`other_offset` for `other._offset`, where the hint says nothing; `other_kind` for `type(other)`."""
+        if hint in VAGUE and (attribute := ATTRIBUTE.fullmatch(text)):
+            owner, name = attribute.groups()
+            return f"{owner if owner in self.parameters else NUMBER.sub('', owner)}_{name}"
+        function, _, argument = text.removesuffix(")").partition("(")
+        if hint == "function":
+            return "result"  # of a function that a user gave, and that has no name
+        if argument in self.parameters and function.isidentifier():
+            known = NUMBER.sub("", function).removesuffix("_of").rpartition("_")[2]
+            return f"{argument}_{known if hint in VAGUE else PLURAL.sub('', hint)}"
+        return hint if hint.islower() else in_snake_case(hint)
 
     def snapshot(self) -> Any:
         return set(self.taken), set(self.variables), dict(self.constants), dict(self._name_of)
@@ -304,13 +324,22 @@ class Writer:
         return found
 
 
+def in_snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+VAGUE = ("result", "value", "values")  # names that fit anything
+ATTRIBUTE = re.compile(r"(?:\w+\.)*(\w+)\._?(\w+)(?: or .*)?")
+NUMBER, PLURAL = re.compile(r"_\d+$"), re.compile(r"(?<!s)s$")
+
+
 def constant_name(value: Any) -> str:
     """Returns a name for an object that the source gives none: a function its own, a rule that of its class."""
     if type(value) is int:
         return "keyset"  # nothing else is that large
     name = getattr(value, "__name__", None) or getattr(value, "name", None)
     if not isinstance(name, str):
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(value).__name__).lower()
+        name = in_snake_case(type(value).__name__)
     function = getattr(value, "__func__", value)
     qualified = getattr(function, "__qualname__", name)
     return "function" if "<lambda>" in qualified else str(name)

@@ -236,7 +236,7 @@ def arguments(schema: FunctionSchema, facts: Facts, writer: Writer, body: Block)
         if fact == "N":
             stack.append(NONE)
             continue
-        name = writer.variable(argument.name)
+        name = writer.parameter(argument.name)
         names.append(name)
         if fact == "T":
             stack.append(Code(name, kind=TensorBase))
@@ -244,7 +244,7 @@ def arguments(schema: FunctionSchema, facts: Facts, writer: Writer, body: Block)
             differs = () if default is NO_DEFAULT else (default,)
             stack.append(Code(name, never=(TensorBase,), differs=(*differs, None)))
         else:
-            parts = [writer.variable(f"{name}_{i}") for i in range(len(fact))]
+            parts = [writer.parameter(f"{name}_{i}") for i in range(len(fact))]
             if parts:
                 body.add(f"{', '.join(parts)}{',' if len(parts) == 1 else ''} = {name}")
             items = [NONE if f == "N" else Code(p, kind=TensorBase) for f, p in zip(fact, parts, strict=True)]

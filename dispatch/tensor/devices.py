@@ -46,7 +46,7 @@ TYPE_NAMED = {name: name for name in DEVICE_TYPES}
 
 
 class device:
-    """Where a tensor's data is: `device("cuda:1")`, `device("cuda", 1)`. Immutable; one object for each device."""
+    """The place of a tensor's data: `device("cuda:1")`, `device("cuda", 1)`. Immutable; one object for each device."""
 
     __module__ = "redispatch"  # where users find it
 
@@ -237,7 +237,7 @@ class Allocator:
 
 
 class DLPack(NamedTuple):
-    """How tensors of a kind of device go to other libraries: the kind's code, and what makes a capsule of a tensor, for
+    """The way of a kind of device's tensors to other libraries: the kind's code, and what makes a tensor's capsule, for
     a stream of the consumer's and the greatest version that it understands."""
 
     code: int

@@ -220,7 +220,7 @@ def view_through(window: Window, base: Tensor) -> Tensor:
 
 
 def storage_elements(shape: tuple[int, ...], stride: tuple[int, ...], element: dtype) -> int:
-    """How many elements a storage needs for this shape and these strides, offset 0."""
+    """The number of elements that a storage needs for this shape and these strides, offset 0."""
     for size in shape:
         if size < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {size}: {list(shape)}")

@@ -187,7 +187,7 @@ def coalesce(sizes: Sequence[int], all_strides: Sequence[Sequence[int]]) -> tupl
 
 
 class Plan(NamedTuple):
-    """How to walk several operands together. `sizes` and `strides` are int64 arrays, outermost dimension first.
+    """A walk through several operands together. `sizes` and `strides` are int64 arrays, outermost dimension first.
 
     `steps` is the innermost stride of each operand. A plan is `flat` when one loop with steps of 0 and 1 does it.
     """
@@ -249,7 +249,7 @@ def _stretches(shape: Ints, strides: Ints) -> list[tuple[int, int]]:
 
 
 def last_element(shape: Sequence[int], strides: Sequence[int], offset: int) -> int:
-    """How far the last element lies from the start of the storage; -1 where there is no element."""
+    """The distance of the last element from the start of the storage; -1 where there is no element."""
     return -1 if 0 in shape else offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
 
 

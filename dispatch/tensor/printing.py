@@ -85,7 +85,7 @@ def get_printoptions() -> dict[str, object]:
 
 @contextlib.contextmanager
 def printoptions(**kwargs) -> Iterator[None]:
-    """As `set_printoptions`, until the `with` block ends."""
+    """Sets the options like `set_printoptions`, until the `with` block ends."""
     global _options
     saved = _options
     try:

@@ -57,7 +57,7 @@ from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Metada
 from .operand import TARGET, Operand
 from .printing import format_tensor, tensor_html
 from .routes import routed
-from .storage import UntypedStorage
+from .storage import ALONE, UntypedStorage
 
 get_state = STATE.get  # every method and property asks, and a name is found faster than an attribute
 
@@ -262,7 +262,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return Operand(array, self._dtype.name, self._shape, self._stride, self._offset)
 
     def _summary(self) -> str:
-        """How error messages and traces show the tensor: `f32[2, 3]`, its device and whether it requires grad."""
+        """The tensor in error messages and traces: `f32[2, 3]`, its device and whether it requires grad."""
         short = self._dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i").replace("complex", "c")
         text = f"{short}[{', '.join(map(str, self._shape))}]"
         if type(self) is not Tensor:
@@ -434,7 +434,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     @overridable_property
     def _version(self) -> int:
-        """How often the memory was written through this tensor or one that aliases it."""
+        """Counts the writes to the memory through this tensor or one that aliases it."""
         if self._counter is None:
             raise telling_origin(RuntimeError("Inference tensors do not track version counter."), tensor=self)
         return self._counter[0]
@@ -643,7 +643,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return describe(self, tensor_contents)
 
     def _repr_html_(self) -> str:
-        """How notebooks show the tensor: its values, shape, strides, dtype, device and dispatch keys."""
+        """Returns the tensor for notebooks: its values, shape, strides, dtype, device and dispatch keys."""
         return tensor_html(repr(self), self._look(), self._keyset)
 
     @overridable_in_python
@@ -666,7 +666,7 @@ def made_storage(tensor: Tensor) -> UntypedStorage:
             if tensor._array is None:
                 elements = 1 + last_element(tensor._shape, tensor._stride, tensor._offset)
                 tensor._store = UntypedStorage.without_data(elements * tensor._dtype.itemsize, tensor._device)
-            elif getrefcount(tensor._array) == _ALONE:  # an error here costs time, and no more
+            elif getrefcount(tensor._array) == ALONE:  # an error here costs time, and no more
                 tensor._store = UntypedStorage.of_array(tensor._array)
             else:
                 tensor._store = shared_storage(tensor._array)
@@ -679,18 +679,6 @@ def shared_storage(array: np.ndarray) -> UntypedStorage:
     if found is None or found._array is not array:  # a storage that was resized has another array now
         found = _OF_SHARED[id(array)] = UntypedStorage.of_array(array)
     return found
-
-
-def references(tensor: Any) -> int:
-    return getrefcount(tensor._array)
-
-
-class _Probe:
-    def __init__(self) -> None:
-        self._array = object()
-
-
-_ALONE = references(_Probe())  # for an array that only its tensor holds; measured, since interpreters differ
 
 
 VALUE_CLASSES["Tensor"] = Tensor

@@ -286,7 +286,7 @@ def _functionalize_commit_update(t: Any) -> None:
 
 
 def _functionalize_mutation_counter(t: Any) -> int:
-    """How often the memory of a wrapper was written."""
+    """Counts the writes to the memory of a wrapper."""
     return checked(t)._store.generation
 
 

@@ -174,7 +174,7 @@ def run(
 
 
 def output_dims(out_dims: Any, outputs: Any, spec: Any, name: str) -> list[Any]:
-    """Where the batch's dimension is to stand in each output. ValueError where `out_dims` does not fit."""
+    """The place of the batch's dimension in each output. ValueError where `out_dims` does not fit."""
     called = f"vmap({name}, ..., out_dims={out_dims})"
     if isinstance(outputs, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]

@@ -9,7 +9,7 @@ Source: PyTorch's functorch (VmapInterpreterPtr). Read next: kernels/batching/__
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -58,7 +58,7 @@ def apply_mapped(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
             "https://pytorch.org/docs/main/notes/extending.func.html"
         )
     values = tuple(mapped(value, level.unwrap) for value in args)
-    dims = tuple(level.dims_of(value) if isinstance(value, Tensor) else None for value in args)
+    dims = dims_in(level, args)
     with within(STATE.get().outer()):
         if all(dim is None for dim in dims):
             return cls.apply(*values)
@@ -75,7 +75,17 @@ def apply_mapped(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
             f"{tree_structure(out_dims)} but output has structure {spec}. For more details, please see "
             "https://pytorch.org/docs/main/notes/extending.func.html"
         )
-    return tree_unflatten([level.wrap(leaf, dim) for leaf, dim in zip(leaves, places, strict=True)], spec)
+    return tree_unflatten(wrap_each(level, leaves, places), spec)
+
+
+def dims_in(level: Any, values: Iterable[Any]) -> tuple[int | None, ...]:
+    """The dimension along which a level has batched each of the values; None for what it has not."""
+    return tuple(level.dims_of(value) if isinstance(value, Tensor) else None for value in values)
+
+
+def wrap_each(level: Any, values: Iterable[Any], dims: Iterable[int | None]) -> tuple[Any, ...]:
+    """The values, those with a dimension as tensors that a level has batched along it."""
+    return tuple(level.wrap(value, dim) for value, dim in zip(values, dims, strict=True))
 
 
 def two_returns(found: Any) -> tuple[Any, Any]:
@@ -99,26 +109,21 @@ def generated(level: Any, cls: type[Function], in_dims: tuple[Any, ...], values:
         @staticmethod
         def forward(*whole: Any) -> Any:
             with make(size, randomness) as inner:
-                output = cls.forward(*(inner.wrap(value, dim) for value, dim in zip(whole, in_dims, strict=True)))
+                output = cls.forward(*wrap_each(inner, whole, in_dims))
                 leaves, known["spec"] = tree_flatten(output)
-                known["dims"] = [inner.dims_of(leaf) if isinstance(leaf, Tensor) else None for leaf in leaves]
+                known["dims"] = list(dims_in(inner, leaves))
                 return tree_unflatten([mapped(leaf, inner.unwrap) for leaf in leaves], known["spec"])
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
             with make(size, randomness) as inner:
                 ctx.inner = cls._context_class(ctx.needs_input_grad)
-                wrapped = tuple(inner.wrap(value, dim) for value, dim in zip(inputs, in_dims, strict=True))
-                leaves = tree_flatten(output)[0]
-                examples = [inner.wrap(leaf, dim) for leaf, dim in zip(leaves, known["dims"], strict=True)]
-                cls.setup_context(ctx.inner, wrapped, tree_unflatten(examples, known["spec"]))
+                example = tree_unflatten(wrap_each(inner, tree_flatten(output)[0], known["dims"]), known["spec"])
+                cls.setup_context(ctx.inner, wrap_each(inner, inputs, in_dims), example)
                 ctx.set_materialize_grads(ctx.inner.materialize_grads)
                 kept = ctx.inner.to_save
                 for_jvp = getattr(ctx.inner, "saved_for_forward", kept)
-                ctx.saved_dims, ctx.dims_for_jvp = (
-                    [inner.dims_of(one) if isinstance(one, Tensor) else None for one in each]
-                    for each in (kept, for_jvp)
-                )
+                ctx.saved_dims, ctx.dims_for_jvp = dims_in(inner, kept), dims_in(inner, for_jvp)
                 ctx.save_for_backward(*(mapped(one, inner.unwrap) for one in kept))
                 ctx.save_for_forward(*(mapped(one, inner.unwrap) for one in for_jvp))
                 ctx.out_dims, ctx.shapes = list(known["dims"]), [getattr(value, "shape", None) for value in inputs]
@@ -127,10 +132,8 @@ def generated(level: Any, cls: type[Function], in_dims: tuple[Any, ...], values:
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             with make(size, randomness) as inner:
-                saved = zip(ctx.saved_tensors, ctx.saved_dims, strict=True)
-                ctx.inner.to_save = tuple(one if one is None else inner.wrap(one, dim) for one, dim in saved)
-                given = zip(grads, ctx.out_dims, strict=True)
-                found = cls._backward(ctx.inner, *(one if one is None else inner.wrap(one, dim) for one, dim in given))
+                ctx.inner.to_save = wrap_each(inner, ctx.saved_tensors, ctx.saved_dims)
+                found = cls._backward(ctx.inner, *wrap_each(inner, grads, ctx.out_dims))
                 found = found if isinstance(found, tuple) else (found,)
                 return tuple(
                     None if one is None else placed(inner, one, dim) for one, dim in zip(found, in_dims, strict=False)
@@ -139,10 +142,8 @@ def generated(level: Any, cls: type[Function], in_dims: tuple[Any, ...], values:
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             with make(size, randomness) as inner:
-                saved = zip(ctx.saved_tensors, ctx.dims_for_jvp, strict=True)
-                ctx.inner.to_save = tuple(one if one is None else inner.wrap(one, dim) for one, dim in saved)
-                given = zip(tangents, in_dims, strict=True)
-                found = cls.jvp(ctx.inner, *(one if one is None else inner.wrap(one, dim) for one, dim in given))
+                ctx.inner.to_save = wrap_each(inner, ctx.saved_tensors, ctx.dims_for_jvp)
+                found = cls.jvp(ctx.inner, *wrap_each(inner, tangents, in_dims))
                 several = found if isinstance(found, tuple) else (found,)
                 pairs = zip(several, ctx.out_dims, strict=True)
                 moved = [None if one is None else inner.batch_of(one, dim or 0) for one, dim in pairs]

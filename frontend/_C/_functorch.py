@@ -62,7 +62,7 @@ def at(number: int) -> Any:
 
 
 class RandomnessType(Enum):
-    """What operators that draw numbers do under vmap."""
+    """The behaviour under vmap of operators that draw numbers."""
 
     Error, Same, Different = range(3)
 
@@ -126,14 +126,14 @@ def _remove_batch_dim(tensor: Tensor, level: int, batch_size: int, out_dim: int)
     if own is None:
         value = tensor.expand((batch_size, *tensor.shape))
         return value.movedim(0, out_dim) if out_dim else value
-    value = tensor._value  # type: ignore[attr-defined]  # of a wrapper
+    value = tensor._value
     return value if own == out_dim else value.movedim(own, out_dim)
 
 
 def _unwrap_batched(tensor: Tensor, level: int) -> tuple[Any, int | None]:
     """(the batch, its dimension) of an example; the tensor and None where it is not batched there."""
     dim = at(level).dims_of(tensor)
-    return (tensor, None) if dim is None else (tensor._value, dim)  # type: ignore[attr-defined]  # of a wrapper
+    return (tensor, None) if dim is None else (tensor._value, dim)
 
 
 def _wrap_for_grad(tensor: Tensor, level: int) -> Any:
@@ -144,7 +144,7 @@ def _wrap_for_grad(tensor: Tensor, level: int) -> Any:
 def _unwrap_for_grad(tensor: Tensor, level: int) -> Any:
     """The value in a wrapper of that level; other tensors as they are."""
     own = getattr(tensor, "_level", None)
-    return tensor._value if own is not None and own.number == level else tensor  # type: ignore[attr-defined]  # as above
+    return tensor._value if own is not None and own.number == level else tensor
 
 
 def _wrap_functional_tensor(tensor: Tensor, level: int) -> Any:
@@ -165,15 +165,15 @@ def _assert_wrapped_functional(unwrapped: Any, wrapped: Any) -> None:
 def _propagate_functional_input_mutation(unwrapped: Tensor, wrapped: Any) -> None:
     """Writes to a tensor what was written to the functional tensor around it."""
     if wrapped._store.generation:
-        unwrapped.copy_(wrapped.current())  # type: ignore[attr-defined]  # attached by kernels
+        unwrapped.copy_(wrapped.current())
 
 
 def get_unwrapped(tensor: Tensor) -> Any:
     """The value in a wrapper. RuntimeError for other tensors."""
     if is_wrapped(tensor):
-        return tensor._value  # type: ignore[attr-defined]  # of a wrapper
+        return tensor._value
     if is_functional(tensor):
-        return tensor.current()  # type: ignore[attr-defined]  # of a functional tensor
+        return tensor.current()
     raise RuntimeError("No wrappers present!")
 
 
@@ -257,6 +257,8 @@ KINDS = {
 
 class CInterpreter:
     """A level, as the stack of PyTorch shows it."""
+
+    _level: Any
 
     def __init__(self, of: Any) -> None:
         """of: a level, or another interpreter of it."""

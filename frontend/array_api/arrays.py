@@ -219,7 +219,7 @@ def promoted(arrays: Sequence[Tensor]) -> list[Tensor]:
 
 
 def axes_in_order(axis: int | tuple[int, ...]) -> tuple[int, ...]:
-    """As given, for an axis may be named twice."""
+    """Returns the axes as given, for an axis may be named twice."""
     return (axis,) if isinstance(axis, int) else tuple(axis)
 
 

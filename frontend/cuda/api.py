@@ -248,7 +248,7 @@ max_memory_cached = _names.former(
 
 
 def get_allocator_backend() -> str:
-    """Which allocator there is: the library's own."""
+    """Names the allocator: the library's own."""
     return "native"
 
 

@@ -122,22 +122,13 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k, v = (cat([x, creation.zeros((heads, 1, width), dtype=x.dtype, device=x.device)], dim=1) for x in (k, v))
         more += 1
-    attn_mask = with_shape(attn_mask, length, k.size(1) - more, heads)
-    if more:
-        attn_mask, key_padding_mask = (
-            None if mask is None else cat([mask, mask.new_zeros((*mask.shape[:-1], more))], dim=-1)
-            for mask in (attn_mask, key_padding_mask)
-        )
-    source = k.size(1)
-    if key_padding_mask is not None:
-        padding = for_heads(key_padding_mask, batch, source, num_heads)
-        attn_mask = padding if attn_mask is None else attn_mask + padding
+    attn_mask = whole_mask(attn_mask, key_padding_mask, (length, k.size(1)), more, batch, num_heads)
     share = dropout_p if training else 0.0
     shares = None
     if need_weights:
         mixed, shares = attended_and_weights(q, k, v, attn_mask, share)
         mixed = mixed.transpose(0, 1).contiguous().view(length * batch, features)
-        shares = shares.view(batch, num_heads, length, source)
+        shares = shares.view(batch, num_heads, length, k.size(1))
         shares = shares.mean(dim=1) if average_attn_weights else shares
     else:
         mixed = attended(q, k, v, attn_mask, batch, share, causal)
@@ -146,6 +137,23 @@ def multi_head_attention_forward(
     if not alone:
         return result, shares
     return result.squeeze(1), None if shares is None else shares.squeeze(0)
+
+
+def whole_mask(
+    attn_mask: Any, key_padding_mask: Any, shape: tuple[int, int], more: int, batch: int, num_heads: int
+) -> Any:
+    """The sum of both masks of scores (length, source), whose last `more` keys were added behind those given."""
+    length, source = shape
+    attn_mask = with_shape(attn_mask, length, source - more, batch * num_heads)
+    if more:
+        attn_mask, key_padding_mask = (
+            None if mask is None else cat([mask, mask.new_zeros((*mask.shape[:-1], more))], dim=-1)
+            for mask in (attn_mask, key_padding_mask)
+        )
+    if key_padding_mask is None:
+        return attn_mask
+    padding = for_heads(key_padding_mask, batch, source, num_heads)
+    return padding if attn_mask is None else attn_mask + padding
 
 
 def for_heads(key_padding_mask: Any, batch: int, source: int, num_heads: int) -> Any:

@@ -183,7 +183,7 @@ class ModuleList(_Numbered):
         return type(self)(module for _, module in items)
 
     def __repr__(self) -> str:
-        """As every module's, but neighbours that look the same share a line: `(0-5): 6 x Linear(...)`."""
+        """Shows every module, but neighbours that look the same share a line: `(0-5): 6 x Linear(...)`."""
         runs: list[tuple[int, str, int]] = []  # where it starts, how it looks, how many there are
         for number, module in enumerate(self):
             text = repr(module)

@@ -388,6 +388,6 @@ def zeros_like(param: Any) -> Any:
 
 
 def count_step(state: dict[str, Any]) -> float:
-    """Which step this is, from 1."""
+    """Counts this step, and returns its number, from 1."""
     state["step"] += 1
     return state["step"].item()

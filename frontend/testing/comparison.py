@@ -96,7 +96,7 @@ FORMER_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64"
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as close: see `assert_close`. checks: which attributes must be equal."""
+    """The bounds of closeness: see `assert_close`. checks: which attributes must be equal."""
 
     rtol: float | None = None
     atol: float | None = None
@@ -168,7 +168,7 @@ def values(tensor: Tensor) -> np.ndarray:
 def value_difference(
     actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float, equal_nan: bool, where: str, what: str
 ) -> str:
-    """How many values are not close, and where the greatest differences are."""
+    """Tells how many values are not close, and where the greatest differences are."""
     wrong = ~close(actual, expected, rtol, atol, equal_nan)
     if not wrong.any():
         return ""
@@ -192,7 +192,7 @@ def value_difference(
 
 
 def worst(amounts: np.ndarray) -> tuple[Any, ...]:
-    """Where the greatest amount stands; a NaN is the greatest."""
+    """The index of the greatest amount; a NaN is the greatest."""
     return np.unravel_index(int(np.argmax(np.where(np.isnan(amounts), np.inf, amounts))), amounts.shape)
 
 

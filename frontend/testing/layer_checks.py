@@ -41,7 +41,7 @@ class Subject:
     mixes = True  # whether there are calls in which some tensors are its own, and others are plain
 
     def region(self) -> AbstractContextManager[Any]:
-        """Where calls go through the layer."""
+        """A block in which calls go through the layer."""
         return nullcontext()
 
     def dress(self, x: Tensor) -> Any:
@@ -57,7 +57,7 @@ class Subject:
         return isinstance(x, Tensor)
 
     def known(self, info: OpInfo) -> str:
-        """Why no layer of this kind can have an operator, where the table says so."""
+        """The reason why no layer of this kind can have an operator, where the table gives one."""
         return ""
 
 

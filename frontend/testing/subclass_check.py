@@ -250,7 +250,7 @@ def look_of(kind: dtype | None) -> str:
 def journeys(
     subject: Wrapping, attributes: tuple[str, ...], kind: dtype | None
 ) -> list[tuple[str, Callable[[], bool]]]:
-    """Where tensors go, besides through operators, and arrive as what they were: name -> what tries it."""
+    """The journeys of tensors besides operators, from which they come back as what they were: name -> what tries it."""
 
     def made() -> Any:
         return subject.dress(ordinary(kind))
@@ -388,7 +388,7 @@ def nests(subject: Watching) -> bool:
 
 
 def leaves_by_exceptions(subject: Watching) -> bool:
-    """When a call raises, the exception comes through, and the state is what it was."""
+    """Checks that the exception of a call comes through, and that the state is then what it was."""
     before = STATE.get()
     x = subject.dress(ordinary(None))
     try:

@@ -210,7 +210,7 @@ def call_of(op: OpOverload, stack: list[Any]) -> Call:
 
 
 def asked_at_python(op: OpOverload, stack: list[Any]) -> str:
-    """Whom the layer Python asks: the modes from the innermost on, then the classes of the arguments."""
+    """Those that the layer Python asks: the modes from the innermost on, then the classes of the arguments."""
     modes = [type(mode).__name__ for mode in reversed(STATE.get().modes)]
     kinds = handling_types(tuple(type(tensor) for tensor in given_tensors(op.schema, stack)))
     names = [*modes, *(kind.__name__ for kind in kinds)]

@@ -46,7 +46,7 @@ from .rows import row_rule
 
 
 def shape_class(op: OpOverload) -> str:
-    """How shapes go through the operator: a word of the list above; "composite" for what is written in other operators,
+    """The operator's class of shapes: a word of the list above; "composite" for what is written in other operators,
     "out" and "view" for what vmap refuses, and "other" for what is called once for each example."""
     if op.schema.is_out:
         return "out"

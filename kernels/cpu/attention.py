@@ -311,7 +311,7 @@ class Attention:
         return block, 1.0
 
     def seen(self, i: int, j: int, columns: int) -> int:
-        """How many keys of the block from j on the query i sees."""
+        """The number of keys of the block from j on that the query i sees."""
         return i - j + 1 if self.causal else columns
 
     # forward -----------------------------------------------------------------------------------------------------

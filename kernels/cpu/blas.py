@@ -237,7 +237,7 @@ def _matrices(out: Operand) -> int:
 
 
 def bare(x: Operand) -> Operand:
-    """How an operand looks, without its memory: for what is remembered, and must not keep memory alive."""
+    """The metadata of an operand, without its memory: for what is remembered, and must not keep memory alive."""
     return x._replace(array=np.empty(0, np.uint8))
 
 

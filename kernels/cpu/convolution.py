@@ -53,7 +53,7 @@ class Windows(NamedTuple):
     dilation: tuple[int, ...]  # from one element of a window to the next
 
     def table(self, *more: int) -> np.ndarray:
-        """As the loops take it."""
+        """The table that the loops take."""
         return np.array([number for field in self for number in field] + list(more), np.int64)
 
 

@@ -415,7 +415,7 @@ def rounded_up(n: int) -> int:
 
 
 def chunk_of(places: int) -> int:
-    """How many places are done at a time: `CHUNK` or fewer, in parts of one size."""
+    """The number of places that are done at a time: `CHUNK` or fewer, in parts of one size."""
     return rounded_up(-(-places // -(-places // CHUNK)))
 
 

@@ -51,7 +51,7 @@ def block(seed, position):
 
 
 def blocks(elements: int) -> int:
-    """How many blocks a fill of so many elements may use."""
+    """The number of blocks that a fill of so many elements may use."""
     return -(-elements // 2)
 
 

@@ -150,7 +150,7 @@ class ReducePlan(NamedTuple):
 
 @lru_cache(4096)
 def reduce_plan(shape: Ints, strides: Ints, dims: Ints, outs: tuple[Ints, ...], ordered: bool = False) -> ReducePlan:
-    """How to reduce `dims` of an input. Each of `outs`, strides, has an entry per kept dimension, or per dimension.
+    """Plans how to reduce `dims` of an input. Each of `outs`, strides, has an entry per kept dimension, or dimension.
 
     `ordered` keeps the row-major order of the reduced dimensions, for results that say which element won.
     """

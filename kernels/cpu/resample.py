@@ -213,7 +213,7 @@ def position(coordinate, size, align):
 
 
 def pace(size, align):
-    """How fast the position moves."""
+    """The speed of the position."""
     if align:
         return (size - 1) / 2
     return size / 2

@@ -184,7 +184,7 @@ def capability_of(target: str) -> tuple[int, int]:
 
 
 def _type(name: str) -> Any:
-    from numba import types
+    from numba import types  # here, because importing numba takes 0.3 s
 
     return types.CPointer(getattr(types, name[:-1])) if name.endswith("*") else getattr(types, name)
 

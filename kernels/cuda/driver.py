@@ -220,7 +220,7 @@ class Driver:
         raise NotImplementedError
 
     def steps(self, graph: Any) -> int:
-        """How many steps were noted."""
+        """The number of steps that were noted."""
         raise NotImplementedError
 
     def replay(self, graph: Any, stream: int) -> None:

@@ -78,7 +78,7 @@ def storing(dtype: str) -> list[Callable]:
 
 
 def number_from(compute: str) -> tuple[str, list[Callable]]:
-    """How a Python number reaches a kernel that computes in this type: its parameter's type, and what restores it."""
+    """The way of a Python number to a kernel that computes in this type: its parameter's type, and what restores it."""
     kind = DTYPES[compute].kind
     if compute == "float32":
         return "int64", [single_of_number]
@@ -234,7 +234,7 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
     def vector(self, at: Callable[[str], str]) -> list[str]:
-        """As many elements as a vector has, the first of which is at `at(operand)`."""
+        """A vector of elements, the first of which is at `at(operand)`."""
         width, outs = self.form.width, len(self.form.outs)
         self.given |= {f"load_{width}": LOADS[width], f"store_{width}": STORES[width]}
         read = [k for k, how in enumerate(self.form.layout) if how == "a"]
@@ -455,7 +455,7 @@ class OnCUDA:
         return Prepared(where, count, tables, self._numbers(len(outs), layout, dtype), width)
 
     def _numbers(self, outs: int, layout: str, dtype: str | None) -> tuple[tuple[int, str], ...]:
-        """Where Python numbers are among the values, and the types that they are passed in."""
+        """The indices of Python numbers among the values, and the types that they are passed in."""
         given = [k for k, how in enumerate(layout) if how == "n"]
         return tuple((outs + k, DTYPES[self.op.computing_dtype(k, None, dtype)].compute) for k in given)
 
@@ -497,7 +497,7 @@ def address_of(x: Operand) -> Address:
 
 
 def vector_width(operands: Sequence[Operand]) -> int:
-    """How many elements a thread takes at once: 16 bytes of the widest operand, if all lie so that this is possible."""
+    """The number of elements that a thread takes at once: 16 bytes of the widest operand, if all lie fit for it."""
     sizes = [DTYPES[x.dtype].storage.itemsize for x in operands]
     width = VECTOR // max(sizes)
     aligned = all(address_of(x) % (width * size) == 0 for x, size in zip(operands, sizes, strict=True))
@@ -505,7 +505,7 @@ def vector_width(operands: Sequence[Operand]) -> int:
 
 
 def row_width(operands: Sequence[Operand], sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> int:
-    """How many elements a thread takes at once along rows, the first operand being written; 1 where operands do not lie
+    """The number of elements that a thread takes along rows, the first operand being written; 1 where they do not lie
     so. A width divides the rows and the steps between them."""
     if strides[0][-1] != 1 or any(steps[-1] not in (0, 1) for steps in strides):
         return 1

@@ -16,6 +16,9 @@ from functools import cache as once
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+from numpy import float32, float64
+
 from redispatch.kernels.engine import primitives
 from redispatch.kernels.engine.program import primitive
 from redispatch.kernels.maths.vecmath import define
@@ -106,12 +109,13 @@ LIBDEVICE = (
 @once
 def register() -> None:
     """Teaches numba-cuda all of these."""
-    import numba.cuda.extending as extending  # whose stubs, where there are any, are of the older numba.cuda
-    from numba import types  # here and below, because importing numba takes 0.3 s
+    import numba.cuda.extending as extending  # here, because importing numba takes 0.3 s
+    from numba import types
 
-    overload: Any = vars(extending)["overload"]
+    overload: Any = vars(extending)["overload"]  # its stubs, where there are any, are of the older numba.cuda
 
     _register_primitives(overload, types)
+    _register_seeds(overload, types)
     _register_vectors(overload, types)
     _register_shuffle(overload, types)
     _register_pointers(overload, types)
@@ -122,7 +126,7 @@ def register() -> None:
 
 def _instruction(overload: Any, function: Callable, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
     """Has `function` be what `emit(builder, *values)` writes; None among the types is that of the first argument."""
-    import numba.cuda.extending as extending
+    import numba.cuda.extending as extending  # here, because importing numba takes 0.3 s
 
     intrinsic: Any = extending.intrinsic
 
@@ -142,7 +146,7 @@ def _instruction(overload: Any, function: Callable, result: Any, arguments: tupl
 
 
 def _register_primitives(overload: Any, types: Any) -> None:
-    from llvmlite import ir
+    from llvmlite import ir  # here, because importing numba takes 0.3 s
 
     half, single, double = ir.HalfType(), ir.FloatType(), ir.DoubleType()
     i16, i32, i64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
@@ -168,32 +172,12 @@ def _register_primitives(overload: Any, types: Any) -> None:
     def put(function: Callable, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
         _instruction(overload, function, result, arguments, emit)
 
-    def from_memory(builder: Any, seed: Any, offset: Any, place: int, otherwise: Any) -> Any:
-        """Number `place` at the address that `seed` is, where the offset's highest bit says so."""
-        with builder.if_else(builder.icmp_signed("<", offset, ir.Constant(i64, 0))) as (then, not_then):
-            with then:
-                at = builder.gep(builder.inttoptr(seed, i64.as_pointer(1)), [ir.Constant(i64, place)])
-                found, from_then = builder.load(at, align=8), builder.block
-            with not_then:
-                from_other = builder.block
-        result = builder.phi(i64)
-        result.add_incoming(found, from_then)
-        result.add_incoming(otherwise, from_other)
-        return result
-
-    def offset_in_memory(builder: Any, seed: Any, offset: Any) -> Any:
-        more = builder.and_(offset, ir.Constant(i64, primitives.FROM_MEMORY - 1))
-        return builder.add(from_memory(builder, seed, offset, 1, ir.Constant(i64, 0)), more)
-
     def rounded_product(builder: Any, x: Any, y: Any) -> Any:
         name = f"llvm.nvvm.mul.rn.{'f' if x.type == single else 'd'}"
         kind = ir.FunctionType(x.type, [x.type, x.type])
         return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), [x, y])
 
-    two = (types.uint64,) * 2
     put(product, None, (None,) * 2, rounded_product)
-    put(primitives.seed_from, types.uint64, two, lambda b, seed, offset: from_memory(b, seed, offset, 0, seed))
-    put(primitives.offset_from, types.uint64, two, offset_in_memory)
 
     def widen_bfloat16(builder: Any, x: Any) -> Any:
         return builder.bitcast(builder.shl(builder.zext(x, i32), ir.Constant(i32, 16)), single)
@@ -212,35 +196,70 @@ def _register_primitives(overload: Any, types: Any) -> None:
     put(primitives.minimum, None, (None,) * 2, extreme("<"))
 
 
+def _register_seeds(overload: Any, types: Any) -> None:
+    """Takes a generator's seed and offset from memory, where a graph's kernels find them."""
+    from llvmlite import ir  # here, because importing numba takes 0.3 s
+
+    i64 = ir.IntType(64)
+
+    def from_memory(builder: Any, seed: Any, offset: Any, place: int, otherwise: Any) -> Any:
+        """Number `place` at the address that `seed` is, where the offset's highest bit says so."""
+        with builder.if_else(builder.icmp_signed("<", offset, ir.Constant(i64, 0))) as (then, not_then):
+            with then:
+                at = builder.gep(builder.inttoptr(seed, i64.as_pointer(1)), [ir.Constant(i64, place)])
+                found, from_then = builder.load(at, align=8), builder.block
+            with not_then:
+                from_other = builder.block
+        result = builder.phi(i64)
+        result.add_incoming(found, from_then)
+        result.add_incoming(otherwise, from_other)
+        return result
+
+    def seed_in_memory(builder: Any, seed: Any, offset: Any) -> Any:
+        return from_memory(builder, seed, offset, 0, seed)
+
+    def offset_in_memory(builder: Any, seed: Any, offset: Any) -> Any:
+        more = builder.and_(offset, ir.Constant(i64, primitives.FROM_MEMORY - 1))
+        return builder.add(from_memory(builder, seed, offset, 1, ir.Constant(i64, 0)), more)
+
+    two = (types.uint64,) * 2
+    _instruction(overload, primitives.seed_from, types.uint64, two, seed_in_memory)
+    _instruction(overload, primitives.offset_from, types.uint64, two, offset_in_memory)
+
+
+def _vector_at(context: Any, builder: Any, x: Any, given: Any, at: Any, count: int) -> tuple[Any, int, int, Any]:
+    """The address as one of a vector; how many elements are in each of its words, or how many words in each
+    element; an element's LLVM type, a part's where it is complex."""
+    from llvmlite import ir  # here, because importing numba takes 0.3 s
+    from numba import types
+
+    kind, pointer = x.dtype, given
+    if isinstance(x, types.Array):
+        pointer = context.make_array(x)(context, builder, given).data
+    parts = 2 if isinstance(kind, types.Complex) else 1
+    element = context.get_data_type(kind.underlying_float if parts == 2 else kind)
+    size = kind.bitwidth // 8
+    each = max(1, min(4 // size, count))
+    word = element if each == 1 else ir.IntType(8 * size * each)
+    vector = ir.VectorType(word, parts * count // each).as_pointer(pointer.type.addrspace)
+    return builder.bitcast(builder.gep(pointer, [at]), vector), each, parts, element
+
+
 def _register_vectors(overload: Any, types: Any) -> None:
     """Elements narrower than 4 bytes travel in words, out of which they are cut: NVVM would split the access."""
-    import numba.cuda.extending as extending
+    import numba.cuda.extending as extending  # here, because importing numba takes 0.3 s
     from llvmlite import ir
 
     intrinsic: Any = extending.intrinsic
 
     i32 = ir.IntType(32)
 
-    def vector_at(context: Any, builder: Any, x: Any, given: Any, at: Any, count: int) -> tuple[Any, int, int, Any]:
-        """The address as one of a vector; how many elements are in each of its words, or how many words in each
-        element; an element's LLVM type, a part's where it is complex."""
-        kind, pointer = x.dtype, given
-        if isinstance(x, types.Array):
-            pointer = context.make_array(x)(context, builder, given).data
-        parts = 2 if isinstance(kind, types.Complex) else 1
-        element = context.get_data_type(kind.underlying_float if parts == 2 else kind)
-        size = kind.bitwidth // 8
-        each = max(1, min(4 // size, count))
-        word = element if each == 1 else ir.IntType(8 * size * each)
-        vector = ir.VectorType(word, parts * count // each).as_pointer(pointer.type.addrspace)
-        return builder.bitcast(builder.gep(pointer, [at]), vector), each, parts, element
-
     def put(count: int) -> None:
         @intrinsic
         def load(typingctx, x, at):
             def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
                 kind = signature.args[0].dtype
-                where, each, parts, element = vector_at(
+                where, each, parts, element = _vector_at(
                     context, builder, signature.args[0], values[0], values[1], count
                 )
                 found = builder.load(where, align=count * kind.bitwidth // 8)
@@ -263,7 +282,7 @@ def _register_vectors(overload: Any, types: Any) -> None:
         def store(typingctx, out, at, values):
             def codegen(context: Any, builder: Any, signature: Any, given: Any) -> Any:
                 kind, width = signature.args[0].dtype, signature.args[0].dtype.bitwidth
-                where, each, parts, _ = vector_at(context, builder, signature.args[0], given[0], given[1], count)
+                where, each, parts, _ = _vector_at(context, builder, signature.args[0], given[0], given[1], count)
                 elements = [builder.extract_value(given[2], k) for k in range(count)]
                 if parts == 2:
                     numbers = [context.make_complex(builder, kind, one) for one in elements]
@@ -291,7 +310,7 @@ def _register_vectors(overload: Any, types: Any) -> None:
 
 
 def _register_pointers(overload: Any, types: Any) -> None:
-    import numba.cuda.extending as extending
+    import numba.cuda.extending as extending  # here, because importing numba takes 0.3 s
     from llvmlite import ir
 
     intrinsic: Any = extending.intrinsic
@@ -333,7 +352,7 @@ def _register_pointers(overload: Any, types: Any) -> None:
 
 
 def _register_shuffle(overload: Any, types: Any) -> None:
-    from numba import cuda, njit
+    from numba import cuda, njit  # here, because importing numba takes 0.3 s
 
     every = 0xFFFFFFFF
 
@@ -362,8 +381,7 @@ def _register_shuffle(overload: Any, types: Any) -> None:
 
 def _register_rounding() -> None:
     """numpy's functions that numba-cuda leaves out, by libdevice's."""
-    import numpy as np
-    from llvmlite import ir
+    from llvmlite import ir  # here, because importing numba takes 0.3 s
     from numba.cuda.ufuncs import ufunc_db
 
     def calling_library(name: str) -> Callable[..., Any]:
@@ -387,7 +405,7 @@ def _register_rounding() -> None:
 
 
 def _register_function(function: Any, bodies: dict[str, Any], overload: Any, types: Any) -> None:
-    from numba import njit
+    from numba import njit  # here, because importing numba takes 0.3 s
     from numba.cuda import libdevice
 
     name = function.__name__ if function.__name__ in LIBDEVICE else None
@@ -427,8 +445,7 @@ def calling(function: Any, count: int) -> Any:
 
 def converting(function: Any, count: int, single: bool) -> Any:
     """The float64 function for other real numbers; for float32 ones its result is rounded."""
-    from numba import njit
-    from numpy import float32, float64
+    from numba import njit  # here, because importing numba takes 0.3 s
 
     double, to = njit(function), float32 if single else float64
     return (
@@ -477,7 +494,6 @@ OF_COMPLEX: dict[str, Callable[..., Any]] = {
 
 def _register_complex(ufuncs: dict[Any, dict[str, Callable[..., Any]]]) -> None:
     """Adds `np.abs` and `np.sqrt` of complex numbers to numba-cuda's table of numpy's functions."""
-    import numpy as np
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -21,7 +21,7 @@ _LOCK = threading.RLock()
 
 @dataclass(slots=True)
 class Memory:
-    """Where a tensor's bytes are on a device. It stands in an `Operand` where the CPU has an array."""
+    """The place of a tensor's bytes on a device. It stands in an `Operand` where the CPU has an array."""
 
     address: Address
     nbytes: int

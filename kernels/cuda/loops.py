@@ -104,7 +104,7 @@ class DeviceLoop:
         return Form("number", kind), [wrapped - (1 << 64) if wrapped >> 63 else wrapped], None
 
     def uses(self) -> tuple[frozenset[int], frozenset[int]]:
-        """Which arguments' lengths the loop asks for, and which it writes to; counted behind lo and hi."""
+        """The arguments whose lengths the loop asks for, and those that it writes to; counted behind lo and hi."""
         if self.facts is None:
             program = self.loop.program()
             (function,) = ast.parse(program.sources[program.compiled[-1]]).body

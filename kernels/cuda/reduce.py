@@ -138,7 +138,7 @@ class _Writer:
         ]
 
     def base(self, result: str, indent: str) -> list[str]:
-        """Where a result's elements begin, and where it goes."""
+        """The start of a result's elements, and the place where it goes."""
         lines = places(result, self.form.kept, ("out", "x"), "kept_")
         return [indent + line for line in [*lines, "first, to = x_at, out_at"]]
 
@@ -248,7 +248,7 @@ class OnCUDA:
 
 
 def row_width(x: Operand, walk: ReducePlan) -> int:
-    """How many elements a thread reads at once: 16 bytes, where each run of elements is dense, aligned, and divides."""
+    """The number of elements that a thread reads at once: 16 bytes, where each run is dense, aligned, and divides."""
     info = DTYPES[x.dtype]
     width = VECTOR // info.storage.itemsize
     if info.kind == "complex" or width == 1 or walk.reduced_in[-1] != 1 or address_of(x) % VECTOR:

@@ -329,7 +329,7 @@ def same_definition(a: Function, b: Function) -> bool:
 
 
 def tree_arguments_of(function: Function) -> TreeArguments | None:
-    """How the pytrees among a function's parameters travel; None where there are none."""
+    """The way of the pytrees among a function's parameters; None where there are none."""
     names = tree_parameters(function)
     return TreeArguments(inspect.signature(function), names) if names else None
 

@@ -81,7 +81,7 @@ def shapes_of(op: Operator, names: Sequence[str]) -> str:
 
 @cache
 def taken(refused: tuple[str, ...]) -> str:
-    """Which dtypes are taken: "all but bool and complex"."""
+    """Names the dtypes that are taken: "all but bool and complex"."""
     left, words = list(refused), []
     for word in ("bool", "integers", "floating", "halves", "complex"):
         group = SEVERAL.get(word, (word,))

@@ -61,6 +61,30 @@ def infer_schema(
             "'unknown'. "
         )
     hints = _hints(prototype_function, fail)
+    parts, aliases = _parameters(signature, hints, written, fail)
+    if not isinstance(written, str) and written - set(signature.parameters):
+        fail(
+            f"{written - set(signature.parameters)} in mutates_args were not found in the custom op's signature. "
+            "mutates_args should contain the names of all args that the custom op mutates, or just the string "
+            "'unknown' if you don't know."
+        )
+    if signature.return_annotation is signature.empty:
+        fail("No return type annotation was provided. Please add one.")
+    returns = returned_types(hints.get("return"))
+    if returns is None:
+        fail(f"Return has unsupported type {hints.get('return')}. {VALID}.")
+    given = [tags] if isinstance(tags, str) else list(tags or ())
+    if Tag.inplace in given:
+        returns = returned_first(signature, hints, aliases, written, returns, fail)
+    elif Tag.out in given:
+        returns = returned_outs(signature, aliases, parts, returns, fail)
+    return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
+
+
+def _parameters(
+    signature: inspect.Signature, hints: Any, written: Any, fail: Callable[[str], typing.NoReturn]
+) -> tuple[list[str], dict[str, str]]:
+    """The arguments of the schema; and the letter of each that is written, by name."""
     parts: list[str] = []
     aliases: dict[str, str] = {}  # of what is written: its name -> its letter
     keywords = False
@@ -85,23 +109,7 @@ def infer_schema(
         parts.append(f"{text} {name}{_default(name, parameter, fail)}")
         if is_tree(hints[name]):
             parts.append(f"Any {name}{TREE_SUFFIX}")
-    if not isinstance(written, str) and written - set(signature.parameters):
-        fail(
-            f"{written - set(signature.parameters)} in mutates_args were not found in the custom op's signature. "
-            "mutates_args should contain the names of all args that the custom op mutates, or just the string "
-            "'unknown' if you don't know."
-        )
-    if signature.return_annotation is signature.empty:
-        fail("No return type annotation was provided. Please add one.")
-    returns = returned_types(hints.get("return"))
-    if returns is None:
-        fail(f"Return has unsupported type {hints.get('return')}. {VALID}.")
-    given = [tags] if isinstance(tags, str) else list(tags or ())
-    if Tag.inplace in given:
-        returns = returned_first(signature, hints, aliases, written, returns, fail)
-    elif Tag.out in given:
-        returns = returned_outs(signature, aliases, parts, returns, fail)
-    return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
+    return parts, aliases
 
 
 VALID = (

@@ -460,7 +460,7 @@ def as_it_is(number: Any) -> Any:
 
 
 def fit_of(compute: dtype) -> Callable[[Any], Any] | None:
-    """How Python numbers get into loops that compute in this dtype; None where they do as they are."""
+    """The conversion of Python numbers for loops that compute in this dtype; None where they do as they are."""
     if compute.category != dtypes.INTEGER:
         return None
     if compute.itemsize == 8:

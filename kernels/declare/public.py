@@ -180,7 +180,7 @@ class Way:
         )
 
     def read(self, count: int, names: Sequence[str]) -> list[Reading]:
-        """How calls with `count` positions and these keywords are read: see fast_paths.py."""
+        """The reading of calls with `count` positions and these keywords: see fast_paths.py."""
         order = [*self.names[:count], *names]
         if (
             count > len(self.names)

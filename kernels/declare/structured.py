@@ -32,6 +32,7 @@ from redispatch.dispatch.tensor import (
     empty,
     lay_out,
     metadata_of,
+    resize_storage_of,
     result_type,
 )
 from redispatch.kernels import (
@@ -301,7 +302,7 @@ def resize(tensor: Tensor, shape: Size, strides: tuple[int, ...] | None = None) 
     fresh = empty(shape, tensor._dtype, META, strides)
     needed = (tensor._offset + fresh._storage.nbytes() // tensor._dtype.itemsize) * tensor._dtype.itemsize
     if needed > tensor._storage.nbytes():
-        tensor._storage.resize_(needed)
+        resize_storage_of(tensor, needed)
     lay_out(tensor, fresh._shape, fresh._stride, tensor._offset)
     tensor._array = tensor._storage.typed(tensor._dtype)  # it has one again, if its storage had become too small
 

@@ -70,7 +70,7 @@ def taken_apart(value: Any) -> tuple[list[Tensor], Tree]:
 
 
 class TreeArguments:
-    """How the arguments of a function, some of which are pytrees, become those of its schema, and back.
+    """The way of a function's arguments, some of which are pytrees, to those of its schema, and back.
 
     signature: of the user's function. names: the parameters that are pytrees.
     """

@@ -28,8 +28,8 @@ from redispatch.dispatch.disk import digest, directory, read_sealed, warn_once, 
 @once
 def _machine() -> str:
     """Everything outside a kernel's text that its machine code depends on."""
-    import llvmlite
-    import llvmlite.binding as llvm  # here, because this file is imported long before a kernel is needed
+    import llvmlite  # here, because this file is imported long before a kernel is needed
+    import llvmlite.binding as llvm
     import numba
 
     # machine code refers to the module whose functions it was made of: another layout of the library is another machine

@@ -34,7 +34,7 @@ Number = bool | int | float | complex
 
 @integral
 def offset_of(index, ndim, sizes, strides, operand):
-    """How far element `index` (row-major, over the first `ndim` dimensions) lies from an operand's first element."""
+    """The distance of element `index` (row-major, over the first `ndim` dimensions) from an operand's first element."""
     at = 0
     for d in range(ndim - 1, 0, -1):
         rest = index // sizes[d]
@@ -275,6 +275,7 @@ def _write_loop(
     name: str, loop: str, layout: str, outs: tuple, ins: tuple, computes: Sequence[str], in_blocks: bool
 ) -> tuple[str, dict[str, object]]:
     """The loop's text and the functions it names."""
+    # One function: all parts write of the same operands, and the loop's text reads from the top
     given: dict[str, object] = {"uint64": np.uint64}
     arrays = [f"out{k}" for k in range(len(outs))] + [f"x{k}" for k, how in enumerate(layout) if how in "a0"]
     parameters = ["lo", "hi"] + ([] if loop == "flat" else ["sizes", "strides"])

@@ -35,7 +35,7 @@ _started = 0  # how many there are
 
 
 def get_num_threads() -> int:
-    """How many threads a large kernel uses."""
+    """The number of threads that a large kernel uses."""
     return _threads
 
 

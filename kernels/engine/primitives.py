@@ -136,57 +136,84 @@ def bits_of_turn(m, e, i):
     return np.int64((fraction >> (144 - 48 * int(i))) & (2**48 - 1))
 
 
+def _instruction(primitive: Any, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
+    """Has `primitive` be a short run of LLVM instructions, from `arguments` to `result`; see `_of_one_type`."""
+    from numba import types  # here, because importing numba takes 0.3 s
+    from numba.core.typing import signature
+    from numba.extending import lower_builtin, type_callable
+
+    typers = {
+        1: lambda x: typed(x),
+        2: lambda x, y: typed(x, y),
+        3: lambda x, y, z: typed(x, y, z),
+    }
+
+    def typed(*given: Any) -> Any:
+        kind = given[0]
+        return signature(result or kind, *(argument or kind for argument in arguments))
+
+    @type_callable(primitive)
+    def typer(context):
+        return typers[len(arguments)]
+
+    @lower_builtin(primitive, *[types.Any] * len(arguments))
+    def lower(context, builder, called, values):
+        return emit(builder, *values)
+
+
+def _of_one_type(primitive: Any, emit: Any) -> None:
+    """Has `primitive` take floats of one type, and return another one of it."""
+    _instruction(primitive, None, (None,) * primitive.__code__.co_argcount, emit)
+
+
+def _extreme(name: str, wins: str) -> Any:
+    """LLVM's instruction for the larger or smaller of two floats, which NaN wins.
+
+    LLVM turns a loop of it into one over vectors, where a comparison with a NaN test would keep the loop scalar.
+    "nsz", as it may return either zero: 3 machine instructions for a vector instead of 9.
+    """
+    from llvmlite import ir  # here, because importing numba takes 0.3 s
+    from llvmlite.binding import llvm_version_info
+
+    def emit(builder: Any, x: Any, y: Any) -> Any:
+        if llvm_version_info < (18,):  # which does not know how x86 does it
+            first = builder.or_(builder.fcmp_ordered(wins, x, y), builder.fcmp_unordered("uno", x, x))
+            return builder.select(first, x, y)
+        function = builder.module.declare_intrinsic(name, [x.type], ir.FunctionType(x.type, [x.type, x.type]))
+        return builder.call(function, [x, y], fastmath=("nsz",))
+
+    return emit
+
+
+def _turned(builder: Any, m: Any, e: Any, i: Any) -> Any:
+    """Loads the 192 bits that count from the byte in which they begin; 32 bytes hold them."""
+    from llvmlite import ir  # here, because importing numba takes 0.3 s
+
+    i64 = ir.IntType(64)
+    digits, window, byte = ir.IntType(TWO_OVER_PI_BITS + 256), ir.IntType(256), ir.IntType(8)
+    table = builder.module.globals.get("two_over_pi")
+    if table is None:
+        table = ir.GlobalVariable(builder.module, digits, "two_over_pi")
+        table.initializer, table.linkage, table.global_constant = ir.Constant(digits, TWO_OVER_PI), "internal", True
+    shift = builder.sub(ir.Constant(i64, TWO_OVER_PI_BITS - 190), e)
+    start = builder.gep(builder.bitcast(table, byte.as_pointer()), [builder.lshr(shift, ir.Constant(i64, 3))])
+    found = builder.load(builder.bitcast(start, window.as_pointer()), align=1)
+    aligned = builder.lshr(found, builder.zext(builder.and_(shift, ir.Constant(i64, 7)), window))
+    fraction = builder.mul(aligned, builder.zext(m, window))
+    down = builder.sub(ir.Constant(i64, 144), builder.mul(ir.Constant(i64, 48), i))
+    piece = builder.trunc(builder.lshr(fraction, builder.zext(down, window)), i64)
+    return builder.and_(piece, ir.Constant(i64, 2**48 - 1))
+
+
 @once
 def register() -> None:
     """Teach numba the primitives."""
     from llvmlite import ir  # here, because importing numba takes 0.3 s
     from llvmlite.binding import llvm_version_info
     from numba import types
-    from numba.core.typing import signature
-    from numba.extending import lower_builtin, type_callable
 
-    def instruction(primitive: Any, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
-        """The primitive is a short run of LLVM instructions, from `arguments` to `result`; see `of_one_type`."""
-        typers = {
-            1: lambda x: typed(x),
-            2: lambda x, y: typed(x, y),
-            3: lambda x, y, z: typed(x, y, z),
-        }
-
-        def typed(*given: Any) -> Any:
-            kind = given[0]
-            return signature(result or kind, *(argument or kind for argument in arguments))
-
-        @type_callable(primitive)
-        def typer(context):
-            return typers[len(arguments)]
-
-        @lower_builtin(primitive, *[types.Any] * len(arguments))
-        def lower(context, builder, signature, values):
-            return emit(builder, *values)
-
-    def of_one_type(primitive: Any, emit: Any) -> None:
-        """The primitive takes floats of one type, and returns another one of it."""
-        instruction(primitive, None, (None,) * primitive.__code__.co_argcount, emit)
-
-    def extreme(name: str, wins: str) -> Any:
-        """LLVM's instruction for the larger or smaller of two floats, which NaN wins.
-
-        LLVM turns a loop of it into one over vectors, where a comparison with a NaN test would keep the loop scalar.
-        "nsz", as it may return either zero: 3 machine instructions for a vector instead of 9.
-        """
-
-        def emit(builder: Any, x: Any, y: Any) -> Any:
-            if llvm_version_info < (18,):  # which does not know how x86 does it
-                first = builder.or_(builder.fcmp_ordered(wins, x, y), builder.fcmp_unordered("uno", x, x))
-                return builder.select(first, x, y)
-            function = builder.module.declare_intrinsic(name, [x.type], ir.FunctionType(x.type, [x.type, x.type]))
-            return builder.call(function, [x, y], fastmath=("nsz",))
-
-        return emit
-
-    i64, double = ir.IntType(64), ir.DoubleType()
-    i16, i32, half, single = ir.IntType(16), ir.IntType(32), ir.HalfType(), ir.FloatType()
+    i16, i32, i64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+    half, single, double = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 
     def round_to_bfloat16(builder: Any, x: Any) -> Any:
         bits = builder.bitcast(x, i32)
@@ -214,34 +241,18 @@ def register() -> None:
     def widen_bfloat16(builder: Any, x: Any) -> Any:
         return builder.bitcast(builder.shl(builder.zext(x, i32), ir.Constant(i32, 16)), single)
 
-    def turned(builder: Any, m: Any, e: Any, i: Any) -> Any:
-        """The 192 bits that count are loaded from the byte in which they begin; 32 bytes hold them."""
-        digits, window, byte = ir.IntType(TWO_OVER_PI_BITS + 256), ir.IntType(256), ir.IntType(8)
-        table = builder.module.globals.get("two_over_pi")
-        if table is None:
-            table = ir.GlobalVariable(builder.module, digits, "two_over_pi")
-            table.initializer, table.linkage, table.global_constant = ir.Constant(digits, TWO_OVER_PI), "internal", True
-        shift = builder.sub(ir.Constant(i64, TWO_OVER_PI_BITS - 190), e)
-        start = builder.gep(builder.bitcast(table, byte.as_pointer()), [builder.lshr(shift, ir.Constant(i64, 3))])
-        found = builder.load(builder.bitcast(start, window.as_pointer()), align=1)
-        aligned = builder.lshr(found, builder.zext(builder.and_(shift, ir.Constant(i64, 7)), window))
-        fraction = builder.mul(aligned, builder.zext(m, window))
-        down = builder.sub(ir.Constant(i64, 144), builder.mul(ir.Constant(i64, 48), i))
-        piece = builder.trunc(builder.lshr(fraction, builder.zext(down, window)), i64)
-        return builder.and_(piece, ir.Constant(i64, 2**48 - 1))
-
-    instruction(half_to_float, types.float32, (types.uint16,), lambda b, x: b.fpext(b.bitcast(x, half), single))
-    instruction(float_to_half, types.uint16, (None,), round_to_half)
-    instruction(rounded, types.float32, (types.float64,), round_to_single)
-    instruction(bits_of_float, types.int32, (types.float32,), lambda b, x: b.bitcast(x, i32))
-    instruction(float_of_bits, types.float32, (types.int32,), lambda b, x: b.bitcast(x, single))
-    instruction(bits_of_double, types.int64, (types.float64,), lambda b, x: b.bitcast(x, i64))
-    instruction(double_of_bits, types.float64, (types.int64,), lambda b, x: b.bitcast(x, double))
-    instruction(bfloat16_to_float, types.float32, (types.uint16,), widen_bfloat16)
-    instruction(float_to_bfloat16, types.uint16, (types.float32,), round_to_bfloat16)
-    instruction(bits_of_turn, types.int64, (types.int64,) * 3, turned)
-    instruction(seed_from, types.uint64, (types.uint64,) * 2, lambda b, seed, offset: seed)
-    instruction(offset_from, types.uint64, (types.uint64,) * 2, lambda b, seed, offset: offset)
-    of_one_type(fma, lambda b, x, y, z: b.fma(x, y, z))
-    of_one_type(maximum, extreme("llvm.maximum", ">"))
-    of_one_type(minimum, extreme("llvm.minimum", "<"))
+    _instruction(half_to_float, types.float32, (types.uint16,), lambda b, x: b.fpext(b.bitcast(x, half), single))
+    _instruction(float_to_half, types.uint16, (None,), round_to_half)
+    _instruction(rounded, types.float32, (types.float64,), round_to_single)
+    _instruction(bits_of_float, types.int32, (types.float32,), lambda b, x: b.bitcast(x, i32))
+    _instruction(float_of_bits, types.float32, (types.int32,), lambda b, x: b.bitcast(x, single))
+    _instruction(bits_of_double, types.int64, (types.float64,), lambda b, x: b.bitcast(x, i64))
+    _instruction(double_of_bits, types.float64, (types.int64,), lambda b, x: b.bitcast(x, double))
+    _instruction(bfloat16_to_float, types.float32, (types.uint16,), widen_bfloat16)
+    _instruction(float_to_bfloat16, types.uint16, (types.float32,), round_to_bfloat16)
+    _instruction(bits_of_turn, types.int64, (types.int64,) * 3, _turned)
+    _instruction(seed_from, types.uint64, (types.uint64,) * 2, lambda b, seed, offset: seed)
+    _instruction(offset_from, types.uint64, (types.uint64,) * 2, lambda b, seed, offset: offset)
+    _of_one_type(fma, lambda b, x, y, z: b.fma(x, y, z))
+    _of_one_type(maximum, _extreme("llvm.maximum", ">"))
+    _of_one_type(minimum, _extreme("llvm.minimum", "<"))

@@ -108,7 +108,7 @@ def logit_backward_op(grad_output, self, eps):
 
 @logit_backward_op.scalar(when={"eps": None})
 def logit_slope(grad_output, self):
-    """As above, and NaN outside of [0, 1]."""
+    """The slope of `logit`, NaN outside of [0, 1]."""
     return math.nan if self < 0 or self > 1 else grad_output / (self * (1 - self))
 
 
@@ -375,7 +375,7 @@ def elu(self, alpha, scale, input_scale):
 def elu_second(
     grad: Any, grad_output: Any, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Any
 ) -> Any:
-    """How the slope changes: below 0 only."""
+    """The slope's own slope: below 0 only."""
     if is_result:
         bend = grad * grad_output * input_scale
     else:

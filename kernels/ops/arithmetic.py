@@ -495,7 +495,7 @@ def clamp_above(self, max):
 
 
 def inside(self: Tensor, min: Any, max: Any) -> Any:
-    """Where clamping changes nothing, the borders included."""
+    """Finds the elements that clamping does not change, the borders included."""
     if min is None:
         return self <= max
     return self >= min if max is None else (self >= min).logical_and(self <= max)

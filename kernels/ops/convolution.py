@@ -423,7 +423,7 @@ def padded_same(name: str, dims: int, input: Any, weight: Any, bias: Any, stride
 
 @frozen
 class Rank:
-    """How many dimensions images have; and how many a batch of them has, with channels."""
+    """The number of dimensions of images; and that of a batch of them, with channels."""
 
     def __init__(self, dims: int) -> None:
         self.dims, self.batched, self.zeros = dims, dims + 2, [0] * dims

@@ -24,12 +24,12 @@ from ..declare.operator import SEEDED, kernel
 from ..declare.structured import c_name, not_implemented
 from .creation import like
 from .random import (
-    FILLS,
     GENERATOR,
     Generator,
     check_floating,
     drawn,
     fill_by,
+    filling,
     no_gradient,
     standard_normal,
     unit_interval,
@@ -56,13 +56,7 @@ LOG_NORMAL = Elementwise("log_normal", log_normal_number)
 GEOMETRIC = Elementwise("geometric", failures)
 
 
-@kernel(
-    f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
-    refuses="whole complex",
-    **FILLS,
-)
+@filling(f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)", refuses="whole complex")
 def cauchy_(self: Tensor, median: float, sigma: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of a Cauchy distribution."""
     if not sigma > 0:
@@ -75,13 +69,7 @@ def cauchy_(self: Tensor, median: float, sigma: float, generator: Any) -> Tensor
     return fill_by(self, generator, CAUCHY, unit_interval, median, sigma)
 
 
-@kernel(
-    f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
-    refuses="whole complex",
-    **FILLS,
-)
+@filling(f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)", refuses="whole complex")
 def log_normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers whose logarithms are normally distributed."""
     if not std > 0:
@@ -90,13 +78,7 @@ def log_normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor
     return fill_by(self, generator, LOG_NORMAL, standard_normal, mean, std)
 
 
-@kernel(
-    f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
-    refuses="bool complex",
-    **FILLS,
-)
+@filling(f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)", refuses="bool complex")
 def geometric_(self: Tensor, p: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of a geometric distribution: trials up to the first success."""
     if not 0 < p < 1:

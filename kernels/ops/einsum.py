@@ -31,7 +31,7 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a tensor gets all dimensions: by diagonals of two of its own each, new ones at the end, and an order."""
+    """A tensor's way to all dimensions: by diagonals of two of its own each, new ones at the end, and an order."""
 
     diagonals: tuple[tuple[int, int], ...]
     new: int
@@ -40,7 +40,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
-    """How two tensors are turned into batches of matrices, and their product back. swap: the second is on the left."""
+    """The way of two tensors to batches of matrices, and of their product back. swap: the second is on the left."""
 
     swap: bool
     left: tuple[Dims, Shape]
@@ -50,7 +50,7 @@ class MatrixProduct:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Which two tensors become one, along what each is summed before, and how they are multiplied (None: elements)."""
+    """Two tensors that become one, along what each is summed before, and how they are multiplied (None: elements)."""
 
     i: int
     j: int
@@ -188,7 +188,7 @@ def summed_names(terms: list[list[str]], result: list[str]) -> list[str]:
 
 
 def layout_of(number: int, shape: Shape, names: list[str], order: list[str]) -> tuple[Layout, Shape]:
-    """How the tensor gets a dimension for each name of `order`, and its shape then. A name twice means the diagonal."""
+    """The layout with a dimension for each name of `order`, and its shape. A name twice means the diagonal."""
     found: list[str] = []
     diagonals = []
     sizes: list[int] = []
@@ -233,7 +233,7 @@ def check_sizes(shapes: Sequence[Shape], terms: list[list[str]]) -> None:
 
 
 def pairs(path: tuple[int, ...] | None, count: int) -> list[tuple[int, int]]:
-    """Which two of the tensors that are left are joined, step by step. RuntimeError for a path that does not fit."""
+    """The two of the tensors left that each step joins. RuntimeError for a path that does not fit."""
     if path is None:
         return [(0, 1)] * (count - 1)
     if len(path) != 2 * (count - 1):
@@ -253,7 +253,7 @@ def pairs(path: tuple[int, ...] | None, count: int) -> list[tuple[int, int]]:
 
 
 def join_of(i: int, j: int, a: Shape, b: Shape, counts: list[int], kept: int) -> tuple[Join, Shape]:
-    """How two tensors of these shapes become one, and its shape: those dimensions are summed that no other tensor and
+    """The join of two tensors of these shapes, and its shape: those dimensions are summed that no other tensor and
     no result has.
 
     counts: by dimension, how many tensors there are in which it is not of size 1. It is brought up to date.

@@ -138,7 +138,7 @@ def im2col_body(out, self, *how):
 
 
 def batched_images(x: Tensor) -> Operand:
-    """As the kernels of convolutions take them, a single image too."""
+    """The batch that the kernels of convolutions take, of a single image too."""
     if len(x._shape) == 4:
         return images(x)
     operand = x._operand

@@ -152,7 +152,7 @@ def given_bias(bias: Tensor) -> Tensor | None:
 
 
 def random_count(query: Any, key: Any) -> int:
-    """How many numbers a call of dropout draws from a generator: two for a block."""
+    """Counts the numbers that a call of dropout draws from a generator: two for a block."""
     rows = query._shape[0] * query._shape[1] * query._shape[2]
     return 2 * rows * -(-key._shape[2] // GROUP) * LANES
 

@@ -26,7 +26,7 @@ from ..declare.declare import Operator
 
 
 class Geometry(NamedTuple):
-    """How a tensor lies in its storage; strides and offset count elements."""
+    """The layout of a tensor in its storage; strides and offset count elements."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -59,7 +59,7 @@ class Views:
     @leaf
     @inline
     def by_numbers(self, base: Tensor, *numbers: int | None) -> Tensor:
-        """Where all arguments are numbers."""
+        """Makes the view of an operator whose arguments are all numbers."""
         key = (base._interned or metadata_of(base), *numbers)
         window = self.windows.get(key)
         if window is None:
@@ -69,7 +69,7 @@ class Views:
     @leaf
     @inline
     def by_list(self, base: Tensor, numbers: Sequence[int], *others: Any) -> Tensor:
-        """Where the first argument is a list of sizes or dimensions, and decides alone."""
+        """Makes the view of an operator whose first argument, a list of sizes or dimensions, decides alone."""
         key = (base._interned or metadata_of(base), tuple(numbers))
         window = self.windows.get(key)
         if window is None:
@@ -94,12 +94,12 @@ class Parts:
 
     @leaf
     def by_number(self, base: Tensor, number: int, *others: int) -> list[Tensor]:
-        """Where the first argument is a number."""
+        """Makes the views of an operator whose first argument is a number."""
         return self.views((base._interned or metadata_of(base), number, *others), base, number, *others)
 
     @leaf
     def by_list(self, base: Tensor, numbers: Sequence[int], *others: int) -> list[Tensor]:
-        """Where it is a list."""
+        """Makes the views of an operator whose first argument is a list."""
         return self.views((base._interned or metadata_of(base), tuple(numbers), *others), base, numbers, *others)
 
     def views(self, key: tuple[Any, ...], base: Tensor, *args: Any) -> list[Tensor]:

@@ -71,6 +71,47 @@ def located(grid: Tensor, input: Tensor, mode: int, padding: int, align: bool) -
     return locate(dense(grid, compute_dtype(grid))._operand, tuple(input._shape), *how)
 
 
+def computed_gradients(
+    grad_output: Tensor, input: Tensor, grid: Tensor, how: tuple[int, int, bool], output_mask: Sequence[bool]
+) -> tuple[Tensor | None, Tensor]:
+    """The gradients of the image and of the grid; zeros for a grid that the mask leaves out."""
+    compute, on = compute_dtype(input), input._device
+    of_input = zeros(input._shape, compute, on) if output_mask[0] else None
+    of_grid = zeros(grid._shape, compute, on)
+    if grad_output._shape.numel():
+        points, grad = located(grid, input, *how), dense(grad_output, compute)._operand
+        if of_input is not None:
+            points.put_back(of_input._operand, grad)
+        if output_mask[1]:
+            points.move(of_grid._operand, grad, dense(input, compute)._operand)
+    return None if of_input is None else as_dtype(of_input, input._dtype), as_dtype(of_grid, grid._dtype)
+
+
+def second_gradients(
+    grads: Any,
+    grad_output: Any,
+    input: Any,
+    grid: Any,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+    output_mask: Sequence[bool],
+    needs: Sequence[bool],
+) -> Any:
+    """Returns the gradients of what sends a gradient back through the sampling."""
+    how = (interpolation_mode, padding_mode, align_corners)
+    moves = output_mask[1] and interpolation_mode != NEAREST  # the nearest element stays the same one
+
+    def sampling(input: Any, grid: Any) -> Any:
+        return [sampled_by_gathers(input, grid, *how)]
+
+    def backward(grad: Any, input: Any, grid: Any) -> Any:
+        of_input, of_grid = pulled_back(sampling, (input, grid), [grad])
+        return of_input if output_mask[0] else None, of_grid if moves else grid * 0
+
+    return pulled_back(backward, (grad_output, input, grid), grads, needs)
+
+
 def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any]:
     """`grid_sampler_2d`, for two dimensions."""
     name, images = f"grid_sampler_{dims}d", "images" if dims == 2 else "volumes"
@@ -97,32 +138,17 @@ def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any
 
     @backward_op.kernel("CPU", "Meta")
     def backward(
-        grad_output: Tensor,
-        input: Tensor,
-        grid: Tensor,
-        mode: int,
-        padding: int,
-        align: bool,
-        output_mask: Sequence[bool],
+        grad_output: Tensor, input: Tensor, grid: Tensor, mode: int, padding: int, align: bool, mask: Sequence[bool]
     ) -> Any:
         check_grid(input, grid, dims, mode)
         check_dtypes(backward_kernel, input, grid, grad_output)
-        shape, compute = (*input._shape[:2], *grid._shape[1:-1]), compute_dtype(input)
+        shape = (*input._shape[:2], *grid._shape[1:-1])
         if tuple(grad_output._shape) != shape:
             raise RuntimeError(f"expected grad_output of shape {list(shape)}, but got {list(grad_output._shape)}")
         if input._device.type == "meta":
-            of_image = empty(input._shape, input._dtype, input._device) if output_mask[0] else None
+            of_image = empty(input._shape, input._dtype, input._device) if mask[0] else None
             return of_image, empty(grid._shape, grid._dtype, grid._device)
-        on = input._device
-        of_input = zeros(input._shape, compute, on) if output_mask[0] else None
-        of_grid = zeros(grid._shape, compute, on)
-        if grad_output._shape.numel():
-            points, grad = located(grid, input, mode, padding, align), dense(grad_output, compute)._operand
-            if of_input is not None:
-                points.put_back(of_input._operand, grad)
-            if output_mask[1]:
-                points.move(of_grid._operand, grad, dense(input, compute)._operand)
-        return None if of_input is None else as_dtype(of_input, input._dtype), as_dtype(of_grid, grid._dtype)
+        return computed_gradients(grad_output, input, grid, (mode, padding, align), mask)
 
     def gradients(
         grad: Any,
@@ -136,30 +162,6 @@ def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any
         how = (interpolation_mode, padding_mode, align_corners)
         found = backward_op.functional(grad, input, grid, *how, list(needs))
         return [one if need else None for one, need in zip(found, needs, strict=True)]
-
-    def second_gradients(
-        grads: Any,
-        grad_output: Any,
-        input: Any,
-        grid: Any,
-        interpolation_mode: int,
-        padding_mode: int,
-        align_corners: bool,
-        output_mask: Sequence[bool],
-        needs: Sequence[bool],
-    ) -> Any:
-        """Returns the gradients of what sends a gradient back through the sampling."""
-        how = (interpolation_mode, padding_mode, align_corners)
-        moves = output_mask[1] and interpolation_mode != NEAREST  # the nearest element stays the same one
-
-        def sampling(input: Any, grid: Any) -> Any:
-            return [sampled_by_gathers(input, grid, *how)]
-
-        def backward(grad: Any, input: Any, grid: Any) -> Any:
-            of_input, of_grid = pulled_back(sampling, (input, grid), [grad])
-            return of_input if output_mask[0] else None, of_grid if moves else grid * 0
-
-        return pulled_back(backward, (grad_output, input, grid), grads, needs)
 
     op.derivative((("input", "grid"), gradients))
     backward_op.derivative((("grad_output", "input", "grid"), second_gradients))

@@ -24,13 +24,13 @@ from .copying import move, number_in
 from .creation import preserved_strides
 from .scatter_gather import (
     REDUCE,
-    ReadAtPlaces,
     WrittenInPlace,
     at_least_1d,
     gradients,
     is_index,
     lined_up,
     raise_bad,
+    reading,
     reduce_into,
     same_as_first,
     start_from,
@@ -54,12 +54,9 @@ def index_select_meta(self: Tensor, dim: int, index: Tensor) -> Meta:
     return Meta(shape, self._dtype, common_device(self, index))
 
 
-index_select = structured(
+index_select = reading(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-    kind=ReadAtPlaces,
-    out="out",
     derivative=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).index_add(dim, index, grad),
-    forward="linear",
     core=True,
     doc="Returns the entries along `dim` that `index` names.",
 )(index_select_meta)
@@ -326,12 +323,9 @@ def take_meta(self: Tensor, index: Tensor) -> Meta:
     return Meta(index._shape, self._dtype, common_device(self, index))
 
 
-take = structured(
+take = reading(
     "take(Tensor self, Tensor index) -> Tensor",
-    kind=ReadAtPlaces,
-    out="out",
     derivative=lambda grad, self_shape, index: put.op.functional(grad.new_zeros(self_shape), index, grad, True),
-    forward="linear",
     doc="Returns the elements that `index` names, as if `self` had one dimension.",
 )(take_meta)
 

@@ -39,7 +39,7 @@ def check_distance(name: str, dx: Any) -> None:
 
 
 def distances(name: str, y: Any, x: Any, axis: int) -> Any:
-    """How far the places are apart, in a shape that broadcasts with `y`. RuntimeError for another number of them."""
+    """The distances of the places, in a shape that broadcasts with `y`. RuntimeError for another number of them."""
     if x.dim() == 1:
         if x.shape[0] != y.shape[axis]:
             raise RuntimeError(f"{name}: There must be one `x` value for each sample point")

@@ -110,7 +110,7 @@ def whole(out: Tensor, *factors: Any) -> list[Any]:
 
 
 def conjugated(out: Tensor, a: Tensor, b: Tensor, bias: Tensor | None = None) -> tuple[bool, bool, bool]:
-    """Which operands of a product are to be conjugated in memory: those that differ in this from the result."""
+    """The operands of a product that are to be conjugated in memory: those that differ in this from the result."""
     wanted = metadata_of(out).bits & CONJUGATE
     flags = [x is not None and metadata_of(x).bits & CONJUGATE != wanted for x in (a, b, bias)]
     return flags[0], flags[1], flags[2]

@@ -130,7 +130,7 @@ def check_chain(tensors: Sequence[Any], matrices: Sequence[Any]) -> None:
 
 
 def cheapest_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to divide the product of matrices i to j so that all takes the fewest multiplications; matrix i is
+    """The divisions of the product of matrices i to j by which all takes the fewest multiplications; matrix i is
     sizes[i] by sizes[i + 1]. Cormen et al., Introduction to Algorithms, 15.2."""
     count = len(sizes) - 1
     costs, splits = {(i, i): 0 for i in range(count)}, {}

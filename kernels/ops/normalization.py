@@ -201,8 +201,23 @@ def converted(self: Tensor, dtype: Any) -> Tensor:
     return ops.aten._to_copy.default(self, dtype=dtype, layout=strided, device=self._device)
 
 
+def refuse(kernel: str, x: Tensor, dim: int) -> None:
+    """Raises NotImplementedError for a dtype that is not floating."""
+    last = wrap_dim(dim, len(x._shape)) == max(len(x._shape), 1) - 1
+    if not x._dtype.is_floating_point and x._shape.numel():
+        raise not_implemented(f"{kernel}_{'lastdim_' if last else ''}kernel_impl", x._dtype)
+
+
 def nothing(*arrays: Any) -> None:
     """Fills what has no elements."""
+
+
+def check_like_result(grad_output: Tensor, output: Tensor) -> None:
+    if grad_output._shape != output._shape or grad_output._dtype is not output._dtype:
+        raise RuntimeError(
+            f"the gradient of a softmax must look like its result, but got {grad_output._summary()} for "
+            f"{output._summary()}"
+        )
 
 
 def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> tuple[Any, Planned, Planned]:
@@ -211,12 +226,6 @@ def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> t
     second: the derivative of the last one, by names of its tensors.
     """
     name = kernel.name
-
-    def refuse(kind: str, x: Tensor, dim: int) -> None:
-        """Raises NotImplementedError for a dtype that is not floating."""
-        last = wrap_dim(dim, len(x._shape)) == max(len(x._shape), 1) - 1
-        if not x._dtype.is_floating_point and x._shape.numel():
-            raise not_implemented(f"{name}_{kind}{'lastdim_' if last else ''}kernel_impl", x._dtype)
 
     @planned(
         f"_{name}(Tensor self, int dim, bool half_to_float) -> Tensor",
@@ -228,7 +237,7 @@ def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> t
     def data_op(self, dim, half_to_float):
         if half_to_float:
             raise RuntimeError(f"{name} with half to float conversion is not supported on CPU")
-        refuse("", self, dim)
+        refuse(name, self, dim)
         return Meta(self._shape, self._dtype, self._device)
 
     @data_op.loop
@@ -245,12 +254,8 @@ def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> t
         **facts,
     )
     def backward_op(grad_output, output, dim, input_dtype):
-        refuse("backward_", output, dim)
-        if grad_output._shape != output._shape or grad_output._dtype is not output._dtype:
-            raise RuntimeError(
-                f"the gradient of a softmax must look like its result, but got {grad_output._summary()} for "
-                f"{output._summary()}"
-            )
+        refuse(f"{name}_backward", output, dim)
+        check_like_result(grad_output, output)
         return Meta(output._shape, input_dtype, output._device)
 
     @backward_op.loop

@@ -55,7 +55,7 @@ def whole_numbers(values: Any) -> Tensor:
 
 
 def places(batch_sizes: np.ndarray, batch: int) -> Tensor:
-    """Where each row of a packed tensor stands among the rows [steps * batch] of the padded one."""
+    """The place of each row of a packed tensor among the rows [steps * batch] of the padded one."""
     steps = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
     first = np.repeat(np.cumsum(batch_sizes) - batch_sizes, batch_sizes)
     return whole_numbers(steps * batch + np.arange(len(steps)) - first)

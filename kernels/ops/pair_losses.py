@@ -262,7 +262,7 @@ def check_smooth_l1(self, target, reduction, beta):
 
 
 def bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, bound: float, curvature: float) -> Any:
-    """How the slope changes with `self`: where the parabola is only."""
+    """The slope's own slope in `self`: where the parabola is only."""
     near = (self - target).abs() < bound
     return grad * grad_output * near * (curvature * share(self.shape, target.shape, reduction))
 

@@ -198,7 +198,7 @@ def pin_memory(self: Any, device: Any = None) -> Any:
 
 @overridable_property
 def __cuda_array_interface__(self: Any) -> dict[str, Any]:
-    """Where the memory of a tensor on a CUDA device is, for other libraries; version 2.
+    """The memory of a tensor on a CUDA device, for other libraries; version 2.
 
     Errors: AttributeError for tensors that are elsewhere, RuntimeError for those that require gradients.
     """

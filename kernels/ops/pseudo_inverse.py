@@ -73,7 +73,7 @@ def tensor_tolerances(x: Tensor, atol: Any, rtol: Any, name: str) -> tuple[Any, 
 
 
 def above(values: Any, largest: Any, atol: Any, rtol: Any) -> Any:
-    """Which singular values count."""
+    """Finds the singular values that count."""
     relative = rtol.unsqueeze(-1) * largest
     return values > atol.unsqueeze(-1).maximum(relative)
 
@@ -158,7 +158,7 @@ def pinverse(self, rcond):
 
 
 def rank(x: Any, tolerances: Any, hermitian: bool) -> Any:
-    """How many singular values count."""
+    """Counts the singular values that count."""
     check_matrix(x, "torch.linalg.matrix_rank", "input")
     atol, rtol = tolerances()
     if not x.numel():

@@ -53,7 +53,7 @@ _MASK = 2**64 - 1
 
 
 class State:
-    """Where a generator, or several, are: a seed, and how many blocks of numbers were taken."""
+    """The position of a generator, or of several: a seed, and how many blocks of numbers were taken."""
 
     def __init__(self, seed: int = _DEFAULT_SEED, offset: int = 0) -> None:
         self.seed, self.offset, self.lock = seed, offset, threading.Lock()
@@ -309,7 +309,10 @@ def no_gradient(grad: Any) -> Any:
     return grad.new_zeros(grad.shape)
 
 
-FILLS: dict[str, Any] = {"tags": SEEDED, "derivative": no_gradient, "function": False}
+def filling(schema: str, **facts: Any) -> Any:
+    """A decorator that declares an operator by its kernel, which fills `self` with random numbers, at CPU and Meta."""
+    known: Any = {"tags": SEEDED, "derivative": no_gradient, "function": False}
+    return kernel(schema, "CPU", "Meta", **known | facts)
 
 
 def fill(self: Tensor, generator: Any, loop: Callable[..., Any], *numbers: Any) -> Tensor:
@@ -352,13 +355,7 @@ def parts(self: Tensor) -> Operand:
     return Operand(array, real.name, (*x.shape, 2), strides, 2 * x.offset)
 
 
-@kernel(
-    f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
-    refuses="whole",
-    **FILLS,
-)
+@filling(f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)", refuses="whole")
 def uniform_(self: Tensor, low: float, high: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers that are uniform between `from` and `to`."""
     if not self._dtype.is_complex:
@@ -368,13 +365,7 @@ def uniform_(self: Tensor, low: float, high: float, generator: Any) -> Tensor:
     return fill(self, generator, kernels.uniform, low, high)
 
 
-@kernel(
-    f"normal_(Tensor(a!) self, float mean=0, float std=1, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
-    refuses="whole",
-    **FILLS,
-)
+@filling(f"normal_(Tensor(a!) self, float mean=0, float std=1, {GENERATOR}) -> Tensor(a!)", refuses="whole")
 def normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of a normal distribution."""
     check_std(std)
@@ -393,13 +384,7 @@ def check_std(std: float) -> None:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
-@kernel(
-    f"exponential_(Tensor(a!) self, float lambd=1, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
-    refuses="whole complex",
-    **FILLS,
-)
+@filling(f"exponential_(Tensor(a!) self, float lambd=1, {GENERATOR}) -> Tensor(a!)", refuses="whole complex")
 def exponential_(self: Tensor, lambd: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of an exponential distribution of the rate `lambd`."""
     if not lambd > 0:
@@ -436,23 +421,18 @@ def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
     return fill_by(self, generator, BELOW, unit_interval, p)
 
 
-bernoulli_float_op = kernel(
+bernoulli_float_op = filling(
     f"bernoulli_.float(Tensor(a!) self, float p=0.5, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
     node="BernoulliBackward2",
     face=False,
-    **FILLS,
 )(bernoulli_number)
-bernoulli_ = kernel(
+bernoulli_ = filling(
     f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
     node="BernoulliBackward1",
     also=(bernoulli_float_op,),
     refuses="complex",
     doc="Fills the tensor with ones, each with probability `p`, and zeros.",
-    **FILLS | {"derivative": {"self": no_gradient, "p": no_gradient}},
+    derivative={"self": no_gradient, "p": no_gradient},
 )(bernoulli_tensor)
 
 
@@ -480,32 +460,23 @@ def integers(self: Tensor, low: int, high: int | None, generator: Any) -> Tensor
     return fill(self, generator, kernels.randint, low, high)
 
 
-random_to_op = kernel(
+random_to_op = filling(
     f"random_.to(Tensor(a!) self, int to, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
     node="RandomBackward1",
     refuses="bool complex",
     face=False,
-    **FILLS,
 )(lambda self, to, generator: integers(self, 0, to, generator))
-random_op = kernel(
+random_op = filling(
     f"random_(Tensor(a!) self, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
     node="RandomBackward2",
     refuses="complex",
     face=False,
-    **FILLS,
 )(lambda self, generator: integers(self, 0, None, generator))
-random_ = kernel(
+random_ = filling(
     f"random_.from(Tensor(a!) self, int from, int? to, {GENERATOR}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
     also=(random_to_op, random_op),
     refuses="bool uint8 complex",
     doc="Fills the tensor with random whole numbers from `from` up to `to`, without it.",
-    **FILLS,
 )(integers)
 uniform_op, normal_op, exponential_op = uniform_.op, normal_.op, exponential_.op
 bernoulli_tensor_op, random_from_op = bernoulli_.op, random_.op
@@ -574,33 +545,25 @@ def randperm_rule(dtype: Any, n: int, generator: Any = None) -> Rule:
 
 
 seeded_factory = partial(factory, tags=SEEDED)
-FLOATING: dict[str, Any] = {"refuses": "whole"}
 BELOW_HIGH: dict[str, Any] = {"refuses": "bool complex"}
 FROM_LOW: dict[str, Any] = {"refuses": "bool uint8 complex"}
 SIZE, GENERATED = "SymInt[] size", "SymInt[] size, *, Generator? generator"
 
-rand_op = seeded_factory(rand_rule, f"rand({SIZE})", out="out", core=True, **FLOATING)
-rand = public(
-    rand_op,
-    seeded_factory(rand_rule, f"rand.generator({GENERATED})", **FLOATING),
-    doc="Returns random numbers that are uniform in [0, 1), of the given size.",
-)
-rand_like = public(
-    seeded_factory(rand_rule, "rand_like(Tensor self)", **FLOATING),
-    method=False,
-    doc="Returns random numbers that are uniform in [0, 1), in the shape of `self`.",
-)
-randn_op = seeded_factory(randn_rule, f"randn({SIZE})", out="out", core=True, **FLOATING)
-randn = public(
-    randn_op,
-    seeded_factory(randn_rule, f"randn.generator({GENERATED})", **FLOATING),
-    doc="Returns random numbers of the standard normal distribution, of the given size.",
-)
-randn_like = public(
-    seeded_factory(randn_rule, "randn_like(Tensor self)", **FLOATING),
-    method=False,
-    doc="Returns random numbers of the standard normal distribution, in the shape of `self`.",
-)
+
+def floats(name: str, rule: Callable[..., Rule], numbers: str) -> tuple[Operator, Any, Any]:
+    """A factory of random floats: its operator, and the functions that take a size and a tensor of that size."""
+    op = seeded_factory(rule, f"{name}({SIZE})", out="out", core=True, refuses="whole")
+    generated = seeded_factory(rule, f"{name}.generator({GENERATED})", refuses="whole")
+    like = seeded_factory(rule, f"{name}_like(Tensor self)", refuses="whole")
+    return (
+        op,
+        public(op, generated, doc=f"Returns random numbers {numbers}, of the given size."),
+        public(like, method=False, doc=f"Returns random numbers {numbers}, in the shape of `self`."),
+    )
+
+
+rand_op, rand, rand_like = floats("rand", rand_rule, "that are uniform in [0, 1)")
+randn_op, randn, randn_like = floats("randn", randn_rule, "of the standard normal distribution")
 randint = public(
     seeded_factory(randint_below, f"randint(SymInt high, {SIZE})", LONG, out="out", **BELOW_HIGH),
     seeded_factory(randint_from, f"randint.low(SymInt low, SymInt high, {SIZE})", LONG, out="low_out", **FROM_LOW),

@@ -304,6 +304,12 @@ def shuffled(shape: Sequence[int], x: Tensor, split: Sequence[int], order: Seque
     return made
 
 
+def pixels(schema: str, derivative: Callable[..., Any]) -> Any:
+    """A decorator that declares an operator which moves pixels between channels and space, by its kernel."""
+    facts: Any = {"out": "out", "forward": "linear", "method": False, "batching": "leading"}
+    return kernel(schema, "CPU", "Meta", derivative=derivative, **facts)
+
+
 def check_pixels(name: str, self: Tensor, factor: int, word: str) -> tuple[int, ...]:
     """The dimensions in front of the channels."""
     ndim = len(self._shape)
@@ -316,15 +322,9 @@ def check_pixels(name: str, self: Tensor, factor: int, word: str) -> tuple[int, 
     return tuple(self._shape[:-3])
 
 
-@kernel(
+@pixels(
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
-    "CPU",
-    "Meta",
-    out="out",
     derivative=lambda grad, upscale_factor: pixel_unshuffle.op.functional(grad, upscale_factor),
-    forward="linear",
-    method=False,
-    batching="leading",
 )
 def pixel_shuffle(self: Tensor, r: int) -> Tensor:
     """Returns images that are r times as high and wide, of r² times fewer channels.
@@ -343,15 +343,9 @@ def pixel_shuffle(self: Tensor, r: int) -> Tensor:
     return shuffled((*lead, made, height * r, width * r), self, split, order)
 
 
-@kernel(
+@pixels(
     "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
-    "CPU",
-    "Meta",
-    out="out",
     derivative=lambda grad, downscale_factor: pixel_shuffle.op.functional(grad, downscale_factor),
-    forward="linear",
-    method=False,
-    batching="leading",
 )
 def pixel_unshuffle(self: Tensor, r: int) -> Tensor:
     """Returns images of r² times the channels, r times less high and wide: the way back."""
@@ -385,7 +379,7 @@ def shuffled_channels(self: Tensor, groups: int) -> Tensor:
 
 
 def channels_back(grad: Any, self_shape: Any, groups: int) -> Any:
-    """As many groups as one had members: they change places back."""
+    """Undoes `channel_shuffle`: with as many groups as one had members, channels change places back."""
     return channel_shuffle.op.functional(grad, self_shape[1] // groups)
 
 

@@ -54,7 +54,7 @@ def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> S
 
 
 def count_of(shape: Sequence[int], dims: Sequence[int]) -> int:
-    """How many elements go into each result."""
+    """The number of elements that go into each result."""
     return math.prod(shape[d] for d in dims)
 
 
@@ -205,7 +205,7 @@ sum = public(sum_op, sum_dim_op, doc="Returns the sum of all elements, or of tho
 
 
 class Summing(NamedTuple):
-    """How broadcasting is undone: which dimensions are summed, and whether some of them then go."""
+    """The undoing of broadcasting: which dimensions are summed, and whether some of them then go."""
 
     dims: tuple[int, ...]
     leading: bool

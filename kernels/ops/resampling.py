@@ -75,7 +75,7 @@ def reflected(size: int, before: int, behind: int) -> AxisMap:
 
 @dataclass(frozen=True)
 class Resizing:
-    """How one axis is resized.
+    """The resizing of one axis.
 
     scale: by how much the result is larger, as the caller gave it; None, or below 0, for what the sizes say.
     """
@@ -94,7 +94,7 @@ class Resizing:
         return real(self.size) / real(self.count)
 
     def centres(self, real: Any) -> np.ndarray:
-        """Where in the source the elements of the result lie, counted from the first element's middle."""
+        """The places in the source of the elements of the result, counted from the first element's middle."""
         numbers = np.arange(self.count, dtype=real)
         if self.align_corners:
             return self.step(real) * numbers

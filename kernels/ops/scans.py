@@ -243,7 +243,7 @@ OF_NOTHING = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": mat
 
 
 class Runs(NamedTuple):
-    """Where the runs lie among the entries along the axis, all dimensions before it flattened."""
+    """The places of runs among the entries along the axis, all dimensions before it flattened."""
 
     starts: np.ndarray
     lengths: np.ndarray

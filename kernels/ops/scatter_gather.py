@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from redispatch import kernels
@@ -68,6 +69,9 @@ class ReadAtPlaces(Structured):
         super().fill(target, args)
 
 
+reading = partial(structured, kind=ReadAtPlaces, out="out", forward="linear")
+
+
 def refuse_overlap(value: Tensor, target: Tensor) -> None:
     """Raises RuntimeError where what is read shares memory with what is written, at places that indices decide."""
     if value._storage is target._storage and kernels.overlap(value._operand, target._operand) != "no":
@@ -113,12 +117,9 @@ def gather_meta(self: Tensor, dim: int, index: Tensor, sparse_grad: bool) -> Met
     return Meta(index._shape, self._dtype, common_device(self, index))
 
 
-gather = structured(
+gather = reading(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-    kind=ReadAtPlaces,
-    out="out",
     derivative=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).scatter_add(dim, index, grad),
-    forward="linear",
     core=True,
     doc="Returns for each place the element of `self` that `index` names along `dim`.",
 )(gather_meta)

@@ -328,7 +328,7 @@ def unique_dim_op(self, dim, sorted, return_inverse, return_counts):
 
 
 def runs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where runs of equal rows begin, the run that each row is in, and how long each is."""
+    """The starts of runs of equal rows, the run that each row is in, and the length of each."""
     changes = np.ones(len(rows), bool)
     changes[1:] = (rows[1:] != rows[:-1]).any(axis=tuple(range(1, rows.ndim)))
     first = np.flatnonzero(changes)
@@ -458,7 +458,7 @@ searchsorted_scalar_op = search(
 @searchsorted_op.body
 @searchsorted_scalar_op.body
 def searchsorted_body(out, sorted_sequence, self, out_int32, right, side, sorter):
-    """How many edges of its line are below each value; with `right`, below or equal to it."""
+    """Counts the edges of its line that are below each value; with `right`, below or equal to it."""
     edges = in_order(comparable(sorted_sequence), sorter)
     values = comparable(self) if isinstance(self, Tensor) else np.asarray(self)
     sides: Any = "right" if right or side == "right" else "left"
@@ -592,7 +592,7 @@ def histc(self, bins, min, max):
 
 @histc.op.body
 def histc_body(out, self, bins, min, max):
-    """How many elements are in each of `bins` equal parts of [min, max], by default of all values there are."""
+    """Counts the elements in each of `bins` equal parts of [min, max], by default of all values there are."""
     values = np.asarray(comparable(self), np.float64).ravel()
     if min == max and values.size:
         min, max = values.min(), values.max()

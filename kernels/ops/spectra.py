@@ -312,7 +312,7 @@ def eigvals_body(out, self):
 
 @linalg_eig.op.gradient("self", for_complex=True)
 def eig_backward(grads, result0, result1):
-    """As `eigh_backward`, for vectors that are not orthogonal, and of length 1 each: V⁻ᴴ (...) Vᴴ."""
+    """Does as `eigh_backward`, for vectors that are not orthogonal, and of length 1 each: V⁻ᴴ (...) Vᴴ."""
     (of_l, of_v), L, V = grads, result0, result1
     if of_v is None:
         return None if of_l is None else ops.aten.linalg_solve.default(V.mH, of_l.unsqueeze(-1) * V.mH)

@@ -222,7 +222,7 @@ def is_whole(x: Any) -> bool:
 
 
 def degrees_of_freedom(count: int, correction: int, weights: Any, aweights: Any, total: Any) -> Any:
-    """How many observations are free: all but `correction`, as far as they count; none where there are fewer."""
+    """The number of free observations: all but `correction`, as far as they count; none where there are fewer."""
     if weights is None:
         freedom: Any = count - correction
     elif correction and aweights is not None:
@@ -390,7 +390,7 @@ def as_tensor(values: np.ndarray, like: Tensor) -> Tensor:
 
 
 class Binning(NamedTuple):
-    """How a device makes even edges of samples, seen as rows of a shape; counts samples between edges; copies edges."""
+    """A device's functions: make even edges of samples, seen as rows of a shape; count samples between; copy edges."""
 
     edges: Callable[[Tensor, tuple[int, int], Sequence[int], Any], list[Tensor]]
     counts: Callable[[Tensor, tuple[int, int], Sequence[Tensor], Tensor | None, bool], Tensor]

@@ -165,6 +165,13 @@ def declare(kind: Kind) -> Any:
             resampled(out, self, axes)
 
     backward.derivative(grad_output=through(op, "grad", "output_size", *how))
+    vec = declare_by_factors(op, name, dims, align)
+    way = name.strip("_").removeprefix("upsample_").replace("_", " ")
+    return public(op, vec, method=False, module="nn", doc=f"Returns images of another size: {way}.")
+
+
+def declare_by_factors(op: Any, name: str, dims: int, align: str) -> Any:
+    """`upsample_bilinear2d.vec`, which takes the sizes or the factors; `align` declares `align_corners`."""
     listed = name in ("upsample_nearest2d", "upsample_bilinear2d")
 
     @composite(
@@ -177,8 +184,7 @@ def declare(kind: Kind) -> Any:
         counts = counts_of(list(input._shape[2:]), output_size, factors, dims)
         return op.functional(input, counts, *align, *(factors or [None] * dims))
 
-    way = name.strip("_").removeprefix("upsample_").replace("_", " ")
-    return public(op, vec, method=False, module="nn", doc=f"Returns images of another size: {way}.")
+    return vec
 
 
 def counts_of(sizes: list[int], output_size: Any, factors: Any, dims: int) -> list[int]:

@@ -158,7 +158,7 @@ unsafe_view_op.forward("linear")
 
 
 class Reshaping(NamedTuple):
-    """How a tensor is reshaped: the shape without a -1, and whether the strides allow a view."""
+    """The reshaping of a tensor: the shape without a -1, and whether the strides allow a view."""
 
     shape: tuple[int, ...]
     is_view: bool

@@ -240,7 +240,7 @@ def test_nans_are_distinct():
 
 
 def test_zeros_and_nans_are_those_of_the_standard():
-    """Where PyTorch's are others."""
+    """Runs where PyTorch's are others."""
     assert np.isnan(xp.sign(xp.asarray(xp.nan)).item())
     rest = xp.remainder(xp.asarray([4.0, -4.0, 0.0, -0.0]), xp.asarray([-2.0, 2.0, -2.0, 2.0]))
     assert xp.signbit(rest).tolist() == [True, False, True, False] and not bool(xp.any(rest))

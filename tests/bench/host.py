@@ -63,7 +63,7 @@ def rows() -> Calls:
 
 
 def training() -> Calls:
-    """What a step of training calls: forward that is recorded, backward, and a parameter's share of an optimizer's."""
+    """The calls of a step of training: forward that is recorded, backward, and one parameter of an optimizer's."""
     x, matrix = rd.empty(64, device="cuda"), rd.empty(64, 64, device="cuda")
     weight, bias = rd.empty(64, 64, device="cuda", requires_grad=True), rd.empty(64, device="cuda", requires_grad=True)
     images, filters = rd.empty(2, 4, 8, 8, device="cuda"), rd.empty(4, 4, 3, 3, device="cuda", requires_grad=True)
@@ -192,7 +192,7 @@ def launches(call: Callable[[], Any]) -> int:
 
 
 def show_all(words: list[str]) -> None:
-    """What everything costs, the slowest for a launch first."""
+    """Prints what everything costs, the slowest for a launch first."""
     warnings.simplefilter("ignore")
     calls = {**table(), **training()}
     calls = {name: call for name, call in calls.items() if not words or any(word in name for word in words)}

@@ -28,7 +28,7 @@ memory is the limit, `memcpy` is the time in which numpy copies as many bytes as
 
 
 def machine() -> dict[str, Any]:
-    """Where and with what a group was measured."""
+    """The machine and versions that a group was measured with."""
     packages = ["redispatch", "torch", "numpy", "numba"]
     return {
         "cpu": cpu_name(),

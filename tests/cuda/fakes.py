@@ -26,7 +26,7 @@ from redispatch.kernels.cuda.simulator import Device as GPU
 
 
 class CUDAError(Exception):
-    """As `cuda.core`'s, no RuntimeError."""
+    """The error of `cuda.core`, no RuntimeError."""
 
 
 class World:
@@ -119,7 +119,7 @@ def core_of(world):
 
         @property
         def properties(self):
-            from cuda.core._device import DeviceProperties
+            from cuda.core._device import DeviceProperties  # here, because few have it
 
             return SimpleNamespace(**{name: len(name) for name in dir(DeviceProperties) if not name.startswith("_")})
 
@@ -307,7 +307,7 @@ class API:
 @contextmanager
 def fake_cards(monkeypatch, devices=1, memory=1 << 22):
     """The driver for cards that are simulated behind fake bindings, and the world behind them."""
-    import cuda.core as real_core
+    import cuda.core as real_core  # here, because few have it
     from cuda.bindings import driver as real_api
 
     world = World(real_api, real_core, devices, memory)

@@ -205,7 +205,7 @@ def ring(signum, frame):
 
 
 def caught(run, code):
-    """How a kernel is found out: by a fault, a wrong result, or because it does not end; None if it is not."""
+    """The way a kernel is found out: by a fault, a wrong result, or because it does not end; None if it is not."""
     former = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, 3)
     try:

@@ -52,7 +52,7 @@ class Reached(Exception):
 
 
 def instead_of_code(table, keys):
-    """What stands in the place of all code: it says for which operator, stack, facts and keys it was looked up."""
+    """Stands in the place of all code: it says for which operator, stack, facts and keys it was looked up."""
     if table.op.name() in ("aten::item", "aten::_local_scalar_dense"):  # by which a tensor is read as a number
         return specialise.boxed(table.op, table.facts, keys & specialise.KEYS_MASK)
 
@@ -89,7 +89,7 @@ def no_code(monkeypatch):
 
 
 def outcome(function, *args, **kwargs):
-    """What comes of a call: the code that it reaches, an error or a result."""
+    """The outcome of a call: the code that it reaches, an error or a result."""
     try:
         return "returned", repr(function(*args, **kwargs))
     except Reached as reached:

@@ -241,7 +241,7 @@ def test_a_trace_keeps_no_tensor(f):
 
 @pytest.fixture
 def stops(monkeypatch):
-    """What the debugger would see, stop by stop: (operator, key, number of arguments)."""
+    """The stops of the debugger: (operator, key, number of arguments)."""
     found = []
 
     def debugger():

@@ -300,7 +300,7 @@ DECLARED = {name: op for name, op in OPERATORS.items() if isinstance(op._declare
 
 
 def at_a_glance(op):
-    """What the text tells, as far as it does."""
+    """Reads what the text tells, as far as it does."""
     text = op._declared
     return {
         "names": (text.name, text.overload_name),

@@ -418,7 +418,7 @@ REGIONS_OF_TASKS = {
 
 
 def observed(weight):
-    """What the state makes of a few calls."""
+    """Observes a few calls in the state."""
     product = rd.mm(weight, weight)
     total = product.sum()
     return product.dtype, product.requires_grad, total.requires_grad, product.is_inference()
@@ -447,7 +447,7 @@ async def program(rng, weight, found, depth=3):
 
 
 async def together(seeds, weight):
-    """What the programs of several seeds note, as tasks that run at the same time."""
+    """The notes of programs of several seeds, as tasks that run at the same time."""
     notes = [[] for _ in seeds]
     await asyncio.gather(
         *(program(random.Random(seed), weight, found) for seed, found in zip(seeds, notes, strict=True))

@@ -8,7 +8,6 @@ import pytest
 import redispatch as rd
 from redispatch import func, nn
 from redispatch.func import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
-
 from redispatch.testing import assert_close
 
 X = rd.tensor([1.0, 2.0, 3.0], dtype=rd.float64)

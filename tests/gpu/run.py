@@ -123,7 +123,7 @@ def main(arguments: list[str]) -> int:
 def verdicts(
     job: Callable[[list[str]], dict[str, Verdict]], names: list[str], jobs: int, chunk: int
 ) -> Iterator[tuple[str, Verdict]]:
-    """What is found of each operator, with a line that says how far it is."""
+    """The findings on each operator, with a line that says how far it is."""
     progress = Progress(len(names))
     answers: Iterator[tuple[str, Verdict]]
     if jobs:
@@ -161,7 +161,7 @@ def note(table: dict[str, Any], name: str, verdict: Verdict) -> None:
 
 
 def print_table(other: str, table: dict[str, Any]) -> None:
-    """How many are right, and what is wrong with the others."""
+    """Prints how many are right, and what is wrong with the others."""
     counts = f"{table['right']} operators right, {len(table['wrong'])} wrong, {len(table['without'])} without kernels"
     print(f"  against {other}: {counts}")
     for name, what in table["wrong"].items():

@@ -46,7 +46,7 @@ def on_device(info: Any, sample: Any) -> Any:
 
 
 def results(info: Any, device: str, small: bool, simulable: bool) -> list[Result]:
-    """What an operator gives for its samples, as tensors of the CPU and Python's numbers.
+    """The results of an operator's samples, as tensors of the CPU and Python's numbers.
 
     small: few samples, of the main dtype. simulable: the usual samples of it, and no large ones. Neither: all there is.
     """

@@ -41,7 +41,7 @@ class Worker:
 
 
 def serve(pipe: Connection, job: Job) -> None:
-    """What a worker does until its parent is gone."""
+    """Does a worker's tasks until its parent is gone."""
     while True:
         try:
             names = pipe.recv()

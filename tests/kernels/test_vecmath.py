@@ -139,7 +139,7 @@ def apply(body: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
 
 
 def scalar_function(name: str) -> Callable[..., Any]:
-    """As an operator would be declared with it: one that is vectorised in its usual case only is looked at first."""
+    """The function as an operator is declared with it: one vectorised in its usual case only is looked at first."""
     function = getattr(vecmath, name)
     if name in ("atan2", "pow"):
 

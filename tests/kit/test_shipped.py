@@ -127,7 +127,7 @@ MODES = {
 
 
 def stated(kind):
-    """What the file of a class says that it does not support."""
+    """Reads what the file of a class says that it does not support."""
     return importlib.import_module(kind.__module__).NOT_SUPPORTED
 
 

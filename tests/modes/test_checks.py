@@ -231,7 +231,7 @@ def test_the_backward_pass_is_checked():
 
 
 def called(schema, kernel, *args):
-    """What an operator of this schema and kernel gives under the mode, and the mode."""
+    """The result of an operator of this schema and kernel under the mode, and the mode."""
     with Library("t", "FRAGMENT") as lib:
         lib.define(schema)
         lib.impl("f", kernel, "CPU")

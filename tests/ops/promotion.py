@@ -53,7 +53,7 @@ def letter(call: Callable[[], Any]) -> str:
 
 
 def operands(library: Any, rank: str, device: str) -> list[Callable[[], Any]]:
-    """What makes the operands of a rank, in order: they are made anew for each call, which may write to them."""
+    """The makers of operands of a rank, in order: these are made anew for each call, which may write to them."""
     if rank == "number":
         return [lambda number=number: number for number in NUMBERS]
     shape = (2,) if rank == "dim" else ()

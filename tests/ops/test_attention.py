@@ -121,7 +121,7 @@ def test_nan_in_a_key_reaches_all_queries_that_see_it():
 
 
 def test_heads_side_by_side_are_taken_as_they_lie():
-    """As nn.MultiheadAttention has them: [batch, n, heads, width], transposed."""
+    """Takes what nn.MultiheadAttention has: [batch, n, heads, width], transposed."""
     three = [x.transpose(1, 2) for x in heads(*[(2, 70, 3, 8)] * 3)]
     result = scaled_dot_product_attention(*three)
     assert result.stride() == three[0].stride()

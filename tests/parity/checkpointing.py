@@ -173,7 +173,7 @@ class Programs:
         return self.checkpoint(self.step, self.leaf(1.0), use_reentrant=kind, **options).tolist()
 
     def outcome(self, function, *args, **kwargs):
-        """What a call returns, or the class and message of its error; and its warnings."""
+        """The result of a call, or the class and message of its error; and its warnings."""
         self.calls = 0
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -90,7 +90,7 @@ def difference(ours, theirs):
 
 
 def valley(library, dtype, options):
-    """Where ten steps of L-BFGS lead in Rosenbrock's valley, and its state's counts."""
+    """The end of ten steps of L-BFGS in Rosenbrock's valley, and its state's counts."""
     point = library.nn.Parameter(library.tensor([-1.5, 2.0], dtype=getattr(library, dtype)))
     optimizer = library.optim.LBFGS([point], **options)
 

@@ -31,7 +31,7 @@ def tree(rng: random.Random, depth: int):
 
 
 def outcome(function):
-    """What a call returns, in words, or the class and message of what it raises."""
+    """The result of a call, in words, or the class and message of its error."""
     try:
         return repr(function())
     except Exception as error:
@@ -39,7 +39,7 @@ def outcome(function):
 
 
 def observations(m, a, b):
-    """What one module has to say about a pair of trees; each entry is a call."""
+    """The observations of one module about a pair of trees; each entry is a call."""
     spec = m.tree_structure(a)
     nested = isinstance
     return [

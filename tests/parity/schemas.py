@@ -27,7 +27,7 @@ SchemaError = load("dispatch.errors").SchemaError
 
 
 def every_schema() -> int:
-    """How many of PyTorch's schemas do not come back as they were, or say something else about their arguments."""
+    """Counts PyTorch's schemas that do not come back as they were, or say something else about their arguments."""
     wrong = 0
     theirs = torch._C._jit_get_all_schemas()
     start = time.perf_counter()

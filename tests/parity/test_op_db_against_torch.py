@@ -308,7 +308,7 @@ def first_line(error):
 
 
 def compare(info, sample, requires_grad):
-    """What differs between the two libraries for one call: aspect -> description."""
+    """The differences between the two libraries for one call: aspect -> description."""
     mine = sample.copy()
     args, kwargs = theirs(sample)
     if info.mutates:  # a leaf that requires grad cannot be written to
@@ -528,7 +528,7 @@ def test_the_operator_is_torchs_in_the_other_dtypes(info, record_property):
 
 
 def compare_results(info, sample):
-    """What differs between the two libraries in the results, or the errors, of one call."""
+    """The differences between the two libraries in the results, or the errors, of one call."""
     args, kwargs = theirs(sample)
     mine = sample.copy()
     ours, our_error = outcome(info.op, *mine.arguments, **mine.kwargs)

@@ -46,13 +46,13 @@ NO_LEAF = "a leaf Variable that requires grad is being used in an in-place opera
 
 
 def difference(steps: list[Step]) -> str:
-    """What the two libraries do not agree on; "" if they agree."""
+    """The first point that the two libraries do not agree on; "" if they agree."""
     found = compared(steps, WithViews)
     return compared(steps, Looking) if f"theirs  {NO_LEAF}" in found else found
 
 
 def compared(steps: list[Step], kind: type[WithViews]) -> str:
-    """What they do not agree on for a program that is run like this."""
+    """The difference for a program that is run like this."""
     ours, theirs = outcome(redispatch, steps, kind), outcome(torch, steps, kind)
     if isinstance(ours, str) or isinstance(theirs, str):
         return "" if ours == theirs else f"ours    {ours}\ntheirs  {theirs}"

@@ -74,7 +74,7 @@ def outcome(op, thing):
 
 
 def outcomes(op, things, how, reset):
-    """What calls with each thing come to, once there is code: the first calls run boxed under True."""
+    """The outcomes of calls with each thing, once there is code: the first calls run boxed under True."""
     with specialize(how):
         for _ in range(3 if how is True else 0):
             outcome(op, things[0]())

@@ -26,6 +26,7 @@ from redispatch.dispatch.config import config
 from redispatch.dispatch.core.registry import add_fallback
 from redispatch.dispatch.layers.layer import boxed_kernel
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf, pure
+from redispatch.dispatch.specialiser.residual import Writer
 from redispatch.dispatch.specialiser.specialise import SpecialisationError
 
 from .. import drawing
@@ -375,7 +376,7 @@ def pair(first, second):
 
 
 class Counting:
-    """Whose attribute counts how often it is read."""
+    """An object whose attribute counts how often it is read."""
 
     @property
     def reads(self):
@@ -790,6 +791,38 @@ def test_arguments_may_have_the_names_that_the_code_uses_itself():
         assert op(*things) == list(range(8))
 
 
+@pytest.mark.parametrize(
+    "hint, text, name",
+    [
+        ("values", "other._offset", "other_offset"),
+        ("value", "plan.into.get", "into_get"),
+        ("value", "result_3._array", "result_array"),
+        ("value", "tensors_0._array", "tensors_0_array"),
+        ("value", "self._interned or metadata_of(self)", "self_interned"),
+        ("kinds", "type(self)", "self_kind"),
+        ("address", "address_of(self)", "self_address"),
+        ("result", "gradient_edge(other)", "other_edge"),
+        ("value", "metadata_of_2(other)", "other_metadata"),
+        ("function", "function_2(self, other)", "result"),
+        ("SavedTensor", "SavedTensor(result, 0)", "saved_tensor"),
+        ("node", "self.node", "node"),  # the source has a name for it
+        ("result", "add(self, other)", "result"),
+        ("plan", "plan_of(facts)", "plan"),
+    ],
+)
+def test_a_variable_is_called_after_what_it_reads(hint, text, name):
+    writer = Writer()
+    for parameter in ("self", "other", "tensors_0"):
+        writer.parameter(parameter)
+    assert writer.local(hint, text) == name
+    assert writer.local(hint, text) == f"{name}_2"
+
+
+def test_the_code_of_a_pointwise_operator_has_no_name_that_fits_anything():
+    source = rd.ops.aten.add.Tensor.source(keyset("CPU", "ADInplaceOrView"))
+    assert "self_offset = self._offset" in source and not re.findall(r"\bvalues?(?:_\d+)? = ", source)
+
+
 # What is not handled --------------------------------------------------------------------------------------------------
 
 
@@ -940,7 +973,7 @@ def in_no_state(x):
 
 @frozen
 class Rule:
-    """What a layer knows of an operator."""
+    """The facts that a layer knows of an operator."""
 
     def __init__(self, factor):
         self.factor = factor
@@ -1048,7 +1081,7 @@ for op in (ops.add.Tensor, ops.add_.Tensor, ops.mm, ops.split.Tensor, ops.cat, o
 
 
 def test_the_same_code_is_made_in_every_process():
-    """Whatever the seed of hashes, which orders sets."""
+    """Runs under several seeds of hashes, which order sets."""
     environments = [{**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2")]
     processes = [
         subprocess.Popen([sys.executable, "-c", SOURCES], env=e, stdout=subprocess.PIPE, text=True)

@@ -46,7 +46,7 @@ def loads(monkeypatch):
 
 @pytest.fixture
 def problems(monkeypatch):
-    """Why each piece of code was not kept, in turn; empty where it was."""
+    """The reasons why each piece of code was not kept, in turn; empty where it was."""
     found = []
 
     def noting(file, code, read, *rest):
@@ -70,7 +70,7 @@ def anew(op=ADD, facts=FACTS, keys=KEYS):
 
 
 def problem_of(op, facts, keys):
-    """Why the code is not kept."""
+    """The reason why the code is not kept."""
     problems = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(

@@ -268,7 +268,7 @@ def audited():
 
 
 def noticed(op):
-    """What the layer does."""
+    """Stands for a layer."""
 
 
 calling("add_over_a_users_layer", lambda: aten.add.Tensor, two, audited)

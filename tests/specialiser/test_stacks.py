@@ -107,7 +107,7 @@ class DrawnLayer:
             undo()
 
     def fallback(self, keyset, op, *args, **kwargs):
-        """What users register."""
+        """Stands for a fallback that users register."""
         self.tell(op, keyset, (args, kwargs))
         return self.changed(op, op.redispatch(self.prepared(keyset), *args, **kwargs))
 
@@ -428,7 +428,7 @@ class Registry:
         return args[0].a
 
     def calls(self):
-        """What is called after each action."""
+        """The calls after each action."""
         f, g, x = rd.ops.t.f, rd.ops.t.g, rd.tensor([1.0, 2.0], dtype=rd.float64)
         leaf, pair, low = x.clone().requires_grad_(), TwoTensor(x, x.clone()), x.bfloat16()
 

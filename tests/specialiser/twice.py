@@ -56,7 +56,7 @@ class World:
     # Labels ---------------------------------------------------------------------------------------------------------
 
     def word(self, value):
-        """How a line speaks of a value: by its label, or by its type and value."""
+        """The word for a value in a line: by its label, or by its type and value."""
         if isinstance(value, Tensor):
             return self.label(value, "t")
         if isinstance(value, Node):
@@ -134,7 +134,7 @@ class World:
 
 
 def attempt(ask):
-    """What `ask` returns, or the error that it raises."""
+    """The result of `ask`, or the error that it raises."""
     try:
         return ask()
     except Exception as error:
@@ -184,7 +184,7 @@ def specialize(value):
 
 
 def lines_of(run, **options):
-    """What a run has left behind, errors and the dispatch state included."""
+    """The traces of a run, errors and the dispatch state included."""
     world, before = World(**options), STATE.get()
     try:
         run(world)
@@ -208,7 +208,7 @@ def differences(cases, how="strict", **options):
 
 
 def difference(boxed, specialised):
-    """What is different, as a diff with some lines around it."""
+    """The difference, as a diff with some lines around it."""
     return "\n".join(difflib.unified_diff(boxed, specialised, "boxed", "specialised", lineterm="", n=2))
 
 

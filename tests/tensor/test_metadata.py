@@ -20,7 +20,7 @@ from redispatch.utils._python_dispatch import no_dispatch
 
 
 def said(tensor):
-    """What a tensor's looks say of it."""
+    """The metadata of a tensor."""
     metadata = metadata_of(tensor)
     return metadata.dtype, metadata.shape, metadata.stride, metadata.device
 
@@ -79,7 +79,7 @@ def test_a_wrapper_that_follows_its_parts_has_new_metadata():
 
 
 def test_metadata_may_be_forgotten_and_made_again(monkeypatch):
-    """As when the table of metadata has become too large: two objects say the same, and calls go on as before."""
+    """Plays a table of metadata that has become too large: two objects say the same, and calls go on as before."""
     x = rd.ones(3, 7)
     first = metadata_of(x)
     monkeypatch.setattr(module, "LIMIT", 0)

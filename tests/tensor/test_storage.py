@@ -136,6 +136,56 @@ def test_resizing_reaches_the_tensor_whose_storage_was_made_for_it():
     assert x.untyped_storage().nbytes() == 4000
 
 
+SECOND_HOLDERS = {
+    "a view": lambda x: x[:4],
+    "a view of a view": lambda x: x[:4][1:],
+    "a view of another dtype": lambda x: x.view(rd.int32),
+    "detach": lambda x: x.detach(),
+    "data": lambda x: x.data,
+    "a parameter": lambda x: nn.Parameter(x, requires_grad=False),
+    "a subclass": lambda x: x.as_subclass(nn.Buffer),
+    "set_ to the tensor": lambda x: rd.empty(0).set_(x),
+    "set_ to the storage": lambda x: rd.empty(0).set_(x.untyped_storage(), 0, (4,), (1,)),
+    "a view of what was set": lambda x: rd.empty(0).set_(x)[1:],
+}
+
+
+@pytest.mark.parametrize("second", SECOND_HOLDERS.values(), ids=SECOND_HOLDERS)
+@pytest.mark.parametrize("first_resizes", [True, False])
+def test_resizing_reaches_the_second_holder_of_a_storage(second, first_resizes):
+    x = rd.arange(4.0) + 0
+    other = second(x)
+    former, (resized, told) = x.data_ptr(), (x, other) if first_resizes else (other, x)
+    resized.resize_(1000)
+    assert x.data_ptr() != former
+    resized[: 4 - resized.storage_offset()].fill_(7)
+    assert (told.view(resized.dtype)[-2:] == 7).all()
+    assert told.untyped_storage() is resized.untyped_storage()
+
+
+@pytest.fixture
+def no_search(monkeypatch):
+    """Makes it an error to ask the garbage collector who holds a storage."""
+
+    def refused(storage):
+        raise AssertionError("the heap is searched")
+
+    monkeypatch.setattr("gc.get_referrers", refused)
+
+
+def test_resizing_the_only_holder_searches_no_heap(no_search):
+    """A search takes .03 s, and `out=` of no elements is what programs write."""
+    x = rd.empty(0)
+    assert x.resize_(1000).shape == (1000,)
+    assert rd.add(rd.ones(3), 1, out=rd.empty(0)).tolist() == [2, 2, 2]
+    assert rd.empty(2, device="meta").resize_(5).untyped_storage().nbytes() == 20
+    view = x[:10]
+    with pytest.raises(AssertionError, match="searched"):
+        x.resize_(2000)
+    del view
+    x.resize_(3000)
+
+
 @pytest.mark.parametrize("shape, stride, elements", [((2, 3), (3, 1), 6), ((2, 3), (1, 4), 10), ((0, 3), (3, 1), 0)])
 def test_the_storage_of_a_tensor_without_data_has_its_size(shape, stride, elements):
     x = rd.empty_strided(shape, stride, device="meta")

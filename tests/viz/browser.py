@@ -78,7 +78,7 @@ class Browser:
     # The protocol -----------------------------------------------------------------------------------------------------
 
     def ask(self, method, **params):
-        """What the browser answers to a message. RuntimeError where it refuses."""
+        """The browser's answer to a message. RuntimeError where it refuses."""
         self.last += 1
         message = {"id": self.last, "method": method, "params": params}
         if self.session:

@@ -175,7 +175,7 @@ def skew(x: Any) -> Any:
 
 
 def first_columns(q: Any, x: Any) -> Any:
-    """As many columns of `q` as `x` has."""
+    """The first columns of `q`, as many as `x` has."""
     return q if q.shape == x.shape else q[..., : x.size(-1)]
 
 

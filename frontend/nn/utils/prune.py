@@ -259,7 +259,7 @@ class _OfChannels(_OfAmount):
         return mask * default_mask.to(dtype=mask.dtype)
 
     def _kept(self, t: Any, count: int) -> Any:
-        """Which channels to keep, as an index along `dim`, where `count` are pruned."""
+        """The channels to keep, as an index along `dim`, where `count` are pruned."""
         raise NotImplementedError
 
 

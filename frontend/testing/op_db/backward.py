@@ -82,7 +82,7 @@ def results_of(op: OpOverload, sample: SampleInput) -> list[Tensor]:
 
 
 def facts(op: OpOverload, forward: OpOverload, values: list[Any]) -> dict[str, Any]:
-    """What the forward call says about itself: sizes, dtype, which gradients there are, an empty tensor for none."""
+    """The facts of the forward call: sizes, dtype, which gradients there are, an empty tensor for none."""
     tensors = [(forward.schema.arguments[place].name, values[place]) for place in tensors_of(forward)]
     input = values[tensors_of(forward)[0]]
     found: dict[str, Any] = {f"{name}_sizes": None if x is None else list(x.shape) for name, x in tensors}

@@ -208,7 +208,7 @@ PERMUTED = "vmap permutes the distances and the rows apart"
 
 
 def slope_of_pairs():
-    """That of `_pdist_forward`; for p = 1 alone the distances that were saved decide nothing."""
+    """The gradient of `_pdist_forward`; for p = 1 alone the distances that were saved decide nothing."""
     (forward,) = entries("_pdist_forward", ONE_SET, FLOATS, reference=of_pairs)
     slope = backward_of(forward)
     assert slope is not None

@@ -72,7 +72,7 @@ def avg_pool(x, kernel, stride, padding, ceil_mode, count_padding=True, divisor=
 
 
 def shared_out(sizes, counts):
-    """As many windows as are asked for."""
+    """Divides each size into so many windows."""
     return [
         [range(i * size // n, -(-(i + 1) * size // n)) for i in range(n)] for size, n in zip(sizes, counts, strict=True)
     ]

@@ -44,7 +44,7 @@ UFUNCS = {"multiply": np.multiply, "prod": np.multiply, "amax": np.maximum, "ami
 
 
 def met(self, places, values, reduce, include_self=True):
-    """What the values that meet at a place come to."""
+    """Reduces the values that meet at a place."""
     result, counts = self.copy(), np.full(self.shape, int(include_self))
     if not include_self:
         limits = np.iinfo(self.dtype) if self.dtype.kind in "iu" else np.finfo(self.dtype)

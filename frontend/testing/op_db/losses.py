@@ -28,7 +28,7 @@ IGNORED = -100
 
 
 def shrunk(losses, reduction=MEAN, total=None):
-    """What the reduction makes of the losses; a weighted mean divides by the total weight."""
+    """Reduces the losses; a weighted mean divides by the total weight."""
     if reduction == NONE:
         return losses
     with np.errstate(all="ignore"):
@@ -228,7 +228,7 @@ def own_classes(labels):
 
 
 def multilabel(x, target, reduction=MEAN):
-    """How much each own class lacks of a lead of 1 over each other one."""
+    """The margins that each own class lacks of a lead of 1 over each other one."""
     losses = []
     for row, labels in zip(x.reshape(-1, x.shape[-1]), target.reshape(-1, x.shape[-1]), strict=True):
         own = own_classes(labels)
@@ -351,7 +351,7 @@ def by_tensors(samples, at=2):
 
 
 def spelled(path, blank):
-    """What a path spells: repetitions are one, blanks are nothing."""
+    """The labels that a path spells: repetitions are one, blanks are nothing."""
     kept = [label for k, label in enumerate(path) if k == 0 or label != path[k - 1]]
     return [label for label in kept if label != blank]
 

@@ -448,7 +448,7 @@ FACTORS = table(
 
 
 def reflections(make):
-    """What geqrf gives; not of whole numbers, which it refuses."""
+    """The results of geqrf; not of whole numbers, which it refuses."""
     for shape in ((3, 3), (2, 4, 3)):
         x = make(*shape).detach()
         a, tau = geqrf(x) if is_computed(make) else (x, x[..., 0, :])

@@ -61,7 +61,7 @@ CASES = [
 
 
 def made_by(case):
-    """How many channels come out."""
+    """The number of channels that come out."""
     weight, transposed, groups = case[1], case[6], case[8]
     return weight[1] * groups if transposed else weight[0]
 
@@ -270,7 +270,7 @@ def biased_calls(make):
 
 
 def gradients_but_of_bias(*args, **kwargs):
-    """That of the bias has the shape of the scores: what it was expanded by is summed afterwards."""
+    """The gradients but the bias's, which has the shape of the scores: what it was expanded by is summed afterwards."""
     return [*gradient_of(attended_with_bias, [0, 1, 2], one=False)(*args, **kwargs), None]
 
 
@@ -684,7 +684,7 @@ BATCHES = OpInfo("native_batch_norm", both(batches, True, False), batch_normed, 
 
 
 def slope_of_batches():
-    """That of `native_batch_norm`; without training it has gradients in the input and weight, too."""
+    """The gradient of `native_batch_norm`; without training it has gradients in the input and weight, too."""
     slope = backward_of(BATCHES)
     assert slope is not None
 

@@ -74,7 +74,7 @@ BEST = Written(best_of_lines, ("values", "places", "found", "x"))
 
 
 class Cut(NamedTuple):
-    """How lines are shared out. threads: of a block. piece: of a line, at least. groups: as many blocks are made."""
+    """The blocks' shares of lines. threads: of a block. piece: of a line, at least. groups: so many blocks are made."""
 
     threads: int = THREADS
     piece: int = 1 << 12

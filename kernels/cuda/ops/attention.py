@@ -200,7 +200,7 @@ def unbiased(score, bias, at):
 
 
 def random_blocks(rows: int, columns: int) -> int:
-    """How many blocks of random words `choices` uses."""
+    """The number of blocks of random words that `choices` uses."""
     return rows * -(-columns // TILE) * 16
 
 
@@ -213,6 +213,7 @@ def attended(
     v_head, v_row, bias_batch, bias_head, bias_row, bias_column,
 ):  # fmt: skip
     """A block makes 16 HIGH rows of the result of one head."""
+    # One function: what has a name is called (`scored`, `weighed`); the rest shares the thread's registers and places.
     left = cuda.shared.array(LEFT, compute)
     right = cuda.shared.array(RIGHT, compute)
     shares = cuda.shared.array(SHARES, compute)
@@ -360,6 +361,7 @@ def gradient_of_keys(
 ):  # fmt: skip
     """A block makes 16 HIGH rows of the gradients of keys and values that `together` heads share, walking along the
     queries of each: tiles have keys as rows here, and queries as columns."""
+    # One function, as `attended` is
     left = cuda.shared.array(LEFT, compute)
     right = cuda.shared.array(RIGHT, compute)
     shares = cuda.shared.array(SHARES, compute)
@@ -530,7 +532,7 @@ class Attention:
 
 
 def each(width: int) -> int:
-    """How many columns of a row a thread has, of which 16 share it."""
+    """The number of columns that a thread has of a row, which 16 share."""
     return max(1, -(-width // 16))
 
 

@@ -51,7 +51,7 @@ def is_kept(x, i):
 
 
 def count_kept(counts, x, n, piece):
-    """How many are kept of each piece."""
+    """Counts what is kept of each piece."""
     parts = cuda.shared.array(WARPS, int64)
     thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
     end, count = min(n, (block + 1) * piece), int64(0)
@@ -209,7 +209,7 @@ def masked_select(self: Any, mask: Any) -> Any:
 
 
 def lengths(starts: Any) -> Any:
-    """How long each run is, of where they begin, and the end of all."""
+    """The lengths of runs, of where they begin, and the end of all."""
     count = starts._shape[0] - 1
     return starts.narrow(0, 1, count) - starts.narrow(0, 0, count)
 

@@ -98,7 +98,7 @@ def triu(self: Any, diagonal: int) -> Any:
 
 
 def from_diagonal(x: Any) -> Any:
-    """How far each element of a matrix lies to the right of the diagonal."""
+    """The distance of each element of a matrix to the right of the diagonal."""
     return counted(x._shape[-1], x) - counted(x._shape[-2], x).unsqueeze(1)
 
 

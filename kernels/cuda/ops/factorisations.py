@@ -329,7 +329,7 @@ IN_PLACE, FROM, TO = range(3)  # whether an order says where a row comes from, o
 
 
 def orders_of_pivots(order, pivots, error, operator, dim, n, count, pivots_step, pivots_one):
-    """Where the rows of P A come from. A pivot that is no row is told of (async_errors.py), and left out."""
+    """Finds where the rows of P A come from. A pivot that is no row is told of (async_errors.py), and left out."""
     matrix, thread = int64(cuda.blockIdx.x), int64(cuda.threadIdx.x)
     work = cuda.shared.array(SIZE, int32) if SHARED else advanced(order, matrix * n)
     for row in steps(thread, n, int64(cuda.blockDim.x)):
@@ -420,7 +420,7 @@ class Batch(NamedTuple):
 
 
 def step_of(x: Tensor, core: int, batch: Sequence[int]) -> int | None:
-    """How far the matrices of this batch lie apart in `x`, which repeats its own; None where they lie unevenly."""
+    """The step between matrices of this batch in `x`, which repeats its own; None where they lie unevenly."""
     own = len(x._shape) - core
     steps = broadcast_strides(x._shape[:own], x._stride[:own], tuple(batch))
     dims = [(size, step) for size, step in zip(batch, steps, strict=True) if size != 1]

@@ -61,7 +61,7 @@ def quotient(n, magic, shift):
 
 @integral
 def padded(i):
-    """Where element i lies in shared memory: steps of powers of two meet different banks."""
+    """The place of element i in shared memory: steps of powers of two meet different banks."""
     return i + (i >> 4)
 
 

@@ -72,7 +72,7 @@ int64, uint64 = np.int64, np.uint64
 
 @integral
 def starts(table, dims, line):
-    """Where a line begins in x and in out, by its number: `table` has size, magic, shift and both steps of each
+    """The starts of a line in x and in out, by its number: `table` has size, magic, shift and both steps of each
     dimension, outermost first."""
     of_x, of_out, rest = int64(0), int64(0), line
     for d in range(dims - 1, -1, -1):
@@ -95,6 +95,7 @@ def transformed_lines(
     on are the conjugated ones from the other end. Element p of a long line is multiplied by `factors[x_factors + p]`,
     result p by `factors[out_factors + p]`, where these are not negative.
     """
+    # One function: stages are called; reading and writing share with them the block's lines and most of 35 arguments.
     room = cuda.shared.array(SHARED, compute, 16)
     thread, threads = int64(cuda.threadIdx.x), int64(cuda.blockDim.x)
     first, all_of_it = int64(cuda.blockIdx.x) * together, together * size
@@ -246,7 +247,7 @@ def factor_table(n: int, compute: str) -> np.ndarray:
 
 
 class Place(NamedTuple):
-    """Where numbers are: the number of a tensor among the arguments or SCRATCH, and how they lie there, in elements."""
+    """The place of numbers: a tensor's index among the arguments or SCRATCH, and how they lie there, in elements."""
 
     tensor: int
     dtype: str
@@ -272,7 +273,7 @@ class Transform(NamedTuple):
 
 
 class End(NamedTuple):
-    """Where a pass reads or writes: the steps between lines, outermost first, and along a long line; and what becomes
+    """The end where a pass reads or writes: the steps between lines, outermost first, and along a long one; the changes
     of numbers there (`transformed_lines`)."""
 
     tensor: int

@@ -37,7 +37,7 @@ int64 = np.int64
 
 
 class Rows(NamedTuple):
-    """Where the elements of rows lie in a dense tensor, and which weight belongs to them.
+    """The places of the elements of rows in a dense tensor, and the weight that belongs to each.
 
     Element j of row r lies at `r * step + (j // inner) * stride + j % inner`, and has the weight number
     `(r % groups) * channels + j // run`.

@@ -336,7 +336,7 @@ PAIR = {
 
 
 class Cut(NamedTuple):
-    """How lines are shared out. threads: of a block. groups: as many pieces are made, if there are fewer lines.
+    """The blocks' shares of lines. threads: of a block. groups: as many pieces are made, if there are fewer lines.
     walkers: the same for columns. shortest: piece of a column."""
 
     threads: int = THREADS

@@ -53,7 +53,7 @@ def counted(n: int, like: Tensor) -> Any:
 
 
 def edges_below(out, edges, values, order, n, size, per):
-    """How many of its line's edges are below each value, or, RIGHT, not above it; NaN is behind all.
+    """Counts those of its line's edges that are below each value, or, RIGHT, not above it; NaN is behind all.
 
     `per` values have the same line of `size` edges; ORDERED: `order` says where they stand in order. BINS: the number
     of the bin between two edges is wanted, -1 outside; the last one has both of its edges.
@@ -134,7 +134,7 @@ def tallying(out: str, places: str, weights: str | None, n: int, bins: int) -> t
 def below_or_at(
     edges: Any, values: Any, right: bool, order: Any = None, dtype: Any = dtypes.int64, bins: bool = False
 ) -> Any:
-    """How many edges of the last dimension are below each value, or, with `right`, not above it.
+    """Counts the edges of the last dimension that are below each value, or, with `right`, not above it.
 
     Edges are in order, or are put so by `order`. Where they have several lines, the values' last dimension goes with
     them. With `bins` and `right`, the number of the bin between two edges; -1 outside.
@@ -215,7 +215,7 @@ def tally(places: Any, weights: Any, bins: int) -> Any:
 
 @composite_of("bincount")
 def bincount(self: Any, weights: Any, minlength: int) -> Any:
-    """How often each integer occurs, or the sum of its weights."""
+    """Counts each integer, or sums its weights."""
     if len(self._shape) != 1 or self._dtype.category > dtypes.INTEGER or self._dtype is dtypes.bool:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:

@@ -67,7 +67,7 @@ RUNS = Written(reduced_runs, ("out", "x", "offsets"))
 
 
 def offsets_of(given: Any, by_length: bool) -> Any:
-    """Where runs begin, and where the last one ends: a row of int64 for each list of runs."""
+    """The starts of runs, and the end of the last one: a row of int64 for each list of runs."""
     if by_length:
         given = aten.constant_pad_nd.default(given.to(dtypes.int64).cumsum(-1), [1, 0])
     return dense(given.to(dtypes.int64).reshape([-1, given._shape[-1]]))

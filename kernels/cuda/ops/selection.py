@@ -56,7 +56,7 @@ int32, int64 = np.int32, np.int64
 
 @once
 def first_at_least(kind: type) -> Callable:
-    """Where in keys[base : base + size], which are in order, the first one stands that is not below a key."""
+    """Finds the first of keys[base : base + size], which are in order, that is not below a key."""
 
     @integral
     def search(keys, base, size, key):
@@ -145,6 +145,7 @@ def longest_of_pieces(values, places, bests, order, x, lines, size, inner, parts
 def first_of_line(values, places, x, size, inner, wanted, flip, sorts, rank, skip_nan):
     """The first `wanted` elements in the order of keys, of equal ones those that stand first: in that order if it
     `sorts`, else in that of the line. ONE: the one at `rank` alone, as `rank_in_order` has it. A block per line."""
+    # One function: each step needs what the last one found, in shared memory that is declared once
     table, sums, standing = cuda.shared.array(DIGITS, int32), cuda.shared.array(WARPS, int64), 0
     keys, order = cuda.shared.array(SLOTS, key_kind), cuda.shared.array(SLOTS, int32)
     chosen = cuda.shared.array(2, int64)

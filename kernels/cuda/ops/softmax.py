@@ -46,7 +46,7 @@ int64 = np.int64
 
 @part
 def row_of_thread(rows, size, inner):
-    """Where this thread's row begins; its first element there, where they end, and how far its next one is."""
+    """The start of this thread's row; its first element there, the end of all, and the step to its next one."""
     thread = int64(cuda.threadIdx.x)
     index = int64(cuda.blockIdx.x) * TOGETHER + thread % TOGETHER
     outer = index // inner

@@ -72,7 +72,7 @@ def key_of_narrow(infinity: int) -> Callable:
 
 
 class Key(NamedTuple):
-    """How elements of a dtype, as they lie in memory, become keys of so many bits."""
+    """The keys of so many bits that elements of a dtype become, as they lie in memory."""
 
     function: Callable
     bits: int
@@ -109,7 +109,7 @@ KEYS = {
 
 @integral
 def start_of(line, size, inner):
-    """Where a line begins in a dense tensor."""
+    """The start of a line in a dense tensor."""
     outer = line // inner
     return outer * size * inner + (line - outer * inner)
 
@@ -172,7 +172,7 @@ def sort_in_block(values, places, keys_out, order_out, x, lines, size, inner, wa
 
 
 def count_digits(counts, keys, x, size, inner, tiles, shift, flip):
-    """How often each digit occurs in each tile: counts[line, digit, tile]. FIRST: keys are made of `x`."""
+    """Counts each digit in each tile: counts[line, digit, tile]. FIRST: keys are made of `x`."""
     table = cuda.shared.array(DIGITS, int32)
     thread = int64(cuda.threadIdx.x)
     line = int64(cuda.blockIdx.x) // tiles
@@ -267,7 +267,7 @@ MOVE = Written(move_by_digit, ("values", "places", "keys_out", "order_out", "key
 
 
 class Room(NamedTuple):
-    """How much a block takes. slots: elements that it sorts in shared memory. few: with shorter lines it takes several,
+    """The share of a block. slots: elements that it sorts in shared memory. few: with shorter lines it takes several,
     up to so many elements. each: elements of a thread in a tile. scan: how the counts are scanned."""
 
     slots: int = 2048

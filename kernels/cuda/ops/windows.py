@@ -87,7 +87,7 @@ def largest_of_windows(out, places, x, table, windows):
 
 @integral
 def start_at_random(shift, i, size, count, span):
-    """Where window number i of an axis begins (kernels/ops/max_pooling.py, `starts_of`)."""
+    """The start of window number i of an axis (kernels/ops/max_pooling.py, `starts_of`)."""
     if i == count - 1:
         return size - span
     step = type(shift)(size - span) / type(shift)(count - 1)

@@ -48,7 +48,7 @@ class LateErrors:
         return self.operators.index(operator) + 1
 
     def address(self, device: int) -> int:
-        """Where a kernel writes; from now on it is to be looked at."""
+        """The address that a kernel writes to; from now on it is to be looked at."""
         found: int = constant(lambda: self.known(device))
         self.asked.add(device)
         return found

@@ -257,7 +257,7 @@ def metadata(x: Any) -> Any:
 
 
 def place(x: Tensor) -> int:
-    """Where a tensor's first element lies."""
+    """The address of a tensor's first element."""
     return x.data_ptr()
 
 

@@ -257,7 +257,7 @@ class MemPool:
         self._pools = self._allocator.join(self.id)
 
     def use_count(self) -> int:
-        """How many use it: this object, and graphs."""
+        """The number of its users: this object, and graphs."""
         return self._pools.users
 
     def __del__(self) -> None:

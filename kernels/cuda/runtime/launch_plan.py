@@ -324,7 +324,7 @@ def function_of(tape: Tape, order: Sequence[int | None]) -> Run:
 
 
 def packed(sizes: Sequence[int], lives: Sequence[Place]) -> tuple[list[int], int]:
-    """Where each of these pieces begins in one block, and the block's size; what never lives at once may overlap."""
+    """The start of each of these pieces in one block, and the block's size; what never lives at once may overlap."""
     taken: list[tuple[int, int, Place]] = []
     for size, life in zip(sizes, lives, strict=True):
         at = 0

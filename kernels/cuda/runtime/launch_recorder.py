@@ -72,7 +72,7 @@ class Shelves(dict[int, Shelf]):
 
 
 class TapePool(Pool):
-    """Where memory comes from on a tape."""
+    """The source of memory on a tape."""
 
     __slots__ = ("tape",)
 
@@ -139,7 +139,7 @@ class Tape:
         return (address - self.base) // SPAN
 
     def size_of(self, k: int) -> int:
-        """How many bytes were asked for, of memory that was made."""
+        """The number of bytes that were asked for, of memory that was made."""
         behind = self.places[k + 1].asked if k + 1 < len(self.places) else self.pool.statistics.requested
         return behind - self.places[k].asked
 

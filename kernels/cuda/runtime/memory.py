@@ -138,7 +138,7 @@ class Waiting:
 
 
 def size_class(nbytes: int) -> int:
-    """How many bytes are asked of the driver for so many."""
+    """The number of bytes that are asked of the driver for so many."""
     step = SMALL if nbytes <= LIMIT else LARGE
     return -(-max(nbytes, 1) // step) * step
 

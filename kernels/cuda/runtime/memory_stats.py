@@ -34,12 +34,12 @@ class Statistics:
 
     @property
     def allocations(self) -> int:
-        """How many there were; what has no bytes does not count."""
+        """The number of allocations; what has no bytes does not count."""
         return sum(one.taken for one in self.shelves if one.room)
 
     @property
     def tensors(self) -> int:
-        """How many there are."""
+        """The number of tensors."""
         return sum(one.taken - one.returned for one in self.shelves if one.room)
 
     @property

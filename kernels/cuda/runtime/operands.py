@@ -20,7 +20,7 @@ def allocator() -> CachingAllocator:
 
 
 def block_of(x: Tensor) -> Memory:
-    """Where a tensor's storage lies. RuntimeError for one that has no memory."""
+    """The block of a tensor's storage. RuntimeError for one that has no memory."""
     block: Memory | None = x._storage.block
     if block is None:
         raise not_here(x)
@@ -38,7 +38,7 @@ def not_here(x: Tensor) -> Exception:
 
 
 def address_of(x: Tensor) -> int:
-    """Where a tensor's first element lies. RuntimeError for one that has no memory."""
+    """The address of a tensor's first element. RuntimeError for one that has no memory."""
     return block_of(x).address + x._offset * x._dtype.itemsize
 
 

@@ -40,7 +40,7 @@ def signed(number: int) -> int:
 
 
 class CapturedSeed:
-    """Where a graph's kernels find the seed and the offset of one generator, and how many blocks they use."""
+    """The place of one generator's seed and offset for a graph's kernels, and the number of blocks that they use."""
 
     def __init__(self, generator: Any) -> None:
         self.generator, self.used = generator, 0

@@ -149,7 +149,7 @@ def filled_anyhow(results: Sequence[Tensor], x: Tensor, work: Callable[..., Sequ
 
 
 def around(shape: Sequence[int], dim: int) -> tuple[int, int, int]:
-    """How many elements come before, along and behind a dimension."""
+    """The numbers of elements before, along and behind a dimension."""
     if not shape:
         return 1, 1, 1
     d = wrap_dim(dim, len(shape))

@@ -181,7 +181,7 @@ class Arena:
             raise Fault(f"a read of {size} bytes {STATE[FRESH]}", int(fresh.argmax()))
 
     def describe(self, address: int) -> str:
-        """Which allocation an address belongs to, or lies next to."""
+        """Names the allocation that an address belongs to, or lies next to."""
         at = bisect.bisect_right(self._addresses, address) - 1
         if at < 0:
             return (

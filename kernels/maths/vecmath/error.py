@@ -85,7 +85,7 @@ def erf_float64(x):
 
 @compiled(erf, "float32")
 def erf_float32(x):
-    """As above, but up to 4 erf is one minus 2 to a polynomial, which spares the division."""
+    """Computes erf for float32: up to 4 it is one minus 2 to a polynomial, which spares the division."""
     size = abs(x)
     z = x * x
     t = 4.0 if size > 4.0 else size

@@ -44,7 +44,7 @@ class LeafWatch:
 
 
 def watched(info, sample, op=None):
-    """What leaves asked while an operator ran on a sample."""
+    """Notes what leaves asked while an operator ran on a sample."""
     watch = LeafWatch()
     with Setting(tracer=watch):
         run(info, sample, op)

@@ -61,7 +61,7 @@ class Property:
         return drawing.one_in(self.one_in, self.name, info) and (not info.alike or drawing.one_in(ALIKE, "alike", info))
 
     def reason_against(self, info):
-        """Why the OpInfo says that it does not hold; None where it says nothing."""
+        """The OpInfo's reason why it does not hold; None where it says nothing."""
         return next((info.skips[one] for one in self.unless if one in info.skips), None)
 
 
@@ -94,7 +94,7 @@ def holds(
 
 @dataclass
 class Findings:
-    """What came of checking properties of one operator."""
+    """The outcome of checks of one operator's properties."""
 
     held: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)  # name -> reason
@@ -155,7 +155,7 @@ def check_in(info, one, dtype, found):
 
 
 def skips_of(sample):
-    """What a sample is left out of; an ErrorInput is left out of nothing."""
+    """The properties that a sample is left out of; an ErrorInput is left out of nothing."""
     return sample.skips if isinstance(sample, SampleInput) else ()
 
 
@@ -171,7 +171,7 @@ def checked(one, given, where, found):
 
 
 def place_of(error):
-    """Where an error was raised: the innermost line of the tests."""
+    """The place of an error: the innermost line of the tests."""
     places = [
         f"{frame.filename.removeprefix(ROOT)}:{frame.lineno}"
         for frame in traceback.extract_tb(error.__traceback__)

@@ -45,7 +45,7 @@ def permuted(x, rng):
 
 
 def looped(function, batched):
-    """What vmap should give: the function of each example, the results stacked."""
+    """The results that vmap should give: the function of each example, the results stacked."""
     results = [function(*(x[i].clone() for x in batched)) for i in range(len(batched[0]))]
     return [rd.stack([one[place] for one in results]) for place in range(len(results[0]))]
 

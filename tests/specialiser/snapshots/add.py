@@ -57,16 +57,16 @@ def add_Tensor(self, other):
     result._view = None
     result._interned = spec.metadata
     loop = loop_into(result, plan, (self, other, 1))
-    value_6 = result._array
+    result_array = result._array
     array = array_of(self)
     array_2 = array_of(other)
-    values = self._offset
-    values_2 = other._offset
+    self_offset = self._offset
+    other_offset = other._offset
     entry = loop.entry
     if entry is None:
-        loop.run(value_6, 0, array, values, array_2, values_2)
+        loop.run(result_array, 0, array, self_offset, array_2, other_offset)
         return result
-    entry(0, loop.numel, value_6, 0, array, values, array_2, values_2)
+    entry(0, loop.numel, result_array, 0, array, self_offset, array_2, other_offset)
     return result
 
 # === add_mode
@@ -82,47 +82,47 @@ def add_Tensor(self, other):
         state = get_state()
         inner = state.entered()
         node = begun_in(inner)
-        result = edge_in(inner, self)
-        result_2 = edge_in(inner, other)
-        node.next_edges = (result, result_2)
+        self_edge = edge_in(inner, self)
+        other_edge = edge_in(inner, other)
+        node.next_edges = (self_edge, other_edge)
         node.facts = (1,)
         looked_on_in(inner, node)
         # Python: python (backend fallback), dispatch/layers/python.py
-        kinds = type(self)
-        kinds_2 = type(other)
-        found = _HANDLING_get(kinds if kinds is kinds_2 else (kinds, kinds_2))
-        result_3 = in_order((kinds, kinds_2)) if found is None else found
+        self_kind = type(self)
+        other_kind = type(other)
+        found = _HANDLING_get(self_kind if self_kind is other_kind else (self_kind, other_kind))
+        result = in_order((self_kind, other_kind)) if found is None else found
         inner_2 = state.memo.get(entered_autograd) or state.after(entered_autograd)
         mode = inner_2.modes[-1]
         inner_3 = state.memo.get(entered_autograd_answering) or state.after(entered_autograd_answering)
-        with within(inner_3): result_4 = mode.__torch_dispatch__(op, result_3, (self, other), {})
-        if result_4 is not NotImplemented:
-            if not isinstance(result_4, TensorBase):
-                raise no_tensor(schema, result_4)
+        with within(inner_3): result_2 = mode.__torch_dispatch__(op, result, (self, other), {})
+        if result_2 is not NotImplemented:
+            if not isinstance(result_2, TensorBase):
+                raise no_tensor(schema, result_2)
         else:
-            with within(inner_2): result_4 = ask_in_turn(op, result_3, result_3, (self, other), {})
-        if isinstance(result_4, TensorBase):
+            with within(inner_2): result_2 = ask_in_turn(op, result, result, (self, other), {})
+        if isinstance(result_2, TensorBase):
             if (
-                (result_4._autograd is None and (not (result_4 is self or result_4 is other)))
-                and result_4._dtype.category >= 2
+                (result_2._autograd is None and (not (result_2 is self or result_2 is other)))
+                and result_2._dtype.category >= 2
             ):
-                outputs_known(node, result_4)
-                tied_in(inner, result_4, node)
-                return result_4
-        with within(inner): return finish_slow(operator_derivative, op, node, [self, other, 1], result_4)
+                outputs_known(node, result_2)
+                tied_in(inner, result_2, node)
+                return result_2
+        with within(inner): return finish_slow(operator_derivative, op, node, [self, other, 1], result_2)
     # Python: python (backend fallback), dispatch/layers/python.py
-    ...  # as above, result_6 for result_3
+    ...  # as above, result_4 for result
     state = get_state()
     inner_4 = state.memo.get(entered_autograd) or state.after(entered_autograd)
     mode_2 = inner_4.modes[-1]
     inner_5 = state.memo.get(entered_autograd_answering) or state.after(entered_autograd_answering)
-    with within(inner_5): result_7 = mode_2.__torch_dispatch__(op, result_6, (self, other), {})
-    if result_7 is not NotImplemented:
-        if not isinstance(result_7, TensorBase):
-            raise no_tensor(schema, result_7)
+    with within(inner_5): result_5 = mode_2.__torch_dispatch__(op, result_4, (self, other), {})
+    if result_5 is not NotImplemented:
+        if not isinstance(result_5, TensorBase):
+            raise no_tensor(schema, result_5)
     else:
-        with within(inner_4): result_7 = ask_in_turn(op, result_6, result_6, (self, other), {})
-    return result_7
+        with within(inner_4): result_5 = ask_in_turn(op, result_4, result_4, (self, other), {})
+    return result_5
 
 # === add_subclass
 def add_Tensor(self, other):
@@ -137,55 +137,55 @@ def add_Tensor(self, other):
         state = get_state()
         inner = state.entered()
         node = begun_in(inner)
-        result = edge_in(inner, self)
-        result_2 = edge_in(inner, other)
-        node.next_edges = (result, result_2)
+        self_edge = edge_in(inner, self)
+        other_edge = edge_in(inner, other)
+        node.next_edges = (self_edge, other_edge)
         node.facts = (1,)
         looked_on_in(inner, node)
         # Python: python (backend fallback), dispatch/layers/python.py
-        kinds = type(self)
-        kinds_2 = type(other)
-        found = _HANDLING_get(kinds if kinds is kinds_2 else (kinds, kinds_2))
-        result_3 = in_order((kinds, kinds_2)) if found is None else found
+        self_kind = type(self)
+        other_kind = type(other)
+        found = _HANDLING_get(self_kind if self_kind is other_kind else (self_kind, other_kind))
+        result = in_order((self_kind, other_kind)) if found is None else found
         inner_2 = state.memo.get(entered_autograd) or state.after(entered_autograd)
-        if result_3:
-            asked = result_3[0]
-            kind = result_3[0]
+        if result:
+            asked = result[0]
+            kind = result[0]
             inner_3 = state.memo.get(entered_autograd_above_python) or state.after(entered_autograd_above_python)
-            with within(inner_3): result_4 = asked.__torch_dispatch__(op, result_3, (self, other), {})
-            if result_4 is not NotImplemented:
-                if not isinstance(result_4, TensorBase):
-                    raise no_tensor(schema, result_4)
+            with within(inner_3): result_2 = asked.__torch_dispatch__(op, result, (self, other), {})
+            if result_2 is not NotImplemented:
+                if not isinstance(result_2, TensorBase):
+                    raise no_tensor(schema, result_2)
             else:
-                with within(inner_2): result_4 = ask_in_turn(op, result_3[1:], result_3, (self, other), {})
+                with within(inner_2): result_2 = ask_in_turn(op, result[1:], result, (self, other), {})
         else:
-            with within(inner_2): result_4 = ask_in_turn(op, result_3, result_3, (self, other), {})
-        if isinstance(result_4, TensorBase):
+            with within(inner_2): result_2 = ask_in_turn(op, result, result, (self, other), {})
+        if isinstance(result_2, TensorBase):
             if (
-                (result_4._autograd is None and (not (result_4 is self or result_4 is other)))
-                and result_4._dtype.category >= 2
+                (result_2._autograd is None and (not (result_2 is self or result_2 is other)))
+                and result_2._dtype.category >= 2
             ):
-                outputs_known(node, result_4)
-                tied_in(inner, result_4, node)
-                return result_4
-        with within(inner): return finish_slow(operator_derivative, op, node, [self, other, 1], result_4)
+                outputs_known(node, result_2)
+                tied_in(inner, result_2, node)
+                return result_2
+        with within(inner): return finish_slow(operator_derivative, op, node, [self, other, 1], result_2)
     # Python: python (backend fallback), dispatch/layers/python.py
-    ...  # as above, result_7 for result_3
+    ...  # as above, result_5 for result
     state = get_state()
     inner_4 = state.memo.get(entered_autograd) or state.after(entered_autograd)
-    if result_7:
-        asked_2 = result_7[0]
-        kind_2 = result_7[0]
+    if result_5:
+        asked_2 = result_5[0]
+        kind_2 = result_5[0]
         inner_5 = state.memo.get(entered_autograd_above_python) or state.after(entered_autograd_above_python)
-        with within(inner_5): result_8 = asked_2.__torch_dispatch__(op, result_7, (self, other), {})
-        if result_8 is not NotImplemented:
-            if not isinstance(result_8, TensorBase):
-                raise no_tensor(schema, result_8)
+        with within(inner_5): result_6 = asked_2.__torch_dispatch__(op, result_5, (self, other), {})
+        if result_6 is not NotImplemented:
+            if not isinstance(result_6, TensorBase):
+                raise no_tensor(schema, result_6)
         else:
-            with within(inner_4): result_8 = ask_in_turn(op, result_7[1:], result_7, (self, other), {})
+            with within(inner_4): result_6 = ask_in_turn(op, result_5[1:], result_5, (self, other), {})
     else:
-        with within(inner_4): result_8 = ask_in_turn(op, result_7, result_7, (self, other), {})
-    return result_8
+        with within(inner_4): result_6 = ask_in_turn(op, result_5, result_5, (self, other), {})
+    return result_6
 
 # === add_meta
 def add_Tensor(self, other):
@@ -223,19 +223,19 @@ def add_Tensor(self, other):
         looked_on(node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         metadata = self._interned or metadata_of(self)
-        facts = type(other)
+        other_fact = type(other)
         plan = plan_for(
-            metadata if metadata is facts else (metadata, facts),
+            metadata if metadata is other_fact else (metadata, other_fact),
             variant,
-            (metadata, facts, int),
+            (metadata, other_fact, int),
             (self, other, 1),
         )
         result_2 = fresh(plan.outputs[0])
         loop = loop_into(result_2, plan, (self, other, 1))
-        value_11 = result_2._array
+        result_array = result_2._array
         array = array_of(self)
-        values = self._offset
-        runs(loop, value_11, 0, array, values, other)
+        self_offset = self._offset
+        runs(loop, result_array, 0, array, self_offset, other)
         new_result_of_several_is_tied(result_2, node, result_2 is self or result_2 is other)
         return finish_slow(operator_derivative, op, node, [self, other, 1], result_2)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
@@ -259,16 +259,21 @@ def add_Tensor(self, other, alpha):
         looked_on(node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         metadata, metadata_2 = looks_of_each(self, other)
-        facts = type(alpha)
-        plan = plan_for((metadata, metadata_2, facts), variant, (metadata, metadata_2, facts), (self, other, alpha))
+        alpha_fact = type(alpha)
+        plan = plan_for(
+            (metadata, metadata_2, alpha_fact),
+            variant,
+            (metadata, metadata_2, alpha_fact),
+            (self, other, alpha),
+        )
         result_3 = fresh(plan.outputs[0])
         loop = loop_into(result_3, plan, (self, other, alpha))
-        value_17 = result_3._array
+        result_array = result_3._array
         array = array_of(self)
         array_2 = array_of(other)
-        values = self._offset
-        values_2 = other._offset
-        runs(loop, value_17, 0, array, values, array_2, values_2, alpha)
+        self_offset = self._offset
+        other_offset = other._offset
+        runs(loop, result_array, 0, array, self_offset, array_2, other_offset, alpha)
         new_result_of_several_is_tied(result_3, node, result_3 is self or result_3 is other)
         return finish_slow(operator_derivative, op, node, [self, other, alpha], result_3)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
@@ -310,17 +315,17 @@ def add_Tensor(self, other):
     # Conjugate: conjugate (backend fallback), dispatch/layers/lazy_bit.py
     if self._keyset & CONJUGATE:
         inner = excluding(AUTOGRAD)
-        with within(inner): result = clone_of(self)
+        with within(inner): self_clone = clone_of(self)
     else:
-        result = self
+        self_clone = self
     if other._keyset & CONJUGATE:
         inner_2 = excluding(AUTOGRAD)
-        with within(inner_2): result_2 = clone_of(other)
+        with within(inner_2): other_clone = clone_of(other)
     else:
-        result_2 = other
+        other_clone = other
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    result_3 = pointwise_of_two(result, result_2, (metadata, metadata_2, int), (result, result_2, 1))
-    return result_3
+    result = pointwise_of_two(self_clone, other_clone, (metadata, metadata_2, int), (self_clone, other_clone, 1))
+    return result
 
 # === add_conjugate_in_place
 def add__Tensor(self, other):
@@ -332,19 +337,19 @@ def add__Tensor(self, other):
     # Conjugate: conjugate (backend fallback), dispatch/layers/lazy_bit.py
     if self._keyset & CONJUGATE:
         inner = after(autograd_adinplaceorview)
-        with within(inner): result = clone_of(self)
+        with within(inner): self_clone = clone_of(self)
     else:
-        result = self
+        self_clone = self
     if other._keyset & CONJUGATE:
         inner_2 = after(autograd_adinplaceorview)
-        with within(inner_2): result_2 = clone_of(other)
+        with within(inner_2): other_clone = clone_of(other)
     else:
-        result_2 = other
+        other_clone = other
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    result_3 = pointwise_in_place(result, result_2)
-    if result is not self:
+    result = pointwise_in_place(self_clone, other_clone)
+    if self_clone is not self:
         inner_3 = after(autograd_adinplaceorview)
-        with within(inner_3): write_back_one(self, result)
+        with within(inner_3): write_back_one(self, self_clone)
     version_rises(self)
     return self
 
@@ -387,19 +392,19 @@ def add_out(self, other, out):
                     (metadata, metadata_2, int),
                     (self, other, 1),
                 )
-                value_4 = plan.into.get
+                into_get = plan.into.get
                 interned = out._interned or metadata_of(out)
-                loop = value_4(interned)
+                loop = into_get(interned)
                 if loop is None or out._array is None:
                     result = run_out_first(variant, plan, (self, other, 1, out))
                 else:
-                    value_5 = out._array
-                    value_6 = out._offset
+                    out_array = out._array
+                    out_offset = out._offset
                     array = array_of(self)
                     array_2 = array_of(other)
-                    values = self._offset
-                    values_2 = other._offset
-                    result = writes(loop, value_5, value_6, array, values, array_2, values_2, out)
+                    self_offset = self._offset
+                    other_offset = other._offset
+                    result = writes(loop, out_array, out_offset, array, self_offset, array_2, other_offset, out)
         version_rises(out)
         return out if node is None else finish(op, node, [self, other, 1, out], out)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
@@ -437,8 +442,8 @@ def add_Tensor(self, other):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU, Fallback)
     # Fallback: fallback (backend fallback), test_snapshots.py
     if with_keyset_cell.cell_contents:
-        DispatchKeySet_2 = DispatchKeySet(keyset)
-        return function(DispatchKeySet_2, op, self, other)
+        dispatch_key_set = DispatchKeySet(keyset)
+        return function(dispatch_key_set, op, self, other)
     return function(op, self, other)
 
 # === add_over_a_layer_that_runs_boxed

@@ -15,8 +15,8 @@ def exp(self):
             tied(result_2, node)
             condition = WATCH.on and packs(result_2)
             if condition:
-                SavedTensor_2 = SavedTensor(result_2, 0)
-                node.results = (SavedTensor_2, -1)
+                saved_tensor = SavedTensor(result_2, 0)
+                node.results = (saved_tensor, -1)
             else:
                 result_4 = result_2._counter[0] if result_2._counter is not None else refuse_inference_tensor(result_2)
                 state = get_state()
@@ -51,9 +51,9 @@ def mm(self, mat2):
         result = edge(self)
         result_2 = edge(mat2)
         node.next_edges = (result, result_2)
-        value_13, version_of = saved_for(result, mat2)
-        value_15, version_of_2 = saved_for(result_2, self)
-        node.kept = (value_13, version_of, value_15, version_of_2)
+        value_6, version_of = saved_for(result, mat2)
+        value_7, version_of_2 = saved_for(result_2, self)
+        node.kept = (value_6, version_of, value_7, version_of_2)
         node.facts = (self._shape, self._stride, mat2._shape, mat2._stride)
         looked_on(node)
         # CPU: structured mm (kernel), kernels/ops/linalg.py
@@ -64,11 +64,11 @@ def mm(self, mat2):
             (self, mat2),
         )
         result_5 = fresh(plan.outputs[0])
-        value_21 = plan.run
-        value_22 = result_5._array
+        plan_run = plan.run
+        result_array = result_5._array
         array = any_array_of(self)
         array_3 = any_array_of(mat2)
-        value_21(value_22, 0, array, self._offset, array_3, mat2._offset)
+        plan_run(result_array, 0, array, self._offset, array_3, mat2._offset)
         new_result_of_several_is_tied(result_5, node, result_5 is self or result_5 is mat2)
         return finish_slow(operator_derivative, op, node, [self, mat2], result_5)
     # CPU: structured mm (kernel), kernels/ops/linalg.py
@@ -146,11 +146,11 @@ def cat(tensors):
         metadata, metadata_2 = looks_of_each(tensors_0, tensors_1)
         plan = plan_for((metadata, metadata_2), ((metadata, metadata_2), 0), (tensors, 0))
         result_3 = fresh(plan.outputs[0])
-        value_17 = plan.run
-        value_18 = result_3._array
+        plan_run = plan.run
+        result_array = result_3._array
         array = any_array_of(tensors_0)
         array_3 = any_array_of(tensors_1)
-        value_17(value_18, 0, array, tensors_0._offset, array_3, tensors_1._offset)
+        plan_run(result_array, 0, array, tensors_0._offset, array_3, tensors_1._offset)
         new_result_of_several_is_tied(result_3, node, result_3 is tensors_0 or result_3 is tensors_1)
         return finish_slow(operator_derivative, op, node, [tensors, 0], result_3)
     # CPU: structured cat (kernel), kernels/ops/shape.py
@@ -170,13 +170,13 @@ def sum_dim_IntList(self, dim):
         looked_on(node)
         # CPU: structured sum (kernel), kernels/ops/reductions.py
         metadata = self._interned or metadata_of(self)
-        facts = tuple(dim)
-        plan = plan_for((metadata, facts), (metadata, facts, False, None), (self, dim, False, None))
+        dim_fact = tuple(dim)
+        plan = plan_for((metadata, dim_fact), (metadata, dim_fact, False, None), (self, dim, False, None))
         result_2 = fresh(plan.outputs[0])
-        value_11 = plan.run
-        value_12 = result_2._array
+        plan_run = plan.run
+        result_array = result_2._array
         array = any_array_of(self)
-        value_11(value_12, 0, array, self._offset)
+        plan_run(result_array, 0, array, self._offset)
         new_result_is_tied(result_2, node, result_2 is self)
         return finish_slow(operator_derivative, op, node, [self, dim, False, None], result_2)
     # CPU: structured sum (kernel), kernels/ops/reductions.py
@@ -249,22 +249,22 @@ def native_layer_norm(input_2, normalized_shape, eps):
         looked_on(node)
         # CPU: planned native_layer_norm (kernel), kernels/ops/normalization.py
         metadata = input_2._interned or metadata_of(input_2)
-        facts = tuple(normalized_shape)
-        facts_2 = eps if eps else str(eps)
+        normalized_shape_fact = tuple(normalized_shape)
+        facts = eps if eps else str(eps)
         plan = plan_for(
-            (metadata, facts, facts_2),
-            (metadata, facts, None, None, facts_2),
+            (metadata, normalized_shape_fact, facts),
+            (metadata, normalized_shape_fact, None, None, facts),
             (input_2, normalized_shape, None, None, eps),
         )
         result_3 = fresh(plan.outputs[0])
         result_4 = fresh(plan.outputs[1])
         result_5 = fresh(plan.outputs[2])
-        value_18 = plan.run
-        value_19 = result_3._array
-        value_20 = result_4._array
-        value_21 = result_5._array
+        plan_run = plan.run
+        result_array = result_3._array
+        result_array_2 = result_4._array
+        result_array_3 = result_5._array
         array = any_array_of(input_2)
-        value_18(value_19, 0, value_20, 0, value_21, 0, array, input_2._offset)
+        plan_run(result_array, 0, result_array_2, 0, result_array_3, 0, array, input_2._offset)
         if (
             result_3._autograd is None
             and not (result_3 is input_2)
@@ -300,11 +300,11 @@ def view(self, size):
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         # CPU: viewed (default backend kernel), kernels/ops/geometry.py
         interned = self._interned or metadata_of(self)
-        key = tuple(size)
-        window = windows_get((interned, key))
+        size_key = tuple(size)
+        window = windows_get((interned, size_key))
         if window is None:
             geometry_2 = geometry(self, size)
-            window = remember((interned, key), self, geometry_2)
+            window = remember((interned, size_key), self, geometry_2)
         result_2 = window_of(self, window)
         made_a_view(result_2, self, result_2._keyset is not self._keyset, history_of, [self, size], DEFAULT_CREATION)
         view_is_tied(result_2, node, result_2 is self)
@@ -321,11 +321,11 @@ def view(self, size):
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     # CPU: viewed (default backend kernel), kernels/ops/geometry.py
     interned = self._interned or metadata_of(self)
-    key = tuple(size)
-    window = windows_get((interned, key))
+    size_key = tuple(size)
+    window = windows_get((interned, size_key))
     if window is None:
         geometry_2 = geometry(self, size)
-        window = remember((interned, key), self, geometry_2)
+        window = remember((interned, size_key), self, geometry_2)
     result = window_of(self, window)
     made_a_view(result, self, result._keyset is not self._keyset, history_created, [self, size], NO_GRAD_MODE)
     return result
@@ -398,8 +398,8 @@ def detach(self):
         interned = self._interned or metadata_of(self)
         window = windows_get(interned)
         if window is None:
-            geometry_2 = geometry(self)
-            window = remember((interned,), self, geometry_2)
+            self_geometry = geometry(self)
+            window = remember((interned,), self, self_geometry)
         result = window_of(self, window)
         result._counter = self._counter
         return result
@@ -456,8 +456,8 @@ def index_Tensor(self, indices):
     ):
         if not bool((self._autograd is not None and self._autograd.requires_grad)):
             # CPU: index_kernel (kernel), kernels/ops/indexing.py
-            value_8, interned = looks_of_each(indices_1, self)
-            plan = INDEXED_get((interned, None, value_8))
+            indices_1_interned, interned = looks_of_each(indices_1, self)
+            plan = INDEXED_get((interned, None, indices_1_interned))
             if plan is None or self._array is None:
                 result_2 = index_first(self, indices)
             else:
@@ -488,9 +488,9 @@ def ones(size):
     # DispatchKeySet(BackendSelect, ADInplaceOrView)
     # BackendSelect: backend_select (kernel), dispatch/layers/backend_select.py
     # CPU: ones_kernel (default backend kernel), kernels/ops/creation.py
-    value = tuple(size)
+    size_tuple = tuple(size)
     dtype = get_default_dtype()
-    result = CONSTANTS_get((value, dtype, None))
+    result = CONSTANTS_get((size_tuple, dtype, None))
     if result is None:
         return filled_first(size, 1, None, None, None)
     result_3 = fresh(result.outputs[0])

@@ -7,34 +7,34 @@ def double(x, times):
         node = begin(op, [x, 2.0, times])
         # CPU: <lambda> (kernel), test_snapshots.py
         inner = excluding(AUTOGRAD)
-        with within(inner): function_2 = function(x, times=times)
-        if not isinstance(function_2, TensorBase):
-            raise no_tensor(schema, function_2)
-        return function_2 if node is None else finish(op, node, [x, 2.0, times], function_2)
+        with within(inner): result = function(x, times=times)
+        if not isinstance(result, TensorBase):
+            raise no_tensor(schema, result)
+        return result if node is None else finish(op, node, [x, 2.0, times], result)
     # CPU: <lambda> (kernel), test_snapshots.py
-    ...  # as above, function_3 for function_2
-    return function_3
+    ...  # as above, result_2 for result
+    return result_2
 
 # === users_kernel_with_a_keyset
 def noted(x):
     # lesson::noted(Tensor x) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: <lambda> (autograd kernel), test_snapshots.py
-    DispatchKeySet_2 = DispatchKeySet(keyset)
-    function_2 = function(DispatchKeySet_2, x)
-    if not isinstance(function_2, TensorBase):
-        raise no_tensor(schema, function_2)
-    return function_2
+    dispatch_key_set = DispatchKeySet(keyset)
+    result = function(dispatch_key_set, x)
+    if not isinstance(result, TensorBase):
+        raise no_tensor(schema, result)
+    return result
 
 # === users_fallthrough
 def quiet(x):
     # lesson::quiet(Tensor x) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # CPU: <lambda> (kernel), test_snapshots.py
-    function_2 = function(x)
-    if not isinstance(function_2, TensorBase):
-        raise no_tensor(schema, function_2)
-    return function_2
+    result = function(x)
+    if not isinstance(result, TensorBase):
+        raise no_tensor(schema, result)
+    return result
 
 # === missing_kernel
 def absent(x):
@@ -79,14 +79,14 @@ def both(x, out):
         node = begin(op, [x, out])
         # CPU: <lambda> (kernel), test_snapshots.py
         inner = excluding(AUTOGRAD)
-        with within(inner): function_2 = function(x, out)
-        if not (isinstance(function_2, union_type) and len(function_2) == 2):
-            raise wrong_results(schema, function_2)
-        result = tuple(function_2)
-        return result if node is None else finish(op, node, [x, out], result)
+        with within(inner): result = function(x, out)
+        if not (isinstance(result, union_type) and len(result) == 2):
+            raise wrong_results(schema, result)
+        result_2 = tuple(result)
+        return result_2 if node is None else finish(op, node, [x, out], result_2)
     # CPU: <lambda> (kernel), test_snapshots.py
-    ...  # as above, function_3 for function_2
-    return tuple(function_3)
+    ...  # as above, result_3 for result
+    return tuple(result_3)
 
 # === custom_op_with_a_derivative
 def bump(x):
@@ -106,26 +106,26 @@ def bump(x):
         # CPU: bump (default backend kernel), test_snapshots.py
         chosen = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
         inner = after(autograd)
-        with within(inner): result_2 = chosen(x)
-        if not (type(result_2) is Tensor and result_2._store is None and not (x is result_2)):
-            result_2 = with_declared_aliases(op, chosen, (x,), {}, result_2)
-        if not isinstance(result_2, TensorBase):
-            raise no_tensor(schema, result_2)
-        if isinstance(result_2, TensorBase):
+        with within(inner): x_chosen = chosen(x)
+        if not (type(x_chosen) is Tensor and x_chosen._store is None and not (x is x_chosen)):
+            x_chosen = with_declared_aliases(op, chosen, (x,), {}, x_chosen)
+        if not isinstance(x_chosen, TensorBase):
+            raise no_tensor(schema, x_chosen)
+        if isinstance(x_chosen, TensorBase):
             if (
-                result_2._autograd is None
-                and not (result_2 is x)
-                and result_2._dtype.category >= 2
+                x_chosen._autograd is None
+                and not (x_chosen is x)
+                and x_chosen._dtype.category >= 2
                 and not node.ctx.non_differentiable
             ):
-                outputs_known(node, result_2)
-                tied(result_2, node)
+                outputs_known(node, x_chosen)
+                tied(x_chosen, node)
                 finish_context(node)
-                return result_2
-        return finish_slow(op, node, [x, 1.0], result_2)
+                return x_chosen
+        return finish_slow(op, node, [x, 1.0], x_chosen)
     # CPU: bump (default backend kernel), test_snapshots.py
-    ...  # as above, result_4 for result_2
-    return result_4
+    ...  # as above, x_chosen_2 for x_chosen
+    return x_chosen_2
 
 # === custom_op_that_writes
 def fill(x, value):
