@@ -77,7 +77,10 @@ ALWAYS_IN_PLACE = ("zero", "copy")  # their functional forms have no function
 
 
 class OnEach:
-    """How an operator on lists calls `of` for each tensor. It is the derivative, too: what the layer Autograd asks."""
+    """The calls of `of` that an operator on lists makes, one for each tensor.
+
+    It is the derivative, too, which the layer Autograd asks before and after the call.
+    """
 
     def __init__(self, op: OpOverload, of: OpOverload) -> None:
         self.op, self.of = op, of
@@ -128,7 +131,7 @@ class OnEach:
 
 
 def check_lengths(name: str, lists: Sequence[Sequence[Tensor]]) -> int:
-    """How many tensors the lists have. RuntimeError where that is none, or not the same for all."""
+    """The number of tensors in each list. RuntimeError where that is none, or not the same for all."""
     count = len(lists[0])
     for other in lists[1:]:
         if len(other) != count:
@@ -147,7 +150,7 @@ def check_lengths(name: str, lists: Sequence[Sequence[Tensor]]) -> int:
 
 
 def each_value(argument: Any, value: Any, count: int) -> Any:
-    """What each call gets of an argument. RuntimeError for another number of values, or of dimensions of a tensor."""
+    """The values of an argument for the calls. RuntimeError for another number of them, or of dimensions."""
     if argument.name == "scalars" and isinstance(value, Tensor):
         if value.dim() != 1:
             raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {value.dim()} instead.")

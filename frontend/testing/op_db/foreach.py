@@ -72,7 +72,7 @@ def is_list_of_tensors(argument: Argument) -> bool:
 
 
 def value_for(make: Maker, argument: Argument, values: list[Any]) -> Any:
-    """What an argument on lists is, if those for each tensor are these; a number, where one stands for a tensor."""
+    """The value of an argument on lists that has these for each tensor; a number, where one stands for a tensor."""
     if is_list_of_tensors(argument):
         return values
     numbers = [some_number(make) if isinstance(value, Tensor) else value for value in values]
