@@ -132,9 +132,10 @@ powsum_op = Operator(
 
 @in_parts(powsum_op, "self")
 def powsum_kernel(self, ord, dim, keepdim, dtype):
-    if self._dtype.category < dtypes.FLOATING:
-        raise not_implemented("powsum_cpu", self._dtype)
-    return (self if dtype is None else self.to(dtype)).abs().pow(ord).sum(dim, keepdim)
+    x = self if dtype is None else self.to(dtype)
+    if x._dtype.category < dtypes.FLOATING:
+        raise not_implemented("powsum_cpu", dtypes.int64)  # in which whole numbers are added
+    return x.abs().pow(ord).sum(dim, keepdim)
 
 
 _powsum = public(powsum_op, method=False)

@@ -93,7 +93,7 @@ WRONG = {
     "_foreach_norm cannot compute the infinity norm": lambda: rd._foreach_norm([rd.ones(0)], float("inf")),
     "_foreach_mm: self and mat2 must have the same number": lambda: rd._foreach_mm([X], [X, X]),
     "_foreach_mm requires non-empty tensor lists": lambda: rd._foreach_mm([], []),
-    "\"powsum_cpu\" not implemented for 'Long'": lambda: rd._foreach_powsum([X.long()]),
+    "\"powsum_cpu\" not implemented for 'Long'": lambda: rd._foreach_powsum([X.int()]),
 }
 
 
@@ -102,6 +102,10 @@ def test_lists_that_do_not_fit_are_refused_in_pytorchs_words(text):
     with pytest.raises(RuntimeError) as refused:
         WRONG[text]()
     assert text.strip() in str(refused.value)
+
+
+def test_whole_numbers_have_a_powsum_in_another_dtype():
+    assert rd._foreach_powsum([X.int() * 2], 3, rd.float64)[0].item() == 16
 
 
 def test_an_item_that_is_no_tensor_is_a_type_error():
