@@ -157,6 +157,7 @@ _places, __getattr__, __dir__ = _names.late(
         "._absent": _absent.NAMES,
         ".backend": "get_device_module",
         ".compiler": "_disable_dynamo compile",
+        "redispatch.kernels.ops.foreach": "_foreach_*",
         ".serialization": "load save",
         ".utils.backend_registration": "_register_device_module",
         ".utils.dlpack": "to_dlpack",

@@ -30,22 +30,29 @@ def late(
 ) -> tuple[dict[str, str], Callable[[str], Any], Callable[[], Any]]:
     """Returns where each name is, and the `__getattr__` and `__dir__` of a module that imports it when asked for.
 
-    Whoever wants one name needs none of the other modules. The row "." has modules of the package. What is in no row
-    is what `make` makes of its name, if it is not None.
+    Whoever wants one name needs none of the other modules. The row "." has modules of the package; `stem*` stands for
+    all names of a module that begin so. What is in no row is what `make` makes of its name, if it is not None.
     Errors: AttributeError, from `__getattr__`, for other names.
     """
-    places = noted(scope, rows)
+    families = {names[:-1]: place for place, names in rows.items() if names.endswith("*")}
+    places = noted(scope, {place: names for place, names in rows.items() if not names.endswith("*")})
 
     def __getattr__(name: str) -> Any:
         if name in places:
             return found(scope, name, places[name])
+        for stem, place in families.items():
+            if name.startswith(stem) and name in dir(import_module(place)):
+                return found(scope, name, place)
         made = make(name)
         if made is None:
             raise AttributeError(f"module {scope['__name__']!r} has no attribute {name!r}")
         return scope.setdefault(name, made)
 
     def __dir__() -> list[str]:
-        return sorted({*scope, *places})
+        all_of = (
+            name for stem, place in families.items() for name in dir(import_module(place)) if name.startswith(stem)
+        )
+        return sorted({*scope, *places, *all_of})
 
     return places, __getattr__, __dir__
 

@@ -124,6 +124,7 @@ NO_FACTS = {
     "kernels/cuda/intrinsics.py": "functions of libdevice",
     "kernels/declare/scalar_functions.py": "functions of Python's math",
     "kernels/ops/device_memory.py": "what an allocator needs to be a device; the file's subject",
+    "kernels/ops/foreach.py": "operators on lists, which are declared here by the names of those that they call",
     "subclasses": "a subclass says itself what operators mean for it, as a user's does",
 }
 

@@ -165,9 +165,10 @@ def value_of(
     return results[rule.results[need.index].output]
 
 
-LINEAR, MULTILINEAR = "linear", "multilinear"
+LINEAR, MULTILINEAR, PARTS = "linear", "multilinear", "parts"
 
-# What operators declare: LINEAR, MULTILINEAR, or a function of (arguments, tangents, result)
+# What operators declare: LINEAR, MULTILINEAR, or a function of (arguments, tangents, result). Or PARTS: the tangents
+# are those of the operators that its one kernel for every backend calls.
 FORWARD: RuleTable[Any] = RuleTable("forward derivative")
 
 
@@ -175,6 +176,13 @@ def composite_kernel(op: OpOverload) -> Any:
     """The kernel of an operator that is written in other operators and is differentiated through these; or None."""
     kernels = op.registrations.get(DispatchKey.CompositeImplicitAutograd)
     return kernels[-1] if kernels and op not in DERIVATIVES else None
+
+
+def parts_kernel(op: OpOverload) -> Any:
+    """The kernel that forward mode runs, because the operators that it calls say what the tangents are; or None."""
+    if FORWARD.get(op) == PARTS:
+        return op.registrations[DispatchKey.CompositeExplicitAutograd][-1]
+    return composite_kernel(op)
 
 
 def tangent_of_call(op: OpOverload, stack: list[Any], tangents: list[Any], run: Callable[[], Any]) -> tuple[Any, Any]:

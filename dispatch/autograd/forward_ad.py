@@ -23,7 +23,7 @@ from redispatch.dispatch import LAZY_BITS, STATE, OpOverload, Region, below, def
 from redispatch.dispatch.layers.layer import layer
 from redispatch.dispatch.tensor.wrapped import is_wrapped, level_of
 
-from .forward import composite_kernel, is_given, tangent_of_call
+from .forward import composite_kernel, is_given, parts_kernel, tangent_of_call
 from .function import DUAL_CALL, SINGLE_LEVEL, Function
 from .function_levels import asked_for_tangents, check_size, paired, tangents_by_user
 from .jvp_level import JvpLevel, put, tangent_of
@@ -68,6 +68,8 @@ def forward_ad(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     tangents = given_tangents(stack)
     if tangents is None:  # under a transform there may be some further out
         return run(op, keyset & BELOW_FORWARD_AD, stack)
+    if (parts := parts_kernel(op)) is not None:
+        return parts.boxed(op, keyset, stack)
     with within(state.excluding(FORWARD_AD)):
         return with_tangent(op, keyset & BELOW_FORWARD_AD, stack, tangents, state.dual_level)
 

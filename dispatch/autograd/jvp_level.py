@@ -15,7 +15,7 @@ from redispatch.dispatch.layers.ad_inplace_or_view import tie_to_base
 from redispatch.dispatch.layers.transforms import Level, each_tensor
 from redispatch.dispatch.tensor.wrapped import is_wrapped, level_of, look_like_values, without_dead, wrapped
 
-from .forward import composite_kernel, is_outside_of_graphs, tangent_of_call, zeros_like
+from .forward import is_outside_of_graphs, parts_kernel, tangent_of_call, zeros_like
 from .function import Function
 from .function_levels import apply_with_tangents
 from .grad_level import refuse_captured_writes
@@ -96,7 +96,7 @@ class JvpLevel(Level):
     """`jvp` at work."""
 
     def process(self, op: OpOverload, stack: list[Any]) -> Any:
-        kernel = composite_kernel(op)
+        kernel = parts_kernel(op)
         if kernel is not None:
             return kernel.boxed(op, 0, stack)
         refuse_captured_writes(self, op, stack)

@@ -121,10 +121,12 @@ class Signature:
     def __init__(self, op: OpOverload, out: OpOverload | None = None, method: bool = False) -> None:
         self.op, self.out, self.method = op, out, method
         schema = op.schema
-        takes_numbers = schema.name in NUMBER_FOR_TENSOR
+        numbers = schema.name in NUMBER_FOR_TENSOR
         self.parameters = [
-            Parameter(argument, "input" if argument.name == "self" else argument.name, takes_numbers)
-            for index, argument in enumerate(schema.arguments)
+            Parameter(
+                argument, "input" if argument.name == "self" and argument.type == TENSOR else argument.name, numbers
+            )
+            for argument in schema.arguments
         ]
         self.arguments = [argument.name for argument in schema.arguments]
         if method:
@@ -382,7 +384,7 @@ def spoken(type_: Type) -> str:
     """A type as messages name it: `Tensor`, `Number`, `tuple of ints`."""
     if isinstance(type_, ListType):
         inner = type_.elem.elem if isinstance(type_.elem, OptionalType) else type_.elem
-        return f"tuple of {spoken(inner)}s"
+        return "tuple of Scalars" if _name(inner) == "Scalar" else f"tuple of {spoken(inner)}s"
     return SPOKEN.get(_name(type_), str(type_))
 
 
@@ -415,10 +417,19 @@ def _strict(type_: Type) -> Callable[[Any], Any]:
             return _strict_tensor_list
         if isinstance(type_.elem, OptionalType) and type_.elem.elem == TENSOR:
             return partial(_strict_tensor_list, or_none=True)
+        if _name(type_.elem) == "Scalar":
+            return lambda value: _strict_numbers(value, converter(type_))
         if _name(type_.elem) in ("int", "SymInt"):
             return lambda value: _strict_int_list(value, type_.size)
         return converter(type_)
     return _STRICT.get(_name(type_)) or converter(type_)
+
+
+def _strict_numbers(value: Any, convert: Callable[[Any], Any]) -> Any:
+    """The numbers of a list, in which a tensor is none: so a list of tensors goes to another overload."""
+    if not isinstance(value, list | tuple) or any(isinstance(item, TensorBase) for item in value):
+        raise TypeError
+    return convert(value)
 
 
 def _strict_tensor_list(value: Any, or_none: bool = False) -> list[Any]:

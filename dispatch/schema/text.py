@@ -81,8 +81,10 @@ class SchemaText:
         named = self.overload_name if overload is None else overload.removesuffix("default")
         first, *rest = self.arguments
         type_, _, name = first.partition(" ")
-        arguments = ", ".join([f"{type_}(a!) {name}", *rest])
-        return SchemaText(f"{head(self.name + '_', named)}({arguments}) -> {self.returns}(a!)")
+        written = type_.replace("Tensor", "Tensor(a!)")
+        arguments = ", ".join([f"{written} {name}", *rest])
+        returns = "()" if type_.endswith("[]") else f"{self.returns}(a!)"  # of a list, the caller has the tensors
+        return SchemaText(f"{head(self.name + '_', named)}({arguments}) -> {returns}")
 
     def out(self, overload: str, names: Sequence[str] = ()) -> SchemaText:
         """The form that writes into an argument `out`, or `grad_input` if the overload has that name.
@@ -92,7 +94,8 @@ class SchemaText:
         """
         name = overload if overload == "grad_input" else "out"
         several = self.returns.startswith("(")
-        results = BETWEEN.split(self.returns.strip("()")) if several else [f"{self.returns} {name}"]
+        type_ = self.returns.partition(" ")[0]
+        results = BETWEEN.split(self.returns.strip("()")) if several else [f"{type_} {name}"]
         letters = [letter for letter in LETTERS if f"({letter}!)" not in self.text]
         written = [
             one.replace("Tensor", f"Tensor({letter}!)", 1) for one, letter in zip(results, letters, strict=False)
@@ -101,9 +104,7 @@ class SchemaText:
         arguments = [one for one in self.arguments if not (made and one.startswith(FACTORY_OPTIONS))]
         star = [] if "*" in arguments else ["*"]
         named = [f"{one.partition(' ')[0]} {other}" for one, other in zip(written, names, strict=False)]
-        returns = (
-            f"({', '.join(written)})" if several else "()" if self.returns.endswith("[]") else f"{self.returns}(a!)"
-        )
+        returns = f"({', '.join(written)})" if several else "()" if type_.endswith("[]") else f"{type_}(a!)"
         return SchemaText(
             f"{head(self.name, overload)}({', '.join([*arguments, *star, *(named or written)])}) -> {returns}"
         )

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from redispatch.dispatch import ops
 from redispatch.kernels.ops import arithmetic, creation
-from redispatch.kernels.ops.fused_updates import adam_op, adamw_op, foreach_add_op
+from redispatch.kernels.ops.fused_updates import adam_op, adamw_op
 
 from .optimizer import Formula, Group, begin, number, options, root_above
 
@@ -66,7 +67,7 @@ class Adam(Formula):
                 self._start(param, state, group)
         steps = [state["step"] for state in states]
         largest = [state["max_exp_avg_sq"] for state in states] if group["amsgrad"] else []
-        foreach_add_op.functional(steps, 1)
+        ops.aten._foreach_add_.Scalar(steps, 1)
         update = adamw_op if group["decoupled_weight_decay"] else adam_op
         beta1, beta2 = group["betas"]
         update.functional(

@@ -39,7 +39,8 @@ def by_its_kernel(op: OpOverload) -> Decomposition | None:
     with plain tensors, as the fallback does.
     """
     kernels = op.registrations.get(DispatchKey.CompositeExplicitAutograd)
-    if not kernels or op.schema.is_mutable or getattr(kernels[-1].function, "__leaf__", False):
+    written = op.schema.is_mutable and op.schema.returns  # what returns nothing has its parts write
+    if not kernels or written or getattr(kernels[-1].function, "__leaf__", False):
         return None
     if op.namespace != "aten":
         return None

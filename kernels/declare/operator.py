@@ -327,7 +327,8 @@ def in_parts(op: Operator, *inputs: str, nondifferentiable: tuple[int, ...] = ()
                 results = function(*called)
                 return list(results) if several else [results]
 
-            return pulled_back(again, [arguments[place] for place in places], given if several else [given], needs)
+            found = pulled_back(again, [arguments[place] for place in places], given if several else [given], needs)
+            return found if len(places) > 1 else found[0]
 
         op.explicit(function)
         op.derivative((inputs, gradients), nondifferentiable=nondifferentiable)

@@ -22,13 +22,7 @@ from .batch_norm import batch_norm_legit_op, batch_norm_with_update_op
 from .copying import clone_op, resize_inplace_op, zero_inplace_op
 from .distributions import cauchy_op, geometric_op, log_normal_op
 from .embedding import embedding_renorm_op
-from .fused_updates import (
-    _amp_foreach_non_finite_check_and_unscale_,
-    _amp_update_scale_,
-    adam_op,
-    adamw_op,
-    foreach_add_op,
-)
+from .fused_updates import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_, adam_op, adamw_op
 from .random import (
     bernoulli_tensor_op,
     exponential_op,
@@ -93,7 +87,6 @@ def copy_of(value: Any) -> Any:
 zero_op = functional_form_of(zero_inplace_op)
 resize_op = functional_form_of(resize_inplace_op)
 embedding_renorm_functional_op = functional_form_of(embedding_renorm_op)
-foreach_add_functional_op = functional_form_of(foreach_add_op)
 fused_adam_op = functional_form_of(adam_op)
 fused_adamw_op = functional_form_of(adamw_op)
 amp_unscale_op = functional_form_of(_amp_foreach_non_finite_check_and_unscale_.op)

@@ -1,4 +1,4 @@
-"""Many parameters at once: steps of an optimizer, _fused_adam_, _fused_adamw_; counts, _foreach_add_; loss scaling.
+"""Many parameters at once: steps of an optimizer, _fused_adam_, _fused_adamw_; loss scaling.
 
 A list has a tensor for each parameter. Modes see one operator, and each parameter costs one loop. Read next:
 frontend/optim/adam.py, which has the formula, and frontend/amp/grad_scaler.py.
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import LATE
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, metadata_of, no_memory
 from redispatch.kernels import is_dense
 
 from ..declare.declare import Operator
 from ..declare.operator import kernel
 from ..declare.structured import not_implemented
-from .arithmetic import add_op
 
 LISTS = (
     "Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, "
@@ -149,14 +149,7 @@ def adam_meta(*args):
     """Nothing is there to be updated."""
 
 
-@kernel("_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", "CPU", "Meta", refuses="bool", dispatches=True)
-def foreach_add_op(self, scalar):
-    plain = type(scalar) is int
-    for x in self:
-        if plain and x._dtype is dtypes.float32 and not x._shape and x._array is not None:  # as counts of steps are
-            x._array[x._offset] += scalar
-        else:
-            add_op.inplace(x, scalar)  # type: ignore[misc]  # it has an in-place form
+LATE["aten::_foreach_"] = "redispatch.kernels.ops.foreach"
 
 
 # --- loss scaling: gradients divided by the scale and looked at; the scale of the next step ---------------------------

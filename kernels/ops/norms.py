@@ -18,9 +18,10 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, taking
-from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, kernel, structured
+from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, in_parts, kernel, structured
 from ..declare.overridable import overridable_function
-from ..declare.structured import Meta
+from ..declare.public import public
+from ..declare.structured import Meta, not_implemented
 from .matrices import check_floating, check_matrix, conj
 from .moments import linalg_vector_norm, vector_norm_backward
 from .reductions import reduced_shape
@@ -119,6 +120,25 @@ def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
         linalg_vector_norm.op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim
     )
 
+
+powsum_op = Operator(
+    "linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
+    " -> Tensor",
+    late_out=False,
+    refuses={"whole": "powsum_cpu"},
+    doc="Returns the sum of the absolute values to the power `ord`: what `vector_norm` takes a root of.",
+)
+
+
+@in_parts(powsum_op, "self")
+def powsum_kernel(self, ord, dim, keepdim, dtype):
+    x = self if dtype is None else self.to(dtype)
+    if x._dtype.category < dtypes.FLOATING:
+        raise not_implemented("powsum_cpu", dtypes.int64)  # in which whole numbers are added
+    return x.abs().pow(ord).sum(dim, keepdim)
+
+
+_powsum = public(powsum_op, method=False)
 
 # --- linalg.norm -----------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from ..op_info import OpInfo
 from .activations import ACTIVATIONS
 from .copying import COPYING
 from .creation import CREATION, WINDOWS
+from .foreach import on_lists
 from .fourier import FOURIER, TRANSFORMS
 from .images import IMAGES
 from .indexing import INDEXING
@@ -44,6 +45,7 @@ op_db += [
     for name, info in DERIVED.items()
     if OPERATORS[name] not in WRITTEN
 ]
+op_db += on_lists({op: info for info in op_db for op in (info.op, info.made_functional) if op})
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.
 NOT_COVERED: dict[str, str] = {}

@@ -286,7 +286,6 @@ UNSCALED = calls([[fixed(2, 3), fixed(4)], number(0.0), number(0.5)])
 SCALE = calls([number(4.0), number(0.0, dtypes.int32), number(0.0), 2.0, 0.5, 1])
 UPDATES = table(
     *(info for name, samples in ADAMS.items() for info in entries(name, samples, FLOATS)),
-    *entries("_foreach_add_.Scalar", calls([[fixed(2, 3), fixed()], 2]), FLOATS),
     *entries("_amp_foreach_non_finite_check_and_unscale_", UNSCALED, FLOATS),
     *entries("_amp_update_scale_", SCALE, FLOATS[:1]),
     skips={

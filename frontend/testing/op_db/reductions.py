@@ -203,6 +203,10 @@ def norm(self, ord=2, dim=None, keepdim=False, dtype=None):
     return (size**ord).sum(**where) ** (1 / ord)
 
 
+def power_sum(self, ord=2, dim=None, keepdim=False):
+    return (np.abs(self) ** ord).sum(**({"axis": axes(dim), "keepdims": keepdim} if self.ndim else {}))
+
+
 NORMS = [[(2, 3)], [(2, 3), 1], [(2, 3), 2, [1], True], [(2, 3), 3], [(2, 3), INF, [0]], [()], [(0, 3)]]
 SPREADS_ALONG = calls([(2, 3), [1]], [(2, 3, 2), [0, 2], False, True], [(2, 3), None])
 CORRECTED = [[(2, 3)], call((2, 3), [1], correction=0)]
@@ -217,6 +221,7 @@ MOMENTS = table(
     *by_numpy("var_mean.dim:var std_mean.dim:std", BOTH_ALONG, FLOATS, spread_and_mean),
     *by_numpy("var_mean.correction:var std_mean.correction:std", BOTH_CORRECTED, FLOATS, spread_and_mean),
     OpInfo("linalg_vector_norm", calls(*NORMS), norm, FLOATS),
+    OpInfo("linalg__powsum", calls(*NORMS[:4], *NORMS[5:]), power_sum, FLOATS),
     *by_numpy("logsumexp", calls([(2, 3), [1]], [(2, 3, 2), [0, 2], True], [(), [0]], [(0, 3), [0]]), FLOATS, reduced),
     errors={
         "var.correction std.correction": BAD_DIM,

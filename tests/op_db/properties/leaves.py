@@ -9,7 +9,7 @@ from redispatch.dispatch import STATE, Setting, within
 from redispatch.dispatch.core.state import State
 from redispatch.dispatch.tensor import Tensor
 
-from ..driver import as_list, on_meta, run
+from ..driver import as_list, can_be_written, on_meta, run
 from .table import holds
 
 
@@ -64,10 +64,9 @@ def leaves_on_the_meta_device_ask_for_inference_mode_alone(info, sample):
 @holds("inplace_leaves", of=lambda info: info.inplace)
 def in_place_leaves_ask_for_inference_mode_alone(info, sample):
     wanted, target = run(info, sample.copy()), sample.copy().map(Tensor.detach)
-    if "inplace_view" in info.inplace.tags or wanted.shape == target.input.shape:
-        if rd.can_cast(wanted.dtype, target.input.dtype):
-            assert watched(info, target, info.inplace) == {}
-            return True
+    if can_be_written(wanted, target.input) or "inplace_view" in info.inplace.tags:
+        assert watched(info, target, info.inplace) == {}
+        return True
     return False
 
 

@@ -1,0 +1,120 @@
+"""Operators on lists are seen as one call, differentiated as single calls are, and refuse lists that do not fit."""
+
+import subprocess
+import sys
+
+import pytest
+
+import redispatch as rd
+from redispatch.autograd import forward_ad
+from redispatch.func import jvp, vmap
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+
+class Seen(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_sees_one_call_also_where_gradients_are_wanted():
+    x, number = rd.ones(2, requires_grad=True), rd.tensor(2.0)
+    with Seen() as mode:
+        rd._foreach_add([x, x], 1)
+        rd._foreach_mul([x, x], number)
+        rd._foreach_addcmul([x], [x], [x], [2.0])
+        rd._foreach_zero_([x.detach()])
+    seen = [name for name in mode.calls if "detach" not in name]
+    assert seen == [
+        "aten._foreach_add.Scalar",
+        "aten._foreach_mul.Tensor",
+        "aten._foreach_addcmul.ScalarList",
+        "aten._foreach_zero_.default",
+    ]
+
+
+def test_in_place_functions_return_the_list_and_operators_nothing():
+    xs = [rd.ones(2), rd.ones(())]
+    assert rd._foreach_add_(xs, 1) is xs and xs[0].tolist() == [2.0, 2.0]
+    assert rd._foreach_mul_(self=xs, scalars=[2, 3]) is xs and xs[1].item() == 6
+    assert rd.ops.aten._foreach_add_.Scalar(xs, 1) is None
+    assert type(rd._foreach_abs(xs)) is tuple and type(rd.ops.aten._foreach_abs(xs)) is list
+
+
+def test_gradients_and_tangents_are_those_of_single_calls():
+    def write(x):
+        y, z = x * 1, x[0] * 1
+        rd._foreach_mul_([y, z], [x, x[1]])
+        return y * z
+
+    def single(x):
+        y, z = x * 1, x[0] * 1
+        y.mul_(x)
+        z.mul_(x[1])
+        return y * z
+
+    x, direction = rd.randn(3, 2), rd.randn(3, 2)
+    assert rd.equal(rd.func.grad(lambda x: write(x).sum())(x), rd.func.grad(lambda x: single(x).sum())(x))
+    tangent = jvp(single, (x,), (direction,))[1]
+    assert rd.equal(jvp(write, (x,), (direction,))[1], tangent)
+    with forward_ad.dual_level():
+        assert rd.equal(forward_ad.unpack_dual(write(forward_ad.make_dual(x, direction))).tangent, tangent)
+    batch = rd.randn(4, 3, 2)
+    assert rd.equal(vmap(write)(batch), rd.stack([single(x) for x in batch]))
+
+
+def test_all_results_are_of_the_graph_if_one_element_is():
+    one, other = rd._foreach_exp([rd.ones(2, requires_grad=True), rd.ones(2)])
+    assert one.requires_grad and other.requires_grad
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        rd._foreach_exp_([rd.ones(2), rd.ones(2, requires_grad=True)])
+
+
+X = rd.ones(2)
+NOT_ONE = "scalar tensor expected to be 0 dim but it has 1 dimensions and 2 elements."
+WRONG = {
+    "Tensor lists must have the same number of tensors, got 2 and 1": lambda: rd._foreach_add([X, X], [X]),
+    "Tensor lists must have the same number of tensors, got 1 and 2": lambda: rd._foreach_lerp([X], [X], [X, X]),
+    "Tensor list must have at least one tensor.": lambda: rd._foreach_abs([]),
+    "Tensor list must have at least one tensor. ": lambda: rd._foreach_add_([], 1),
+    "Tensor list must have same number of elements as scalar list.": lambda: rd._foreach_pow([X], [1, 2]),
+    NOT_ONE: lambda: rd._foreach_mul([X], rd.ones(2)),
+    "Expected packed scalar Tensor to be of dimension 1. Got 0 instead.": (
+        lambda: rd._foreach_addcmul([X], [X], [X], rd.tensor(1.0))
+    ),
+    "Expected length of scalars to match input of length 1 but got 2 instead.": (
+        lambda: rd._foreach_addcdiv([X], [X], [X], rd.ones(2))
+    ),
+    "_foreach_max cannot compute the maximum of an empty tensor": lambda: rd._foreach_max([X, rd.ones(0)]),
+    "_foreach_norm cannot compute the infinity norm": lambda: rd._foreach_norm([rd.ones(0)], float("inf")),
+    "_foreach_mm: self and mat2 must have the same number": lambda: rd._foreach_mm([X], [X, X]),
+    "_foreach_mm requires non-empty tensor lists": lambda: rd._foreach_mm([], []),
+    "\"powsum_cpu\" not implemented for 'Long'": lambda: rd._foreach_powsum([X.int()]),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_lists_that_do_not_fit_are_refused_in_pytorchs_words(text):
+    with pytest.raises(RuntimeError) as refused:
+        WRONG[text]()
+    assert text.strip() in str(refused.value)
+
+
+def test_whole_numbers_have_a_powsum_in_another_dtype():
+    assert rd._foreach_powsum([X.int() * 2], 3, rd.float64)[0].item() == 16
+
+
+def test_an_item_that_is_no_tensor_is_a_type_error():
+    with pytest.raises(TypeError, match="expected Tensor as element 1 in argument 0, but got NoneType"):
+        rd.cat([X, None])
+    with pytest.raises(TypeError, match="argument 'self' .position 1. must be tuple of Tensors, not str"):
+        rd._foreach_abs("x")
+
+
+def test_importing_the_library_declares_none():
+    code = "import redispatch, sys; sys.exit('redispatch.kernels.ops.foreach' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
