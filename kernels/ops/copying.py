@@ -584,8 +584,9 @@ def _set_data(self: Tensor, value: Any) -> None:
     if (self._keyset ^ value._keyset) & LAZY_BITS:
         self._keyset = shared((self._keyset & ~LAZY_BITS) | (value._keyset & LAZY_BITS))
     show_same(self, value)
-    if is_functional(self) and is_functional(value):
-        self._steps, self._value, self._generation = value._steps, value._value, value._generation
+    wrapper: Any = self
+    if is_functional(wrapper) and is_functional(value):
+        wrapper._steps, wrapper._value, wrapper._generation = value._steps, value._value, value._generation
 
 
 Tensor.data = overridable_property(_get_data, _set_data)  # type: ignore[attr-defined]  # attached here
