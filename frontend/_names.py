@@ -78,5 +78,5 @@ def noted(scope: dict[str, Any], rows: Mapping[str, str]) -> dict[str, str]:
 
 def found(scope: dict[str, Any], name: str, place: str) -> Any:
     """Returns what a module has under a name; a module of this package for the place "."."""
-    package = scope["__name__"] if "__path__" in scope else scope["__name__"].rpartition(".")[0]
+    package = scope["__package__"]  # not its name, which is torch's while it is installed
     return import_module(f".{name}", package) if place == "." else getattr(import_module(place, package), name)

@@ -41,6 +41,7 @@ def torch_is_given_back():
     """A page may call `install()`; the tests after it find `import torch` as it was."""
     finders, modules = sys.meta_path.copy(), sys.modules.copy()
     yield
+    rd.uninstall()
     sys.meta_path[:] = finders
     for name in sys.modules.keys() - modules.keys():
         if name.split(".")[0] == "torch":

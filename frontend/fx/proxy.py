@@ -66,7 +66,13 @@ class TracerBase:
     def create_leaf(self, a: Any) -> Any:
         if isinstance(a, Proxy):
             return a.node
-        if a is None or a is ... or isinstance(a, PLAIN) or callable(a) or type(a).__module__.startswith("redispatch"):
+        if (
+            a is None
+            or a is ...
+            or isinstance(a, PLAIN)
+            or callable(a)
+            or type(a).__module__.startswith(("redispatch", "torch"))
+        ):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 

@@ -28,12 +28,12 @@ def copysign_gradient(grad: Any, self: Any, result: Any) -> Any:
     return grad * (result / self).masked_fill(self == 0, 0)
 
 
-def refuse_number(op: Any) -> None:
-    """Makes an operator refuse a number as its first operand, which it takes as its second one."""
+def refuse_number(op: Any, beside_tensor: bool) -> None:
+    """Makes an operator refuse a number as its first operand: beside a tensor, too, or beside another number alone."""
     name = op.base_name
 
     def check(self: Any, other: Any) -> None:
-        if not isinstance(self, Tensor):
+        if not isinstance(self, Tensor) and (beside_tensor or not isinstance(other, Tensor)):
             given = ", ".join(type(x).__name__ for x in (self, other))
             raise TypeError(f"{name}() received an invalid combination of arguments - got ({given})")
 
@@ -52,7 +52,7 @@ copysign = operator(
     derivative={"self": copysign_gradient, "other": flat},
     doc="Returns the magnitude of each element with the sign of `other`.",
 )
-refuse_number(copysign.op)
+refuse_number(copysign.op, beside_tensor=True)
 with_number(
     copysign,
     "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -273,7 +273,7 @@ def shift(name: str, short: str, body: Any) -> Any:
         numbers=True,
         **facts,
     )
-    refuse_number(op)
+    refuse_number(op, beside_tensor=False)
     schema = f"{name}.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"
     number = with_number(op, schema, derivative=False)
     signs = [

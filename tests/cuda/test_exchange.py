@@ -177,7 +177,7 @@ def test_what_says_where_it_lies_becomes_a_tensor(device):
     with pytest.raises(ValueError, match="mask"):
         rd.as_tensor(Other(device, np.arange(6.0), mask=other))
     with pytest.raises(TypeError, match="can't convert"):
-        rd.as_tensor(Other(device, np.arange(6, dtype=np.uint64)))
+        rd.as_tensor(Other(device, np.arange(6, dtype=np.longdouble)))
 
 
 def test_tensor_copies_what_says_where_it_lies(null):

@@ -299,7 +299,20 @@ def standard_gamma(self: Any, generator: Any) -> Any:
     Source: Marsaglia, Tsang, A simple method for generating gamma variables, 2000.
     """
     check_precise("gamma_cpu", self._dtype)
-    result = aten.empty_like.default(self)
+    return aten.empty_like.default(self).copy_(gamma_numbers(self, generator))
+
+
+@composite_of("_sample_dirichlet")
+def sample_dirichlet(self: Any, generator: Any) -> Any:
+    """Random shares, which add up to 1 along the last dimension: of gamma numbers."""
+    check_precise("dirichlet_cpu", self._dtype)
+    numbers = gamma_numbers(self, generator)
+    total = numbers.sum(-1, keepdim=True) if self._shape else numbers
+    return aten.empty_like.default(self).copy_(numbers / total)
+
+
+def gamma_numbers(self: Any, generator: Any) -> Any:
+    """Returns these numbers as float64."""
     a = self.to(dtypes.float64).reshape([-1])
     center = aten.where.self(a < 1, a + 1, a) - 1 / 3
     found = aten.where.ScalarOther(a == 0, a * 0, math.nan).masked_fill(a > 0, math.inf)
@@ -317,4 +330,4 @@ def standard_gamma(self: Any, generator: Any) -> Any:
     if small._shape[0]:
         power = (1 - uniform(small._shape, self, generator)) ** (1 / a.index_select(0, small))
         found.index_copy_(0, small, found.index_select(0, small) * power)
-    return result.copy_(found.reshape(list(self._shape)))
+    return found.reshape(list(self._shape))
