@@ -130,7 +130,7 @@ _names.take(
             _assert _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with
             _check_type _check_value _check_with
         """,
-        ".cuda": "Event Stream",
+        "._streams": "Event Stream",
     },
 )
 for _name, _function in _FUNCTIONS[""].items():  # of operators: each is named by its declaration in kernels/ops/

@@ -43,7 +43,7 @@ from .utils.settings import are_deterministic_algorithms_enabled as are_determin
 from .utils.type_names import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt, _sym_acos as _sym_acos, _sym_asin as _sym_asin, _sym_atan as _sym_atan, _sym_cos as _sym_cos, _sym_cosh as _sym_cosh, _sym_log2 as _sym_log2, _sym_sin as _sym_sin, _sym_sinh as _sym_sinh, _sym_sqrt as _sym_sqrt, _sym_tan as _sym_tan, _sym_tanh as _sym_tanh, sym_float as sym_float, sym_int as sym_int, sym_ite as sym_ite, sym_max as sym_max, sym_min as sym_min, sym_not as sym_not, sym_sqrt as sym_sqrt, sym_sum as sym_sum
 from .viz import explain as explain
 from ._checks import _assert as _assert, _check as _check, _check_index as _check_index, _check_is_size as _check_is_size, _check_not_implemented as _check_not_implemented, _check_tensor_all as _check_tensor_all, _check_tensor_all_with as _check_tensor_all_with, _check_type as _check_type, _check_value as _check_value, _check_with as _check_with
-from .cuda import Event as Event, Stream as Stream
+from ._streams import Event as Event, Stream as Stream
 from ._absent import _guards as _guards, _inductor as _inductor, ao as ao, distributed as distributed, export as export, mps as mps, mtia as mtia, nested as nested, numa as numa, onnx as onnx, package as package, quantization as quantization, sparse as sparse, xpu as xpu
 from .backend import get_device_module as get_device_module
 from .compiler import _disable_dynamo as _disable_dynamo, compile as compile

@@ -26,7 +26,8 @@ _names.take(
         ".exponential": "Exponential Gumbel Kumaraswamy Pareto Uniform Weibull",
         ".gamma": "Beta Chi2 Dirichlet FisherSnedecor Gamma InverseGamma",
         ".kl": "kl_divergence register_kl",
-        ".normal": "HalfNormal LogisticNormal LogNormal MultivariateNormal Normal",
+        ".lkj_cholesky": "LKJCholesky",
+        ".normal": "HalfNormal LogisticNormal LogNormal LowRankMultivariateNormal MultivariateNormal Normal",
         ".transformed_distribution": "Independent TransformedDistribution",
         ".transforms": """
             AbsTransform AffineTransform CatTransform ComposeTransform CorrCholeskyTransform

@@ -9,7 +9,8 @@ from .distribution import Distribution as Distribution, ExponentialFamily as Exp
 from .exponential import Exponential as Exponential, Gumbel as Gumbel, Kumaraswamy as Kumaraswamy, Pareto as Pareto, Uniform as Uniform, Weibull as Weibull
 from .gamma import Beta as Beta, Chi2 as Chi2, Dirichlet as Dirichlet, FisherSnedecor as FisherSnedecor, Gamma as Gamma, InverseGamma as InverseGamma
 from .kl import kl_divergence as kl_divergence, register_kl as register_kl
-from .normal import HalfNormal as HalfNormal, LogisticNormal as LogisticNormal, LogNormal as LogNormal, MultivariateNormal as MultivariateNormal, Normal as Normal
+from .lkj_cholesky import LKJCholesky as LKJCholesky
+from .normal import HalfNormal as HalfNormal, LogisticNormal as LogisticNormal, LogNormal as LogNormal, LowRankMultivariateNormal as LowRankMultivariateNormal, MultivariateNormal as MultivariateNormal, Normal as Normal
 from .transformed_distribution import Independent as Independent, TransformedDistribution as TransformedDistribution
 from .transforms import AbsTransform as AbsTransform, AffineTransform as AffineTransform, CatTransform as CatTransform, ComposeTransform as ComposeTransform, CorrCholeskyTransform as CorrCholeskyTransform, CumulativeDistributionTransform as CumulativeDistributionTransform, ExpTransform as ExpTransform, IndependentTransform as IndependentTransform, LowerCholeskyTransform as LowerCholeskyTransform, PositiveDefiniteTransform as PositiveDefiniteTransform, PowerTransform as PowerTransform, ReshapeTransform as ReshapeTransform, SigmoidTransform as SigmoidTransform, SoftmaxTransform as SoftmaxTransform, SoftplusTransform as SoftplusTransform, StackTransform as StackTransform, StickBreakingTransform as StickBreakingTransform, TanhTransform as TanhTransform, Transform as Transform, identity_transform as identity_transform
 

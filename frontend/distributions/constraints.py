@@ -365,3 +365,9 @@ positive_semidefinite: Constraint = _PositiveSemidefinite()
 positive_definite: Constraint = _PositiveDefinite()
 cat = _Cat
 stack = _Stack
+
+__all__ = [
+    name
+    for name, value in vars().items()
+    if not name.startswith("_") and (isinstance(value, Constraint) or getattr(value, "__module__", None) == __name__)
+]

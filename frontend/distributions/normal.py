@@ -256,3 +256,101 @@ class MultivariateNormal(Distribution):
         half = half_log_det(self._unbroadcasted_scale_tril)
         entropy = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + half
         return entropy.expand(self._batch_shape)
+
+
+class LowRankMultivariateNormal(Distribution):
+    """Normal vectors with mean `loc[..., n]` and covariance W Wᵀ + diag(d).
+
+    W is `cov_factor[..., n, m]`, d is `cov_diag[..., n]`.
+    Its density takes matrices of m rows alone. Source: Woodbury's identity, and the lemma on determinants beside it.
+    Errors: ValueError for parameters with too few dimensions, or whose shapes do not belong together.
+    """
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+    support = constraints.real_vector
+    has_rsample = True
+    _parameters = ("loc", "cov_factor", "cov_diag")
+    _kept = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
+
+    mean = mode = property(attrgetter("loc"))
+
+    def __init__(self, loc: Any, cov_factor: Any, cov_diag: Any, validate_args: bool | None = None) -> None:
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        if cov_factor.dim() < 2:
+            raise ValueError("cov_factor must be at least two-dimensional, with optional leading batch dimensions")
+        size = loc.shape[-1:]
+        if cov_factor.shape[-2:-1] != size:
+            raise ValueError(f"cov_factor must be a batch of matrices with shape {size[0]} x m")
+        if cov_diag.shape[-1:] != size:
+            raise ValueError(f"cov_diag must be a batch of vectors with shape {size}")
+        batches = loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1]
+        try:
+            batch = rd.broadcast_shapes(*batches)
+        except RuntimeError as problem:
+            raise ValueError(
+                f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
+            ) from problem
+        self.loc = loc.expand(batch + size)
+        self.cov_factor = cov_factor.expand(batch + cov_factor.shape[-2:])
+        self.cov_diag = cov_diag.expand(batch + size)
+        super().__init__(batch, size, validate_args=validate_args)
+        self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
+        weighted = cov_factor.mT / cov_diag.unsqueeze(-2)
+        identity = rd.eye(cov_factor.shape[-1], dtype=cov_factor.dtype, device=cov_factor.device)
+        self._capacitance_tril = rd.linalg.cholesky(identity + rd.matmul(weighted, cov_factor))
+
+    def _of_whole_batch(self, matrix: Any) -> Any:
+        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
+
+    @lazy_property
+    def scale_tril(self) -> Any:
+        root = self._unbroadcasted_cov_diag.sqrt()
+        scaled = self._unbroadcasted_cov_factor / root.unsqueeze(-1)
+        identity = rd.eye(self._event_shape[0], dtype=root.dtype, device=root.device)
+        factor = rd.linalg.cholesky(identity + rd.matmul(scaled, scaled.mT))
+        return self._of_whole_batch(root.unsqueeze(-1) * factor)
+
+    @lazy_property
+    def covariance_matrix(self) -> Any:
+        factor = self._unbroadcasted_cov_factor
+        return self._of_whole_batch(rd.matmul(factor, factor.mT) + rd.diag_embed(self._unbroadcasted_cov_diag))
+
+    @lazy_property
+    def precision_matrix(self) -> Any:
+        weighted = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
+        solved = rd.linalg.solve_triangular(self._capacitance_tril, weighted, upper=False)
+        inverse = rd.diag_embed(self._unbroadcasted_cov_diag.reciprocal())
+        return self._of_whole_batch(inverse - rd.matmul(solved.mT, solved))
+
+    @lazy_property
+    def variance(self) -> Any:
+        squares = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
+        return squares.expand(self._batch_shape + self._event_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        like = {"dtype": self.loc.dtype, "device": self.loc.device}
+        common = rd.randn(shape[:-1] + self.cov_factor.shape[-1:], **like)
+        own = rd.randn(shape, **like)
+        spread = self._unbroadcasted_cov_diag.sqrt() * own
+        return self.loc + batch_mv(self._unbroadcasted_cov_factor, common) + spread
+
+    def _half_log_det(self) -> Any:
+        return half_log_det(self._capacitance_tril) + 0.5 * self._unbroadcasted_cov_diag.log().sum(-1)
+
+    def log_prob(self, value: Any) -> Any:
+        self._check(value)
+        apart = value - self.loc
+        weighted = apart / self._unbroadcasted_cov_diag
+        along = batch_mv(self._unbroadcasted_cov_factor.mT, weighted)
+        distance = (apart * weighted).sum(-1) - mahalanobis(self._capacitance_tril, along)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
+
+    def entropy(self) -> Any:
+        entropy = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
+        return entropy.expand(self._batch_shape)

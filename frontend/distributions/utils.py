@@ -63,6 +63,14 @@ def sum_rightmost(value: Any, dim: int) -> Any:
     return value if dim == 0 else value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
 
 
+_sum_rightmost = sum_rightmost
+
+
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> rd.Tensor:
+    """Returns standard normal numbers of this shape."""
+    return rd.normal(rd.zeros(shape, dtype=dtype, device=device), rd.ones(shape, dtype=dtype, device=device))
+
+
 class lazy_property:
     """An attribute that is computed when it is first read, with gradients enabled, and then kept."""
 

@@ -73,6 +73,19 @@ def test_probabilities_of_vectors_are_scipys():
     assert normal.log_prob(rd.tensor(X)).item() == pytest.approx(expected.logpdf(X), rel=1e-5)
     assert normal.entropy().item() == pytest.approx(expected.entropy(), rel=1e-5)
     assert normal.sample((4000,)).T.cov().flatten().tolist() == pytest.approx([2, 0.5, 0.5, 1], abs=0.2)
+    low = D.LowRankMultivariateNormal(rd.tensor(loc), rd.tensor([[0.5], [1.0]]), rd.tensor([1.75, 0.5]))
+    expected = stats.multivariate_normal(loc, [[2.0, 0.5], [0.5, 1.5]])
+    assert low.log_prob(rd.tensor(X)).item() == pytest.approx(expected.logpdf(X), rel=1e-5)
+    assert low.entropy().item() == pytest.approx(expected.entropy(), rel=1e-5)
+    assert low.sample((4000,)).T.cov().flatten().tolist() == pytest.approx([2, 0.5, 0.5, 1.5], abs=0.2)
+    assert (low.precision_matrix @ low.covariance_matrix - rd.eye(2)).abs().max() < 1e-5
+    assert (low.scale_tril @ low.scale_tril.T - low.covariance_matrix).abs().max() < 1e-5
+    assert low.expand((3,)).log_prob(rd.tensor(X)).shape == (3,)
+    factors = D.LKJCholesky(3, rd.tensor([1.0, 4.0])).sample((4000,))
+    correlations = factors @ factors.mT
+    assert (correlations.diagonal(dim1=-2, dim2=-1) - 1).abs().max() < 1e-5
+    # of two of n variables, (r + 1) / 2 is a Beta number of concentrations eta - 1 + n / 2
+    assert correlations[..., 0, 1].var(0).tolist() == pytest.approx([1 / 4, 1 / 10], abs=0.03)
     shares = D.Dirichlet(rd.tensor([2.0, 3.0, 0.5]))
     expected = stats.dirichlet([2, 3, 0.5])
     assert shares.log_prob(rd.tensor([0.2, 0.7, 0.1])).item() == pytest.approx(

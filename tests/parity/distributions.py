@@ -41,6 +41,14 @@ CASES: dict[str, tuple[dict[str, Any], list[Any]]] = {
     "LogNormal": ({"loc": [-1.0, 0.0, 2.0], "scale": HALVES}, THIRDS),
     "LogisticNormal": ({"loc": [[-1.0, 0.0]], "scale": [[0.5, 1.5]]}, [[0.2, 0.3, 0.5]]),
     "Multinomial": ({"total_count": 5, "probs": [[0.2, 0.3, 0.5]]}, [[1.0, 3.0, 1.0]]),
+    "LKJCholesky": (
+        {"dim": 3, "concentration": [0.5, 2.0]},
+        [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.6, 0.8]],
+    ),
+    "LowRankMultivariateNormal": (
+        {"loc": [[1.0, 2.0], [0.0, -1.0]], "cov_factor": [[0.5], [2.0]], "cov_diag": [0.3, 1.5]},
+        [0.3, -1.0],
+    ),
     "MultivariateNormal": ({"loc": [[1.0, 2.0], [0.0, -1.0]], "covariance_matrix": MATRIX}, [0.3, -1.0]),
     "MultivariateNormal precision": ({"loc": [1.0, 2.0], "precision_matrix": MATRIX}, [0.3, -1.0]),
     "MultivariateNormal factor": ({"loc": [1.0, 2.0], "scale_tril": [[1.0, 0.0], [0.5, 2.0]]}, [0.3, -1.0]),

@@ -124,3 +124,15 @@ def test_checks_raise_what_they_are_named_after(name, error):
 def test_names_of_quantized_dtypes_have_no_tensors():
     with pytest.raises(NotImplementedError, match=r"there are no tensors of dtype torch.qint8 here"):
         rd.empty(2, dtype=rd.qint8)
+
+
+def test_streams_of_the_cpu_have_done_all_work():
+    stream, event = rd.Stream(), rd.Event("cpu")
+    with stream:
+        event.record(stream)
+    stream.wait_event(event)
+    assert (
+        stream.query() and event.query() and stream.device == rd.device("cpu") and stream.record_event(event) is event
+    )
+    with pytest.raises(RuntimeError, match="there are no streams of the device meta"):
+        rd.Stream("meta")

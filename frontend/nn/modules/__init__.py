@@ -94,5 +94,6 @@ for _row in BASES.split():
     setattr(sys.modules[f"{__name__}.{_file}"], _name, getattr(getattr(nn, _ours), _base))
 vars(sys.modules[f"{__name__}.module"]).update(
     {name: function for name, function in vars(nn.hooks).items() if name.startswith("register_module_")}
+    | {"_EXTRA_STATE_KEY_SUFFIX": nn.checkpoint.EXTRA_STATE}
 )
 __all__ = sorted(_CLASSES)  # a list, made of the table
