@@ -109,7 +109,9 @@ def made(t: Any, name: str) -> tuple[Any, Any, list[Any]]:
     parameters, values = CASES[name]
     kwargs = {key: tensors(t, value) for key, value in parameters.items()}
     learned = [
-        kwargs[key].requires_grad_() for key in kwargs if key not in ("total_count", "low", "high", "temperature")
+        kwargs[key].requires_grad_()
+        for key in kwargs
+        if key not in ("dim", "total_count", "low", "high", "temperature")
     ]
     return getattr(t.distributions, name.split()[0])(**kwargs), tensors(t, values), learned
 
