@@ -35,6 +35,8 @@ def test_help_begins_with_a_sentence_and_names_dtypes_errors_and_the_place(faces
 def test_functions_of_the_rooms_are_those_faces():
     for room, module in ROOMS.items():
         shown = [value for name, value in inspect.getmembers(module, inspect.isfunction) if hasattr(value, "operators")]
+        # an operator with an underscore becomes a function when it is asked for, and has its schema for a text
+        shown = [value for value in shown if not value.__name__.startswith("_") or value in FUNCTIONS[room].values()]
         assert len(shown) > 20 and dict(mistakes({value.__name__: value for value in shown})) == {}, room
 
 
