@@ -90,6 +90,23 @@ AT_LEAST = 40  # docstrings with examples; raise it when there are more
 ROOMS = ["redispatch", *(f"redispatch.{room}" for room in ("dispatch", "kernels", "modes", "subclasses"))]
 
 
+EXCERPT = re.compile(r"^```{literalinclude} (\S+)\n((?::.*\n)*)```", re.M)
+
+
+def test_excerpts_of_the_code_are_found_in_it():
+    excerpts = [(page, *found) for page in PAGES for found in EXCERPT.findall(page.read_text())]
+    assert len(excerpts) > 10
+    for page, file, options in excerpts:
+        code = (page.parent / file).read_text()
+        for option, value in re.findall(r"^:([\w-]+): (.*)$", options, re.M):
+            value = value.strip("'\"")
+            if option in ("start-at", "start-after", "end-at", "end-before"):
+                assert value in code, f"{page.name} shows {file} from or to {value!r}, which is not there"
+            elif option == "pyobject":
+                defined = rf"^\s*(def|class) {value.split('.')[-1]}\b"
+                assert re.search(defined, code, re.M), f"{page.name} shows {value} of {file}, which is not there"
+
+
 def modules():
     """All there are: the rooms, which lie beside the package's own folder, and what is in them."""
     for name in ROOMS:
