@@ -80,15 +80,7 @@ def test_snippets(page, monkeypatch):
         printed = output.getvalue()
 
 
-# Every example in a docstring of the library runs, and gives what it says ---------------------------------------------
-
-# Not by pytest's `--doctest-modules`, which would import files under other names than users do
-# (docs/decisions/0001).
-
-AT_LEAST = 40  # docstrings with examples; raise it when there are more
-
-ROOMS = ["redispatch", *(f"redispatch.{room}" for room in ("dispatch", "kernels", "modes", "subclasses"))]
-
+# Every excerpt of the code that a page shows is found in it, so that a mark that is gone fails before the docs do ----
 
 EXCERPT = re.compile(r"^```{literalinclude} (\S+)\n((?::.*\n)*)```", re.M)
 
@@ -105,6 +97,16 @@ def test_excerpts_of_the_code_are_found_in_it():
             elif option == "pyobject":
                 defined = rf"^\s*(def|class) {value.split('.')[-1]}\b"
                 assert re.search(defined, code, re.M), f"{page.name} shows {value} of {file}, which is not there"
+
+
+# Every example in a docstring of the library runs, and gives what it says ---------------------------------------------
+
+# Not by pytest's `--doctest-modules`, which would import files under other names than users do
+# (docs/decisions/0001).
+
+AT_LEAST = 40  # docstrings with examples; raise it when there are more
+
+ROOMS = ["redispatch", *(f"redispatch.{room}" for room in ("dispatch", "kernels", "modes", "subclasses"))]
 
 
 def modules():
