@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 SEAL = 32  # bytes of sha256 before the content
@@ -87,5 +88,6 @@ def write_whole(path: Path, content: bytes) -> None:
             file.write(content)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        with suppress(OSError):  # an interrupt may come behind the rename; callers pass over OSError, but not over it
+            os.unlink(temporary)
         raise

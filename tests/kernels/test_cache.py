@@ -89,6 +89,21 @@ def test_a_file_under_another_kernels_name_is_a_miss(folder):
     assert cache.load("0" * 64) is None
 
 
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_an_interrupt_beside_the_rename_of_a_file_is_not_lost(tmp_path, monkeypatch, before):
+    rename = os.replace
+
+    def interrupted(*names):
+        if not before:
+            rename(*names)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _disk.write_whole(tmp_path / "kept", b"content")
+    assert [path.name for path in tmp_path.iterdir()] == ([] if before else ["kept"])
+
+
 def test_an_edit_in_a_helper_of_a_helper_changes_the_key():
     def program(body):
         made = Program("float32")
