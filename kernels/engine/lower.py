@@ -1,0 +1,60 @@
+"""From a function in numba's Python to LLVM's language, as one module with all that it calls, and no further.
+
+numba would make machine code of each function that a loop calls by itself, and then again of the loop. Here a function
+is code for the module of who calls it; `native.py` optimises the whole, once.
+"""
+
+from __future__ import annotations
+
+from functools import cache as once
+from typing import Any
+
+
+@once
+def pipeline() -> Any:
+    """numba's compiler that ends with a function's code in LLVM's language, given as a class (`pipeline_class`)."""
+    from numba import _dynfunc  # here, because importing numba takes 0.4 s
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.typed_passes import NativeLowering
+
+    class Code(JITCodeLibrary):
+        """A function's code with that of all that it calls, as it was written."""
+
+        def add_llvm_module(self, module: Any) -> None:
+            self._final_module.link_in(module)
+
+        def finalize(self) -> None:
+            for library in dict.fromkeys(self._linking_libraries):
+                self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+            self._finalized = True
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class Lowering(NativeLowering):
+        """Lowers a function without machine code, and tells callers of it all the same."""
+
+        _name = "redispatch_lowering"
+
+        def run_pass(self, state: Any) -> bool:
+            state.library = library = Code(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.flags.no_compile = True
+            super().run_pass(state)
+            lowered = state["cr"]
+            # numba knows a function by the object that Python would call: here one that nobody calls
+            known = _dynfunc.make_function(lowered.fndesc.lookup_module(), "", "", 0, lowered.env, (library,))
+            state.targetctx.insert_user_function(known, lowered.fndesc, [library])
+            state["cr"] = lowered._replace(cfunc=known)
+            return True
+
+    class Compiler(CompilerBase):
+        """numba's passes, with `Lowering` as the last."""
+
+        def define_pipelines(self) -> list[Any]:
+            passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            passes.add_pass_after(Lowering, NativeLowering)
+            passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
+            passes.finalize()
+            return [passes]
+
+    return Compiler
