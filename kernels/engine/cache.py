@@ -31,7 +31,7 @@ def _machine() -> str:
     """Everything outside a kernel's text that its machine code depends on."""
     from importlib.metadata import version  # here, because this file is imported long before a kernel is needed
 
-    import llvmlite
+    import llvmlite  # here, because importing it takes 40 ms, and no kernel may be needed
     import llvmlite.binding as llvm
 
     # asked of the package's metadata, because importing numba takes 0.4 s

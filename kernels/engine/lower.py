@@ -13,11 +13,28 @@ from typing import Any
 @once
 def pipeline() -> Any:
     """numba's compiler that ends with a function's code in LLVM's language, given as a class (`pipeline_class`)."""
-    from numba import _dynfunc  # here, because importing numba takes 0.4 s
+    # here, because importing numba takes 0.4 s
+    from numba import _dynfunc  # type: ignore[attr-defined]  # a part in C, without stubs
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import CompilerBase, DefaultPassBuilder
-    from numba.core.compiler_machinery import register_pass
-    from numba.core.typed_passes import NativeLowering
+    from numba.core.compiler import CompilerBase
+    from numba.core.compiler_machinery import PassManager, register_pass
+    from numba.core.typed_passes import (
+        AnnotateTypes,
+        IRLegalization,
+        NativeLowering,
+        NoPythonBackend,
+        NopythonTypeInference,
+        PreLowerStripPhis,
+    )
+    from numba.core.untyped_passes import (
+        DeadBranchPrune,
+        FixupArgs,
+        GenericRewrites,
+        IRProcessing,
+        ReconstructSSA,
+        RewriteSemanticConstants,
+        TranslateByteCode,
+    )
 
     class Code(JITCodeLibrary):
         """A function's code with that of all that it calls, as it was written."""
@@ -48,12 +65,17 @@ def pipeline() -> Any:
             return True
 
     class Compiler(CompilerBase):
-        """numba's passes, with `Lowering` as the last."""
+        """Those of numba's passes that a loop over numbers needs: it has no closures, generators, lists or `raise`."""
 
         def define_pipelines(self) -> list[Any]:
-            passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-            passes.add_pass_after(Lowering, NativeLowering)
-            passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
+            passes = PassManager("redispatch")
+            for one in (
+                *(TranslateByteCode, FixupArgs, IRProcessing),
+                *(RewriteSemanticConstants, DeadBranchPrune, GenericRewrites, ReconstructSSA),
+                *(NopythonTypeInference, PreLowerStripPhis, IRLegalization, AnnotateTypes),
+                *(Lowering, NoPythonBackend),
+            ):
+                passes.add_pass(one, one.__name__)
             passes.finalize()
             return [passes]
 

@@ -21,124 +21,74 @@ ARRAY_TYPE = "redispatch_ndarray"  # the address of numpy's class of arrays, for
 
 HEAD = object.__basicsize__  # bytes before the fields of an object: its reference count and its class
 CLASS = HEAD - ctypes.sizeof(ctypes.c_void_p)
-DATA, SIZES = HEAD, HEAD + 16  # of an array: the pointer to its elements; behind it the count of dimensions, their sizes
+DATA, SIZES = (
+    HEAD,
+    HEAD + 16,
+)  # of an array: the pointer to its elements; behind it the count of dimensions, their sizes
 
-# A number's type in a signature -> how the C function takes it out of an object: LLVM's type, and whose function
-INTEGER = ("i64", "PyLong_AsLongLong")
-REAL = ("double", "PyFloat_AsDouble")
-TAKEN = {
+# A number's type in a signature -> LLVM's, the function by which Python gives it, and its answer when it cannot
+INTEGER = ("i64", "PyLong_AsLongLong", "icmp eq i64", "-1")
+REAL = ("double", "PyFloat_AsDouble", "fcmp oeq double", "-1.0")
+NUMBERS = {
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"), INTEGER),
-    "uint64": ("i64", "PyLong_AsUnsignedLongLongMask"),
-    "bool": ("i32", "PyObject_IsTrue"),
+    "uint64": ("i64", "PyLong_AsUnsignedLongLongMask", "icmp eq i64", "-1"),
+    "bool": ("i32", "PyObject_IsTrue", "icmp eq i32", "-1"),
     "float32": REAL,
     "float64": REAL,
 }
-# A result's type -> LLVM's, the wider one that Python takes, the instruction that widens, and Python's function
-GIVEN = {
+PARTS = tuple(("double", f"PyComplex_{part}AsDouble", *REAL[2:]) for part in ("Real", "Imag"))  # of a complex number
+
+# A result's type -> where LLVM keeps it, the type that Python takes, the instruction that widens, Python's function
+RESULTS = {
+    "none": ("ptr", "ptr", "", ""),
     "bool": ("i8", "i64", "zext", "PyBool_FromLong"),
     "int64": ("i64", "i64", "", "PyLong_FromLongLong"),
     "float32": ("float", "double", "fpext", "PyFloat_FromDouble"),
     "float64": ("double", "double", "", "PyFloat_FromDouble"),
 }
 
+MESSAGES = {
+    "miscounted": "a kernel of %zd arguments was called with %zd",
+    "misfit": "argument %zd of a kernel is no array of numpy",
+    "ended": "a kernel ended with status %d",
+}
 
-def calling(loop: str, types: list[str], signature: tuple[str, ...], result: str, nogil: bool) -> str:
-    """Writes the C function that Python calls, in LLVM's language: METH_FASTCALL, for a loop as numba lowers it.
-
-    `types` are LLVM's, of all the parameters of the loop. Each array is seven of them: two objects that are not used,
-    the number of elements, the bytes of one, the pointer, and size and stride of the one dimension. The first two of
-    all are the place of the result and that of an exception; the loop returns 0 when all went well.
-    """
-    taken = iter(types[2:])
-    lines: list[str] = []
-    passed: list[str] = []
-    suspect: list[str] = []
-    for at, kind in enumerate(signature):
-        lines += [f"  %slot{at} = getelementptr ptr, ptr %args, i64 {at}", f"  %o{at} = load ptr, ptr %slot{at}"]
-        if kind.endswith("[]"):
-            lines += _array(at)
-            size = np.dtype(kind[:-2]).itemsize
-            passed += ["ptr null", "ptr null", f"i64 %n{at}", f"i64 {size}", f"ptr %d{at}", f"i64 %n{at}", f"i64 {size}"]
-            for _ in range(7):
-                next(taken)
-            continue
-        parts = ("Real", "Imag") if kind.startswith("complex") else ("",)
-        for part in parts:
-            llvm, function = ("double", f"PyComplex_{part}AsDouble") if part else TAKEN[kind]
-            value, wanted = f"%v{at}{part}", next(taken)
-            lines.append(f"  {value} = call {llvm} @{function}(ptr %o{at})")
-            failed = "fcmp oeq double" if llvm == "double" else f"icmp eq {llvm}"
-            lines.append(f"  {value}e = {failed} {value}, {'-1.0' if llvm == 'double' else '-1'}")
-            suspect.append(f"{value}e")
-            if wanted != llvm:
-                narrow = "fptrunc" if llvm == "double" else "trunc"
-                lines.append(f"  {value}n = {narrow} {llvm} {value} to {wanted}")
-                value += "n"
-            passed.append(f"{wanted} {value}")
-    given = GIVEN.get(result)
-    place = given[0] if given else "ptr"
-    called = f"call i32 @{loop}(ptr %result, ptr %exception{''.join(', ' + one for one in passed)})"
-    doubt = "false"
-    for number, one in enumerate(suspect):
-        lines.append(f"  %doubt{number} = or i1 {one}, {doubt}")
-        doubt = f"%doubt{number}"
-    if given:
-        stored, wide, widened, function = given
-        value = f"  %value = load {stored}, ptr %result\n"
-        value += f"  %wide = {widened} {stored} %value to {wide}\n" if widened else ""
-        value += f"  %object = call ptr @{function}({wide} %{'wide' if widened else 'value'})\n  ret ptr %object"
-    else:
-        value = "  call void @Py_IncRef(ptr @_Py_NoneStruct)\n  ret ptr @_Py_NoneStruct"
-    functions = {f"declare {llvm} @{name}(ptr)" for llvm, name in TAKEN.values()}
-    functions |= {f"declare ptr @{name}({wide})" for _, wide, _, name in GIVEN.values()}
-    return f"""
-@{ARRAY_TYPE} = external global i8
+# The C function, in LLVM's language; it is filled in by `calling`. The exit of an error ends in `failed`.
+TEMPLATE = """
+@{array_type} = external global i8
 @_Py_NoneStruct = external global i8
 @PyExc_TypeError = external global ptr
 @PyExc_SystemError = external global ptr
-@wrong_count = private constant [{len(WRONG_COUNT) + 1} x i8] c"{WRONG_COUNT}\\00"
-@wrong_array = private constant [{len(WRONG_ARRAY) + 1} x i8] c"{WRONG_ARRAY}\\00"
-@wrong_end = private constant [{len(WRONG_END) + 1} x i8] c"{WRONG_END}\\00"
-{chr(10).join(sorted(functions))}
-declare double @PyComplex_RealAsDouble(ptr)
-declare double @PyComplex_ImagAsDouble(ptr)
+{declarations}
 declare ptr @PyErr_Occurred()
 declare ptr @PyErr_Format(ptr, ptr, ...)
 declare i32 @PyType_IsSubtype(ptr, ptr)
 declare void @Py_IncRef(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
-declare i32 @{loop}({", ".join(types)})
+declare i32 @{loop}({types})
 
-define ptr @{CALL}(ptr %self, ptr %args, i64 %count) {{
+define ptr @{call}(ptr %self, ptr %args, i64 %count) {{
   %result = alloca {place}
   %exception = alloca ptr
-  %right = icmp eq i64 %count, {len(signature)}
+  %right = icmp eq i64 %count, {count}
   br i1 %right, label %counted, label %miscounted, !prof !0
 counted:
-{chr(10).join(lines)}
+{taking}
   br i1 {doubt}, label %doubtful, label %good, !prof !1
 doubtful:
   %error = call ptr @PyErr_Occurred()
   %none = icmp eq ptr %error, null
   br i1 %none, label %good, label %failed
 good:
-  {"%thread = call ptr @PyEval_SaveThread()" if nogil else ""}
-  %status = {called}
-  {"call void @PyEval_RestoreThread(ptr %thread)" if nogil else ""}
+  {release}
+  %status = call i32 @{loop}({passed})
+  {acquire}
   %well = icmp eq i32 %status, 0
   br i1 %well, label %done, label %ended, !prof !0
 done:
-{value}
-miscounted:
-  %kind1 = load ptr, ptr @PyExc_TypeError
-  call ptr (ptr, ptr, ...) @PyErr_Format(ptr %kind1, ptr @wrong_count, i64 {len(signature)}, i64 %count)
-  br label %failed
-{_misfit(signature)}
-ended:
-  %kind3 = load ptr, ptr @PyExc_SystemError
-  call ptr (ptr, ptr, ...) @PyErr_Format(ptr %kind3, ptr @wrong_end, i32 %status)
-  br label %failed
+{giving}
+{exits}
 failed:
   ret ptr null
 }}
@@ -147,13 +97,57 @@ failed:
 """
 
 
-WRONG_COUNT = "a kernel of %zd arguments was called with %zd"
-WRONG_ARRAY = "argument %zd of a kernel is no array of numpy"
-WRONG_END = "a kernel ended with status %d"
+def calling(loop: str, types: list[str], signature: tuple[str, ...], result: str, nogil: bool) -> str:
+    """Writes the C function that Python calls (METH_FASTCALL), in LLVM's language, for a loop as numba lowers it.
+
+    `types` are LLVM's, of all the parameters of the loop. The first two are the places of the result and of an
+    exception. An array is seven of them: two objects that are not used, the number of elements, the bytes of one, the
+    pointer, size and stride of the one dimension. The loop returns 0 when all went well.
+    """
+    rest = iter(types[2:])
+    passed = ["ptr %result", "ptr %exception"]
+    lines: list[str] = []
+    doubts: list[str] = []
+    for at, kind in enumerate(signature):
+        lines += [f"  %slot{at} = getelementptr ptr, ptr %args, i64 {at}", f"  %o{at} = load ptr, ptr %slot{at}"]
+        if kind.endswith("[]"):
+            lines += _array(at)
+            size = np.dtype(kind[:-2]).itemsize
+            given = ("ptr null", "ptr null", f"i64 %n{at}", f"i64 {size}", f"ptr %d{at}", f"i64 %n{at}", f"i64 {size}")
+            passed += given
+            for _ in given:
+                next(rest)
+            continue
+        for number, how in enumerate(PARTS if kind.startswith("complex") else (NUMBERS[kind],)):
+            name, wanted = f"%v{at}_{number}", next(rest)
+            lines += _number(name, f"%o{at}", wanted, how, doubts)
+            passed.append(f"{wanted} {name}")
+    place, *_ = RESULTS[result]
+    declared = {f"declare {how[0]} @{how[1]}(ptr)" for how in (*NUMBERS.values(), *PARTS)}
+    declared |= {f"declare ptr @{function}({wide})" for _, wide, _, function in RESULTS.values() if function}
+    texts = {
+        name: f'@{name}.text = private constant [{len(text) + 1} x i8] c"{text}\\00"' for name, text in MESSAGES.items()
+    }
+    return TEMPLATE.format(
+        array_type=ARRAY_TYPE,
+        declarations="\n".join([*sorted(declared), *texts.values()]),
+        loop=loop,
+        types=", ".join(types),
+        call=CALL,
+        place=place,
+        count=len(signature),
+        taking="\n".join(lines),
+        doubt=doubts[-1] if doubts else "false",
+        release="%thread = call ptr @PyEval_SaveThread()" if nogil else "",
+        passed=", ".join(passed),
+        acquire="call void @PyEval_RestoreThread(ptr %thread)" if nogil else "",
+        giving=_given(result),
+        exits="\n".join(_exits(signature)),
+    )
 
 
 def _array(at: int) -> list[str]:
-    """Takes pointer and size out of an array, past a check of its class."""
+    """Takes the pointer and the size out of an array, past a check of its class."""
     return [
         f"  %class_at{at} = getelementptr i8, ptr %o{at}, i64 {CLASS}",
         f"  %class{at} = load ptr, ptr %class_at{at}",
@@ -172,16 +166,51 @@ def _array(at: int) -> list[str]:
     ]
 
 
-def _misfit(signature: tuple[str, ...]) -> str:
-    """Raises for an argument that is no array: it is known by the block that finds it."""
-    places = ", ".join(f"[ {at}, %inexact{at} ]" for at, kind in enumerate(signature) if kind.endswith("[]"))
-    if not places:
-        return ""
-    return f"""misfit:
-  %at = phi i64 {places}
-  %kind2 = load ptr, ptr @PyExc_TypeError
-  call ptr (ptr, ptr, ...) @PyErr_Format(ptr %kind2, ptr @wrong_array, i64 %at)
-  br label %failed"""
+def _number(name: str, from_: str, wanted: str, how: tuple[str, ...], doubts: list[str]) -> list[str]:
+    """Takes a number out of an object. `doubts` grows by one bit: whether it, or one before, may have failed."""
+    llvm, function, compare, failed = how
+    narrow = {"double": "fptrunc double", "i64": "trunc i64", "i32": "trunc i32"}[llvm]
+    if wanted == llvm:
+        narrow = f"bitcast {llvm}"  # which does nothing
+    lines = [
+        f"  {name}.given = call {llvm} @{function}(ptr {from_})",
+        f"  {name} = {narrow} {name}.given to {wanted}",
+        f"  {name}.failed = {compare} {name}.given, {failed}",
+        f"  {name}.doubt = or i1 {name}.failed, {doubts[-1] if doubts else 'false'}",
+    ]
+    doubts.append(f"{name}.doubt")
+    return lines
+
+
+def _given(result: str) -> str:
+    """Gives Python the result."""
+    stored, wide, widened, function = RESULTS[result]
+    if not function:
+        return "  call void @Py_IncRef(ptr @_Py_NoneStruct)\n  ret ptr @_Py_NoneStruct"
+    lines = [f"  %value = load {stored}, ptr %result"]
+    if widened:
+        lines.append(f"  %wide = {widened} {stored} %value to {wide}")
+    lines.append(f"  %object = call ptr @{function}({wide} {'%wide' if widened else '%value'})")
+    return "\n".join([*lines, "  ret ptr %object"])
+
+
+def _exits(signature: tuple[str, ...]) -> list[str]:
+    """Raises for a wrong number of arguments, for one that is no array, and for a loop that failed."""
+    arrays = ", ".join(f"[ {at}, %inexact{at} ]" for at, kind in enumerate(signature) if kind.endswith("[]"))
+    facts = {"miscounted": f"i64 {len(signature)}, i64 %count", "ended": "i32 %status"}
+    if arrays:
+        facts["misfit"] = "i64 %at"
+    lines = []
+    for exit, values in facts.items():
+        error = "SystemError" if exit == "ended" else "TypeError"
+        lines += [
+            f"{exit}:",
+            *([f"  %at = phi i64 {arrays}"] if exit == "misfit" else []),
+            f"  %{exit}.class = load ptr, ptr @PyExc_{error}",
+            f"  call ptr (ptr, ptr, ...) @PyErr_Format(ptr %{exit}.class, ptr @{exit}.text, {values})",
+            "  br label %failed",
+        ]
+    return lines
 
 
 # Machine code ---------------------------------------------------------------------------------------------------------
@@ -274,7 +303,9 @@ def _provide(names: list[str]) -> None:
         elif found is not None:
             llvm.add_symbol(name, ctypes.cast(found, ctypes.c_void_p).value)
         elif llvm.address_of_symbol(name) is None:
-            from numba.core.registry import cpu_target  # here, because importing numba takes 0.4 s: few need its helpers
+            from numba.core.registry import (
+                cpu_target,
+            )  # here, because importing numba takes 0.4 s: few need its helpers
             from numba.core.runtime import rtsys
 
             rtsys.initialize(cpu_target.target_context)
