@@ -27,11 +27,11 @@ DATA, SIZES = (
 )  # of an array: the pointer to its elements; behind it the count of dimensions, their sizes
 
 # A number's type in a signature -> LLVM's, the function by which Python gives it, and its answer when it cannot
-INTEGER = ("i64", "PyLong_AsLongLong", "icmp eq i64", "-1")
+INTEGER = ("i64", "whole.PyLong_AsLongLong", "icmp eq i64", "-1")
 REAL = ("double", "PyFloat_AsDouble", "fcmp oeq double", "-1.0")
 NUMBERS = {
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"), INTEGER),
-    "uint64": ("i64", "PyLong_AsUnsignedLongLongMask", "icmp eq i64", "-1"),
+    "uint64": ("i64", "whole.PyLong_AsUnsignedLongLongMask", "icmp eq i64", "-1"),
     "bool": ("i32", "PyObject_IsTrue", "icmp eq i32", "-1"),
     "float32": REAL,
     "float64": REAL,
@@ -53,6 +53,36 @@ MESSAGES = {
     "ended": "a kernel ended with status %d",
 }
 
+# Takes an integer out of an object: also of one that is a number, but no integer, such as 2.5, which is cut off.
+WHOLE = """
+declare i64 @{function}(ptr)
+define internal i64 @whole.{function}(ptr %o) {{
+  %value = call i64 @{function}(ptr %o)
+  %minus = icmp eq i64 %value, -1
+  br i1 %minus, label %doubtful, label %done, !prof !1
+doubtful:
+  %error = call ptr @PyErr_Occurred()
+  %well = icmp eq ptr %error, null
+  br i1 %well, label %done, label %refused
+refused:
+  %number = call i32 @PyNumber_Check(ptr %o)
+  %none = icmp eq i32 %number, 0
+  br i1 %none, label %done, label %fraction
+fraction:
+  call void @PyErr_Clear()
+  %cut = call ptr @PyNumber_Long(ptr %o)
+  %nothing = icmp eq ptr %cut, null
+  br i1 %nothing, label %done, label %again
+again:
+  %found = call i64 @{function}(ptr %cut)
+  call void @Py_DecRef(ptr %cut)
+  br label %done
+done:
+  %result = phi i64 [%value, %0], [%value, %doubtful], [%value, %refused], [-1, %fraction], [%found, %again]
+  ret i64 %result
+}}
+"""
+
 # The C function, in LLVM's language; it is filled in by `calling`. The exit of an error ends in `failed`.
 TEMPLATE = """
 @{array_type} = external global i8
@@ -63,7 +93,11 @@ TEMPLATE = """
 declare ptr @PyErr_Occurred()
 declare ptr @PyErr_Format(ptr, ptr, ...)
 declare i32 @PyType_IsSubtype(ptr, ptr)
+declare i32 @PyNumber_Check(ptr)
+declare ptr @PyNumber_Long(ptr)
+declare void @PyErr_Clear()
 declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare i32 @{loop}({types})
@@ -123,14 +157,16 @@ def calling(loop: str, types: list[str], signature: tuple[str, ...], result: str
             lines += _number(name, f"%o{at}", wanted, how, doubts)
             passed.append(f"{wanted} {name}")
     place, *_ = RESULTS[result]
-    declared = {f"declare {how[0]} @{how[1]}(ptr)" for how in (*NUMBERS.values(), *PARTS)}
+    how_taken = {how[:2] for how in (*NUMBERS.values(), *PARTS)}
+    declared = {f"declare {llvm} @{name}(ptr)" for llvm, name in how_taken if not name.startswith("whole.")}
+    whole = [WHOLE.format(function=name.removeprefix("whole.")) for _, name in how_taken if name.startswith("whole.")]
     declared |= {f"declare ptr @{function}({wide})" for _, wide, _, function in RESULTS.values() if function}
     texts = {
         name: f'@{name}.text = private constant [{len(text) + 1} x i8] c"{text}\\00"' for name, text in MESSAGES.items()
     }
     return TEMPLATE.format(
         array_type=ARRAY_TYPE,
-        declarations="\n".join([*sorted(declared), *texts.values()]),
+        declarations="\n".join([*sorted(declared), *texts.values(), *sorted(whole)]),
         loop=loop,
         types=", ".join(types),
         call=CALL,

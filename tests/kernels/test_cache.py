@@ -78,7 +78,7 @@ def test_a_kernel_says_what_it_cannot_take(folder):
     for wrong, error, words in (
         ((0, 4, out, x, 2.0), TypeError, "a kernel of 6 arguments was called with 5"),
         ((0, 4, out, [1.0], 2.0, 0), TypeError, "argument 3 of a kernel is no array"),
-        ((0, "4", out, x, 2.0, 0), TypeError, "'str' object cannot be interpreted as an integer"),
+        ((0, "4", out, x, 2.0, 0), TypeError, "'str' object"),
         ((0, 4, out, x, "2", 0), TypeError, "must be real number"),
         ((0, 1 << 64, out, x, 2.0, 0), OverflowError, "too big|too large"),
     ):
@@ -86,8 +86,8 @@ def test_a_kernel_says_what_it_cannot_take(folder):
             entry(*wrong)
     assert out.tolist() == [0, 0, 0, 0]
     assert entry(np.int64(0), 4, out, np.asarray(x).view(np.recarray), np.float32(-1), -1 % 2**64) is None
-    assert out[0] == np.float32(2**64 - 1) and entry(0, 4, out, x, -1, 0) is None
-    assert out.tolist() == [0, -1, -2, -3]
+    assert out[0] == np.float32(2**64 - 1) and entry(0, 4, out, x, -1, 0) is None and out.tolist() == [0, -1, -2, -3]
+    assert entry(np.float32(1.9), 2.9, out, x, 5, 0) is None and out.tolist() == [0, 5, -2, -3]  # cut off
     del wrong
     holders = sys.getrefcount(None)
     for _ in range(1000):
