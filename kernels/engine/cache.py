@@ -6,34 +6,37 @@ of its crashes the interpreter, and where nothing can be written the import fail
 - the key is a hash of the kernel's complete text, its signature and flags, the versions, and the CPU;
 - the directory is one where damage is a miss, many processes may write at once, and which need not be there.
 
-A cached kernel is machine code, and is unpickled: that is why the directory must be private. Beside each kernel lies
-its source, `<name>-<key>.py`, to read; its first line says what was compiled. `python -m redispatch.cache` lists, fills
-and empties the directory.
+A cached kernel is machine code, and is run: that is why the directory must be private. Beside each kernel lies its
+source, `<name>-<key>.py`, to read; its first line says what was compiled. `python -m redispatch.cache` lists, fills and
+empties the directory.
 """
 
+import inspect
 import os
-import pickle
 import re
 import sys
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch.disk import digest, directory, read_sealed, warn_once, write_sealed, write_whole
 
+from . import lower, native
+
 
 @once
 def _machine() -> str:
     """Everything outside a kernel's text that its machine code depends on."""
-    import llvmlite  # here, because this file is imported long before a kernel is needed
-    import llvmlite.binding as llvm
-    import numba
+    from importlib.metadata import version  # here, because this file is imported long before a kernel is needed
 
-    # machine code refers to the module whose functions it was made of: another layout of the library is another machine
-    parts = [sys.version, numba.__version__, llvmlite.__version__, np.__version__, __name__]
+    import llvmlite  # here, because importing it takes 40 ms, and no kernel may be needed
+    import llvmlite.binding as llvm
+
+    # asked of the package's metadata, because importing numba takes 0.4 s
+    parts = [sys.version, version("numba"), llvmlite.__version__, np.__version__]
+    parts += [inspect.getsource(module) for module in (lower, native)]  # how a kernel is called is their matter
     parts += [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()]
     parts += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
     return "\n".join(parts)
@@ -45,41 +48,20 @@ def key(program: str, main: str, signature: tuple[str, ...], flags: str) -> str:
     return digest("\0".join(facts).encode()).hex()
 
 
-def load(key: str) -> Any | None:
-    """The entry point of a kernel that is on disk, or None."""
+def load(key: str) -> bytes | None:
+    """The code of a kernel that is on disk, or None."""
     path = directory()
-    if path is None:
-        return None
-    payload = read_sealed(path / f"{key}.kernel", key)
-    if payload is None:
-        return None
-    from numba.core.compiler import CompileResult  # here, because importing numba takes 0.3 s
-
-    return CompileResult._rebuild(_target(), *pickle.loads(payload)).entry_point
+    return None if path is None else read_sealed(path / f"{key}.kernel", key)
 
 
-@once
-def _target() -> Any:
-    """numba's CPU target, ready to run code that it did not compile in this process."""
-    from numba.core.registry import cpu_target  # here, because importing numba takes 0.3 s
-    from numba.core.runtime import rtsys
-
-    # Compiling would do this; without it, the runtime functions that a loaded kernel calls are null pointers.
-    rtsys.initialize(cpu_target.target_context)
-    return cpu_target.target_context
-
-
-def store(key: str, result: Any, name: str, source: str) -> None:
-    """Keep a compile result, and its source beside it. Failing to is no error."""
+def store(key: str, code: bytes, name: str, source: str) -> None:
+    """Keeps a kernel's code, and its source beside it. Failing to is no error."""
     path = directory()
     if path is None:
         return
-    from numba.core.serialize import dumps  # here, because importing numba takes 0.3 s
-
-    payload = dumps(result._reduce())
     try:
         write_whole(path / f"{name}-{key[:12]}.py", source.encode())
-        write_sealed(path / f"{key}.kernel", key, payload)
+        write_sealed(path / f"{key}.kernel", key, code)
     except OSError as problem:
         warn_once(problem)
 

@@ -23,7 +23,7 @@ from typing import Any
 from redispatch.dispatch.tensor.operand import TARGET
 
 from ..maths.vecmath import define
-from . import cache, primitives
+from . import cache, lower, native, primitives
 from .program import Program
 
 Entry = Callable[..., Any]
@@ -90,7 +90,7 @@ class Kernel:
     def assembly(self, *signature: str) -> str:
         """The machine code for a signature, as this machine's assembler spells it. It is compiled for that alone."""
         with _LOCK:
-            return _compile(self.program(), signature, self.fastmath, self.nogil).library.get_asm_str()
+            return native.assembly(_compile(self.program(), signature, self.fastmath, self.nogil))
 
 
 def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
@@ -100,15 +100,14 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
         return program.load()[main]  # type: ignore[return-value]  # the text defines `main` as a function
     flags = ",".join([*sorted(kernel.fastmath), "nogil" if kernel.nogil else "gil", "no runtime"])
     key = cache.key(program.digest(), main, signature, flags)
-    entry = cache.load(key)
-    if entry is None:
+    code = cache.load(key)
+    if code is None:
         start = perf_counter()
-        result = _compile(program, signature, kernel.fastmath, kernel.nogil)
+        code = native.packed(_compile(program, signature, kernel.fastmath, kernel.nogil))
         _tell(kernel.name, perf_counter() - start)
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
-        cache.store(key, result, kernel.name, header + program.text())
-        entry = result.entry_point
-    return entry
+        cache.store(key, code, kernel.name, header + program.text())
+    return native.linked(code, kernel.name)
 
 
 PATIENCE = 1.0  # seconds of compiling before a word is said about it
@@ -141,11 +140,11 @@ def _tell(name: str, seconds: float) -> None:
 # The functions that loops call, by what they mean: `sin` of float32 is the same in a loop over rows and in a flat one.
 # About half of the time of compiling goes to them. Not all are kept, since each holds what LLVM made of it.
 INNER_KEPT = 256
-_inner: dict[tuple[bytes, bool, frozenset[str]], Any] = {}
+_inner: dict[tuple[bytes, frozenset[str]], Any] = {}
 
 
 def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> Any:
-    """numba's compile result for the last function of the program."""
+    """The last function of the program, made into a module of LLVM by numba, with a function for Python to call it."""
     import numba  # here, because importing numba takes 0.3 s
 
     njit: Any = numba.njit  # its stubs do not know all of its options
@@ -162,22 +161,28 @@ def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[s
     # error_model "numpy": a division by zero gives inf or nan. Python's would raise, and keep loops from vectorising.
     # _nrt: no numba runtime, which counts references to arrays. Callers hold theirs while a kernel runs, and kernels
     # allocate none.
-    options: dict[str, Any] = dict(_nrt=False, nogil=nogil, error_model="numpy", no_cfunc_wrapper=True)
+    options: dict[str, Any] = dict(_nrt=False, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+    options["pipeline_class"] = lower.pipeline()
     if fastmath:
         options["fastmath"] = set(fastmath)
     namespace = program.load()
     for name, meaning in program.meanings(namespace).items():
-        known = (meaning, nogil, fastmath)
+        known = (meaning, fastmath)
         found = _inner.pop(known, None)
         if found is None:  # always inlined: a call that LLVM leaves standing keeps its loop scalar
-            found = njit(no_cpython_wrapper=True, forceinline=True, **options)(namespace[name])
+            found = njit(forceinline=True, **options)(namespace[name])
         namespace[name] = _inner[known] = found  # put last, as the last used
         if len(_inner) > INNER_KEPT:
             del _inner[next(iter(_inner))]
     dispatcher = njit(**options)(namespace[program.compiled[-1]])
     dispatcher.compile(tuple(numba_type(name) for name in signature))
-    (result,) = dispatcher.overloads.values()
-    return result
+    (lowered,) = dispatcher.overloads.values()
+    lowered.library.finalize()
+    module = lowered.library._final_module
+    loop = lowered.fndesc.llvm_func_name
+    types = [str(one.type) for one in module.get_function(loop).arguments]
+    result = str(lowered.fndesc.restype)
+    return native.optimised(module, native.calling(loop, types, signature, result, nogil))
 
 
 # --- which of some thousand lines of assembly are the loop that does the work -----------------------------------------

@@ -68,6 +68,42 @@ def test_a_kernel_is_kept_with_its_source_beside_it_in_a_private_directory(folde
     assert kernel.stat().st_mtime_ns == before
 
 
+def test_a_kernel_says_what_it_cannot_take(folder):
+    def scaled(lo, hi, out, x, by, bits):
+        for i in range(lo, hi):
+            out[i] = x[i] * by + bits
+
+    entry = compile_.Kernel(scaled).entry("int64", "int64", "float32[]", "float32[]", "float32", "uint64")
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    for wrong, error, words in (
+        ((0, 4, out, x, 2.0), TypeError, "a kernel of 6 arguments was called with 5"),
+        ((0, 4, out, [1.0], 2.0, 0), TypeError, "argument 3 of a kernel is no array"),
+        ((0, "4", out, x, 2.0, 0), TypeError, "'str' object"),
+        ((0, 4, out, x, "2", 0), TypeError, "must be real number"),
+        ((0, 1 << 64, out, x, 2.0, 0), OverflowError, "too big|too large"),
+    ):
+        with pytest.raises(error, match=words):
+            entry(*wrong)
+    assert out.tolist() == [0, 0, 0, 0]
+    assert entry(np.int64(0), 4, out, np.asarray(x).view(np.recarray), np.float32(-1), -1 % 2**64) is None
+    assert out[0] == np.float32(2**64 - 1) and entry(0, 4, out, x, -1, 0) is None and out.tolist() == [0, -1, -2, -3]
+    assert entry(np.float32(1.9), 2.9, out, x, 5, 0) is None and out.tolist() == [0, 5, -2, -3]  # cut off
+    del wrong
+    holders = sys.getrefcount(None)
+    for _ in range(1000):
+        entry(0, 4, out, x, 1, 0)
+    assert sys.getrefcount(x) == 2 and abs(sys.getrefcount(None) - holders) < 500
+
+
+def test_a_kept_kernel_is_linked_without_numba(folder):
+    program = (
+        "import sys, redispatch as rd; x = rd.arange(20.0); print((x * x).sum(), rd.exp(x)[1], 'numba' in sys.modules)"
+    )
+    first, second = (subprocess.run([sys.executable, "-c", program], capture_output=True, text=True) for _ in range(2))
+    assert first.stdout == "tensor(2470.) tensor(2.7183) True\n", first.stderr
+    assert second.stdout == "tensor(2470.) tensor(2.7183) False\n", second.stderr
+
+
 def test_a_damaged_file_is_a_miss(folder):
     run_shifted()
     (kernel,) = folder.glob("*.kernel")
