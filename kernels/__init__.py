@@ -125,4 +125,5 @@ from .maths.vecmath import (
     tan,
     tan_moderate,
     tanh,
+    trigamma,
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from redispatch.autograd import Function, enable_grad, grad
+from redispatch.dispatch import STATE
 from redispatch.dispatch.autograd import once_differentiable
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels.ops import linalg
@@ -97,4 +98,7 @@ def loss_in_chunks(
     """Returns `loss(scores, target)`, which has an element for each row, chunk by chunk."""
     size = options.rows(*input.shape, linear_weight.shape[0])
     chunks = zip(input.split(size), target.split(size), strict=True)
+    state = STATE.get()
+    if state.levels or state.dual_level:  # a transform, or a tangent, goes through the operators
+        return cat([loss(linalg.linear(rows, linear_weight, linear_bias), targets) for rows, targets in chunks])
     return cat([Chunk.apply(loss, targets, rows, linear_weight, linear_bias) for rows, targets in chunks])

@@ -161,18 +161,10 @@ def log_of_sum(acc):
     return acc[0] + log(acc[1])
 
 
-def no_complex_exponentials():
-    return complex(-np.inf, 0.0), complex(0.0, 0.0)
-
-
-def with_complex_exponential(acc, x):
-    """Adds exp(x) of a complex number: `top` has the largest real part, which decides how large exp(x) is."""
-    top, total = acc
-    if x.real == top.real:
-        return top, total + exp(complex(0.0, x.imag - top.imag))
-    if x.real < top.real:
-        return top, total + exp(x - top)
-    return x, total * exp(top - x) + 1.0
+def log_add_exp_of_complex(a, b):
+    """Returns log(exp(a) + exp(b)); the one with the larger real part is taken out."""
+    most, least = (a, b) if b.real < a.real else (b, a)
+    return most if least.real == most.real and least.real - least.real != 0 else most + log(1.0 + exp(least - most))
 
 
 def is_at_least(x, best):
@@ -230,9 +222,9 @@ class Scan(NamedTuple):
 CUMSUM = Scan("cumsum", add, lambda wide: number(wide, 0))
 CUMPROD = Scan("cumprod", multiply, lambda wide: number(wide, 1))
 LOGCUMSUMEXP = Scan("logcumsumexp", with_exponential, lambda wide: no_exponentials, log_of_sum, plain=False)
-COMPLEX_LOGCUMSUMEXP = LOGCUMSUMEXP._replace(
-    combine=with_complex_exponential, nothing=lambda wide: no_complex_exponentials
-)
+COMPLEX_LOGCUMSUMEXP = Scan(
+    "logcumsumexp", log_add_exp_of_complex, lambda wide: number(wide, -np.inf), plain=False
+)  # as in PyTorch one term after the other, which decides around which of them the phase turns
 
 
 def ready_cumulative_extreme(

@@ -141,14 +141,11 @@ def source(op: Elementwise, form: Form) -> Source:
     """The kernel of a form. NotImplementedError for dtypes that the scalar function does not take."""
     computes = [op.computing_dtype(k, own, form.dtype) for k, own in enumerate(form.ins)]
     leading = form.dtype or next((c for k, c in enumerate(computes) if k not in op.keep), (*computes, *form.outs)[0])
-    if not callable(op.body) and DTYPES[leading].kind not in op.body:
-        raise op.not_implemented(leading)
-    body = op.body if callable(op.body) else op.body[DTYPES[leading].kind]
     writer = _Writer(op, form, computes)
     how = "contiguous" if not form.dims else "turned" if "t" in form.layout else "strided"
     name = f"{op.name}_{how if form.width == 1 or not form.dims else 'in_rows'}"
     text = getattr(writer, how)(name)
-    return Source(name, text, {**writer.given, "body": body}, writer.signature(), real_type(leading))
+    return Source(name, text, {**writer.given, "body": op.body_for(leading)}, writer.signature(), real_type(leading))
 
 
 class _Writer:

@@ -399,8 +399,8 @@ class Pointwise(Deciding, Structured):
                 self.check_function(*args[:-1])
             expected, found = self._dtypes(args[:-1])[1], args[-1]._dtype
             if found is not expected:
-                said = f"Found dtype {found.tensor_name} but expected {expected.tensor_name}"
-                raise RuntimeError(self.exact_out if isinstance(self.exact_out, str) else said)
+                said = self.exact_out if isinstance(self.exact_out, str) else "Found dtype {0} but expected {1}"
+                raise RuntimeError(said.format(found.tensor_name, expected.tensor_name))
 
     def _pointwise_meta(self, *args: Any) -> Meta:
         return self.plan(self.variant(args), args).meta

@@ -82,7 +82,8 @@ class Loop:
 class Elementwise:
     """`run(out, *inputs)` writes `body(*elements)` everywhere. The body is a scalar function in plain Python.
 
-    body:    one function, or one per kind of the compute dtype: {"int": ..., "uint": ..., "float": ..., ...}.
+    body:    one function, or one per kind of the compute dtype: {"int": ..., "uint": ..., "float": ..., ...}. The name
+             of a dtype comes before its kind.
     outputs: how many values the body returns; with more than one it returns a tuple.
     keep:    inputs that keep their own dtype when the others are converted, such as the condition of `where`.
     cost:    of one element, in cheap operations; decides from which size on several threads are worth it.
@@ -218,6 +219,13 @@ class Elementwise:
         """Returns the assembly of the loop that `source` shows."""
         return self._kernel(loop, layout, outs, ins, dtype).assembly(*self._signature(loop, layout, outs, ins, dtype))
 
+    def body_for(self, dtype: str) -> Callable:
+        """Returns the scalar function for a compute dtype. NotImplementedError where it takes none such."""
+        found = self.body if callable(self.body) else self.body.get(dtype) or self.body.get(DTYPES[dtype].kind)
+        if found is None:
+            raise self.not_implemented(dtype)
+        return found
+
     def not_implemented(self, dtype: str) -> NotImplementedError:
         """Returns the error for a dtype that the scalar function does not take."""
         return NotImplementedError(f'"{self.name}" not implemented for {dtype}: its scalar function does not take such')
@@ -243,9 +251,7 @@ class Elementwise:
     def _kernel(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None, nogil: bool = True) -> Kernel:
         computes = [self.computing_dtype(k, own, dtype) for k, own in enumerate(ins)]
         leading = dtype or next((c for k, c in enumerate(computes) if k not in self.keep), (*computes, *outs)[0])
-        if not callable(self.body) and DTYPES[leading].kind not in self.body:
-            raise self.not_implemented(leading)
-        body = self.body if callable(self.body) else self.body[DTYPES[leading].kind]
+        body = self.body_for(leading)
         in_blocks = hasattr(body, "usual") and DTYPES[leading].kind == "float" and loop in ("flat", "rows")
         text, given = _write_loop(self.name, loop, layout, outs, ins, computes, in_blocks)
         given["body"] = body

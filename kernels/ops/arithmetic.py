@@ -15,6 +15,7 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import call, ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, result_type
+from redispatch.kernels.engine.primitives import bfloat16_to_float, float_to_bfloat16, float_to_half, half_to_float
 
 from ..declare.numbers import storable
 from ..declare.operator import binary, composite, operator, passed_on, pointwise, with_arguments, with_number
@@ -242,6 +243,14 @@ def trunc_divide_floats(self, other):
     return np.trunc(self / other)
 
 
+def trunc_divide_halves(self, other):
+    return np.trunc(half_to_float(float_to_half(self / other)))  # the quotient is one of 16 bits
+
+
+def trunc_divide_bfloats(self, other):
+    return np.trunc(bfloat16_to_float(float_to_bfloat16(self / other)))
+
+
 def trunc_divide_ints(self, other):
     quotient = -self if other == -1 else self // other
     return quotient + 1 if quotient < 0 and quotient * other != self else quotient
@@ -254,7 +263,12 @@ FLOOR_DIVIDE: dict[str, Any] = {
 }
 div_mode_op.scalar(when={"rounding_mode": "floor"}, **FLOOR_DIVIDE)
 div_mode_op.scalar(
-    when={"rounding_mode": "trunc"}, float=trunc_divide_floats, int=trunc_divide_ints, uint=floor_divide_uints
+    when={"rounding_mode": "trunc"},
+    float=trunc_divide_floats,
+    float16=trunc_divide_halves,
+    bfloat16=trunc_divide_bfloats,
+    int=trunc_divide_ints,
+    uint=floor_divide_uints,
 )
 floor_divide = operator(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
@@ -523,7 +537,6 @@ clamp_op = bounded(
     exact_out=True,
     derivative=lambda grad, self, min, max: grad * inside(self, min, max),
     node="ClampBackward1",
-    doc="Returns each element, at least `min` and at most `max`.",
 )
 clamp_op.scalar(clamp_below, when={"max": None})
 clamp_op.scalar(clamp_above, when={"min": None})
@@ -531,13 +544,11 @@ clamp_min_op = bounded(
     "clamp_min(Tensor self, Scalar min) -> Tensor",
     clamp_below,
     derivative=lambda grad, self, min: grad * (self >= min),
-    doc="Returns each element, at least `min`.",
 )
 clamp_max_op = bounded(
     "clamp_max(Tensor self, Scalar max) -> Tensor",
     clamp_above,
     derivative=lambda grad, self, max: grad * (self <= max),
-    doc="Returns each element, at most `max`.",
 )
 
 
@@ -670,9 +681,9 @@ clamp_max_tensor_op = pointwise(
     },
     node="ClampMaxBackward1",
 )
-clamp = public(clamp_op, clamp_tensor_op)
-clamp_min = public(clamp_min_op, clamp_min_tensor_op)
-clamp_max = public(clamp_max_op, clamp_max_tensor_op)
+clamp = public(clamp_tensor_op, clamp_op, doc="Returns each element, at least `min` and at most `max`.")
+clamp_min = public(clamp_min_tensor_op, clamp_min_op, doc="Returns each element, at least `min`.")
+clamp_max = public(clamp_max_tensor_op, clamp_max_op, doc="Returns each element, at most `max`.")
 
 
 # --- two numbers: `add(1, 2)` is a tensor -----------------------------------------------------------------------------

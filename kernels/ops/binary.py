@@ -440,7 +440,7 @@ lerp_tensor_op = pointwise(
     derivative={"self": left, "end": weighted, "weight": lambda grad, self, end: grad * (end - self)},
     node="LerpBackward1",
 )
-lerp = public(lerp_scalar_op, lerp_tensor_op, doc="Returns self + weight (end - self).")
+lerp = public(lerp_tensor_op, lerp_scalar_op, doc="Returns self + weight (end - self).")
 
 
 @lerp_scalar_op.check

@@ -263,18 +263,20 @@ Tensor.imag = overridable_property(lambda self: imag_op.functional(self), _set_i
 
 # --- from two reals ---------------------------------------------------------------------------------------------------
 
+OF_ANOTHER_DTYPE = "Expected object of scalar type {1} but got scalar type {0} for argument 'out'"
+
 complex_op = pointwise(
     "complex(Tensor real, Tensor imag) -> Tensor",
     out="out",
     promotion="complex",
-    exact_out=True,
+    exact_out=OF_ANOTHER_DTYPE,
     refuses={"whole halves complex": ""},
 )
 polar_op = pointwise(
     "polar(Tensor abs, Tensor angle) -> Tensor",
     out="out",
     promotion="complex",
-    exact_out=True,
+    exact_out=OF_ANOTHER_DTYPE,
     cost=8,
     refuses={"whole halves complex": ""},
 )

@@ -19,12 +19,13 @@ from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, metadata_of, wrap_dim
 from redispatch.kernels import Operand
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
+from redispatch.kernels.engine.primitives import bits_of_double
 
 from ..declare.operator import CUDA_SET_DTYPE, composite, kernel
 from ..declare.plan import PLANS, Run
 from ..declare.planned import Planned
 from ..declare.public import public
-from ..declare.structured import Meta
+from ..declare.structured import Meta, not_implemented
 
 DIMS = "Tensor self, int[1]? dim, bool keepdim=False"
 DTYPE = "ScalarType? dtype=None"
@@ -416,4 +417,57 @@ count_nonzero = public(
         )
     ),
     doc="Returns the number of nonzero elements, or of those along `dim`.",
+)
+
+# --- hash_tensor -----------------------------------------------------------------------------------------------------
+
+
+def bits_of_float(x):
+    return np.uint64(bits_of_double(x))
+
+
+def bits_of_int(x):
+    return np.uint64(int64(x))
+
+
+def exclusive_or(acc, bits):
+    return acc ^ bits
+
+
+def check_hash_out(out: Tensor, self: Tensor) -> None:
+    if out._dtype is not dtypes.uint64:
+        raise RuntimeError(f"Expected result to be of dtype uint64, but got {out._dtype.tensor_name}")
+
+
+def check_hashed(self: Tensor, dim: Sequence[int], keepdim: bool, mode: int) -> None:
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    if not self._shape.numel() and not dim:
+        raise RuntimeError(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+            "with the 'dim' argument."
+        )
+    for d in reduced_dims(dim, len(self._shape)):
+        if self._shape[d] == 0:
+            raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
+    if self._dtype.is_complex or self._dtype in (dtypes.uint16, dtypes.uint32, dtypes.uint64):
+        raise not_implemented("xor_sum_cpu", self._dtype)
+
+
+HASH = Reduction(
+    "hash_tensor",
+    lambda dtype: Recipe(bits_of_float if "float" in dtype else bits_of_int, np.uint64(0), exclusive_or, as_counted),
+)
+hash_tensor = public(
+    Reduced(
+        "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
+        HASH,
+        result=lambda self: dtypes.uint64,
+        check=check_hashed,
+        check_out=check_hash_out,
+        out="out",
+        refuses="complex uint16 uint32 uint64",
+        derivative=False,
+    ),
+    doc="Returns the exclusive or of the bits of all elements, as numbers of 64 bits, or of those along `dim`.",
 )

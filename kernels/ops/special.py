@@ -88,6 +88,11 @@ polygamma: Any = operator(
 polygamma.op.scalar(digamma_element, when={"n": 0})
 
 
+@polygamma.op.scalar(when={"n": 1})
+def trigamma_element(self):
+    return kernels.trigamma(self)
+
+
 @polygamma.op.check_numbers
 def check_polygamma(n, self):
     if n < 0:

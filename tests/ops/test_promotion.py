@@ -123,3 +123,16 @@ def test_two_operands_meet_in_the_dtype_that_pytorch_gives(name, ranks, device):
 @pytest.mark.parametrize("name", EXPECTED_OF_ONE)
 def test_one_operand_gives_the_dtype_that_pytorch_gives(name, device):
     assert unary_row(rd, name, device) == EXPECTED_OF_ONE[name]
+
+
+def test_a_bound_without_dimensions_is_a_tensor_and_no_number():
+    x, half = rd.tensor([1, 2, 3]), rd.tensor(2.5, dtype=rd.float64)
+    for found in (x.clamp_min(half), x.clamp_max(half), rd.clamp(x, half), rd.clip(x, max=half)):
+        assert found.dtype is rd.float64
+
+
+def test_the_quotient_of_16_bits_is_rounded_before_it_is_cut_off():
+    x, y = rd.tensor([255.0], dtype=rd.bfloat16), rd.tensor([1.0078125], dtype=rd.bfloat16)
+    assert x.div(y, rounding_mode="trunc").item() == (x / y).trunc().item()
+    x, y = x.half() * 8, rd.tensor([1.0009765625], dtype=rd.float16)
+    assert x.div(y, rounding_mode="trunc").item() == (x / y).trunc().item()

@@ -1,5 +1,6 @@
 """`redispatch.special` comes when it is asked for, and is PyTorch's module in its names, faces and refusals."""
 
+import math
 import subprocess
 import sys
 
@@ -61,3 +62,10 @@ def test_derivatives_that_nobody_has_are_refused_when_they_are_needed():
         with pytest.raises(NotImplementedError, match=f"the derivative for '{name}' is not implemented."):
             call().sum().backward()
     assert not rd.special.bessel_j0(a).requires_grad
+
+
+def test_trigamma_at_poles_is_what_the_rounded_sine_makes_of_it():
+    x = rd.tensor([-1.0, 0.0, 1.0, float("inf")], dtype=rd.float64)
+    first, *rest = rd.polygamma(1, x).tolist()
+    assert 1e31 < first < float("inf") and rest == [float("inf"), pytest.approx(math.pi**2 / 6), 0.0]
+    assert rd.polygamma(2, x[:2]).tolist() == [-float("inf")] * 2

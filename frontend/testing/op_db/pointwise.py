@@ -228,7 +228,11 @@ FUNCTIONS = table(
     *by_numpy("erf erfc sigmoid:expit", unary(), wrap=floats),
     *by_numpy("erfinv", unary(low=-0.9, high=0.9), wrap=floats),
     *by_numpy("lgamma:gammaln digamma", unary(low=1), wrap=floats),
-    *by_numpy("polygamma", per_shape(lambda s: [1, x(*s, low=1)]), FLOATS),
+    *by_numpy(
+        "polygamma",
+        calls(per_shape(lambda s: [1, x(*s, low=1)]), [2, x(2, low=0)], [1, x(2, low=-0.9, high=-0.1)]),
+        FLOATS,
+    ),
     OpInfo("polygamma_", per_shape(lambda s: [fixed(*s, low=1), 1]), lambda x, n: special.polygamma(n, x), FLOATS),
     *by_numpy("mvlgamma:multigammaln", unary(3, low=3, high=6), NUMBERS),
     OpInfo("tanh_backward", SAVED, lambda grad, output: grad * (1 - output * output), FLOATS),

@@ -54,6 +54,14 @@ def to_double(*args):
     return call((2, 3), *args, dtype=dtypes.float64)
 
 
+HASHED = calls([(2, 3)], [(2, 3), [1]], call((2, 3, 2), [0, -1], keepdim=True), [()], [(0, 3), [1]])
+
+
+def hash_of(self, dim=(), keepdim=False, mode=0):
+    bits = np.asarray(self, np.float64 if self.dtype.kind == "f" else np.int64).view(np.uint64)
+    return np.bitwise_xor.reduce(bits, axis=tuple(dim) or None, keepdims=keepdim) if self.ndim else bits
+
+
 SUMS = table(
     *by_numpy("sum", calls(WHOLE_TENSOR, to_double()), wrap=reduced),
     *by_numpy("sum.dim_IntList", calls(LISTS, to_double([1])), wrap=reduced),
@@ -68,7 +76,13 @@ SUMS = table(
     *by_numpy("all.dims any.dims", LISTS, wrap=reduced, gradients=False),
     *by_numpy("count_nonzero", calls([(2, 3)], [(2, 3), 1], [()], [(0, 3), 0]), wrap=reduced, gradients=False),
     *by_numpy("count_nonzero.dim_IntList", calls([(2, 3), [0, 1]], [(0, 3), [0]]), wrap=reduced, gradients=False),
+    OpInfo("hash_tensor", HASHED, hash_of, NUMBERS, gradients=False),
     errors={
+        "hash_tensor": {
+            "Unknown hash_tensor mode: 1": call((2,), mode=1),
+            "IndexError: hash_tensor: Expected reduction dim 1 to have non-zero size.": [(2, 0), [1]],
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0.": [(0,)],
+        },
         "sum.dim_IntList mean.dim": BAD_DIM | {"dim 0 appears multiple times in the list of dims": [(2, 3), [0, 0]]},
         "mean": {
             "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "

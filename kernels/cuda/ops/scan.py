@@ -28,8 +28,9 @@ import numpy as np
 
 from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.operand import DTYPES
+from redispatch.kernels.cpu.scan import log_add_exp_of_complex
 from redispatch.kernels.engine.program import integral
-from redispatch.kernels.maths.vecmath import exp, log, log1p
+from redispatch.kernels.maths.vecmath import exp, log1p
 from redispatch.kernels.ops import scans
 from redispatch.kernels.ops.scans import ELSEWHERE
 
@@ -195,12 +196,6 @@ def log_add_exp(a, b):
     """log(exp(a) + exp(b)): of infinities and NaN, too."""
     most, least = (a, b) if b < a else (b, a)
     return most if least == most and least - least != 0 else most + log1p(exp(least - most))
-
-
-def log_add_exp_of_complex(a, b):
-    """Returns log(exp(a) + exp(b)); the one with the larger real part is taken out."""
-    most, least = (a, b) if b.real < a.real else (b, a)
-    return most if least.real == most.real and least.real - least.real != 0 else most + log(1.0 + exp(least - most))
 
 
 def later_largest(a, b):

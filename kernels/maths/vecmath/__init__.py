@@ -10,7 +10,7 @@ Read `define.py`, `pieces.py`, then a family: `exponential.py` first.
 from .activations import gelu, gelu_tanh, log_sigmoid, logit, mish, sigmoid, silu, softplus
 from .error import erf, erfc, erfinv
 from .exponential import cosh, exp, exp2, expm1, sinh, tanh
-from .gamma import digamma, digamma_positive, is_positive, lgamma, lgamma_positive, polygamma
+from .gamma import digamma, digamma_positive, is_positive, lgamma, lgamma_positive, polygamma, trigamma
 from .logarithm import acosh, asinh, atanh, log, log1p, log2, log10
 from .pieces import quotient
 from .power import is_ordinary_power, pow, pow_ordinary

@@ -138,6 +138,17 @@ def hurwitz_zeta(s, x):
     return total
 
 
+def trigamma(x):
+    """polygamma(1, x). At a negative integer it is not infinite, but as in PyTorch what the rounded pi x makes of it.
+
+    trigamma(x) + trigamma(1 - x) = (pi / sin(pi x))^2
+    """
+    mirrored = x < 0.5
+    side = hurwitz_zeta(2.0, 1.0 - x if mirrored else x) if abs(x) < math.inf else 1.0 / x
+    s = np.sin(PI * x)
+    return PI * PI / (s * s) - side if mirrored else side
+
+
 def polygamma(n, x):
     """The n-th derivative of digamma, n >= 1: (-1)^(n + 1) n! times the sum of (x + k)^-(n + 1).
 
@@ -145,6 +156,8 @@ def polygamma(n, x):
     """
     s = n + 1.0
     even = np.floor(0.5 * s) * 2.0 == s
+    if x <= 0.0 and np.floor(x) == x:
+        return math.inf if even else -math.inf
     fraction = x - np.floor(x)
     mirrored = hurwitz_zeta(s, 1.0 - fraction) - hurwitz_zeta(s, 1.0 - x) if x < 0.0 else 0.0
     total = hurwitz_zeta(s, fraction if x < 0.0 else x) + (mirrored if even else -mirrored)
