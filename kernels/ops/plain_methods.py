@@ -6,6 +6,7 @@ asks for them says no, and what needs them says so.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable
 from importlib import import_module
@@ -35,7 +36,7 @@ from .legacy import TYPES
 
 def by_python(name: str, self: Any, others: tuple[Any, ...], function: Callable[..., Any]) -> Any:
     """Writes function(element, elements of the others...) over each element. Slow: one call of Python for each."""
-    if self._requires_grad():
+    if any(isinstance(each, Tensor) and each._requires_grad() for each in (self, *others)):
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     for position, other in enumerate(others, 1):
         if not isinstance(other, Tensor):
@@ -47,8 +48,13 @@ def by_python(name: str, self: Any, others: tuple[Any, ...], function: Callable[
     columns = [expanded(other, self._shape).of(other).flatten().tolist() for other in others]
     if self._device.type == "meta":
         return self
-    results = [function(*values) for values in zip(self.flatten().tolist(), *columns, strict=True)]
+    element = float if self._dtype.is_floating_point else complex if self._dtype.is_complex else as_int
+    results = [element(function(*values)) for values in zip(self.flatten().tolist(), *columns, strict=True)]
     return self.copy_(self.new_tensor(results).reshape(self._shape))
+
+
+def as_int(value: Any) -> int:
+    return int(value) if isinstance(value, float) else operator.index(value)
 
 
 @overridable_builtin
@@ -75,7 +81,7 @@ def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -
 @overridable_builtin
 def new(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Returns a tensor of the same dtype: of a shape, `x.new(2, 3)`, or with data, `x.new([1, 2])`."""
-    return legacy(self._dtype, *([Size(kwargs.pop("size"))] if "size" in kwargs else args), **kwargs)
+    return legacy(self._dtype, self._device, args, kwargs)
 
 
 @overridable
