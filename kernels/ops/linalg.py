@@ -21,7 +21,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, metadata_
 from redispatch.kernels import Operand, broadcast_shapes
 
 from ..declare.declare import Operator
-from ..declare.operator import CUDA_LOWER, CUDA_PROMOTE, LOWER, composite, planned, structured
+from ..declare.operator import CUDA_LOWER, CUDA_PROMOTE, LOWER, composite, kernel, planned, structured
 from ..declare.out_forms import cast_into_out, copy_into_out, filled
 from ..declare.overridable import overridable_function
 from ..declare.planned import Planned
@@ -225,6 +225,23 @@ def product_body(out, self, mat2):
 @bmm.op.loop
 def product_loop(out, self, mat2):
     return kernels.ready_matmul(out._operand, self._operand, mat2._operand, conj=conjugated(out, self, mat2))
+
+
+@kernel("_int_mm(Tensor self, Tensor mat2) -> Tensor", face=True, method=False, out="out", derivative=False)
+def int_mm(self, mat2):
+    """Returns the product of two matrices of bytes, the second one signed, whose sums are int32."""
+    for name, x in (("self", self), ("mat2", mat2)):
+        if len(x._shape) != 2:
+            raise RuntimeError(f"int_mm_out_cpu: Expected {name} to be of dimension 2 but got {len(x._shape)}")
+    if self._dtype.name not in ("int8", "uint8"):
+        raise RuntimeError(f"int_mm_out_cpu: Expected self dtype to be int8 or uint8 but got {c_name(self._dtype)}")
+    if mat2._dtype.name != "int8":
+        raise RuntimeError(f"int_mm_out_cpu: Expected mat2 dtype to be of type int8 but got {c_name(mat2._dtype)}")
+    if self._shape[1] != mat2._shape[0]:
+        raise RuntimeError(
+            f"int_mm_out_cpu: self.size(1) needs to match mat2.size(0) but got {self._shape[1]} and {mat2._shape[0]}"
+        )
+    return mm.op.functional(self.to(dtypes.int32), mat2.to(dtypes.int32))
 
 
 # --- addmm, baddbmm ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ asks for them says no, and what needs them says so.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import warnings
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from redispatch.dispatch.tensor import (
     owner_of,
     pinned_copy,
 )
+from redispatch.dispatch.tensor.geometry import loop_order
 
 from . import comparison
 from .from_data import legacy
@@ -150,27 +152,23 @@ def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
 
 
 @overridable_in_python
-def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:
+def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """Returns the dimensions from the outermost in memory to the innermost.
 
-    Errors: RuntimeError, with `ambiguity_check`, where dimensions of size 1 or 0 could stand elsewhere; a list of
-    memory formats allows what exactly one of them is.
+    Errors: RuntimeError, with `ambiguity_check`, where dimensions of size 1 or of equal steps could stand elsewhere; a
+    list of memory formats allows what exactly one of them is.
     """
     formats = ambiguity_check if isinstance(ambiguity_check, list) else []
-    if not isinstance(ambiguity_check, bool) and not all(isinstance(item, memory_format) for item in formats):
-        raise TypeError(
-            "The ambiguity_check argument must be a bool or a list of memory formats. "
-            f"Got {type(ambiguity_check).__name__} instead."
-        )
-    order = tuple(sorted(range(len(self._shape)), key=lambda d: (-self._stride[d], d)))
-    if ambiguity_check is False:
-        return order
-    unique = all(size > 1 for size in self._shape)
-    if not unique and sum(self.is_contiguous(memory_format=item) for item in formats) != 1:
+    if not isinstance(ambiguity_check, bool | list) or not all(isinstance(item, memory_format) for item in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    shape, stride = self.shape, self.stride()
+    several = 1 in shape or any(one == next for one, next in itertools.pairwise(stride))
+    if ambiguity_check is not False and several and sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
         raise RuntimeError(
             "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
         )
-    return order
+    steps = tuple(0 if size == 1 else step for size, step in zip(shape, stride, strict=True))  # of no opinion
+    return tuple(reversed(loop_order(tuple(shape), [steps])))
 
 
 @overridable_in_python
