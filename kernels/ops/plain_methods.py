@@ -167,8 +167,9 @@ def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
         raise RuntimeError(
             "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
         )
-    steps = tuple(0 if size == 1 else step for size, step in zip(shape, stride, strict=True))  # of no opinion
-    return tuple(reversed(loop_order(tuple(shape), [steps])))
+    if self.is_contiguous():  # where a dimension has one element, its step is free
+        return tuple(range(len(shape)))
+    return tuple(reversed(loop_order(tuple(shape), [stride])))
 
 
 @overridable_in_python
