@@ -157,7 +157,7 @@ class Signature:
 
     def bind(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[OpOverload, list[Any], bool]:
         """(operator, stack without the method's self, whether requires_grad was asked for). Raises Mismatch."""
-        if self.spreads and args and _is_int(args[0]):
+        if self.spreads and args and _is_int(args[0], in_list=True):
             args = (list(args),)
         if len(args) > self.positional:
             raise Mismatch(self._too_many(name, len(args)))

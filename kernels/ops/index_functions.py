@@ -19,7 +19,7 @@ from redispatch.kernels import Operand, broadcast_shapes
 from ..declare.numbers import storable
 from ..declare.operator import composite, over_a_copy, structured
 from ..declare.out_forms import copy_into_out
-from ..declare.structured import Meta, apart, check_no_internal_overlap, common_device, not_implemented
+from ..declare.structured import Meta, check_no_internal_overlap, common_device, not_implemented
 from .copying import move, number_in
 from .creation import preserved_strides
 from .masking import warn_if_expanded
@@ -383,8 +383,9 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor
     out_of_range(index, self._shape.numel())
     if not index._shape.numel():
         return self
-    refuse_overlap(index, self)
-    values, where = in_a_row(apart(source, self, elementwise=False)), in_a_row(index)
+    for read in (index, source):
+        refuse_overlap(read, self)
+    values, where = in_a_row(source), in_a_row(index)
     target = in_a_row(self)
     kernels.index_put(target, [where], values, accumulate=accumulate)
     if target.array is not self._operand.array:

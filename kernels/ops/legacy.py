@@ -20,6 +20,12 @@ class TensorType(type):
     dtype: dtype
     is_cuda = is_xpu = is_sparse = False
 
+    def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
+        """TypeError for a class derived from one of them."""
+        if bases:
+            raise TypeError(f"type 'torch.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(meta, name, bases, body)
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Memory of a shape, `FloatTensor(2, 3)`, or data, `FloatTensor([1, 2])`."""
         return legacy(cls.dtype, CPU, args, kwargs)
