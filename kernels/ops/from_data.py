@@ -41,6 +41,7 @@ from redispatch.dispatch.tensor import (
 from redispatch.dispatch.tensor.storage import map_path
 
 from ..declare.overridable import builtin_function, factory_function
+from ..declare.structured import c_name
 from .creation import empty_op, filled_by, filled_first, integer_range, planned, written
 
 _MAX_DIMS = 128
@@ -285,12 +286,12 @@ def legacy(element: dtype, on: device, args: Any, kwargs: dict[str, Any], any_te
         raise RuntimeError(f"legacy constructor expects device type: {on.type} but device type: {kind} was passed")
     if not args and not given:
         given["size"] = [0]
-    elif args and (isinstance(args[0], Size) or is_int(args[0])):
+    elif args and not given and (isinstance(args[0], Size) or is_int(args[0])):
         given["size"] = args if is_int(args[0]) else args[0]
         args = args[1:] if isinstance(args[0], Size) else ()
     elif args:
         given["data"], *args = args
-    ((name, data),) = given.items() if len(given) == 1 and not args else [("", None)]
+    name, data = next(iter(given.items())) if len(given) == 1 and not args else ("", None)
     if name == "size" and is_sequence(data):
         for position, item in enumerate(data):
             if not is_int(item):
@@ -303,8 +304,8 @@ def legacy(element: dtype, on: device, args: Any, kwargs: dict[str, Any], any_te
     if name in ("other", "data") and isinstance(data, Tensor):
         if not any_tensor and (data._dtype is not element or data._device.type != kind):
             raise TypeError(
-                f"expected TensorOptions(dtype={element.name}, device={on}, layout=Strided) "
-                f"(got TensorOptions(dtype={data._dtype.name}, device={data._device}, layout=Strided))"
+                f"expected TensorOptions(dtype={c_name(element)}, device={on}, layout=Strided) "
+                f"(got TensorOptions(dtype={c_name(data._dtype)}, device={data._device}, layout=Strided))"
             )
         return data.alias()
     if name in ("storage", "data") and is_storage(data):

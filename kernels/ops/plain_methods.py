@@ -50,13 +50,18 @@ def by_python(name: str, self: Any, others: tuple[Any, ...], function: Callable[
     columns = [expanded(other, self._shape).of(other).flatten().tolist() for other in others]
     if self._device.type == "meta":
         return self
-    element = float if self._dtype.is_floating_point else complex if self._dtype.is_complex else as_int
-    results = [element(function(*values)) for values in zip(self.flatten().tolist(), *columns, strict=True)]
+    kind = float if self._dtype.is_floating_point else complex if self._dtype.is_complex else int
+    results = [as_number(kind, function(*values)) for values in zip(self.flatten().tolist(), *columns, strict=True)]
     return self.copy_(self.new_tensor(results).reshape(self._shape))
 
 
-def as_int(value: Any) -> int:
-    return int(value) if isinstance(value, float) else operator.index(value)
+def as_number(kind: type, value: Any) -> Any:
+    """What a function gave as a number. TypeError for what is none, such as a str that shows one."""
+    if kind is int:
+        return int(value) if isinstance(value, float) else operator.index(value)
+    if isinstance(value, str | bytes):
+        raise TypeError(f"must be real number, not {type(value).__name__}")
+    return kind(value)
 
 
 @overridable_builtin
