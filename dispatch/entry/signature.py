@@ -421,7 +421,7 @@ def _is_int(value: Any, in_list: bool = False, first: bool = True) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool) or (in_list and not first)
     if isinstance(value, TensorBase):
-        return (in_list or _is_number(value)) and _index(value) is not None and value._dtype.name != "bool"  # type: ignore[attr-defined]  # of any tensor
+        return (in_list or _is_number(value)) and _index(value) is not None and value._dtype.name != "bool"
     return hasattr(value, "__index__") and (in_list or not hasattr(value, "__len__")) and _index(value) is not None
 
 

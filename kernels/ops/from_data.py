@@ -291,6 +291,8 @@ def legacy(element: dtype, on: device, args: Any, kwargs: dict[str, Any], any_te
         args = args[1:] if isinstance(args[0], Size) else ()
     elif args:
         given["data"], *args = args
+    name: str
+    data: Any
     name, data = next(iter(given.items())) if len(given) == 1 and not args else ("", None)
     if name == "size" and is_sequence(data):
         for position, item in enumerate(data):

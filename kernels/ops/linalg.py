@@ -227,7 +227,14 @@ def product_loop(out, self, mat2):
     return kernels.ready_matmul(out._operand, self._operand, mat2._operand, conj=conjugated(out, self, mat2))
 
 
-@kernel("_int_mm(Tensor self, Tensor mat2) -> Tensor", face=True, method=False, out="out", derivative=False)
+@kernel(
+    "_int_mm(Tensor self, Tensor mat2) -> Tensor",
+    face=True,
+    method=False,
+    out="out",
+    derivative=False,
+    refuses="bool uint8 int16 int32 int64 floating complex",  # of both; bytes beside signed ones are taken
+)
 def int_mm(self, mat2):
     """Returns the product of two matrices of bytes, the second one signed, whose sums are int32."""
     for name, x in (("self", self), ("mat2", mat2)):

@@ -56,7 +56,7 @@ def by_python(name: str, self: Any, others: tuple[Any, ...], function: Callable[
 
 
 def as_number(kind: type, value: Any) -> Any:
-    """What a function gave as a number. TypeError for what is none, such as a str that shows one."""
+    """A number of that kind. TypeError for what is none, such as a str that shows one."""
     if kind is int:
         return int(value) if isinstance(value, float) else operator.index(value)
     if isinstance(value, str | bytes):

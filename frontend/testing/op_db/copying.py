@@ -174,6 +174,7 @@ QUESTIONS = table(
             "sym_is_contiguous is_strides_like_format"
         ),
         "there the answer is another one": "inference: is_inference",
+        "one value decides, and none for each example": "vmap: _assert_async _assert_async.msg",
         "it is the device that is asked for": "meta: get_device",
         "there are no versions": "inference: _version",
         "the copies that are compared were written": "parity: _version",
