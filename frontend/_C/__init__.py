@@ -116,6 +116,8 @@ __all__ = [
     "parse_schema",
 ]
 
+has_lapack = has_spectral = True
+has_mkl = has_openmp = False
 _TensorMeta = TensorMeta
 _TorchDispatchModeKey = TorchDispatchModeKey
 _disabled_torch_dispatch_impl = layers.python._disabled_torch_dispatch_impl

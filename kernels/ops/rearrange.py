@@ -21,7 +21,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, re
 from ..declare.operator import composite, kernel, structured
 from ..declare.out_forms import cast_into_out, copy_into_out
 from ..declare.overridable import overridable_function
-from ..declare.structured import Meta
+from ..declare.structured import Meta, check_out_dtype
 from .copying import clone_op, move
 from .creation import preserved_strides
 from .from_data import tensor
@@ -164,7 +164,11 @@ def triangle(name: str, keep: Callable[[Any, Any, int], Any], zeros: str) -> Any
         return made.op.functional(grad, diagonal)
 
     facts: dict[str, Any] = {"inplace": True, "out": "out", "derivative": gradient, "forward": "linear"}
-    facts |= {"batching": "leading", "doc": f"Returns the matrices with zeros {zeros} a diagonal."}
+    facts |= {
+        "out_dtype": check_out_dtype,
+        "batching": "leading",
+        "doc": f"Returns the matrices with zeros {zeros} a diagonal.",
+    }
     made = structured(f"{name}(Tensor self, SymInt diagonal=0) -> Tensor", body=body, **facts)(meta)
     return made
 

@@ -120,7 +120,10 @@ PRODUCTS = table(
             "batch1 and batch2 must have same number of batches, got 2 and 3": [(2, 2), (2, 2, 3), (3, 3, 2)],
             "Incompatible matrix sizes for bmm (2x3 and 2x3)": [(2, 3), (2, 2, 3), (2, 2, 3)],
         },
-        "addr": {"addr: Expected 1-D argument vec1, but got 2-D": [(2, 2), (2, 2), (2,)]},
+        "addr": {
+            "addr: Expected 1-D argument vec1, but got 2-D": [(2, 2), (2, 2), (2,)],
+            "Boolean beta only supported for Boolean results.": call((2, 2), (2,), (2,), beta=True),
+        },
     },
     skips={"the product of two of the tensors is rounded": "bfloat16: _trilinear"},
     in_nn="linear",
