@@ -53,7 +53,6 @@ def register_copying(
 def copying(
     functional: OpOverload, names: Sequence[str], casts: bool, check: OutDtype | None = None
 ) -> Callable[..., Any]:
-    returned = [one.name for one in functional.schema.returns]
     makes = "pin_memory" in names  # what is asked of a new tensor is not among the out= form's arguments
     taken = [name for name in names if not (makes and name in ("dtype", "layout", "device", "pin_memory"))]
 
@@ -67,8 +66,8 @@ def copying(
             return fill_list(functional, outs[0], results)
         if len(outs) == 1:
             return filled(outs[0], results, casts, check)
-        each = zip(outs, results, returned, strict=True)
-        return tuple(filled(out, result, casts, check, name) for out, result, name in each)
+        each = zip(outs, results, functional.schema.returns, strict=True)
+        return tuple(filled(out, result, casts, check, one.name) for out, result, one in each)
 
     return into_out
 
