@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -491,10 +491,15 @@ def fit_of(compute: dtype, rounds: bool) -> Callable[[Any], Any] | None:
     return partial(wrapped, 8 * compute.itemsize, compute.is_signed)
 
 
-def rounded(kind: Any, number: Any) -> float:
-    """A Python number as one of few bits has it."""
+@lru_cache(4096)  # 0 and -0 are equal, and not told apart: they stay as they are
+def _rounded(kind: Any, number: Any) -> float:
     with np.errstate(over="ignore"):  # it is infinite then
         return float(kind(number))
+
+
+def rounded(kind: Any, number: Any) -> float:
+    """A Python number as one of few bits has it."""
+    return _rounded(kind, number) if number else float(number)
 
 
 def wrapped(bits: int, signed: bool, number: Any) -> Any:
@@ -526,7 +531,12 @@ def fitting(loop: Loop, fit: Callable[[Any], Any], positions: tuple[int, ...], a
             places.append(at)
             at += 1
 
+    only = places[0] if len(places) == 1 else 0
+
     def fitted(*values: Any) -> None:
+        if only == len(values) - 1:  # as of most
+            loop.run(*values[:-1], fit(values[-1]))
+            return
         given = list(values)
         for place in places:
             given[place] = fit(given[place])
