@@ -109,12 +109,12 @@ def strided_step(like: Any, root: Any) -> Callable[[Any], Any]:
 def as_view(view: Any, base: Any, op: OpOverload, stack: list[Any], index: int) -> None:
     """Makes `view`, the result number `index` of a view operator, a view of `base`.
 
-    Not so a view of an inference tensor, which is one, too; nor where a handler returned a tensor with a history, as
-    every view has one.
+    Not so a view of an inference tensor, which is one, too; nor integers that lie in the memory of floats, which no
+    gradient passes; nor where a handler returned a tensor with a history, as every view has one.
     """
     if base._counter is not None and view is not base and view._autograd is None:
         view._counter = base._counter
-        if view._dtype.category >= dtypes.FLOATING:
+        if view._dtype.category >= dtypes.FLOATING or base._dtype.category < dtypes.FLOATING:
             creation = creation_now(not returns_one_tensor(op.schema))
             former = base._view
             if view._dtype is not base._dtype or view._keyset is not base._keyset or type(view) is not Tensor:

@@ -157,13 +157,13 @@ class Signature:
 
     def bind(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[OpOverload, list[Any], bool]:
         """(operator, stack without the method's self, whether requires_grad was asked for). Raises Mismatch."""
-        if self.spreads and args and _is_int(args[0]):
+        if self.spreads and args and _is_int(args[0], in_list=True):
             args = (list(args),)
         if len(args) > self.positional:
             raise Mismatch(self._too_many(name, len(args)))
         left = dict(kwargs)
         out = left.pop("out", None) if self.out else None
-        wants_grad = bool(left.pop("requires_grad", False)) if self.is_factory else False
+        wants_grad = self.is_factory and _asked(name, "requires_grad", left.pop("requires_grad", None))
         stack: list[Any] = []
         missing = []
         for index, parameter in enumerate(self.parameters):
@@ -304,12 +304,23 @@ class Signature:
             f"{'was' if given == 1 else 'were'} given"
         )
 
-    def _wrong(self, name: str, parameter: Parameter, position: int | None, value: Any, problem: Exception) -> Mismatch:
+    def _wrong(
+        self, name: str, parameter: Parameter, position: int | None, value: Any, problem: Exception
+    ) -> TypeError:
         if isinstance(problem, Mismatch):
             return Mismatch(str(problem).replace("{position}", str(position or 0)))
         where = "" if position is None else f" (position {position + 1})"
-        kind = type(value).__name__
-        return Mismatch(f"{name}(): argument '{parameter.name}'{where} must be {parameter.spoken}, not {kind}")
+        said = f"not {_kind(value)}"
+        if parameter.is_int_list and isinstance(value, list | tuple):  # its first item says that it is one of ints
+            place = next((i for i, item in enumerate(value) if not _is_int(item, in_list=True, first=i == 0)), 0)
+            kind = _kind(value[place])
+            if place:
+                return TypeError(
+                    f"{name}(): argument '{parameter.name}' failed to unpack the object at pos {place + 1} with error "
+                    f'"type must be tuple of ints,but got {kind}"'
+                )
+            said = f"but found element of type {kind} at pos 0"
+        return Mismatch(f"{name}(): argument '{parameter.name}'{where} must be {parameter.spoken}, {said}")
 
     def __str__(self) -> str:
         parts = [str(parameter) for parameter in self.parameters]
@@ -372,6 +383,7 @@ class Parser:
         if len(near) == 1:
             return problems[near[0]]
         kinds = ", ".join([_kind(value) for value in args] + [f"{k}={_kind(v)}" for k, v in kwargs.items()])
+        kinds += ", " * (not args and bool(kwargs))
         head = f"{self.name}() received an invalid combination of arguments - got ({kinds}), but expected "
         return head + "one of:\n" + "".join(f" * {signature}\n" for signature in self.signatures)
 
@@ -389,18 +401,33 @@ def spoken(type_: Type) -> str:
 
 
 def _kind(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return (
-            f"{type(value).__name__} of ({', '.join(_kind(item) for item in value)})" if value else type(value).__name__
-        )
-    return type(value).__name__
+    """The class of a value as C++ names it: numpy's with their module, others without."""
+    kind = type(value)
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
 
-def _is_int(value: Any) -> bool:
-    """An int, or what stands for one: numpy's ints, a tensor of one integer; a bool is none."""
+def _asked(name: str, argument: str, value: Any) -> bool:
+    """Whether a flag is set. TypeError for what is no bool."""
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise TypeError(f"{name}(): argument '{argument}' must be bool, not {_kind(value)}")
+
+
+def _is_int(value: Any, in_list: bool = False, first: bool = True) -> bool:
+    """An int, or what stands for one: numpy's ints, a tensor of one integer without dimensions; a bool is none.
+
+    in_list: so are tensors and arrays of one element; and bools, but as the first item.
+    """
     if isinstance(value, int):
-        return not isinstance(value, bool)
-    return hasattr(value, "__index__") and not isinstance(value, bool) and _index(value) is not None
+        return not isinstance(value, bool) or (in_list and not first)
+    if isinstance(value, TensorBase):
+        return (in_list or _is_number(value)) and _index(value) is not None and value._dtype.name != "bool"
+    return hasattr(value, "__index__") and (in_list or not hasattr(value, "__len__")) and _index(value) is not None
+
+
+def _is_number(tensor: Any) -> bool:
+    """Whether a tensor may stand for a number: it has no dimensions, and no gradient would be lost."""
+    return not tensor._shape and not tensor._requires_grad()
 
 
 def _index(value: Any) -> int | None:
@@ -445,7 +472,7 @@ def _strict_tensor_list(value: Any, or_none: bool = False) -> list[Any]:
 
 def _strict_int_list(value: Any, size: int | None) -> list[int]:
     if isinstance(value, list | tuple):
-        if all(_is_int(item) for item in value):
+        if all(_is_int(item, in_list=True, first=i == 0) for i, item in enumerate(value)):
             return [item.__index__() for item in value]
         raise TypeError
     if size is not None and _is_int(value):
@@ -460,12 +487,18 @@ def _strict_int(value: Any) -> int:
 
 
 def _strict_float(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        item = getattr(value, "item", None)
-        if item is None or getattr(value, "shape", None):
+    if not isinstance(value, int | float):
+        stands = _is_number(value) if isinstance(value, TensorBase) else not hasattr(value, "__len__")  # no array
+        if not stands or not hasattr(value, "item"):
             raise TypeError
-        value = item()
+        value = value.item()
     return float(value)
+
+
+def _strict_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise TypeError
 
 
 def _strict_dtype(value: Any) -> Any:
@@ -478,5 +511,6 @@ _STRICT: dict[str, Callable[[Any], Any]] = {
     "int": _strict_int,
     "SymInt": _strict_int,
     "float": _strict_float,
+    "bool": _strict_bool,
     "ScalarType": _strict_dtype,
 }

@@ -80,6 +80,8 @@ class device:
             index = int(number)
         found = _DEVICES.get((name, index))
         if found is None:
+            if index is not None and index < 0:
+                raise RuntimeError("Device index must not be negative")
             made = object.__new__(cls)
             object.__setattr__(made, "type", name)
             object.__setattr__(made, "index", index)

@@ -225,6 +225,8 @@ def storage_elements(shape: tuple[int, ...], stride: tuple[int, ...], element: d
         if size < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {size}: {list(shape)}")
     if 0 in shape:
+        if stride and max(stride) > _MAX_BYTES:
+            raise RuntimeError("Stride calculation overflowed")
         return 0
     elements = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
     if elements * element.itemsize > _MAX_BYTES:

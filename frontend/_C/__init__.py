@@ -116,6 +116,8 @@ __all__ = [
     "parse_schema",
 ]
 
+has_lapack = has_spectral = True
+has_mkl = has_openmp = False
 _TensorMeta = TensorMeta
 _TorchDispatchModeKey = TorchDispatchModeKey
 _disabled_torch_dispatch_impl = layers.python._disabled_torch_dispatch_impl
@@ -451,6 +453,7 @@ __all__ += take(
         "._autograd": """
             _WeakTensorRef _current_graph_task_execution_order _current_graph_task_id _will_engine_execute_node
         """,
+        "redispatch.dispatch": "TensorBase",
         "redispatch.dispatch.autograd": "is_anomaly_check_nan_enabled is_anomaly_enabled is_grad_enabled",
         "redispatch.dispatch.autograd.forward_ad": "_is_fwd_grad_enabled _set_fwd_grad_enabled",
         "redispatch.dispatch.autograd.grad_mode": "_set_grad_enabled",
@@ -458,6 +461,16 @@ __all__ += take(
 )
 
 # Those that ask for layers, which few programs have loaded when they first ask for a name of this module
-_PLACES, __getattr__, __dir__ = late(globals(), {".": "_nn", "._nn": "_ConvBackend _select_conv_backend"})
+_PLACES, __getattr__, __dir__ = late(
+    globals(),
+    {
+        ".": "_nn",
+        "._nn": "_ConvBackend _select_conv_backend",
+        "redispatch.utils.deterministic": """
+            _get_deterministic_fill_uninitialized_memory _set_deterministic_fill_uninitialized_memory
+        """,
+        "redispatch.utils.settings": "_set_deterministic_algorithms",
+    },
+)
 
 globals().update(names_of(__name__, COMPILER))

@@ -44,6 +44,9 @@ class Progress(dict[str, Any]):
         super().__init__(stage=OptState.READY, found_inf_per_device={})
 
 
+_refresh_per_optimizer_state = Progress  # PyTorch's name of what makes one
+
+
 class GradScaler:
     """Scales losses, and divides gradients by the same number before an optimizer sees them.
 

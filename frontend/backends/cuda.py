@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 from redispatch.kernels.cuda.runtime import is_built as is_built
@@ -23,6 +24,28 @@ from redispatch.kernels.ops.fused_attention import (
     is_allowed,
 )
 from redispatch.utils.settings import get_float32_matmul_precision, set_float32_matmul_precision
+
+
+class _LinalgBackend(Enum):
+    """The libraries of PyTorch's that could factorise matrices. Which one does, follows from the device."""
+
+    Default = 0
+    Cusolver = 1
+    Magma = 2
+
+    def __str__(self) -> str:
+        return f"_LinalgBackend.{self.name}"
+
+
+def preferred_linalg_library(backend: str | _LinalgBackend | None = None) -> _LinalgBackend:
+    """Returns the default, which can be asked for; RuntimeError for another library, of which there is no choice."""
+    name = backend.name.lower() if isinstance(backend, _LinalgBackend) else backend or "default"
+    if name not in ("default", "cusolver", "magma"):
+        raise RuntimeError("Unknown input value. Choose from: default, cusolver, magma.")
+    if name != "default":
+        library = {"cusolver": "cuSOLVER", "magma": "MAGMA"}[name]
+        raise RuntimeError(f"Cannot set preferred backend to {library}: each device has one library of matrices")
+    return _LinalgBackend.Default
 
 
 def checked(enabled: Any) -> bool:

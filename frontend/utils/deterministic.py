@@ -13,13 +13,21 @@ class Deterministic(ModuleType):
 
     @property
     def fill_uninitialized_memory(self) -> bool:
-        return settings().fill_uninitialized
+        return _get_deterministic_fill_uninitialized_memory()
 
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode: bool) -> None:
-        if not isinstance(mode, bool):
-            raise RuntimeError(f"expected a bool, but got {type(mode)}")
-        change(fill_uninitialized=mode)
+        _set_deterministic_fill_uninitialized_memory(mode)
+
+
+def _get_deterministic_fill_uninitialized_memory() -> bool:
+    return settings().fill_uninitialized
+
+
+def _set_deterministic_fill_uninitialized_memory(mode: bool) -> None:
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
+    change(fill_uninitialized=mode)
 
 
 sys.modules[__name__].__class__ = Deterministic

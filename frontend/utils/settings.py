@@ -22,11 +22,19 @@ PRECISIONS = ("highest", "high", "medium")
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Asks for kernels that give the same result each time. Those here do."""
-    _ask_for((1 if warn_only else 2) if mode else 0)
+    _set_deterministic_algorithms(mode, warn_only=warn_only)
+
+
+def _set_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    for where, flag in (("mode' (position 1)", mode), ("warn_only'", warn_only)):
+        if not isinstance(flag, bool):
+            kind = type(flag).__name__
+            raise TypeError(f"_set_deterministic_algorithms(): argument '{where} must be bool, not {kind}")
+    _ask_for((1 if warn_only else 2) if mode else -1 if warn_only else 0)
 
 
 def _ask_for(level: int) -> None:
-    if level:
+    if level > 0:
         begin()
     change(deterministic=level)
 
@@ -36,7 +44,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    return settings().deterministic == 1
+    return abs(settings().deterministic) == 1
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
@@ -55,7 +63,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    return settings().deterministic
+    return max(settings().deterministic, 0)
 
 
 def set_float32_matmul_precision(precision: str) -> None:

@@ -127,6 +127,7 @@ class Operator:
         by_host: str = "",
         doc: str = "",
         late_out: LateOut = None,
+        out_dtype: Function | None = None,
         refuses: Refusals | None = None,
         derivative: Derivative = None,
         node: str | None = None,
@@ -139,6 +140,7 @@ class Operator:
         self.place = declared_at()
         self.names = text.names
         self.batching, self.by_host, self.doc, self.late_out = batching, by_host, doc, late_out
+        self.out_dtype = out_dtype
         if refuses is not None or self.elementwise:
             self.refuses = by_dtype(refuses or (), f"{text.name.rpartition(':')[2]}_cpu")
             REFUSED.setdefault(text.name, self.refuses)

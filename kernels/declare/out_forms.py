@@ -13,7 +13,7 @@ from redispatch.dispatch import LATE, OpOverload, call, impl, ops, place_of
 from redispatch.dispatch.tensor import Tensor
 
 from .declare import Operator
-from .structured import Meta, check_can_cast, check_out_dtype, resize_out
+from .structured import Meta, OutDtype, check_can_cast, check_out_dtype, resize_out, warn_of_resizing
 
 LATE["aten::"] = "redispatch.kernels.ops.late_out_forms"
 
@@ -25,7 +25,7 @@ def copy_into_out(*operators: Operator, casts: bool = False) -> None:
     """
     for op in operators:
         assert op.out is not None, f"{op.schema} is declared without an out= form"
-        register_copying(op.out, op.functional, op.names, casts)
+        register_copying(op.out, op.functional, op.names, casts, op.out_dtype)
 
 
 def cast_into_out(op: Operator) -> None:
@@ -38,13 +38,21 @@ def by(kernel: Callable[..., Tensor]) -> Callable[[Operator], Any]:
     return lambda op: op.kernel_out("CompositeExplicitAutograd")(kernel)
 
 
-def register_copying(form: OpOverload, functional: OpOverload, names: Sequence[str], casts: bool = False) -> None:
+def register_copying(
+    form: OpOverload,
+    functional: OpOverload,
+    names: Sequence[str],
+    casts: bool = False,
+    check: OutDtype | None = None,
+) -> None:
     """Makes `form` call `functional`, whose arguments have these names, and copy what it gives."""
-    kernel = copying(functional, names, casts)
+    kernel = copying(functional, names, casts, check)
     impl(form, "CompositeExplicitAutograd", kernel, convention="positional", place=place_of(copy_into_out))
 
 
-def copying(functional: OpOverload, names: Sequence[str], casts: bool) -> Callable[..., Any]:
+def copying(
+    functional: OpOverload, names: Sequence[str], casts: bool, check: OutDtype | None = None
+) -> Callable[..., Any]:
     makes = "pin_memory" in names  # what is asked of a new tensor is not among the out= form's arguments
     taken = [name for name in names if not (makes and name in ("dtype", "layout", "device", "pin_memory"))]
 
@@ -57,8 +65,9 @@ def copying(functional: OpOverload, names: Sequence[str], casts: bool) -> Callab
         if isinstance(outs[0], Sequence):
             return fill_list(functional, outs[0], results)
         if len(outs) == 1:
-            return filled(outs[0], results, casts)
-        return tuple(filled(out, result, casts) for out, result in zip(outs, results, strict=True))
+            return filled(outs[0], results, casts, check)
+        each = zip(outs, results, functional.schema.returns, strict=True)
+        return tuple(filled(out, result, casts, check, one.name) for out, result, one in each)
 
     return into_out
 
@@ -72,15 +81,16 @@ def fill_list(functional: OpOverload, out: Sequence[Tensor], results: Sequence[T
         filled(target, result)
 
 
-def filled(out: Tensor, result: Tensor | None, casts: bool = False) -> Tensor:
+def filled(
+    out: Tensor, result: Tensor | None, casts: bool = False, check: OutDtype | None = None, name: str | None = None
+) -> Tensor:
     """`out` with the shape and the values of a result. RuntimeError for a result that `output_mask` did not ask for."""
     if result is None:
         raise RuntimeError(
             f"Expected no out= tensor for a result that output_mask leaves out, but got {out._summary()}"
         )
-    if not casts:
-        check_out_dtype(out, result._dtype)
-    resize_out(out, Meta(result._shape, result._dtype, result._device, result._stride))
+    check = check or (None if casts else check_out_dtype)
+    resize_out(out, Meta(result._shape, result._dtype, result._device, result._stride), check, name or "result")
     return ops.aten.copy_.default(out, result)
 
 
@@ -91,7 +101,11 @@ def resize_and_copy_into_out(op: Operator) -> None:
     def into_out(*args: Any) -> Tensor:
         *inputs, out = args
         result = call(op.functional, inputs)
+        if op.out_dtype is not None:
+            op.out_dtype(out, result._dtype, "result")
         check_can_cast(result._dtype, out._dtype)
-        return out.resize_(result._shape).copy_(result)
+        if out.shape != result.shape and out.numel():
+            warn_of_resizing(out.shape, result.shape)
+        return out.resize_(result.shape).copy_(result)
 
     impl(op.out, "CompositeImplicitAutograd", into_out, convention="positional", place=place_of(copy_into_out))

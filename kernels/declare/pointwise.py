@@ -20,8 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
+
+import numpy as np
 
 from redispatch.dispatch import Memo, describe_value
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
@@ -39,7 +41,7 @@ from redispatch.dispatch.tensor import (
     remember,
     result_type,
 )
-from redispatch.kernels import Elementwise, Loop, broadcast_shapes, output_strides
+from redispatch.kernels import Elementwise, Loop, broadcast_shapes, copy, output_strides
 
 from .declare import SEVERAL, Function
 from .plan import PLANS, Deciding, Plan
@@ -58,6 +60,7 @@ NOT_FLOATING = (*WHOLE, *COMPLEX)
 
 DECLARED: list[Pointwise] = []  # all pointwise operators: a backend gives each of them its kernels
 MATHS = "redispatch.kernels.maths."
+AS_COMPUTED = ("int64", "uint64", "float32", "float64", "complex64", "complex128")  # stored without a change
 OPERANDS = ("self", "other", "exponent", "min", "max")
 
 
@@ -137,6 +140,9 @@ class Pointwise(Deciding, Structured):
         self._operands = [
             i for i, name in enumerate(self.names) if name not in keep and (i in self.tensors or name in OPERANDS)
         ]
+        # Numbers are rounded to a dtype of 16 bits as operands are, but where PyTorch computes with what was given.
+        own = {self.names[i] for i in self._operands}
+        self.rounds_numbers = bool(own & {"other", "exponent"}) and self.base_name not in ("mul", "div", "floor_divide")
         self.variants: tuple[Variant, ...] = ()  # the most specific first: the first that suits is used
         self.meta(self._pointwise_meta)
         self.body(self._pointwise_body)
@@ -315,7 +321,7 @@ class Pointwise(Deciding, Structured):
         layouts += [((), ())] * len(numbers)
         meta = Meta(shape, result, common_device(*tensors), output_strides(shape, tuple(layouts)))
         spec = output_spec(shape, result, meta.device, meta.strides)
-        plan = PointwisePlan((spec,), None, meta, compute.name, fit_of(compute))
+        plan = PointwisePlan((spec,), None, meta, compute.name, fit_of(compute, self.rounds_numbers))
         remember(variant, facts, plan, default)
         return plan
 
@@ -337,10 +343,14 @@ class Pointwise(Deciding, Structured):
     def _common(self, args: tuple[Any, ...]) -> dtype:
         """The inputs' common dtype. Raises the exception that the operator has for it, if it has one."""
         common = result_type(*(args[i] for i in self._operands if args[i] is not None))
-        reason = self.refuses.get(common.name)
+        self._refuse(common)
+        return common
+
+    def _refuse(self, element: dtype) -> None:
+        """Raises the exception that the operator has for a dtype, if it has one."""
+        reason = self.refuses.get(element.name)
         if isinstance(reason, Exception):
             raise type(reason)(*reason.args)  # a new one: each carries its own traceback
-        return common
 
     def loop_into_fresh(self, variant: Variant, plan: PointwisePlan, result: Tensor, args: tuple[Any, ...]) -> Loop:
         """The loop for results with memory of their own. It is compiled here, if it must be."""
@@ -382,7 +392,7 @@ class Pointwise(Deciding, Structured):
         resized."""
         out, metadata = args[-1], metadata_of(args[-1])
         self.run_out_slow(*args)
-        if out._array is not None and metadata_of(out) is metadata:
+        if out._array is not None and metadata_of(out) is metadata and not narrowed(plan, out):
             loop = variant.loops.loop((out._operand,), loop_inputs(variant, plan, args), plan.compute)
             plan.into[metadata] = loop if plan.fit is None else fitting(loop, plan.fit, variant.positions, args)
         return out
@@ -398,6 +408,7 @@ class Pointwise(Deciding, Structured):
             if self.check_function is not None:
                 self.check_function(*args[:-1])
             expected, found = self._dtypes(args[:-1])[1], args[-1]._dtype
+            self._refuse(found)
             if found is not expected:
                 said = self.exact_out if isinstance(self.exact_out, str) else "Found dtype {0} but expected {1}"
                 raise RuntimeError(said.format(found.tensor_name, expected.tensor_name))
@@ -408,6 +419,9 @@ class Pointwise(Deciding, Structured):
     def _pointwise_body(self, out: Tensor, *args: Any) -> None:
         variant = self.variant(args)
         plan = self.plan(variant, args)
+        if narrowed(plan, out):
+            copy(out._operand, self.run_functional(*args)._operand)
+            return
         if self.values_function is not None:
             self.values_function(*args)
         variant.loops.run(out._operand, *loop_inputs(variant, plan, args), dtype=plan.compute)
@@ -455,17 +469,37 @@ def loop_inputs(variant: Variant, plan: PointwisePlan, args: tuple[Any, ...]) ->
     return [args[i]._operand if isinstance(args[i], Tensor) else fit(args[i]) for i in variant.positions]
 
 
+def narrowed(plan: PointwisePlan, out: Tensor) -> bool:
+    """Whether results have a narrower dtype than loops compute in, and `out` another one: they wrap, or are rounded,
+    before they go there."""
+    made = plan.meta.dtype
+    return out._dtype is not made and made.name not in AS_COMPUTED
+
+
 def as_it_is(number: Any) -> Any:
     return number
 
 
-def fit_of(compute: dtype) -> Callable[[Any], Any] | None:
+def fit_of(compute: dtype, rounds: bool) -> Callable[[Any], Any] | None:
     """The conversion of Python numbers for loops that compute in this dtype; None where they do as they are."""
+    if rounds and compute.category == dtypes.FLOATING and compute.itemsize < 4:
+        return partial(rounded, compute.numpy.type)
     if compute.category != dtypes.INTEGER:
         return None
     if compute.itemsize == 8:
         return as_long
     return partial(wrapped, 8 * compute.itemsize, compute.is_signed)
+
+
+@lru_cache(4096)  # 0 and -0 are equal, and not told apart: they stay as they are
+def _rounded(kind: Any, number: Any) -> float:
+    with np.errstate(over="ignore"):  # it is infinite then
+        return float(kind(number))
+
+
+def rounded(kind: Any, number: Any) -> float:
+    """A Python number as one of few bits has it."""
+    return _rounded(kind, number) if number else float(number)
 
 
 def wrapped(bits: int, signed: bool, number: Any) -> Any:
@@ -497,7 +531,12 @@ def fitting(loop: Loop, fit: Callable[[Any], Any], positions: tuple[int, ...], a
             places.append(at)
             at += 1
 
+    only = places[0] if len(places) == 1 else 0
+
     def fitted(*values: Any) -> None:
+        if only == len(values) - 1:  # as of most
+            loop.run(*values[:-1], fit(values[-1]))
+            return
         given = list(values)
         for place in places:
             given[place] = fit(given[place])

@@ -73,6 +73,8 @@ class Forms:
 
     dtype_of_target: whether, in place and with `out=`, `dtype=None` means the dtype of what is written to.
     elementwise: the body reads an element before it writes it, and so may write over an input.
+    out_dtype: raises for an `out=` of a dtype that does not do, by these two and the schema's name for the result. By
+        default the result's category must go into it.
     """
 
     names: list[str]
@@ -80,6 +82,7 @@ class Forms:
     body_function: Function
     dtype_of_target = False
     elementwise = False
+    out_dtype: OutDtype | None = None
 
     def metas_function(self, *args: Any) -> tuple[Meta | None, ...]:
         """The metadata of all results: here of one."""
@@ -104,7 +107,7 @@ class Forms:
         meta = self.meta_function(*inputs)
         if is_among(out, inputs):
             self.check_own(out, meta)
-        resize_out(out, meta)
+        resize_out(out, meta, self.out_dtype)
         self.fill(out, inputs)
         return out
 
@@ -171,7 +174,7 @@ class Structured(Forms, Operator):
 
     @leaf
     def _meta_out(self, *args: Any) -> Any:
-        resize_out(args[-1], self.meta_function(*self.with_dtype(args, args[-1])[:-1]))
+        resize_out(args[-1], self.meta_function(*self.with_dtype(args, args[-1])[:-1]), self.out_dtype)
         return args[-1]
 
 
@@ -188,13 +191,9 @@ class PerElement(Structured):
 @frozen
 class Several(Structured):
     """Declares an operator with several results, such as those of `linalg_svd`: `meta` gives the metadata of each, and
-    `body` gets a tuple of outputs. There is no in-place form.
-
-    check_out: raises for an output that has not the dtype of its metadata; it gets that, and the schema's name for it.
-    """
+    `body` gets a tuple of outputs. There is no in-place form."""
 
     metas_function: Callable[..., tuple[Meta, ...]]
-    check_out: Callable[[Tensor, dtype, str], None] | None = None
 
     def meta(self, function: Callable[..., Any]) -> Callable[..., Any]:
         self.metas_function = function
@@ -229,11 +228,7 @@ class Several(Structured):
         inputs, outs = args[:-count], args[-count:]
         names = [one.name for one in self.functional.schema.returns]
         for out, meta, name in zip(outs, self.metas_function(*inputs), names, strict=True):
-            if self.check_out is None:
-                check_out_dtype(out, meta.dtype)
-            else:
-                self.check_out(out, meta.dtype, name)
-            resize_out(out, meta)
+            resize_out(out, meta, self.out_dtype or check_out_dtype, name)
         return inputs, outs
 
 
@@ -251,6 +246,9 @@ def check_writable(target: Tensor, meta: Meta) -> None:
     check_can_cast(meta.dtype, target._dtype)
 
 
+OutDtype = Callable[..., None]  # (out, wanted dtype, name of the result)
+
+
 def check_can_cast(result: dtype, target: dtype) -> None:
     """Raises RuntimeError where storing would lose the category: floating in an integer, complex in a float."""
     if not can_cast(result, target):
@@ -259,10 +257,33 @@ def check_can_cast(result: dtype, target: dtype) -> None:
         )
 
 
-def check_out_dtype(out: Tensor, wanted: dtype) -> None:
-    """Raises RuntimeError where `out=` is not of the one dtype that it must have."""
-    if out._dtype is not wanted:
-        raise RuntimeError(f"Expected out tensor to have dtype {c_name(wanted)}, but got {c_name(out._dtype)} instead")
+def same_dtype(said: str) -> OutDtype:
+    """A check that `out=` has the very dtype of the result; `said` has a place for `wanted` and `found`, in words of
+    Python or of C."""
+
+    def check(out: Tensor, wanted: dtype, name: str = "result") -> None:
+        if out._dtype is not wanted:
+            words = {"wanted": wanted.tensor_name, "found": out._dtype.tensor_name}
+            raise RuntimeError(said.format(**words, c_wanted=c_name(wanted), c_found=c_name(out._dtype)))
+
+    return check
+
+
+check_out_dtype = same_dtype("Expected out tensor to have dtype {c_wanted}, but got {c_found} instead")
+
+
+def castable(function: str, named: str = "") -> OutDtype:
+    """A check that the result's category goes into `out=`, as older functions of matrices say it."""
+
+    def check(out: Tensor, wanted: dtype, name: str = "result") -> None:
+        if not can_cast(wanted, out._dtype):
+            said = named or name
+            raise RuntimeError(
+                f"{function}: Expected {said} to be safely castable from {wanted.tensor_name} dtype, but got {said} "
+                f"with dtype {out._dtype.tensor_name}"
+            )
+
+    return check
 
 
 def c_name(dtype: dtype) -> str:
@@ -277,10 +298,12 @@ _C_NAMES = {
 }  # fmt: skip
 
 
-def resize_out(out: Tensor, meta: Meta) -> None:
+def resize_out(out: Tensor, meta: Meta, check: OutDtype | None = None, name: str = "result") -> None:
     """Gives `out=` the result's shape, with PyTorch's warning where it has another one and is not empty."""
     if out._device != meta.device and out._device.type != "meta":
         raise RuntimeError(f"Expected out tensor to be on {meta.device}, but it is on {out._device}")
+    if check is not None:
+        check(out, meta.dtype, name)
     check_can_cast(meta.dtype, out._dtype)
     if tuple(out._shape) == tuple(meta.shape):
         return

@@ -74,11 +74,15 @@ def hypot(self, other):
     return math.hypot(self, other)
 
 
+OTHER_DTYPES = "heaviside is not yet implemented for tensors with different dtypes."
+
+
 @operator(
     "heaviside(Tensor self, Tensor values) -> Tensor",
     inplace=True,
     out="out",
     refuses={COMPLEX: RuntimeError("heaviside is not yet implemented for complex tensors.")},
+    exact_out=OTHER_DTYPES,
     derivative={"self": flat, "values": lambda grad, self: grad.masked_fill(self != 0, 0)},
 )
 def heaviside(self, values):
@@ -89,7 +93,7 @@ def heaviside(self, values):
 @heaviside.op.check
 def check_one_kind(self, values):
     if self._dtype is not values._dtype and not result_type(self, values).is_complex:
-        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+        raise RuntimeError(OTHER_DTYPES)
 
 
 # --- logarithms ------------------------------------------------------------------------------------------------------

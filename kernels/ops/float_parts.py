@@ -172,7 +172,7 @@ def check_part(out: Tensor, kind: dtype, name: str) -> None:
         raise RuntimeError(f"torch.frexp() expects {name} to have {wanted} dtype but got {found}")
 
 
-frexp.op.check_out = check_part
+frexp.op.out_dtype = check_part
 
 
 def ldexp_elements(self, other):

@@ -41,6 +41,7 @@ from redispatch.dispatch.tensor import (
 from redispatch.dispatch.tensor.storage import map_path
 
 from ..declare.overridable import builtin_function, factory_function
+from ..declare.structured import c_name
 from .creation import empty_op, filled_by, filled_first, integer_range, planned, written
 
 _MAX_DIMS = 128
@@ -261,37 +262,67 @@ def numel(input: Tensor) -> int:
 # --- the legacy constructor ------------------------------------------------------------------------------------------
 
 
-def construct(cls: type, *args: Any, device: Any = None) -> Any:
+def construct(cls: type, *args: Any, **kwargs: Any) -> Any:
     """`Tensor(2, 3)`: memory of that shape; `Tensor([1., 2.])`: that data; `Tensor(t)`: an alias. Default dtype."""
-    if device is not None and as_device(device).type != "cpu":
-        kind = as_device(device).type
-        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {kind} was passed")
-    result = legacy(get_default_dtype(), *args)
+    result = legacy(get_default_dtype(), CPU, args, kwargs, any_tensor=True)
     return result if cls is Tensor else result.as_subclass(cls)
 
 
-def legacy(element: dtype, *args: Any) -> Any:
-    """Makes of arguments what `Tensor(...)` and `FloatTensor(...)` do."""
-    if not args or isinstance(args[0], Size) or is_int(args[0]):
-        size = list(args[0]) if args and isinstance(args[0], Size) else list(args) or [0]
-        for position, item in enumerate(size):
+LEGACY_FORMS = """(*, torch.device device = None)
+(torch.Storage storage)
+(Tensor other)
+(tuple of ints size, *, torch.device device = None)
+(object data, *, torch.device device = None)"""
+
+
+def legacy(element: dtype, on: device, args: Any, kwargs: dict[str, Any], any_tensor: bool = False) -> Any:
+    """Makes of arguments what `Tensor(...)`, `FloatTensor(...)` and `x.new(...)` do.
+
+    Errors: TypeError for a tensor that has another dtype or device, unless any is taken.
+    """
+    given = dict(kwargs)
+    kind = as_device(given.pop("device", None) or on).type
+    if kind != on.type:
+        raise RuntimeError(f"legacy constructor expects device type: {on.type} but device type: {kind} was passed")
+    if not args and not given:
+        given["size"] = [0]
+    elif args and not given and (isinstance(args[0], Size) or is_int(args[0])):
+        given["size"] = args if is_int(args[0]) else args[0]
+        args = args[1:] if isinstance(args[0], Size) else ()
+    elif args:
+        given["data"], *args = args
+    name: str
+    data: Any
+    name, data = next(iter(given.items())) if len(given) == 1 and not args else ("", None)
+    if name == "size" and is_sequence(data):
+        for position, item in enumerate(data):
             if not is_int(item):
                 raise TypeError(
                     f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error "
                     f'"type must be tuple of ints,but got {type(item).__name__}"'
                 )
-        sizes = [operator.index(item) for item in size]
-        return empty_op.functional(sizes, dtype=element, layout=strided, device=CPU)
-    (data,) = args if len(args) == 1 else (args[0],)
-    if isinstance(data, Tensor):
+        sizes = [operator.index(item) for item in data]
+        return empty_op.functional(sizes, dtype=element, layout=strided, device=on)
+    if name in ("other", "data") and isinstance(data, Tensor):
+        if not any_tensor and (data._dtype is not element or data._device.type != kind):
+            raise TypeError(
+                f"expected TensorOptions(dtype={c_name(element)}, device={on}, layout=Strided) "
+                f"(got TensorOptions(dtype={c_name(data._dtype)}, device={data._device}, layout=Strided))"
+            )
         return data.alias()
-    if is_storage(data):
+    if name in ("storage", "data") and is_storage(data):
         return lifted(new_memory(storage_of(data, element, "got type"), element), None)
+    if name != "data":
+        kinds = [type(arg).__name__ for arg in args] + [f"{key}={type(arg).__name__}" for key, arg in kwargs.items()]
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({', '.join(kinds)}), but expected one of:\n"
+            + "".join(f" * {form}\n" for form in LEGACY_FORMS.split("\n"))
+        )
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
     if not is_sequence(data):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
-    return lifted(converted_copy(data, element), None)
+    return lifted(converted_copy(data, element), None).to(on)
 
 
 CONSTRUCT.fill(construct)

@@ -14,6 +14,7 @@ Read next: views.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -263,6 +264,8 @@ def expanded(self: Tensor, size: Sequence[int], implicit: bool = False) -> Geome
             raise RuntimeError(f"Trying to create tensor with negative dimension {wanted}: {list(size)}")
         shape.append(wanted)
         stride.append(self._stride[dim - lead] if wanted == have else 0)
+    if math.prod(shape) >= 2**63:
+        raise RuntimeError("numel: integer multiplication overflow")
     return Geometry(tuple(reversed(shape)), tuple(reversed(stride)), self._offset)
 
 

@@ -19,9 +19,10 @@ from redispatch.kernels import Operand, broadcast_shapes
 from ..declare.numbers import storable
 from ..declare.operator import composite, over_a_copy, structured
 from ..declare.out_forms import copy_into_out
-from ..declare.structured import Meta, apart, check_no_internal_overlap, common_device, not_implemented
+from ..declare.structured import Meta, check_no_internal_overlap, common_device, not_implemented
 from .copying import move, number_in
 from .creation import preserved_strides
+from .masking import warn_if_expanded
 from .scatter_gather import (
     REDUCE,
     WrittenInPlace,
@@ -32,6 +33,7 @@ from .scatter_gather import (
     raise_bad,
     reading,
     reduce_into,
+    refuse_overlap,
     same_as_first,
     start_from,
 )
@@ -65,8 +67,13 @@ index_select = reading(
 @index_select.op.body
 def index_select_body(out: Tensor, self: Tensor, dim: int, index: Tensor) -> None:
     axis = wrap_dim(dim, len(self._shape))
-    if kernels.index_select(out._operand, self._operand, axis, index._operand) is not None:
+    bad = kernels.index_select(out._operand, self._operand, axis, index._operand)
+    if bad is not None and self._shape.numel():
         raise IndexError("index out of range in self")
+    if bad is not None:
+        size = self._shape[axis]
+        outside = f"INDICES element is out of DATA bounds, id={bad.value} axis_dim={size}"
+        raise RuntimeError(outside if size else "index_select(): self indexing axis dim should be positive")
 
 
 def check_entries(name: str, self: Tensor, axis: int, index: Tensor, source: Tensor) -> Meta:
@@ -251,6 +258,8 @@ def index_fill_inplace(self: Tensor, dim: int, index: Tensor, value: Any) -> Ten
     common_device(self, index)
     if self._device.type == "meta":
         return self
+    warn_if_expanded(self, "index_fill_")
+    refuse_overlap(index, self)
     one = empty((), self._dtype, self._device)
     kernels.fill(one._operand, storable(value, self._dtype))
     target, where = lined_up(self._operand), lined_up(index._operand)
@@ -374,7 +383,9 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor
     out_of_range(index, self._shape.numel())
     if not index._shape.numel():
         return self
-    values, where = in_a_row(apart(source, self, elementwise=False)), in_a_row(index)
+    for read in (index, source):
+        refuse_overlap(read, self)
+    values, where = in_a_row(source), in_a_row(index)
     target = in_a_row(self)
     kernels.index_put(target, [where], values, accumulate=accumulate)
     if target.array is not self._operand.array:

@@ -258,19 +258,12 @@ def put_key(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) ->
 
 def index_put_first(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
     """The slow path: for metadata seen for the first time, for masks, for shared memory, and off the CPU."""
-    if not indices:
-        raise IndexError("at least one index must be provided")
     if is_mask_fill(self, indices, values) and not accumulate:
         (mask,) = [index for index in indices if index is not None]
         check_mask(self, mask, len(indices) - 1)
         rest = len(self._shape) - (len(indices) - 1) - len(mask._shape)
         mask = mask.reshape([*mask._shape, *(1,) * rest])
         return masked_fill_inplace(self, mask, values.item() if values._device.type != "meta" else 0)
-    if self._dtype is not values._dtype:
-        raise RuntimeError(
-            "Index put requires the source and destination dtypes match, got "
-            f"{self._dtype.tensor_name} for the destination and {values._dtype.tensor_name} for the source."
-        )
     warn_if_expanded(self, "index_put_")
     given, indices = indices, integer_indices(self, indices)
     if all(index is None for index in indices):
@@ -278,6 +271,11 @@ def index_put_first(self: Tensor, indices: Indices, values: Tensor, accumulate: 
     else:
         target_shape, _ = checked_shape(self, indices)
     check_values(target_shape, values)
+    if self._dtype is not values._dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{self._dtype.tensor_name} for the destination and {values._dtype.tensor_name} for the source."
+        )
     check_devices(self, indices)
     common_device(self, values)
     if self._device.type == "meta":

@@ -11,6 +11,7 @@ face.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from redispatch.dispatch import keyset, run
@@ -29,12 +30,13 @@ from redispatch.dispatch.tensor import (
     result_type,
     wrap_dim,
 )
-from redispatch.kernels import has_internal_overlap, is_dense
+from redispatch.kernels import is_dense
 
 from ..declare.declare import Operator
 from ..declare.operator import LAZY, composite, kernel
 from ..declare.overridable import builtin_function
 from .copying import like_channels_last
+from .masking import is_expanded
 
 
 def inquiry(schema: str, answer: Callable[..., Any], doc: str = "", **facts: Any) -> Any:
@@ -80,9 +82,14 @@ is_contiguous_format_op = inquiry(
     "is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
     lambda self, memory_format: self.is_contiguous(memory_format=memory_format),
 )
-overlap_op = inquiry(
-    "_debug_has_internal_overlap(Tensor self) -> int", lambda self: int(has_internal_overlap(self._shape, self._stride))
-)
+
+
+@partial(inquiry, "_debug_has_internal_overlap(Tensor self) -> int")
+def overlap_op(self):
+    """Whether elements share memory: 0 for no, 1 for yes, 2 where PyTorch finds it too hard to say."""
+    if is_dense(self._shape, self._stride):
+        return 0
+    return 1 if is_expanded(self) else 2
 
 
 def wrap(self: Any, dim: int) -> int:
@@ -113,6 +120,21 @@ def set_data_op(self, new_data):
 @composite("retain_grad(Tensor(a!) self) -> ()", understands=LAZY, face=False)
 def retain_grad_op(self):
     self.retain_grad()
+
+
+# --- assertions -------------------------------------------------------------------------------------------------------
+
+
+@kernel("_assert_async.msg(Tensor self, str assert_msg) -> ()", derivative=False)
+def assert_async_op(self, assert_msg):
+    if self._device.type != "meta" and not self:
+        raise RuntimeError(assert_msg)
+
+
+@kernel("_assert_async(Tensor self) -> ()", derivative=False, face=True, method=False, also=(assert_async_op,))
+def _assert_async(self):
+    """Raises RuntimeError unless the one value of a tensor is true."""
+    assert_async_op.functional(self, "Expected Tensor with single nonzero value, but got zero")
 
 
 # --- two tensors, dtypes ----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch.tensor import DTYPES, Tensor, UntypedStorage, dtype
+from redispatch.dispatch.tensor import CPU, DTYPES, Tensor, UntypedStorage, dtype
 
 from .from_data import legacy
 from .storages import LEGACY, TypedStorage, _LegacyStorage
@@ -20,11 +20,15 @@ class TensorType(type):
     dtype: dtype
     is_cuda = is_xpu = is_sparse = False
 
-    def __call__(cls, *args: Any, device: Any = None) -> Any:
+    def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
+        """TypeError for a class derived from one of them."""
+        if bases:
+            raise TypeError(f"type 'torch.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(meta, name, bases, body)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Memory of a shape, `FloatTensor(2, 3)`, or data, `FloatTensor([1, 2])`."""
-        if args and isinstance(args[0], Tensor) and args[0].dtype is not cls.dtype:
-            raise TypeError(f"expected {cls.__module__}.{cls.__name__} (got {args[0].type()})")
-        return legacy(cls.dtype, *args)
+        return legacy(cls.dtype, CPU, args, kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance._dtype is cls.dtype and instance._device.type == "cpu"

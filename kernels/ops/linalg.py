@@ -21,7 +21,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, metadata_
 from redispatch.kernels import Operand, broadcast_shapes
 
 from ..declare.declare import Operator
-from ..declare.operator import CUDA_LOWER, CUDA_PROMOTE, LOWER, composite, planned, structured
+from ..declare.operator import CUDA_LOWER, CUDA_PROMOTE, LOWER, composite, kernel, planned, structured
 from ..declare.out_forms import cast_into_out, copy_into_out, filled
 from ..declare.overridable import overridable_function
 from ..declare.planned import Planned
@@ -35,8 +35,14 @@ from ..declare.structured import (
     check_scalar_type,
     common_device,
     resize,
+    same_dtype,
 )
 from .views import t_op, view_op
+
+OF_DOT = same_dtype("result dtype {found} does not match input dtype {wanted}")
+OF_TENSORDOT = same_dtype(
+    "tensordot: Expected the output tensor to have dtype {wanted}, but got an output tensor with dtype {found}"
+)
 
 SCALES = "*, Scalar beta=1, Scalar alpha=1"
 CONJUGATES: dict[str, Any] = {"understands": ("Conjugate",)}
@@ -169,6 +175,7 @@ def right_gradient(grad: Any, mat1: Any, shape: Any, stride: Any) -> Any:
 @planned(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     out="out",
+    out_dtype=check_out_dtype,
     autocast=LOWER,
     derivative={
         "self": lambda grad, mat2, self_shape, self_stride: left_gradient(grad, mat2, self_shape, self_stride),
@@ -196,6 +203,7 @@ def mm(self, mat2):
 @planned(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
     out="out",
+    out_dtype=check_out_dtype,
     autocast=LOWER,
     derivative={
         "self": lambda grad, mat2: grad.bmm(mat2.transpose(1, 2)),
@@ -217,7 +225,6 @@ def bmm(self, mat2):
 @mm.op.body
 @bmm.op.body
 def product_body(out, self, mat2):
-    check_out_dtype(out, self._dtype)
     kernels.matmul(out._operand, self._operand, mat2._operand, conj=conjugated(out, self, mat2))
 
 
@@ -225,6 +232,30 @@ def product_body(out, self, mat2):
 @bmm.op.loop
 def product_loop(out, self, mat2):
     return kernels.ready_matmul(out._operand, self._operand, mat2._operand, conj=conjugated(out, self, mat2))
+
+
+@kernel(
+    "_int_mm(Tensor self, Tensor mat2) -> Tensor",
+    face=True,
+    method=False,
+    out="out",
+    derivative=False,
+    refuses="bool uint8 int16 int32 int64 floating complex",  # of both; bytes beside signed ones are taken
+)
+def int_mm(self, mat2):
+    """Returns the product of two matrices of bytes, the second one signed, whose sums are int32."""
+    for name, x in (("self", self), ("mat2", mat2)):
+        if len(x._shape) != 2:
+            raise RuntimeError(f"int_mm_out_cpu: Expected {name} to be of dimension 2 but got {len(x._shape)}")
+    if self._dtype.name not in ("int8", "uint8"):
+        raise RuntimeError(f"int_mm_out_cpu: Expected self dtype to be int8 or uint8 but got {c_name(self._dtype)}")
+    if mat2._dtype.name != "int8":
+        raise RuntimeError(f"int_mm_out_cpu: Expected mat2 dtype to be of type int8 but got {c_name(mat2._dtype)}")
+    if self._shape[1] != mat2._shape[0]:
+        raise RuntimeError(
+            f"int_mm_out_cpu: self.size(1) needs to match mat2.size(0) but got {self._shape[1]} and {mat2._shape[0]}"
+        )
+    return mm.op.functional(self.to(dtypes.int32), mat2.to(dtypes.int32))
 
 
 # --- addmm, baddbmm ---------------------------------------------------------------------------------------------------
@@ -251,6 +282,7 @@ class Accumulated(Planned):
     Accumulated,
     inplace=True,
     out="out",
+    out_dtype=check_out_dtype,
     autocast=LOWER,
     derivative={
         "self": scaled_by_beta,
@@ -288,6 +320,7 @@ def addmm(self, mat1, mat2, beta, alpha):
     Accumulated,
     inplace=True,
     out="out",
+    out_dtype=check_out_dtype,
     autocast=LOWER,
     derivative={
         "self": scaled_by_beta,
@@ -314,7 +347,6 @@ def baddbmm(self, batch1, batch2, beta, alpha):
 @addmm.op.body
 @baddbmm.op.body
 def sum_body(out, self, a, b, beta, alpha):
-    check_out_dtype(out, self._dtype)
     alpha, beta = whole(out, alpha, beta)
     conj = conjugated(out, a, b, self)
     kernels.matmul(out._operand, a._operand, b._operand, expanded(self, out), alpha=alpha, beta=beta, conj=conj)
@@ -352,6 +384,7 @@ def check_mv(input_shape: tuple[int, ...], input_dtype: Any, mat: Tensor, vec: T
 @planned(
     "mv(Tensor self, Tensor vec) -> Tensor",
     out="out",
+    out_dtype=check_out_dtype,
     autocast=CUDA_LOWER,
     derivative={"self": lambda grad, vec: grad.outer(vec), "vec": lambda grad, self: self.t().mv(grad)},
     forward="multilinear",
@@ -365,7 +398,6 @@ def mv(self, vec):
 
 @mv.op.body
 def mv_body(out, self, vec):
-    check_out_dtype(out, self._dtype)
     kernels.matmul(column(out), self._operand, column(vec))
 
 
@@ -378,6 +410,7 @@ def mv_loop(out, self, vec):
     f"addmv(Tensor self, Tensor mat, Tensor vec, {SCALES}) -> Tensor",
     inplace=True,
     out="out",
+    out_dtype=check_out_dtype,
     autocast=CUDA_LOWER,
     derivative={
         "self": scaled_by_beta,
@@ -395,7 +428,6 @@ def addmv(self, mat, vec, beta, alpha):
 
 @addmv.op.body
 def addmv_body(out, self, mat, vec, beta, alpha):
-    check_out_dtype(out, self._dtype)
     n = mat._shape[0]
     step = self._stride[0] if self._shape and self._shape[0] == n else 0
     bias = self._operand._replace(shape=(n, 1), strides=(step, 1))
@@ -406,6 +438,7 @@ def addmv_body(out, self, mat, vec, beta, alpha):
 @planned(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     out="out",
+    out_dtype=OF_DOT,
     autocast=CUDA_PROMOTE,
     derivative={"self": lambda grad, tensor: grad * tensor, "tensor": lambda grad, self: grad * self},
     forward="multilinear",
@@ -432,7 +465,6 @@ def dot(self, tensor):
 
 @dot.op.body
 def dot_body(out, self, tensor):
-    check_out_dtype(out, self._dtype)
     kernels.matmul(as_matrix(out), row(self), column(tensor), conj=conjugated(out, self, tensor))
 
 
@@ -444,6 +476,7 @@ def dot_loop(out, self, tensor):
 @planned(
     "vdot(Tensor self, Tensor other) -> Tensor",
     out="out",
+    out_dtype=OF_DOT,
     autocast=CUDA_PROMOTE,
     derivative={"self": lambda grad, other: grad.conj() * other, "other": lambda grad, self: grad * self},
     for_complex=True,
@@ -502,6 +535,10 @@ def addr(self, vec1, vec2, beta, alpha):
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if kind.category <= dtypes.INTEGER and isinstance(factor, float):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        if isinstance(factor, bool) and kind is not dtypes.bool:
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+        if isinstance(factor, complex) and not kind.is_complex:
+            raise RuntimeError(f"value cannot be converted to type {c_name(kind)} without overflow")
     shape = (vec1._shape[0], vec2._shape[0])
     check_expands(self, shape)
     return Meta(shape, kind, common_device(self, vec1, vec2))
@@ -545,6 +582,7 @@ class Growing(Structured):
     Growing,
     inplace=True,
     out="out",
+    out_dtype=check_out_dtype,
     autocast=LOWER,
     derivative={
         "self": scaled_by_beta,
@@ -577,7 +615,6 @@ def addbmm(self, batch1, batch2, beta, alpha):
 @addbmm.op.body
 def addbmm_body(out, self, batch1, batch2, beta, alpha):
     """beta self + alpha (A1 B1 + A2 B2 + ...), one product after the other."""
-    check_out_dtype(out, self._dtype)
     alpha, beta = whole(out, alpha, beta)
     count, n, k = batch1._shape
     added = expanded(self, out)
@@ -738,6 +775,7 @@ def linear_slow(input: Any, weight: Any, bias: Any) -> Any:
 @composite(
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     out="out",
+    out_dtype=OF_TENSORDOT,
     out_by=cast_into_out,
     function=False,
     method=False,
@@ -774,7 +812,7 @@ def tensordot_op(self, other, dims_self, dims_other):
     return left.mm(right).reshape(shape)
 
 
-@composite("inner(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
+@composite("inner(Tensor self, Tensor other) -> Tensor", out="out", out_dtype=OF_TENSORDOT, refuses="bool")
 def inner(self, other):
     """Returns the sums of products over the last dimensions of both tensors."""
     if not self.dim() or not other.dim():

@@ -17,7 +17,7 @@ from redispatch.kernels.cpu import lapack
 
 from ..declare.operator import CPU_FP32, composite, same_as, several, structured
 from ..declare.overridable import overridable_function
-from ..declare.structured import Meta, common_device
+from ..declare.structured import Meta, check_out_dtype, common_device
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -262,6 +262,7 @@ def lu_unpack_body(outs, LU_data, LU_pivots, unpack_data, unpack_pivots):
 @structured(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     out="out",
+    out_dtype=check_out_dtype,
     refuses="whole halves",
 )
 def linalg_lu_solve(LU, pivots, B, left, adjoint):
@@ -312,6 +313,7 @@ lu_solve = same_as(
     linalg_lu_solve,
     (1, 2, 0),
     out="out",
+    out_dtype=check_out_dtype,
     autocast=CPU_FP32,
     refuses="whole halves",
     doc="Returns X of A X = B, where A comes as its LU factors, as `linalg.lu_solve` does.",

@@ -60,8 +60,13 @@ def masked_fill_inplace(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     return self
 
 
+def is_expanded(tensor: Tensor) -> bool:
+    """Whether one element stands for many along a dimension."""
+    return any(step == 0 and size > 1 for step, size in zip(tensor._stride, tensor._shape, strict=True))
+
+
 def warn_if_expanded(target: Tensor, name: str) -> None:
-    if kernels.has_internal_overlap(target._shape, target._stride):
+    if is_expanded(target):
         warnings.warn(
             f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
             "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar",

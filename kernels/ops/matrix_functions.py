@@ -18,10 +18,12 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, contiguous_format, dtyp
 
 from ..declare.operator import CPU_FP32, CUDA_LOWER, CUDA_PROMOTE, LOWER, composite, same_as, structured
 from ..declare.overridable import overridable_function
-from ..declare.structured import Meta, c_name, check_out_dtype, common_device, not_implemented
+from ..declare.structured import Meta, c_name, castable, check_out_dtype, common_device, not_implemented, same_dtype
 from .linalg import matmul_op, mm, vdot
 from .matrices import check_errors_op, check_floating, check_same_dtype, check_square, is_low_precision
 from .solving import linalg_inv, linalg_inv_ex, linalg_solve
+
+OF_CHAIN = same_dtype("multi_dot(): expected out tensor to have dtype {c_wanted} but got {c_found}")
 
 # --- matrix_power ----------------------------------------------------------------------------------------------------
 
@@ -50,6 +52,7 @@ linalg_matrix_power = same_as(
     "linalg_matrix_power(Tensor self, int n) -> Tensor",
     matrix_power,
     out="out",
+    out_dtype=castable("matrix_power"),
     refuses="bool",
     doc="Returns the product of n equal matrices; of their inverses for negative n.",
 )
@@ -143,7 +146,9 @@ def cheapest_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out", autocast=CUDA_LOWER, refuses="bool")
+@composite(
+    "linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out", out_dtype=OF_CHAIN, autocast=CUDA_LOWER, refuses="bool"
+)
 def linalg_multi_dot(tensors):
     """Returns the product of all matrices, in the order that takes the fewest multiplications."""
     if len(tensors) < 2:
@@ -161,7 +166,14 @@ def linalg_multi_dot(tensors):
     return product(0, len(matrices) - 1).view(shape)
 
 
-@composite("chain_matmul(Tensor[] matrices) -> Tensor", out="out", autocast=CUDA_LOWER, method=False, refuses="bool")
+@composite(
+    "chain_matmul(Tensor[] matrices) -> Tensor",
+    out="out",
+    out_dtype=OF_CHAIN,
+    autocast=CUDA_LOWER,
+    method=False,
+    refuses="bool",
+)
 def chain_of_matrices(matrices):
     """Returns the product of all matrices, in the order that takes the fewest multiplications."""
     for x in matrices:
@@ -196,6 +208,7 @@ def linalg_matmul(self, other):
 @composite(
     "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
     out="out",
+    out_dtype=castable("tensorinv"),
     autocast=CPU_FP32,
     refuses="whole halves",
 )
@@ -218,6 +231,7 @@ def linalg_tensorinv(self, ind):
 @composite(
     "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
     out="out",
+    out_dtype=castable("tensorsolve"),
     autocast=CPU_FP32,
     refuses="whole halves",
 )
@@ -280,6 +294,7 @@ def vander(x, N, increasing):
 @composite(
     "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
     out="out",
+    out_dtype=same_dtype("linalg.vecdot: Expected out of dtype{wanted} but found {found}"),
     autocast=LOWER,
     refuses="whole",
 )
@@ -295,6 +310,7 @@ def linalg_vecdot(x, y, dim):
 @structured(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
     out="out",
+    out_dtype=check_out_dtype,
     derivative={
         "self": lambda grad, other, dim: linalg_cross.op.functional(other, grad, dim=dim),
         "other": lambda grad, self, dim: linalg_cross.op.functional(grad, self, dim=dim),
@@ -320,7 +336,6 @@ def linalg_cross(self, other, dim):
 @linalg_cross.op.body
 def cross_body(out, self, other, dim):
     """(a1 b2 - a2 b1, a2 b0 - a0 b2, a0 b1 - a1 b0)."""
-    check_out_dtype(out, self._dtype)
     axis = wrap_dim(dim, len(self._shape))
     a, b = (np.moveaxis(as_numpy(x), axis, 0) for x in (self, other))
     result = np.moveaxis(as_numpy(out), axis, 0)

@@ -26,7 +26,7 @@ from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, planned, st
 from ..declare.plan import Run
 from ..declare.planned import Planned, PlannedSeveral
 from ..declare.public import public
-from ..declare.structured import Meta
+from ..declare.structured import Meta, check_out_dtype
 from .reductions import (
     COUNT,
     REDUCTION,
@@ -260,6 +260,7 @@ std_mean = spread_and_mean(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
+    out_dtype=check_out_dtype,
     tags=REDUCTION,
     autocast=CUDA_SET_DTYPE,
     refuses="whole",
@@ -267,6 +268,8 @@ std_mean = spread_and_mean(
 def linalg_vector_norm(self, ord, dim, keepdim, dtype):
     """Returns the norm of order `ord` of all elements, or of those along `dim`."""
     own = self._dtype
+    if isinstance(ord, complex):
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     if own.category < dtypes.FLOATING:
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {own.tensor_name}"

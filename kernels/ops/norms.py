@@ -21,11 +21,13 @@ from ..declare.declare import Operator, taking
 from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, in_parts, kernel, structured
 from ..declare.overridable import overridable_function
 from ..declare.public import public
-from ..declare.structured import Meta, not_implemented
+from ..declare.structured import Meta, check_out_dtype, not_implemented, same_dtype
 from .matrices import check_floating, check_matrix, conj
 from .moments import linalg_vector_norm, vector_norm_backward
 from .reductions import reduced_shape
 from .spectra import linalg_svdvals
+
+OF_NORM = same_dtype("linalg.norm expected out tensor dtype {wanted} but got: {found}")
 
 # --- of matrices -----------------------------------------------------------------------------------------------------
 
@@ -101,12 +103,15 @@ def matrix_norm_str_op(self, ord, dim, keepdim, dtype):
     "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
+    out_dtype=OF_NORM,
     refuses="whole",
     autocast=CUDA_SET_DTYPE,
     also=(matrix_norm_str_op,),
 )
 def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
     """Returns the norm of matrices: the largest singular value for 2, sum of a column for 1, of a row for inf."""
+    if isinstance(ord, complex):
+        raise RuntimeError("linalg.matrix_norm: Expected a non-complex scalar as the order of norm.")
     size = abs(float(ord))
     if size not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
@@ -157,6 +162,7 @@ def check_dims(self: Tensor, ord: Any, dim: Any) -> None:
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="ord_str_out",
+    out_dtype=OF_NORM,
     refuses="whole",
 )
 def linalg_norm_str_op(self, ord, dim, keepdim, dtype):
@@ -168,6 +174,7 @@ def linalg_norm_str_op(self, ord, dim, keepdim, dtype):
     "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
+    out_dtype=OF_NORM,
     refuses="whole",
     also=(linalg_norm_str_op,),
 )
@@ -336,6 +343,7 @@ SMALL = 1e-7  # added to norms that are divided by
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     inplace=True,
     out="out",
+    out_dtype=check_out_dtype,
     refuses="whole",
     batching="parts",
     autocast=CUDA_FP32,

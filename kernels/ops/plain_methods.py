@@ -6,6 +6,8 @@ asks for them says no, and what needs them says so.
 
 from __future__ import annotations
 
+import itertools
+import operator
 import warnings
 from collections.abc import Callable
 from importlib import import_module
@@ -24,6 +26,7 @@ from redispatch.dispatch.tensor import (
     owner_of,
     pinned_copy,
 )
+from redispatch.dispatch.tensor.geometry import loop_order
 
 from . import comparison
 from .from_data import legacy
@@ -35,7 +38,7 @@ from .legacy import TYPES
 
 def by_python(name: str, self: Any, others: tuple[Any, ...], function: Callable[..., Any]) -> Any:
     """Writes function(element, elements of the others...) over each element. Slow: one call of Python for each."""
-    if self._requires_grad():
+    if any(isinstance(each, Tensor) and each._requires_grad() for each in (self, *others)):
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     for position, other in enumerate(others, 1):
         if not isinstance(other, Tensor):
@@ -47,8 +50,18 @@ def by_python(name: str, self: Any, others: tuple[Any, ...], function: Callable[
     columns = [expanded(other, self._shape).of(other).flatten().tolist() for other in others]
     if self._device.type == "meta":
         return self
-    results = [function(*values) for values in zip(self.flatten().tolist(), *columns, strict=True)]
+    kind = float if self._dtype.is_floating_point else complex if self._dtype.is_complex else int
+    results = [as_number(kind, function(*values)) for values in zip(self.flatten().tolist(), *columns, strict=True)]
     return self.copy_(self.new_tensor(results).reshape(self._shape))
+
+
+def as_number(kind: type, value: Any) -> Any:
+    """A number of that kind. TypeError for what is none, such as a str that shows one."""
+    if kind is int:
+        return int(value) if isinstance(value, float) else operator.index(value)
+    if isinstance(value, str | bytes):
+        raise TypeError(f"must be real number, not {type(value).__name__}")
+    return kind(value)
 
 
 @overridable_builtin
@@ -75,7 +88,7 @@ def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -
 @overridable_builtin
 def new(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Returns a tensor of the same dtype: of a shape, `x.new(2, 3)`, or with data, `x.new([1, 2])`."""
-    return legacy(self._dtype, *([Size(kwargs.pop("size"))] if "size" in kwargs else args), **kwargs)
+    return legacy(self._dtype, self._device, args, kwargs)
 
 
 @overridable
@@ -144,27 +157,24 @@ def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
 
 
 @overridable_in_python
-def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:
+def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """Returns the dimensions from the outermost in memory to the innermost.
 
-    Errors: RuntimeError, with `ambiguity_check`, where dimensions of size 1 or 0 could stand elsewhere; a list of
-    memory formats allows what exactly one of them is.
+    Errors: RuntimeError, with `ambiguity_check`, where dimensions of size 1 or of equal steps could stand elsewhere; a
+    list of memory formats allows what exactly one of them is.
     """
     formats = ambiguity_check if isinstance(ambiguity_check, list) else []
-    if not isinstance(ambiguity_check, bool) and not all(isinstance(item, memory_format) for item in formats):
-        raise TypeError(
-            "The ambiguity_check argument must be a bool or a list of memory formats. "
-            f"Got {type(ambiguity_check).__name__} instead."
-        )
-    order = tuple(sorted(range(len(self._shape)), key=lambda d: (-self._stride[d], d)))
-    if ambiguity_check is False:
-        return order
-    unique = all(size > 1 for size in self._shape)
-    if not unique and sum(self.is_contiguous(memory_format=item) for item in formats) != 1:
+    if not isinstance(ambiguity_check, bool | list) or not all(isinstance(item, memory_format) for item in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    shape, stride = self.shape, self.stride()
+    several = 1 in shape or any(one == next for one, next in itertools.pairwise(stride))
+    if ambiguity_check is not False and several and sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
         raise RuntimeError(
             "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
         )
-    return order
+    if self.is_contiguous():  # where a dimension has one element, its step is free
+        return tuple(range(len(shape)))
+    return tuple(reversed(loop_order(tuple(shape), [stride])))
 
 
 @overridable_in_python

@@ -19,6 +19,7 @@ from redispatch.kernels.cpu import lapack
 
 from ..declare.operator import CPU_FP32, composite, kernel
 from ..declare.public import public
+from ..declare.structured import castable
 from .matrices import (
     check_matrix,
     check_square,
@@ -31,6 +32,8 @@ from .matrices import (
 from .norms import linalg_matrix_norm, matrix_norm_str_op
 from .solving import is_vector, linalg_inv_ex
 from .spectra import eigh_v_op, linalg_eigvalsh, linalg_svdvals, records, svd_uv_op
+
+COND, PINV, RANK = (castable(name) for name in ("linalg.cond", "linalg.pinv", "torch.linalg.matrix_rank"))
 
 # --- tolerances ------------------------------------------------------------------------------------------------------
 
@@ -86,6 +89,7 @@ HERMITIAN = "bool hermitian=False) -> Tensor"
 @kernel(
     f"linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, {HERMITIAN}",
     out="atol_rtol_tensor_out",
+    out_dtype=PINV,
     batching="leading",
     refuses="whole halves",
 )
@@ -129,18 +133,19 @@ def pinv_backward(grad, self, result):
 @composite(
     f"linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, {HERMITIAN}",
     out="atol_rtol_float_out",
+    out_dtype=PINV,
 )
 def pinv_float_op(self, atol, rtol, hermitian):
     atol, rtol = number_tolerances(self, atol, rtol)
     return pinv_tensor_op.functional(self, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
-@composite(f"linalg_pinv(Tensor self, float rcond, {HERMITIAN}", out="out", face=False)
+@composite(f"linalg_pinv(Tensor self, float rcond, {HERMITIAN}", out="out", out_dtype=PINV, face=False)
 def pinv_rcond_op(self, rcond, hermitian):
     return pinv_float_op.functional(self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 
-@composite(f"linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, {HERMITIAN}", out="out_rcond_tensor")
+@composite(f"linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, {HERMITIAN}", out="out_rcond_tensor", out_dtype=PINV)
 def pinv_rcond_tensor_op(self, rcond, hermitian):
     return pinv_tensor_op.functional(self, atol=zeros(self), rtol=rcond, hermitian=hermitian)
 
@@ -178,6 +183,7 @@ ranked = partial(composite, autocast=CPU_FP32, face=False)
 @ranked(
     f"linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, {HERMITIAN}",
     out="atol_rtol_tensor_out",
+    out_dtype=RANK,
     refuses="whole halves",
 )
 def rank_tensor_op(input, atol, rtol, hermitian):
@@ -188,17 +194,18 @@ def rank_tensor_op(input, atol, rtol, hermitian):
 @ranked(
     f"linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, {HERMITIAN}",
     out="atol_rtol_float_out",
+    out_dtype=RANK,
 )
 def rank_float_op(self, atol, rtol, hermitian):
     return rank(self, lambda: number_tolerances(self, atol, rtol), hermitian)
 
 
-@ranked(f"linalg_matrix_rank(Tensor self, float tol, {HERMITIAN}", out="out")
+@ranked(f"linalg_matrix_rank(Tensor self, float tol, {HERMITIAN}", out="out", out_dtype=RANK)
 def rank_tol_op(self, tol, hermitian):
     return rank_float_op.functional(self, atol=tol, rtol=0.0, hermitian=hermitian)
 
 
-@ranked(f"linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, {HERMITIAN}", out="out_tol_tensor")
+@ranked(f"linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, {HERMITIAN}", out="out_tol_tensor", out_dtype=RANK)
 def rank_tol_tensor_op(input, tol, hermitian):
     return rank_tensor_op.functional(input, atol=tol, rtol=zeros(input, tol._dtype), hermitian=hermitian)
 
@@ -238,13 +245,13 @@ def condition(self: Any, p: Any) -> Any:
     return found.nan_to_num_(math.inf, math.inf, -math.inf)
 
 
-@ranked("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", out="out", refuses="whole halves")
+@ranked("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", out="out", out_dtype=COND, refuses="whole halves")
 def cond_op(self, p):
     """Returns the condition number of matrices: the norm times that of the inverse."""
     return condition(self, 2 if p is None else p)
 
 
-cond_str_op = ranked("linalg_cond.p_str(Tensor self, str p) -> Tensor", out="p_str_out")(condition)
+cond_str_op = ranked("linalg_cond.p_str(Tensor self, str p) -> Tensor", out="p_str_out", out_dtype=COND)(condition)
 linalg_cond = public(cond_op, cond_str_op)
 
 # --- lstsq ------------------------------------------------------------------------------------------------------------
@@ -281,6 +288,7 @@ def check_lstsq(self: Tensor, b: Tensor, driver: str) -> None:
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     "CPU",
     out="out",
+    out_dtype=castable("torch.linalg.lstsq"),
     out_names=("solution", "residuals", "rank", "singular_values"),
     autocast=CPU_FP32,
     by_host="four algorithms, of which three find a rank on the way",

@@ -21,7 +21,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, re
 from ..declare.operator import composite, kernel, structured
 from ..declare.out_forms import cast_into_out, copy_into_out
 from ..declare.overridable import overridable_function
-from ..declare.structured import Meta
+from ..declare.structured import Meta, check_out_dtype
 from .copying import clone_op, move
 from .creation import preserved_strides
 from .from_data import tensor
@@ -164,7 +164,11 @@ def triangle(name: str, keep: Callable[[Any, Any, int], Any], zeros: str) -> Any
         return made.op.functional(grad, diagonal)
 
     facts: dict[str, Any] = {"inplace": True, "out": "out", "derivative": gradient, "forward": "linear"}
-    facts |= {"batching": "leading", "doc": f"Returns the matrices with zeros {zeros} a diagonal."}
+    facts |= {
+        "out_dtype": check_out_dtype,
+        "batching": "leading",
+        "doc": f"Returns the matrices with zeros {zeros} a diagonal.",
+    }
     made = structured(f"{name}(Tensor self, SymInt diagonal=0) -> Tensor", body=body, **facts)(meta)
     return made
 
@@ -239,8 +243,16 @@ def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
         raise RuntimeError(f"order must be non-negative but got {n}")
     axis = wrap_dim(dim, len(self._shape))
     for x in (prepend, append):
-        if x is not None and len(x.shape) != len(self._shape):
+        if x is None:
+            continue
+        if len(x.shape) != len(self._shape):
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for d, (size, own) in enumerate(zip(x.shape, self.shape, strict=True)):
+            if size != own and d != axis:
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                    f"differencing dimension; input.size({d}) = {own}, but got tensor.size({d}) = {size}"
+                )
     parts = [x for x in (prepend, self, append) if x is not None]
     result = self if len(parts) == 1 else ops.aten.cat.default(parts, axis)
     for _ in range(min(n, result.shape[axis])):
@@ -571,6 +583,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if not isinstance(indices, Tensor) or indices._dtype.category != 1:
         kind = indices._dtype if isinstance(indices, Tensor) else type(indices).__name__
         raise TypeError(f"expected 'indices' to be integer dtype, but got {kind}")
+    if not isinstance(shape, int | Sequence):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     for size in sizes:
         if not isinstance(size, int):

@@ -24,7 +24,7 @@ from redispatch.kernels.cpu.scan import Scan
 
 from ..declare.operator import CUDA_SET_DTYPE, kernel, planned
 from ..declare.plan import Run
-from ..declare.structured import Meta, apart, check_no_internal_overlap, not_implemented, resize_out
+from ..declare.structured import Meta, apart, check_no_internal_overlap, not_implemented, resize_out, same_dtype
 from .extremes import chosen
 from .reductions import DTYPE, in_dtype, summing_dtype
 
@@ -124,6 +124,7 @@ def running_products_of_others(self: Any, dim: int) -> Any:
 @planned(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     out="out",
+    out_dtype=same_dtype("expected scalar_type {wanted} but found {found}"),
     refuses="whole",
     doc="Returns log(sum of exp(x)) of all elements up to each along `dim`, without overflow.",
 )

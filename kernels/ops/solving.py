@@ -17,7 +17,7 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes
 from redispatch.kernels.cpu import lapack
 
 from ..declare.operator import CPU_FP32, kernel, several, structured
-from ..declare.structured import Meta, check_scalar_type, common_device
+from ..declare.structured import Meta, castable, check_scalar_type, common_device
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -307,6 +307,7 @@ linalg_cholesky = some_results(
 @structured(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     out="out",
+    out_dtype=castable("cholesky"),
     derivative=lambda grad, result, upper: cholesky_backward(grad, result, upper),
     for_complex=True,
     autocast=CPU_FP32,
@@ -341,6 +342,7 @@ def cholesky_body(out, self, upper):
 @structured(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     out="out",
+    out_dtype=castable("cholesky_inverse"),
     autocast=CPU_FP32,
     batching="leading",
     refuses="whole halves",
@@ -383,6 +385,7 @@ def cholesky_solve_body(out, self, A, upper):
 @kernel(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
     out="out",
+    out_dtype=castable("cholesky_solve"),
     autocast=CPU_FP32,
     refuses="whole halves",
 )

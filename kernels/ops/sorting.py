@@ -36,7 +36,7 @@ from ..declare.overridable import overridable_function
 from ..declare.plan import Run
 from ..declare.pointwise import COMPLEX, FLOATING, NOT_FLOATING
 from ..declare.public import public
-from ..declare.structured import Meta, Structured, check_has_kernel, copy_of
+from ..declare.structured import Meta, Structured, check_has_kernel, copy_of, same_dtype
 from .creation import preserved_strides
 from .extremes import Choice, choosing, shared
 from .reductions import converted, reduced_shape
@@ -577,6 +577,10 @@ def bincount(self, weights, minlength):
 @structured(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     out="out",
+    out_dtype=same_dtype(
+        "torch.histogram: input tensor and hist tensor should have the same dtype, "
+        "but got input {c_wanted} and hist {c_found}"
+    ),
     derivative=False,
     refuses="whole complex",
 )

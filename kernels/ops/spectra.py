@@ -18,7 +18,7 @@ from redispatch.kernels.cpu import lapack
 from ..declare.declare import added, no_formula
 from ..declare.operator import CPU_FP32, composite, same_as, several, structured
 from ..declare.overridable import overridable_function
-from ..declare.structured import Meta
+from ..declare.structured import Meta, castable, same_dtype
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -274,6 +274,7 @@ def check_finite(self: Tensor) -> None:
 @several(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
     out="out",
+    out_dtype=castable("torch.linalg.eig"),
     **FACTS,
     by_host="QR iterations on a Hessenberg matrix",
     refuses="whole halves",
@@ -330,6 +331,7 @@ linalg_eigvals = some_results(
     "linalg_eigvals(Tensor self) -> Tensor",
     linalg_eig,
     out="out",
+    out_dtype=castable("torch.linalg.eigvals", "eigenvalues"),
     **FACTS,
     refuses="whole halves",
     doc="Returns the eigenvalues of square matrices, which are complex.",
@@ -430,6 +432,7 @@ qr = some_results(
 @several(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     out="a",
+    out_dtype=castable("torch.geqrf"),
     autocast=CPU_FP32,
     derivative=no_formula("geqrf"),
     batching="leading",
@@ -503,6 +506,7 @@ def keeping_below(column: Any, i: int) -> Any:
 @structured(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
     out="out",
+    out_dtype=castable("torch.linalg.householder_product"),
     autocast=CPU_FP32,
     refuses="whole halves",
 )
@@ -554,6 +558,7 @@ orgqr = same_as(
     "orgqr(Tensor self, Tensor input2) -> Tensor",
     linalg_householder_product,
     out="out",
+    out_dtype=castable("torch.linalg.householder_product"),
     autocast=CPU_FP32,
     refuses="whole halves",
     doc="Returns the product of reflections, as `linalg.householder_product` does.",
@@ -563,6 +568,10 @@ orgqr = same_as(
 @structured(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
     out="out",
+    out_dtype=same_dtype(
+        "torch.ormqr: Expected input and result to have the same dtype, "
+        "but input has dtype{wanted} and result has dtype {found}"
+    ),
     autocast=CPU_FP32,
     batching="leading",
     refuses="whole halves",

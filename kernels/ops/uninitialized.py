@@ -28,7 +28,7 @@ MAKING = """
 def filled(made: Tensor, begin: int = 0) -> Tensor:
     """The tensor, with all elements of its memory from `begin` on filled, where a program wants that."""
     wanted = settings()
-    if wanted.deterministic and wanted.fill_uninitialized and getattr(made, "_array", None) is not None:
+    if wanted.deterministic > 0 and wanted.fill_uninitialized and getattr(made, "_array", None) is not None:
         element, whole = made._dtype, new_memory(made._storage, made._dtype)
         value: Any = float("nan")
         if element.is_complex:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import redispatch.kernels.ops  # noqa: F401  # defines the operators
+import redispatch as rd
 from redispatch.autograd import gradcheck, gradgradcheck
 from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.ops import embedding
@@ -272,3 +272,28 @@ def test_wrong_arguments_get_the_reference_error(wrong, kind, text):
         wrong(x)
     assert text in str(caught.value)
     assert np.array_equal(x.numpy(), M)
+
+
+def test_what_is_written_must_not_hold_the_index():
+    x, index = rd.arange(6), rd.tensor([2, 1, 0])
+    for call in (
+        lambda: x.put_(x[:2], rd.tensor([1, 2])),
+        lambda: x.put_(index, x[:3]),
+        lambda: x.index_fill_(0, x[:2], 1),
+    ):
+        with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+            call()
+    assert x.tolist() == list(range(6))
+    with pytest.warns(UserWarning, match="index_fill_ on expanded tensors"):
+        rd.rand(1).expand(6).index_fill_(0, index, 1.0)
+    with pytest.raises(RuntimeError, match="shape mismatch: value tensor of shape .0. cannot be broadcast"):
+        x[rd.tensor([0, 1])] = rd.tensor([])
+
+
+def test_what_has_no_elements_has_none_to_select():
+    for shape, dim, text in (((0, 3), 0, "self indexing axis dim should be positive"), ((0, 3), 1, "id=5 axis_dim=3")):
+        with pytest.raises(RuntimeError, match=text):
+            rd.empty(shape).index_select(dim, rd.tensor([0, 5]))
+    with pytest.raises(TypeError, match="expected 'shape' to be int or sequence of ints"):
+        rd.unravel_index(rd.tensor([1]), rd.tensor([2, 3]))
+    assert rd.zeros(3).index_put_((), rd.tensor(1.0)).tolist() == [1, 1, 1]

@@ -341,3 +341,52 @@ def test_a_path_says_who_is_joined_with_whom():
         einsum("ij,jk,kl->il", tensors, path=[0, 1, 1, 2])
     with pytest.raises(RuntimeError, match=r"\(0, 0\) cannot contract an operand with itself"):
         einsum("ij,jk,kl->il", tensors, path=[0, 0, 0, 1])
+
+
+# out= of another dtype, or of another shape ---------------------------------------------------------------------------
+
+A = rd.tensor([[4.0, 1.0], [1.0, 3.0]])
+SAFELY = "{}: Expected {} to be safely castable from {} dtype, but got {} with dtype Int"
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "text"),
+    [
+        (rd.cholesky_inverse, (A,), SAFELY.format("cholesky_inverse", "result", "Float", "result")),
+        (rd.linalg.cond, (A,), SAFELY.format("linalg.cond", "result", "Float", "result")),
+        (rd.linalg.pinv, (A,), SAFELY.format("linalg.pinv", "result", "Float", "result")),
+        (rd.linalg.eig, (A,), SAFELY.format("torch.linalg.eig", "eigenvalues", "ComplexFloat", "eigenvalues")),
+        (rd.linalg.tensorsolve, (A, A[0]), SAFELY.format("tensorsolve", "result", "Float", "result")),
+        (rd.linalg.multi_dot, ([A, A],), "multi_dot(): expected out tensor to have dtype float but got int"),
+        (rd.linalg.norm, (A,), "linalg.norm expected out tensor dtype Float but got: Int"),
+        (rd.linalg.vector_norm, (A,), "Expected out tensor to have dtype float, but got int instead"),
+        (rd.mm, (A, A), "Expected out tensor to have dtype float, but got int instead"),
+        (rd.tril, (A,), "Expected out tensor to have dtype float, but got int instead"),
+        (rd.vdot, (A[0], A[0]), "result dtype Int does not match input dtype Float"),
+        (rd.logcumsumexp, (A, 0), "expected scalar_type Float but found Int"),
+        (rd.kron, (A, A), "result type Float can't be cast to the desired output type Int"),
+    ],
+)
+def test_an_out_of_another_dtype_is_refused_in_the_functions_own_words(function, args, text):
+    outs = [rd.empty(0, dtype=rd.int32) for _ in range(2 if function is rd.linalg.eig else 1)]
+    with pytest.raises(RuntimeError) as caught:
+        function(*args, out=tuple(outs) if len(outs) > 1 else outs[0])
+    assert text in str(caught.value) and not outs[0].numel()
+
+
+@pytest.mark.parametrize("function", [rd.kron, rd.outer, rd.linalg.cond, rd.linalg.matrix_rank, rd.linalg.tensorinv])
+def test_an_out_of_another_shape_is_resized_with_a_warning(function):
+    args = {rd.kron: (A, A), rd.outer: (A[0], A[0]), rd.linalg.tensorinv: (A, 1)}.get(function, (A,))
+    expected = function(*args)
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized since it had shape"):
+        out = function(*args, out=rd.empty(7, dtype=expected.dtype))
+    assert_close(out, expected)
+
+
+def test_norms_have_a_real_order_and_one_library():
+    for function, x in ((rd.linalg.vector_norm, A[0]), (rd.linalg.matrix_norm, A), (rd.linalg.norm, A)):
+        with pytest.raises(RuntimeError, match="Expected a non-complex scalar as the order of norm"):
+            function(x, 1 + 2j)
+    assert str(rd.backends.cuda.preferred_linalg_library()) == "_LinalgBackend.Default"
+    with pytest.raises(RuntimeError, match="Choose from: default, cusolver, magma"):
+        rd.backends.cuda.preferred_linalg_library("lapack")

@@ -2,6 +2,7 @@
 
 import operator
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -184,7 +185,7 @@ def test_typed_tensors_are_tensors_of_their_dtype():
     assert not isinstance(rd.ones(2, device="meta"), rd.FloatTensor)
     assert rd.ones(1).type("torch.DoubleTensor").dtype is rd.float64
     assert rd.ones(1).type(rd.LongTensor).dtype is rd.int64
-    with pytest.raises(TypeError, match=r"expected torch.LongTensor \(got torch.FloatTensor\)"):
+    with pytest.raises(TypeError, match=r"dtype=long int, .*\(got TensorOptions\(dtype=float,"):
         rd.LongTensor(x)
     assert repr(rd.FloatTensor) == "<class 'torch.FloatTensor'>"
 
@@ -421,3 +422,76 @@ def test_none_is_no_tensor_of_a_list():
 def test_narrow_integers_are_counted_before_they_are_cut_off():
     assert rd.arange(0, -8.5, -4.0, dtype=rd.int16).tolist() == [0, -4, -8]
     assert rd.arange(0, -8.5, -4.0, dtype=rd.int64).tolist() == [0, -4]
+
+
+@pytest.mark.parametrize("make", [rd.Tensor, rd.FloatTensor, lambda *args, **how: rd.ones(1).new(*args, **how)])
+def test_old_constructors_read_five_forms(make):
+    assert make().shape == (0,) and make(2, 3).shape == make(rd.Size([2, 3])).shape == make(size=(2, 3)).shape == (2, 3)
+    assert make([3, 4], device="cpu").tolist() == make(data=(3, 4)).tolist() == [3, 4]
+    x = rd.rand(2)
+    assert make(x).data_ptr() == make(other=x).data_ptr() == make(x.untyped_storage()).data_ptr() == x.data_ptr()
+    for args, how in [
+        (((6, 0), 1), {}),
+        (([1], [2]), {}),
+        ((rd.Size([2]), 3), {}),
+        ((), {"foo": 3}),
+        ((1,), {"size": 2}),
+    ]:
+        with pytest.raises(TypeError, match="new\\(\\) received an invalid combination"):
+            make(*args, **how)
+    with pytest.raises(RuntimeError, match="expects device type: cpu but device type: meta"):
+        make(2, device="meta")
+
+
+def test_python_functions_over_elements_give_elements():
+    x = rd.arange(1, 4)
+    assert x.clone().apply_(lambda k: k + 1.5).tolist() == [2, 3, 4]
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        x.apply_(lambda k: "s")
+    with pytest.raises(TypeError, match="must be real number, not str"):
+        rd.rand(2).apply_(lambda k: "s")
+    with pytest.raises(RuntimeError, match="Can't call map2_\\(\\) on Variable that requires grad"):
+        rd.ones(2).map2_(rd.ones(2), rd.ones(2, requires_grad=True), lambda a, b, c: a)
+
+
+def test_the_order_of_dimensions_is_that_of_memory():
+    assert rd.empty(2, 3, 4, 5, memory_format=rd.channels_last).dim_order() == (0, 2, 3, 1)
+    assert rd.empty(2, 3).expand(4, 2, 3).dim_order() == (0, 1, 2) and rd.empty(2, 1, 3).transpose(
+        1, 2
+    ).dim_order() == (0, 1, 2)
+    assert rd.empty(2, 2, 1, 2).dim_order(ambiguity_check=[rd.contiguous_format, rd.channels_last]) == (0, 1, 2, 3)
+    for check in (True, [rd.contiguous_format, rd.channels_last]):
+        with pytest.raises(RuntimeError, match="does not have unique dim order"):
+            rd.empty(2, 1, 2, 2).dim_order(ambiguity_check=check)
+    with pytest.raises(TypeError, match="must be a bool or a list of memory formats"):
+        rd.empty(2).dim_order(ambiguity_check="contiguous")
+
+
+# How public functions read their arguments ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: rd.zeros(2, 3.0), 'at pos 2 with error "type must be tuple of ints,but got float"'),
+        (lambda x: rd.zeros((None, 2)), "must be tuple of ints, but found element of type NoneType at pos 0"),
+        (lambda x: rd.zeros((True, 2)), "found element of type bool at pos 0"),
+        (lambda x: x.sum(dim=0.5), "got (dim=float, ), but expected one of"),
+        (lambda x: x.sum((0.5, 1)), "got (tuple), but expected one of"),
+        (lambda x: x.cumsum(rd.tensor([0])), "argument 'dim' (position 1) must be int, not Tensor"),
+        (lambda x: x.cumsum(np.array(0)), "must be int, not numpy.ndarray"),
+        (lambda x: rd.isclose(x, x, rd.ones((), requires_grad=True)), "'rtol' (position 3) must be float, not Tensor"),
+        (lambda x: rd.amax(x, 0, 1), "argument 'keepdim' (position 3) must be bool, not int"),
+        (lambda x: rd.empty(2, requires_grad=1), "argument 'requires_grad' must be bool, not int"),
+    ],
+)  # fmt: skip
+def test_arguments_are_read_strictly(call, text):
+    with pytest.raises(TypeError, match=re.escape(text)):
+        call(rd.ones(2, 2))
+
+
+def test_what_stands_for_a_number_is_read():
+    assert rd.zeros((2, True)).shape == (2, 1) and rd.zeros(rd.tensor(2), np.array(3)).shape == (2, 3)
+    assert rd.zeros((rd.tensor([3]), np.int32(2))).shape == (3, 2)
+    assert rd.isclose(rd.ones(1), rd.ones(1), rd.tensor(1.0), True).item()
+    assert [len(part) for part in rd.arange(4).tensor_split(rd.tensor([3]))] == [3, 1]

@@ -136,3 +136,28 @@ def test_the_quotient_of_16_bits_is_rounded_before_it_is_cut_off():
     assert x.div(y, rounding_mode="trunc").item() == (x / y).trunc().item()
     x, y = x.half() * 8, rd.tensor([1.0009765625], dtype=rd.float16)
     assert x.div(y, rounding_mode="trunc").item() == (x / y).trunc().item()
+
+
+def test_results_wrap_or_are_rounded_before_they_go_to_an_out_of_another_dtype():
+    byte = rd.tensor([200], dtype=rd.uint8)
+    out = rd.zeros(1, dtype=rd.int64)
+    for _ in range(2):  # the first call decides, the second remembers
+        assert rd.add(byte, byte, out=out).tolist() == [144] and rd.pow(byte, 2, out=out).tolist() == [64]
+        assert rd.add(byte, 100, out=rd.zeros(1)).tolist() == [44.0]
+    truth = rd.tensor([True])
+    assert rd.add(truth, truth, out=out).tolist() == [1]
+    half = rd.tensor([1.0], dtype=rd.float16)
+    assert rd.add(half, half * 0.0001, out=rd.zeros(1, dtype=rd.float64)).tolist() == [1.0]
+    with pytest.raises(RuntimeError, match="heaviside is not yet implemented for tensors with different dtypes"):
+        rd.heaviside(rd.rand(2), rd.rand(2), out=rd.rand(2).double())
+    with pytest.raises(RuntimeError, match="heaviside is not yet implemented for complex tensors"):
+        rd.heaviside(rd.rand(2), rd.rand(2), out=rd.rand(2) + 0j)
+
+
+def test_numbers_are_rounded_as_the_16_bit_floats_beside_them():
+    x = rd.full((1,), 4.0, dtype=rd.bfloat16)
+    near = float(rd.tensor(2.3, dtype=rd.bfloat16))  # 2.296875
+    assert (x % 2.3).item() == (x % near).item() == 4.0 - near and rd.equal(x + 2.3, x + near)
+    assert (rd.full((1,), near, dtype=rd.bfloat16) == 2.3).item()
+    assert (x * 0.3).item() == float(rd.tensor(4.0 * 0.3, dtype=rd.bfloat16))  # a factor is taken as it is
+    assert (rd.ones(1, dtype=rd.float16) + 1e6).item() == float("inf")

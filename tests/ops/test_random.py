@@ -342,3 +342,27 @@ def test_dropout_modules_leave_out_in_training_only(kind):
     assert rd.equal(module.eval()(x), x)
     with pytest.raises(ValueError, match="dropout probability has to be between 0 and 1, but got 2"):
         getattr(nn, kind)(2)
+
+
+# Points that fill the cube evenly -------------------------------------------------------------------------------------
+
+
+def test_sobol_points_are_those_of_the_sequence():
+    engine = rd.quasirandom.SobolEngine(3)
+    assert engine.draw(4).tolist() == [[0, 0, 0], [0.5, 0.5, 0.5], [0.75, 0.25, 0.25], [0.25, 0.75, 0.75]]
+    assert engine.quasi.tolist() == [2**28, 3 * 2**28, 3 * 2**28] and engine.num_generated == 4
+    later = engine.fast_forward(1).draw(3, dtype=rd.float64)
+    assert rd.equal(later, engine.reset().draw(8, dtype=rd.float64)[5:])
+    with pytest.raises(ValueError, match="8\\+2\\*\\*2=12. If you still"):
+        engine.draw_base2(2)
+    with pytest.raises(ValueError, match="\\[1, 21201\\]"):
+        rd.quasirandom.SobolEngine(21202)
+
+
+def test_scrambled_sobol_points_are_pytorchs_for_a_seed():
+    engine = rd.quasirandom.SobolEngine(2, scramble=True, seed=123456)
+    expected = [[0.50860737, 0.29320504], [0.07116939, 0.89594537], [0.49354145, 0.11524881]]
+    assert np.allclose(engine.draw(3), expected)
+    cells = (rd.quasirandom.SobolEngine(50, scramble=True).draw_base2(6) * 64).long()
+    assert all(sorted(column) == list(range(64)) for column in cells.T.tolist())  # one point in each 64th
+    assert repr(engine) == "SobolEngine(dimension=2, scramble=True, seed=123456)"

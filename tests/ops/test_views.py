@@ -235,3 +235,41 @@ def test_resize_to_the_same_shape_keeps_strides_and_values():
     assert x.resize_(3, 2, memory_format=rd.contiguous_format).stride() == (2, 1)
     out = rd.empty_strided((1, 3, 1), (1, 1, 1))
     assert rd.linalg.matrix_norm(rd.ones(2, 3, 4), 2, (0, 2), True, out=out).stride() == (1, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["int64", "bool", "float32", "complex64"])
+def test_a_view_of_any_dtype_knows_its_base(name):
+    x = rd.ones(4, 4, dtype=getattr(rd, name))
+    views = [
+        x[0],
+        x.t(),
+        x.view(16),
+        x.expand(2, 4, 4),
+        *x.unbind(),
+        *x.split(3),
+        *x.tensor_split(3),
+        x[0][1:],
+        x.diagonal(),
+    ]
+    assert all(view._is_view() and view._base is x for view in views)
+    assert rd.tensor(1).flatten()._is_view() and not x.clone()._is_view()
+    floats = rd.ones(4, requires_grad=True)
+    bits = floats.view(rd.int32)
+    assert not bits._is_view() and not bits.requires_grad and not bits[1:].requires_grad
+
+
+def test_sizes_that_overflow_are_refused():
+    x = rd.empty(())
+    for size, text in (([2, 4, 2**29, 2**29], "Storage size calculation"), ([0, 4, 2**61], "Stride calculation")):
+        with pytest.raises(RuntimeError, match=f"{text} overflowed"):
+            x.resize_(size)
+        with pytest.raises(RuntimeError, match=f"{text} overflowed"):
+            rd.zeros(size)
+    with pytest.raises(RuntimeError, match="numel: integer multiplication overflow"):
+        rd.rand(1).expand(2**62, 8)
+
+
+def test_differences_want_what_lies_before_and_behind_to_fit():
+    with pytest.raises(RuntimeError, match=r"input.size\(0\) = 3, but got tensor.size\(0\) = 2"):
+        rd.rand(3, 3).diff(prepend=rd.rand(2, 2))
+    assert rd.rand(3, 3).diff(append=rd.rand(3, 2)).shape == (3, 4)

@@ -156,6 +156,8 @@ QUESTIONS = table(
     *asks("sym_stride.int", None, samples=OF_TRANSPOSED),
     *asks("data requires_grad_", lambda self: self),
     *asks("is_same_size", lambda self, other: self.shape == other.shape, samples=TWICE),
+    *asks("_assert_async", None, samples=calls([fixed(low=1, high=2)])),
+    *asks("_assert_async.msg", None, samples=calls([fixed(low=1, high=2), "is zero"])),
     *asks("is_set_to", None, samples=calls(given((2, 3), then=lambda x: [x, x]), [(2, 3), (2, 3)])),
     *asks("set_data", None, samples=TWICE),
     *asks("retain_grad", None, samples=calls([fixed(2, 3).requires_grad_()])),
@@ -172,6 +174,7 @@ QUESTIONS = table(
             "sym_is_contiguous is_strides_like_format"
         ),
         "there the answer is another one": "inference: is_inference",
+        "one value decides, and none for each example": "vmap: _assert_async _assert_async.msg",
         "it is the device that is asked for": "meta: get_device",
         "there are no versions": "inference: _version",
         "the copies that are compared were written": "parity: _version",

@@ -77,6 +77,7 @@ PRODUCTS = table(
     OpInfo("addmm", ADDMM, added_to(np.matmul), NUMBERS),
     OpInfo("baddbmm", BADDBMM, added_to(np.matmul), NUMBERS),
     OpInfo("addbmm", ADDBMM, added_to(lambda a, b: (a @ b).sum(0)), NUMBERS),
+    OpInfo("_int_mm", calls([(2, 3), (3, 4)]), lambda a, b: (a.astype(np.int32) @ b).astype(np.int32), (dtypes.int8,)),
     OpInfo("addmv", scaled([(2,), (2, 3), (3,)], [(1,), (2, 3), (3,)]), added_to(np.matmul), NUMBERS),
     OpInfo("addr", scaled([(2, 3), (2,), (3,)], [(3,), (2,), (3,)]), added_to(np.outer), NUMBERS),
     OpInfo("linear", LINEAR, lambda input, weight, bias=0: input @ weight.T + bias, FLOATS),
@@ -92,6 +93,7 @@ PRODUCTS = table(
     OpInfo("linalg_cross", calls([(2, 3), (2, 3)], [(1, 3), (4, 3)], call((3, 2), (3, 2), dim=0)), cross, NUMBERS),
     OpInfo("cross", calls([(3, 2), (3, 2)], [(3, 3), (3, 3), 1]), lambda x, y, dim=None: cross(x, y, dim), NUMBERS),
     errors={
+        "_int_mm": {"int_mm_out_cpu: self.size(1) needs to match mat2.size(0) but got 3 and 2": [(2, 3), (2, 3)]},
         "mm": {SHAPES_DIFFER.format(3): [(2, 3), (2, 3)]},
         "bmm": {"batch1 must be a 3D tensor": [(2, 3), (2, 3, 2)]},
         "addmm": {SHAPES_DIFFER.format(3): [(2, 3), (2, 3), (2, 3)]},
@@ -118,7 +120,10 @@ PRODUCTS = table(
             "batch1 and batch2 must have same number of batches, got 2 and 3": [(2, 2), (2, 2, 3), (3, 3, 2)],
             "Incompatible matrix sizes for bmm (2x3 and 2x3)": [(2, 3), (2, 2, 3), (2, 2, 3)],
         },
-        "addr": {"addr: Expected 1-D argument vec1, but got 2-D": [(2, 2), (2, 2), (2,)]},
+        "addr": {
+            "addr: Expected 1-D argument vec1, but got 2-D": [(2, 2), (2, 2), (2,)],
+            "Boolean beta only supported for Boolean results.": call((2, 2), (2,), (2,), beta=True),
+        },
     },
     skips={"the product of two of the tensors is rounded": "bfloat16: _trilinear"},
     in_nn="linear",

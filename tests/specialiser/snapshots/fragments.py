@@ -251,7 +251,7 @@ def history_created(result, x, former, arguments: any, creation):
 def made_a_view(result, x, other_kind: any, history, arguments: any, creation):
     if x._counter is not None and result is not x and result._autograd is None:
         result._counter = x._counter
-        if result._dtype.category >= 2:
+        if result._dtype.category >= 2 or x._dtype.category < 2:
             former = x._view
             if result._dtype is not x._dtype or other_kind:
                 enter_other_view(result, x, op, arguments, 0, creation)

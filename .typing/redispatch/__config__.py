@@ -1,0 +1,1 @@
+../../frontend/__config__.py
