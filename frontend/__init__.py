@@ -143,7 +143,9 @@ newaxis = None  # as an index, a dimension of size 1
 
 globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
-globals().update(_absent.names_of(__name__, _absent.TOP))
+for _row in _absent.TOP:
+    globals().update(_absent.names_of(__name__, _row))
+del _row
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
 _places, __getattr__, __dir__ = _names.late(

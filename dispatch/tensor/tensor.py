@@ -512,7 +512,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def _del_grad(self) -> None:
         self._set_grad(None)
 
-    grad = _grad = overridable_property(_get_grad, _set_grad, _del_grad)
+    grad = overridable_property(_get_grad, _set_grad, _del_grad)
+    _grad = overridable_property(_get_grad, _set_grad, _del_grad)
 
     # numpy and Python -----------------------------------------------------------------------------------------
 

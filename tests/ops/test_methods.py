@@ -421,3 +421,8 @@ def test_none_is_no_tensor_of_a_list():
 def test_narrow_integers_are_counted_before_they_are_cut_off():
     assert rd.arange(0, -8.5, -4.0, dtype=rd.int16).tolist() == [0, -4, -8]
     assert rd.arange(0, -8.5, -4.0, dtype=rd.int64).tolist() == [0, -4]
+
+
+def test_truth_values_are_close_where_they_are_equal():
+    a, b = rd.tensor([True, False]), rd.tensor([True, True])
+    assert rd.isclose(a, b).tolist() == [True, False] and rd.allclose(a, a) and not rd.allclose(a, b)
