@@ -152,10 +152,10 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _python_dispatcher _subclasses _utils
-            _vmap_internals accelerator array_api backend compiler distributions functional functorch fx hub jit
-            masked multiprocessing nn optim profiler serialization signal special storage testing torch_version
-            version
+            _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _prims _prims_common
+            _python_dispatcher _subclasses _utils _vmap_internals accelerator array_api backend compiler distributions
+            functional functorch fx hub jit masked multiprocessing nn optim profiler serialization signal special
+            storage testing torch_version version
         """,
         "._absent": _absent.NAMES,
         ".backend": "get_device_module",

@@ -287,6 +287,11 @@ def _jit_get_schemas_for_operator(name: str) -> list[FunctionSchema]:
     return [op.schema for op in OVERLOADS.get(name, {}).values()]
 
 
+def _jit_get_all_schemas() -> list[FunctionSchema]:
+    """The schemas of all operators."""
+    return [op.schema for op in list(OPERATORS.values())]
+
+
 def _jit_resolve_packet(name: str, *args: Any, **kwargs: Any) -> str:
     """Returns the overload that a call of a packet would run. RuntimeError where the arguments fit none."""
     problems = []

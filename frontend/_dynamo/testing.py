@@ -53,7 +53,7 @@ def _patched(test: Callable[..., Any], patches: Sequence[tuple[Any, str, Any]]) 
 
 
 def rand_strided(size: Sequence[int], stride: Sequence[int], dtype: Any = None, device: Any = "cpu", **how: Any) -> Any:
-    """Returns a tensor of random numbers with this shape and these strides; `extra_size` more elements lie behind it."""
+    """Returns a tensor of random numbers with these strides; `extra_size` more elements lie behind it."""
     count = sum((length - 1) * step for length, step in zip(size, stride, strict=True)) + 1 + how.get("extra_size", 0)
     floating = dtype is None or dtype.is_floating_point or dtype.is_complex
     memory = randn(count, device=device) if floating else randint(0, 2, (count,), device=device)
