@@ -2,7 +2,7 @@
 
 A `Library` is a handle on everything registered through it. Destroying it (by `_destroy()`, by leaving its `with`
 block or by losing the last reference) removes exactly its own entries, in any order relative to other libraries: where
-it had overridden a kernel, the one below answers again.
+it had overridden a kernel, the one below answers again. A kernel may come before its operator and outlive it.
 
 Read next: layers/__init__.py.
 """
@@ -18,11 +18,10 @@ from typing import Any
 
 from .core.key import DispatchKey, key_named
 from .core.operator import OpOverload
-from .core.registry import OPERATORS, Undo, add_fallback, add_operator
-from .core.table import Kernel
+from .core.registry import LISTENERS, OPERATORS, Undo, add_fallback, add_operator, load_late
+from .core.table import Kernel, Registrations
 from .errors import RegistrationError
 from .kernel_conventions import box, box_fallback, fallthrough
-from .namespaces import operator_named
 from .rules import caller
 from .schema.parser import parse_schema
 from .schema.schema import FunctionSchema
@@ -30,6 +29,7 @@ from .schema.text import SchemaText
 
 RESERVED = ("prim",)
 _DEFINING: dict[str, str] = {}  # namespace -> place of its one DEF library
+ALIAS_ANALYSIS: weakref.WeakKeyDictionary[OpOverload, str] = weakref.WeakKeyDictionary()  # where it was said
 
 
 def fallthrough_kernel(*args: Any, **kwargs: Any) -> Any:
@@ -46,6 +46,8 @@ def define(
     if "::" not in schema.name:
         raise RegistrationError(f"the schema {schema} names no namespace; write 'mylib::{schema.name}'")
     op = OpOverload(schema, tags, place)
+    for registration in REGISTRATIONS.get(op.qualified_name, ()):
+        registration.check(op.schema, place)
     return op, add_operator(op)
 
 
@@ -63,11 +65,104 @@ def impl(
 
     `name` is how traces call the kernel, where the function's own name says little.
     """
+    return op.register(key, made(op, function, convention, place, library, name))
+
+
+def made(
+    op: OpOverload | None, function: Callable[..., Any], convention: str, place: str, library: str = "", name: str = ""
+) -> Kernel:
+    """Returns `function` as a kernel of `op`; without an operator, as one that can be shown and not called."""
     if function is fallthrough_kernel:
-        kernel = fallthrough(place, library)
-    else:
-        kernel = Kernel(function, box(function, op, convention), convention, place, library, name)
-    return op.register(key, kernel)
+        return fallthrough(place, library)
+    return Kernel(function, box(function, op, convention) if op else function, convention, place, library, name)
+
+
+class Registration:
+    """A kernel for the operator of a name, as long as its library lives: whether and whenever there is that operator.
+
+    A function may say of itself what its `inferred_schema` is, which must be that of the operator.
+    """
+
+    __slots__ = ("name", "key", "options", "op", "kernel")
+
+    def __init__(self, name: str, key: DispatchKey, *options: Any) -> None:
+        self.name, self.key, self.options = name, key, options  # those of `made`
+        self.op: OpOverload | None = None
+        self.kernel = made(None, *options)
+
+    def enter(self) -> None:
+        """RuntimeError, and nothing has happened, where the operator has another schema than the function."""
+        op = OPERATORS.get(self.name)
+        if op is not None:
+            self.check(op.schema, op.place)
+        REGISTRATIONS[self.name] = [*REGISTRATIONS.get(self.name, ()), self]
+        if op is not None:
+            self.attach(op)
+
+    def attach(self, op: OpOverload) -> None:
+        self.op, self.kernel = op, made(op, *self.options)
+        op.register(self.key, self.kernel)
+
+    def remove(self) -> None:
+        REGISTRATIONS[self.name] = [known for known in REGISTRATIONS.get(self.name, ()) if known is not self]
+        if not REGISTRATIONS[self.name]:
+            del REGISTRATIONS[self.name]
+        if self.op is not None:
+            self.op.unregister(self.key, self.kernel)
+
+    def check(self, schema: FunctionSchema, place: str) -> None:
+        inferred = getattr(self.kernel.function, "inferred_schema", None)
+        reason = inferred and difference(schema, inferred)
+        if reason:
+            raise RegistrationError(
+                "Inferred operator schema for a C++ kernel function doesn't match the expected function schema.\n"
+                f"  operator: {self.name}\n  expected schema: {schema}\n    registered at {place}\n"
+                f"  inferred schema: {inferred}\n    {self.kernel.label}\n  reason: {reason}"
+            )
+
+
+REGISTRATIONS: dict[str, list[Registration]] = {}  # by the operator's name, in the order in which they came
+
+
+def difference(expected: FunctionSchema, inferred: FunctionSchema) -> str:
+    """Says in what two schemas differ, but for names and defaults; empty where they do not."""
+    for what, ours, theirs in (
+        ("argument", expected.arguments, inferred.arguments),
+        ("return", expected.returns, inferred.returns),
+    ):
+        if len(ours) != len(theirs):
+            return f"The number of {what}s is different. {len(ours)} vs {len(theirs)}."
+        for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            if one.type != other.type:
+                return f"Type mismatch in {what} {index + 1}: {one.type} vs {other.type}."
+    return ""
+
+
+def registrations(name: str) -> Registrations | None:
+    """The kernels for the operator of that name, which may not exist; None where nobody has heard of it."""
+    if name in OPERATORS or name not in REGISTRATIONS:
+        return OPERATORS[name].registrations if name in OPERATORS else None
+    waiting: dict[DispatchKey, list[Kernel]] = {}
+    for registration in REGISTRATIONS[name]:
+        waiting.setdefault(registration.key, []).append(registration.kernel)
+    return waiting
+
+
+def dangling() -> list[str]:
+    """The names of operators that do not exist, for which there are kernels."""
+    return [name for name in REGISTRATIONS if name not in OPERATORS]
+
+
+def _meet(event: str, op: OpOverload) -> None:
+    """Gives an operator the kernels that came before it."""
+    for registration in REGISTRATIONS.get(op.qualified_name, ()):
+        if event == "defined":
+            registration.attach(op)
+        elif registration.op is op:
+            registration.op = None
+
+
+LISTENERS.append(_meet)
 
 
 class Library:
@@ -86,7 +181,7 @@ class Library:
     tensor([0.5000, 0.5000])
     """
 
-    def __init__(self, ns: str, kind: str, dispatch_key: DispatchKey | str = "") -> None:
+    def __init__(self, ns: str, kind: str, dispatch_key: DispatchKey | str = "", *, _place: str = "") -> None:
         if kind not in ("DEF", "FRAGMENT", "IMPL"):
             raise ValueError(f"Unsupported kind: {kind}")
         if ns in RESERVED and kind in ("DEF", "FRAGMENT"):
@@ -95,7 +190,10 @@ class Library:
         self._undo: list[Undo] = []
         self._finalizer = weakref.finalize(self, _undo_all, self._undo)
         self._finalizer.atexit = False
-        place = caller()
+        self._place = _place  # of all that is registered through it; where it is empty, that is asked each time
+        place = _place or caller()
+        block = "TORCH_LIBRARY" if kind == "DEF" else f"TORCH_LIBRARY_{kind}"
+        self._where = f"(Error occurred while processing {block} block at {place})"
         if kind == "DEF":
             self._own_namespace(place)
 
@@ -104,27 +202,38 @@ class Library:
             raise RegistrationError(
                 f"Only a single TORCH_LIBRARY can be used to register the namespace {self.ns}; please put all of your "
                 "definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, "
-                "consider using TORCH_LIBRARY_IMPL (which can be duplicated).  Previous registration of TORCH_LIBRARY "
-                f"was registered at {_DEFINING[self.ns]}; latest registration was registered at {place}"
+                "consider using TORCH_LIBRARY_IMPL (which can be duplicated).  If you really intended to define "
+                "operators for a single namespace in a distributed way, you can use TORCH_LIBRARY_FRAGMENT to "
+                "explicitly indicate this.  Previous registration of TORCH_LIBRARY was registered at "
+                f"{_DEFINING[self.ns]}; latest registration was registered at {place}"
             )
         _DEFINING[self.ns] = place
         self._undo.append(partial(_disown, self.ns, place))  # without `self`, which it would keep alive
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Defines an operator by its schema, without the namespace; returns its name."""
-        if self.kind == "IMPL":
-            raise RegistrationError(f"{self!r} cannot define {schema!r}: kind IMPL only implements; use FRAGMENT")
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        return self._define(schema, alias_analysis, self._place or caller(), tags)
+
+    def _define(self, schema: str, alias_analysis: str, place: str, tags: Any = ()) -> str:
+        """`define` for a definition that was written at `place`."""
         name = schema.split("(")[0].strip()
+        if self.kind == "IMPL":
+            raise RegistrationError(
+                f'def("{name}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be '
+                f"placed in the (unique) TORCH_LIBRARY block for their namespace.  {self._where}"
+            )
         if "::" in name:
             namespace = name.split("::")[0]
             if namespace != self.ns:
                 raise RegistrationError(f"{self!r} cannot define {name!r}, which is of the namespace {namespace!r}")
             schema = schema.strip()[len(namespace) + 2 :]
         tags = tags if isinstance(tags, list | tuple) else (tags,)
-        op, undo = define(f"{self.ns}::{schema.strip()}", tags, caller())
+        op, undo = define(f"{self.ns}::{schema.strip()}", tags, place)
         self._undo.append(undo)
+        if alias_analysis:
+            ALIAS_ANALYSIS[op] = alias_analysis
         return op.qualified_name.split("::")[1]
 
     def impl(
@@ -139,11 +248,11 @@ class Library:
         """Registers `fn`, written with the schema's parameters, as the kernel of an operator at a key.
 
         The newest kernel answers, with a warning that names the one it overrides; when its library is destroyed, the
-        former answers again. Errors: RegistrationError where the operator does not exist, or where this key has a
-        kernel registered from Python and `allow_override` is False; a meta kernel for a CompositeImplicitAutograd
-        operator.
+        former answers again. One for an operator that does not exist waits for it. Errors: RegistrationError where this
+        key has a kernel registered from Python and `allow_override` is False; a meta kernel for a
+        CompositeImplicitAutograd operator.
         """
-        self._impl(op_name, fn, dispatch_key, caller(), with_keyset, allow_override)
+        self._impl(op_name, fn, dispatch_key, self._place or caller(), with_keyset, allow_override)
 
     def _impl(
         self,
@@ -153,43 +262,48 @@ class Library:
         place: str,
         with_keyset: bool = False,
         allow_override: bool = True,
+        label: str = "",
     ) -> None:
         """`impl` for a registration that was written at `place`."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
-        op = self._operator(op_name)
+        if not isinstance(op_name, str | OpOverload):
+            raise RuntimeError(
+                "impl should be passed either a name or an OpOverload object as the first argument, "
+                f"got {type(op_name)}"
+            )
+        given = op_name if isinstance(op_name, str) else op_name.qualified_name
+        name = (given if "::" in given else f"{self.ns}::{given}").removesuffix(".default")
         key = key_named(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
         if self.dispatch_key and key is not key_named(self.dispatch_key):
             raise RegistrationError(
-                f"Explicitly provided dispatch key ({key.name}) is inconsistent with the dispatch key of the enclosing "
-                f"library ({self.dispatch_key}). Please declare a separate Library for this dispatch key and move your "
-                "kernel there."
+                f'impl("{given}", ...): Explicitly provided dispatch key ({key.name}) is inconsistent with the '
+                f"dispatch key of the enclosing TORCH_LIBRARY_IMPL block ({key_named(self.dispatch_key).name}).  "
+                "Please declare a separate TORCH_LIBRARY_IMPL block for this dispatch key and move your impl() there.  "
+                f"{self._where}"
             )
-        self._check_meta(op, key)
-        former = next(reversed(op.registrations.get(key, ())), None)
+        if name not in OPERATORS:
+            load_late(name)
+        known = registrations(name) or {}
+        if key is DispatchKey.Meta and known.get(DispatchKey.CompositeImplicitAutograd):
+            raise RegistrationError(
+                f"We should not register a meta kernel directly to the operator '{name}', because it has a "
+                "CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and ensure "
+                "that we have meta kernels for the base ops that it decomposes into."
+            )
+        former = next(reversed(known.get(key, ())), None)
         if former is not None and not _same_definition(former, fn):
             if former.library and not allow_override:
                 raise RegistrationError(
                     f"This is not allowed since there's already a kernel registered from python overriding "
-                    f"{op._opname}'s behavior for {key.name} dispatch key and {self.ns} namespace. The former one is "
-                    f"at {former.place}, the new one at {place}; pass allow_override=True to override it"
+                    f"{given.split('::')[-1]}'s behavior for {key.name} dispatch key and {self.ns} namespace. The "
+                    f"former one is at {former.place}, the new one at {place}; pass allow_override=True to override it"
                 )
-            warnings.warn(overriding(op, key, former, place), UserWarning, stacklevel=3)
+            warnings.warn(overriding(name, key, former, place), UserWarning, stacklevel=3)
         convention = "keyset" if with_keyset else "python"
-        self._undo.append(impl(op, key, fn, convention=convention, place=place, library=self.ns))
-
-    def _operator(self, name: str | OpOverload) -> OpOverload:
-        if isinstance(name, OpOverload):
-            name = name.qualified_name
-        return operator_named(name if "::" in name else f"{self.ns}::{name}")
-
-    def _check_meta(self, op: OpOverload, key: DispatchKey) -> None:
-        if key is DispatchKey.Meta and op.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
-            raise RegistrationError(
-                f"We should not register a meta kernel directly to the operator '{op.name()}', because it has a "
-                "CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and ensure "
-                "that we have meta kernels for the base ops that it decomposes into."
-            )
+        registration = Registration(name, key, fn, convention, place, self.ns, label)
+        self._undo.append(registration.remove)  # before it is there: what interrupts this leaves nothing for good
+        registration.enter()
 
     def fallback(
         self, fn: Callable[..., Any], dispatch_key: DispatchKey | str = "", *, with_keyset: bool = False
@@ -203,7 +317,7 @@ class Library:
         if not (dispatch_key or self.dispatch_key):
             raise ValueError("a fallback needs a dispatch key")
         key = key_named(dispatch_key or self.dispatch_key)
-        place = caller()
+        place = self._place or caller()
         if fn is fallthrough_kernel:
             kernel = fallthrough(place, self.ns)
         else:
@@ -248,11 +362,13 @@ def _undo_all(undo: list[Undo]) -> None:
         undo.pop()()
 
 
-def overriding(op: OpOverload, key: DispatchKey, former: Kernel, place: str) -> str:
+def overriding(name: str, key: DispatchKey, former: Kernel, place: str) -> str:
     """Returns the warning about a kernel that takes the place of another."""
+    op = OPERATORS.get(name)
+    operator = f"{op.schema}\n    defined at {op.place}" if op else name
     return (
         "Overriding a previously registered kernel for the same operator and the same dispatch key\n"
-        f"  operator: {op.schema}\n    defined at {op.place}\n  dispatch key: {key.name}\n"
+        f"  operator: {operator}\n  dispatch key: {key.name}\n"
         f"  previous kernel: registered at {former.place}\n       new kernel: registered at {place}"
     )
 

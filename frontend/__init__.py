@@ -143,17 +143,19 @@ newaxis = None  # as an index, a dimension of size 1
 
 globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
-globals().update(_absent.names_of(__name__, _absent.TOP))
+for _row in _absent.TOP:
+    globals().update(_absent.names_of(__name__, _row))
+del _row
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
 _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            __config__ _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _subclasses _utils
-            _vmap_internals accelerator array_api backend compiler distributions functional functorch fx hub jit masked
-            multiprocessing nn optim profiler quasirandom serialization signal special storage testing torch_version
-            version
+            __config__ _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _prims _prims_common
+            _python_dispatcher _subclasses _utils _vmap_internals accelerator array_api backend compiler distributions
+            functional functorch fx hub jit masked multiprocessing nn optim profiler quasirandom serialization signal
+            special storage testing torch_version version
         """,
         "._absent": _absent.NAMES,
         ".backend": "get_device_module",

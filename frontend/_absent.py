@@ -15,6 +15,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from redispatch.dispatch import asks, handle_torch_function, overridden
+from redispatch.dispatch.protocols.override import overriding
+
 DEVICE_QUESTIONS = "is_available is_bf16_supported is_built is_initialized"
 DEVICE_CALLS = """
     Event Stream current_device current_stream device device_of empty_cache get_device_name get_device_properties
@@ -23,6 +26,10 @@ DEVICE_CALLS = """
     set_rng_state_all set_stream stream synchronize
 """
 
+COLLECTIVES = """
+    all_gather all_gather_coalesced all_gather_single all_reduce all_reduce_coalesced all_to_all all_to_all_single
+    broadcast gather irecv isend recv reduce reduce_scatter reduce_scatter_single scatter send
+"""
 QUANTIZED = "tensors are not quantized, but for fake_quantize_per_tensor_affine and its like"
 SPARSE = "tensors hold all their elements"
 
@@ -32,18 +39,23 @@ class Absent(NamedTuple):
 
     reason: str
     refused: str = ""  # functions that raise
+    asks: str = ""  # functions that raise unless an argument or a mode overrides them
     no: str = ""  # questions whose answer is no
     nothing: str = ""  # functions that have nothing to do
     none: str = ""  # values: there is none
     marks: str = ""  # functions that return a decorator, which changes nothing
     regions: str = ""  # functions that return a context manager and decorator, which changes nothing
     classes: str = ""  # of which there is no object
+    shows: str = ""  # another row, whose `asks` it has, too
 
 
 def device(title: str, kinds: str = "") -> Absent:
     """Returns the module of devices that no machine has, as far as this library knows."""
     return Absent(
-        f"there is no device of {title}", DEVICE_CALLS + kinds, DEVICE_QUESTIONS, "manual_seed manual_seed_all seed"
+        f"there is no device of {title}",
+        DEVICE_CALLS + kinds,
+        no=DEVICE_QUESTIONS,
+        nothing="manual_seed manual_seed_all seed",
     )
 
 
@@ -82,11 +94,11 @@ ABSENT = {
     "distributed": Absent(
         "processes are not coordinated here",
         refused="""
-            all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier
-            broadcast broadcast_object_list destroy_process_group gather gather_object get_backend get_rank
-            get_world_size init_device_mesh init_process_group irecv isend monitored_barrier new_group recv reduce
-            reduce_scatter reduce_scatter_tensor scatter scatter_object_list send
+            all_gather_into_tensor all_gather_object barrier broadcast_object_list destroy_process_group gather_object
+            get_backend get_rank get_world_size init_device_mesh init_process_group monitored_barrier new_group
+            reduce_scatter_tensor scatter_object_list
         """,
+        shows="distributed.distributed_c10d",
         no="""
             is_available is_backend_available is_gloo_available is_initialized is_mpi_available is_nccl_available
             is_torchelastic_launched is_ucc_available is_xccl_available
@@ -96,6 +108,7 @@ ABSENT = {
             Store TCPStore Work
         """,
     ),
+    "distributed.distributed_c10d": Absent("processes are not coordinated here", asks=COLLECTIVES),
     "distributed.device_mesh": Absent(
         "processes are not coordinated here", "init_device_mesh", classes="DeviceMesh _mesh_resources"
     ),
@@ -162,13 +175,40 @@ ABSENT = {
     "xpu": device("Intel's", " mem_get_info"),
 }
 
-TOP = Absent(  # what the package adds to its own names
-    SPARSE,
-    refused="""
-        dsmm hsmm hspmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
-        sparse_csc_tensor sparse_csr_tensor sspaddmm
-    """,
-)
+TOP = [  # what the package adds to its own names
+    Absent(
+        SPARSE,
+        asks="""
+            _indices_copy _sparse_broadcast_to_copy _values_copy ccol_indices_copy col_indices_copy crow_indices_copy
+            hsmm hspmm indices_copy native_norm row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor
+            sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm values_copy
+        """,
+    ),
+    Absent(
+        QUANTIZED,
+        asks="""
+            _fused_moving_avg_obs_fq_helper _rowwise_prune _wrapped_linear_prepack _wrapped_quantized_linear_prepacked
+            choose_qparams_optimized fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation
+            fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight
+            fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix fused_moving_avg_obs_fake_quant int_repr
+            q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point quantize_per_channel
+            quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru_cell quantized_lstm_cell
+            quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell
+            quantized_rnn_tanh_cell
+        """,
+    ),
+    Absent(
+        "it is a step of a function on GPUs",
+        asks="""
+            batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats
+            batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats miopen_batch_norm
+            miopen_convolution miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
+            miopen_depthwise_convolution miopen_rnn
+        """,
+    ),
+    Absent("autograd.forward_ad makes dual tensors", asks="_fw_primal_copy _make_dual_copy"),
+    Absent("linalg.eigh finds all eigenvalues", asks="lobpcg"),
+]
 COMPILER = Absent(  # what `_C` adds to its own names
     "Python is not compiled",
     no="""
@@ -192,6 +232,17 @@ def refusing(name: str, reason: str) -> Callable[..., Any]:
     return refused
 
 
+def asking(refused: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns such a function that an argument or a mode may override."""
+
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        if overridden(args, kwargs):
+            return handle_torch_function(asked, overriding(args, kwargs), *args, **kwargs)
+        return refused(*args, **kwargs)
+
+    return asked
+
+
 class Region(ContextDecorator):
     """A region in which nothing is other than outside."""
 
@@ -211,6 +262,7 @@ def names_of(module: str, row: Absent) -> dict[str, Any]:
     """Returns the names of a row, for a module."""
     shown = module.rpartition(".")[2]
     found: dict[str, Any] = {name: refusing(f"{shown}.{name}", row.reason) for name in row.refused.split()}
+    found |= {name: asking(refusing(f"{shown}.{name}", row.reason)) for name in row.asks.split()}
     found |= {name: answering(False) for name in row.no.split()}
     found |= {name: answering(None) for name in row.nothing.split()}
     found |= dict.fromkeys(row.none.split())
@@ -224,6 +276,8 @@ def names_of(module: str, row: Absent) -> dict[str, Any]:
         if callable(value):
             value.__module__, value.__name__, value.__qualname__ = module, name, name
             value.__doc__ = f"Is not here: {row.reason}."
+    for name in row.asks.split():
+        asks(found[name]).__module__ = f"torch{module[module.find('.') :] if '.' in module else ''}"  # as of all others
     return found
 
 
@@ -246,7 +300,11 @@ class AbsentFinder:
         return made
 
     def exec_module(self, module: ModuleType) -> None:
-        vars(module).update(names_of(module.__name__, ABSENT[module.__name__.partition(".")[2]]))
+        row = ABSENT[module.__name__.partition(".")[2]]
+        vars(module).update(names_of(module.__name__, row))
+        if row.shows:
+            home = import_module(f"{self.package}.{row.shows}")
+            vars(module).update({name: getattr(home, name) for name in ABSENT[row.shows].asks.split()})
 
 
 def enter() -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from redispatch.autograd import register_function_derivative
 from redispatch.dispatch import (
     BACKEND_OF_DEVICE,
-    LISTENERS,
     OPERATORS,
     DispatchKey,
     Library,
@@ -156,32 +155,17 @@ def register_kernel(
     return impl(_name(op), "default" if device_types is None else device_types, func, lib=lib)
 
 
-EARLY_FAKES: dict[str, list[Callable[[], Any]]] = {}  # of operators that are not defined yet: what registers them
-
-
-def complete(event: str, op: OpOverload) -> None:
-    """Registers the fakes of an operator that is defined after them."""
-    if event == "defined":
-        for register in EARLY_FAKES.pop(op.qualified_name, ()):
-            register()
-
-
-LISTENERS.append(complete)
-
-
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
     """Registers what the result looks like without data; a decorator without `func`.
 
-    That of an operator which is not defined yet is kept until it is.
+    That of an operator which is not defined yet waits for it.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if _is_custom(op):
             return definition_of(op).register_fake(function)
-        if isinstance(op, str) and op.removesuffix(".default") not in OPERATORS and not load_late(op):
-            EARLY_FAKES.setdefault(op.removesuffix(".default"), []).append(partial(register, function))
-            return function
-        check_parameters(function, operator_named(_name(op)))
+        if _name(op).removesuffix(".default") in OPERATORS or load_late(_name(op)):
+            check_parameters(function, operator_named(_name(op)))
         _library(lib, _name(op).partition("::")[0])._impl(_name(op), function, "Meta", place_of(function))
         return function
 

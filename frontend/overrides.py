@@ -146,7 +146,8 @@ def get_default_nowrap_functions() -> set[Any]:
 NOT_LISTED = frozenset(
     """
     as_strided as_tensor asarray can_cast fill from_dlpack from_file from_numpy frombuffer linspace logspace normal
-    promote_types rand_like randint_like randn_like range result_type tensor vander
+    promote_types rand_like randint_like randn_like range result_type sparse_bsc_tensor sparse_bsr_tensor
+    sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor vander
     nn.functional.hardsigmoid nn.functional.hardswish nn.functional.sigmoid nn.functional.tanh nn.functional.upsample
     nn.functional.upsample_bilinear nn.functional.upsample_nearest
     Tensor.__delitem__ Tensor.__dir__ Tensor._conj Tensor._conj_physical Tensor._is_zerotensor Tensor._neg_view
@@ -155,7 +156,16 @@ NOT_LISTED = frozenset(
     Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr Tensor.unflatten
     """.split()
 )
-_NAMESPACES = ("", "functional", "nn.functional", "nn.init", "linalg", "fft", "special")
+# and these among those that can be, though their names are private
+LISTED = frozenset(
+    """
+    _assert_async _functional_assert_async _fused_rms_norm _native_batch_norm_legit _rowwise_prune
+    _wrapped_linear_prepack _wrapped_quantized_linear_prepacked
+    """.split()
+)
+_NAMESPACES = (
+    *("", "functional", "nn.functional", "nn.init", "linalg", "fft", "special", "distributed.distributed_c10d"),
+)
 
 
 def _namespaces() -> Iterator[tuple[str, Any]]:
@@ -191,7 +201,8 @@ class _Listing:
         self.ignored: set[Callable[..., Any]] = set()
         self.names: dict[Callable[..., Any], str] = {}
         for path, namespace in _namespaces():
-            for name in dir(namespace):
+            names = [name for name in sorted(LISTED) if hasattr(namespace, name)] if path == "torch" else []
+            for name in dict.fromkeys([*dir(namespace), *names]):  # some are made when they are asked for
                 value = (
                     inspect.getattr_static(namespace, name, None) if namespace is Tensor else getattr(namespace, name)
                 )
@@ -215,7 +226,7 @@ class _Listing:
         elif isinstance(value, types.FunctionType):
             self.names.setdefault(value, path)
         is_private = name.startswith("_") and not name.startswith("_sym_") and not name.endswith("_copy")
-        is_private |= name.endswith("_") or isinstance(value, type)
+        is_private = (is_private or name.endswith("_") or isinstance(value, type)) and name not in LISTED
         if path.removeprefix("torch.") in NOT_LISTED:
             self.ignored.add(value)
         elif is_overridable(value) and _takes_tensors(value) and (namespace is Tensor or not is_private):

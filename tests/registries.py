@@ -11,7 +11,7 @@ from redispatch.dispatch.core.key import BACKEND_AT, FUNCTIONALITY_AT, KEYS, RUN
 from redispatch.dispatch.core.registry import OVERLOADS, forget_entries
 from redispatch.dispatch.higher_order import HIGHER_ORDER
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE
-from redispatch.dispatch.library import _DEFINING
+from redispatch.dispatch.library import _DEFINING, REGISTRATIONS
 from redispatch.dispatch.rules import TABLES, forget_code
 from redispatch.dispatch.tensor import KINDS, TYPE_NAMED
 from redispatch.kernels.declare.custom_op import _DEFINITIONS
@@ -32,7 +32,18 @@ CODE_DEPENDS_ON = [
     TYPE_NAMED,
     BACKEND_AT,
 ]
-REGISTRIES = [OPERATORS, _DEFINING, LISTENERS, _DEFINITIONS, DEFINED, FALLBACKS, KEYS, FUNCTIONALITY_AT, RUNTIME]
+REGISTRIES = [
+    OPERATORS,
+    REGISTRATIONS,
+    _DEFINING,
+    LISTENERS,
+    _DEFINITIONS,
+    DEFINED,
+    FALLBACKS,
+    KEYS,
+    FUNCTIONALITY_AT,
+    RUNTIME,
+]
 
 
 def containers():

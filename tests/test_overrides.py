@@ -590,3 +590,27 @@ def test_a_function_is_named_by_its_public_place():
             function = getattr(function, word)
         assert resolve_name(function) == f"torch.{name}"
     assert not hasattr(rd.nn.functional, "div") and not hasattr(rd.nn.init, "qr")
+
+
+def test_functions_that_are_not_here_ask_all_the_same():
+    class Quantized:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return resolve_name(func)
+
+    assert rd.quantize_per_tensor(Quantized(), 0.1, 0, rd.qint8) == "torch.quantize_per_tensor"
+    assert rd.smm(rd.ones(1), [Quantized()]) == "torch.smm"
+    assert rd.distributed.all_reduce(Quantized()) == "torch.distributed.distributed_c10d.all_reduce"
+    with pytest.raises(NotImplementedError, match="quantize_per_tensor.. is not here: tensors are not quantized"):
+        rd.quantize_per_tensor(rd.ones(1), 0.1, 0, rd.qint8)
+    listed = rd.overrides.get_testing_overrides()
+    assert {rd.q_scale, rd._native_batch_norm_legit, rd.Tensor._cdata.__get__} <= listed.keys()
+    assert rd.sparse_coo_tensor in rd.overrides.get_ignored_functions()
+
+
+def test_properties_are_named_as_those_written_in_cpp():
+    assert rd.Tensor.shape.__qualname__ == "TensorBase.shape" and rd.Tensor._grad.__qualname__ == "TensorBase._grad"
+    x = rd.ones(2, requires_grad=True)
+    assert x._post_accumulate_grad_hooks is None and x._cdata == id(x)
+    x.register_post_accumulate_grad_hook(print)
+    assert list(x._post_accumulate_grad_hooks.values()) == [print]

@@ -19,8 +19,8 @@ from redispatch.dispatch.tensor import (
     dtypes,
     overridable,
     overridable_in_python,
+    overridable_property,
 )
-from redispatch.dispatch.tensor.tensor import not_removed
 
 from .accumulate import hooks_of_leaf
 from .engine import Target, run_announced, run_backward
@@ -481,6 +481,13 @@ def set_backward_hooks(tensor: Tensor, hooks: Mapping[Any, Callable[..., Any]] |
             of_node.of_tensors[record.output_nr] = record.hooks
 
 
-Tensor._backward_hooks = property(get_backward_hooks, set_backward_hooks, not_removed)  # type: ignore[attr-defined]  # attached here
-Tensor._grad_fn = property(current_grad_fn, None, not_removed)  # type: ignore[attr-defined]  # attached here
+def get_post_accumulate_hooks(tensor: Tensor) -> dict[int, Callable[..., Any]] | None:
+    """The hooks that run after a leaf's gradient was added; None where there were none."""
+    return None if tensor._autograd is None else tensor._autograd.post_accumulate_hooks
+
+
+Tensor._backward_hooks = overridable_property(get_backward_hooks, set_backward_hooks)  # type: ignore[attr-defined]  # attached here
+Tensor._post_accumulate_grad_hooks = overridable_property(get_post_accumulate_hooks)  # type: ignore[attr-defined]  # attached here
+Tensor._grad_fn = overridable_property(lambda self: current_grad_fn(self))  # type: ignore[attr-defined]  # attached here
+Tensor._cdata = overridable_property(lambda self: id(self))  # type: ignore[attr-defined]  # attached here
 SET_REQUIRES_GRAD.fill(set_requires_grad)

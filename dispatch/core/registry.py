@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import RegistrationError
 from .base import Operator
 from .key import ON_UNDEFINE, DispatchKey
-from .table import Kernel
+from .table import Kernel, forget_members
 
 OPERATORS: dict[str, Any] = {}  # "aten::add.Tensor" -> operator, in the order of definition
 OVERLOADS: dict[str, dict[str, Any]] = {}  # "aten::add" -> {"Tensor": operator, ...}: the same, by packet
@@ -46,7 +46,7 @@ def add_operator(op: Operator) -> Undo:
             raise RegistrationError(
                 f"Tried to register an operator ({op.schema}) with the same name and overload name multiple times. "
                 f"Each overload's schema should only be registered with a single call to def(). Duplicate "
-                f"registration: {op.place}. Original registration: {former.place}"
+                f"registration: registered at {op.place}. Original registration: registered at {former.place}"
             )
         OPERATORS[op.qualified_name] = op
         OVERLOADS.setdefault(op.packet_name, {})[op._overloadname] = op
@@ -84,7 +84,7 @@ def add_fallback(key: DispatchKey, kernel: Kernel) -> Undo:
         if former:
             raise RegistrationError(
                 f"Tried to register multiple backend fallbacks for the same dispatch key {key.name}; previous "
-                f"registration {former[-1].place}, new registration {kernel.place}"
+                f"registration registered at {former[-1].place}, new registration registered at {kernel.place}"
             )
         FALLBACKS[key] = [kernel]
     forget_entries(key)
@@ -111,6 +111,7 @@ def forget_key(key: DispatchKey) -> None:
         FALLBACKS.pop(key, None)
         for op in OPERATORS.values():
             op.registrations.pop(key, None)
+    forget_members()
     forget_entries()
 
 

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from ..specialiser.annotations import frozen
-from .key import AUTOCAST_MASK, PER_BACKEND, DispatchKey, backends, functionalities, is_built_in, runtime_key
+from .key import AUTOCAST_MASK, BACKEND_AT, KEYS, PER_BACKEND, DispatchKey, functionalities, is_built_in, runtime_key
 
 Boxed = Callable[[Any, int, list[Any]], Any]  # (op, keyset, stack) -> result
 
@@ -64,7 +64,7 @@ SINGLE_BACKENDS = ("FPGA", "Vulkan", "Metal", "CustomRNGKeyId", "MkldnnCPU")
 
 def members(alias: DispatchKey) -> frozenset[DispatchKey]:
     """The runtime keys that an alias key stands for, users' backends included."""
-    return _members(alias.name, _dense_keys())
+    return _members(alias.name, tuple(BACKEND_AT.values()))
 
 
 def backends_of_autograd(key: DispatchKey) -> frozenset[DispatchKey]:
@@ -72,16 +72,17 @@ def backends_of_autograd(key: DispatchKey) -> frozenset[DispatchKey]:
 
     AutogradOther stands for all backends that have no autograd key of their own.
     """
-    return _backends_of_autograd(key, _dense_keys())
+    return _backends_of_autograd(key, tuple(BACKEND_AT.values()))
 
 
-def _dense_keys() -> tuple[DispatchKey, ...]:
-    """Returns the cache key of the two functions below: the keys, as another backend of the same name may follow."""
-    return tuple(runtime_key("Dense", name) for name in backends())
+def forget_members() -> None:
+    """Forgets what is remembered by the names of backends: another one of the same name may follow."""
+    _members.cache_clear()
+    _backends_of_autograd.cache_clear()
 
 
-def _each(functionalities: Iterable[str], dense: Iterable[DispatchKey]) -> set[DispatchKey]:
-    return {runtime_key(functionality, key.backend) for functionality in functionalities for key in dense}
+def _each(functionalities: Iterable[str], backends: Iterable[str]) -> set[DispatchKey]:
+    return {runtime_key(functionality, backend) for functionality in functionalities for backend in backends}
 
 
 def _single(*functionalities: str) -> set[DispatchKey]:
@@ -89,9 +90,9 @@ def _single(*functionalities: str) -> set[DispatchKey]:
 
 
 @cache
-def _members(alias: str, dense_keys: tuple[DispatchKey, ...]) -> frozenset[DispatchKey]:
+def _members(alias: str, backends: tuple[str, ...]) -> frozenset[DispatchKey]:
     def each(*functionalities: str) -> set[DispatchKey]:
-        return _each(functionalities, dense_keys)
+        return _each(functionalities, backends)
 
     autograd = each("AutogradFunctionality") | _single("AutogradOther", "AutogradNestedTensor")
     single = _single(*SINGLE_BACKENDS)
@@ -100,8 +101,8 @@ def _members(alias: str, dense_keys: tuple[DispatchKey, ...]) -> frozenset[Dispa
         case "Autograd":
             return frozenset(autograd)
         case "CompositeImplicitAutograd":
-            backends = each("Dense", "Quantized", "Sparse", "SparseCsr", "NestedTensor") | single
-            return frozenset(backends | autograd | undefined)
+            dense = each("Dense", "Quantized", "Sparse", "SparseCsr", "NestedTensor")
+            return frozenset(dense | single | autograd | undefined)
         case "CompositeImplicitAutogradNestedTensor":
             return frozenset(each("NestedTensor") | _single("AutogradNestedTensor"))
         case "CompositeExplicitAutograd":
@@ -115,14 +116,14 @@ def _members(alias: str, dense_keys: tuple[DispatchKey, ...]) -> frozenset[Dispa
 
 
 @cache
-def _backends_of_autograd(key: DispatchKey, dense_keys: tuple[DispatchKey, ...]) -> frozenset[DispatchKey]:
+def _backends_of_autograd(key: DispatchKey, backends: tuple[str, ...]) -> frozenset[DispatchKey]:
     match key.functionality:
         case "AutogradFunctionality":
             return frozenset({runtime_key("Dense", key.backend)})
         case "AutogradNestedTensor":
-            return frozenset(_each(["NestedTensor"], dense_keys))
+            return frozenset(_each(["NestedTensor"], backends))
         case "AutogradOther":
-            return frozenset(_each(["Quantized", "Sparse", "SparseCsr"], dense_keys) | _single(*SINGLE_BACKENDS))
+            return frozenset(_each(["Quantized", "Sparse", "SparseCsr"], backends) | _single(*SINGLE_BACKENDS))
     return frozenset()
 
 
@@ -147,8 +148,8 @@ def resolve(registered: Registrations, fallbacks: Registrations, key: DispatchKe
         return Entry(key, kernel, "kernel")
 
     def alias(name: str) -> Kernel | None:
-        found = _newest(registered, _key(name))
-        return found if found and key in members(_key(name)) else None
+        found = _newest(registered, KEYS[name])
+        return found if found and key in members(KEYS[name]) else None
 
     # 2.1, 2.2
     if kernel := alias("CompositeExplicitAutogradNonFunctional") or alias("CompositeExplicitAutograd"):
@@ -160,7 +161,7 @@ def resolve(registered: Registrations, fallbacks: Registrations, key: DispatchKe
         own = any(_newest(registered, backend) for backend in backends_of_autograd(key))
         if own and key.functionality == "AutogradOther":
             return Entry(key, AMBIGUOUS_AUTOGRAD_OTHER, "ambiguous autogradother")
-        if not own and not _newest(registered, _key("CompositeExplicitAutograd")):
+        if not own and not _newest(registered, KEYS["CompositeExplicitAutograd"]):
             return Entry(key, kernel, "math kernel")
     # 2.4, 2.5
     if kernel := alias("Autograd"):
@@ -170,14 +171,10 @@ def resolve(registered: Registrations, fallbacks: Registrations, key: DispatchKe
     # 3.
     fallback = _newest(fallbacks, key)
     if fallback is None and key.functionality == "AutogradFunctionality" and not is_built_in(key.backend):
-        fallback = _newest(fallbacks, _key("AutogradPrivateUse1"))
+        fallback = _newest(fallbacks, KEYS["AutogradPrivateUse1"])
     elif fallback is None and key.bits & AUTOCAST_MASK:
-        fallback = _newest(fallbacks, _key("AutocastPrivateUse1"))
+        fallback = _newest(fallbacks, KEYS["AutocastPrivateUse1"])
     return Entry(key, fallback, "backend fallback") if fallback else None
-
-
-def _key(name: str) -> DispatchKey:
-    return getattr(DispatchKey, name)
 
 
 def _newest(registered: Registrations, key: DispatchKey) -> Kernel | None:
@@ -204,7 +201,7 @@ def runtime_table_keys() -> list[DispatchKey]:
     keys = [DispatchKey.Undefined]
     for functionality in functionalities():
         if functionality in PER_BACKEND:
-            keys += [runtime_key(functionality, name) for name in backends()]
+            keys += [runtime_key(functionality, BACKEND_AT[bit]) for bit in sorted(BACKEND_AT)]
         else:
             keys.append(runtime_key(functionality, None))
     return keys

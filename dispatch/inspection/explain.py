@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core.key import DispatchKey
+from ..core.key import ALIASES, DispatchKey, key_named
 from ..core.keyset import describe, runtime_keys
 from ..core.operator import OpOverload
-from ..core.table import Entry, runtime_table_keys
+from ..core.registry import FALLBACKS, OPERATORS
+from ..core.table import Entry, Kernel, resolve, runtime_table_keys
 from ..keys import as_keyset
 from ..layers.autocast import POLICIES
 from ..layers.autograd import DERIVATIVES
+from ..library import ALIAS_ANALYSIS, registrations
 from ..namespaces import OpOverloadPacket, operator_named
 
 
@@ -92,41 +94,47 @@ def note_of(op: OpOverload, key: DispatchKey) -> str:
     return ""
 
 
-LABELS = {
-    "kernel": "[kernel]",
-    "math kernel": "[math kernel]",
-    "nested kernel": "[nested kernel]",
-    "default backend kernel": "[default backend kernel]",
-    "autograd kernel": "[autograd kernel]",
-    "batched kernel": "[batched kernel]",
-    "ambiguous autogradother": "[ambiguous autogradother]",
-    "backend fallback": "[backend fallback]",
-}
+def shown(kernel: Kernel) -> str:
+    """Names a kernel as PyTorch's dumps do: by its place; one that says its schema, as C++ does, by its name."""
+    if getattr(kernel.function, "inferred_schema", None) is not None:
+        return kernel.label
+    return f"{'fallthrough ' if kernel.is_fallthrough else ''}registered at {kernel.place}"
 
 
-def dump_table(op: OpOverload) -> str:
-    """The computed table of `op`, a line per runtime key that has an entry, as PyTorch's `_dispatch_dump_table`."""
-    lines = []
-    for key in runtime_table_keys():
-        entry = op.entry_at(key)
-        if entry.rule != "missing":
-            skipped = "fallthrough " if entry.kernel.is_fallthrough else ""
-            lines.append(f"{key.name}: {skipped}registered at {entry.kernel.place} {LABELS[entry.rule]}")
-    return "\n".join(lines) + "\n"
+def dump_table(op: OpOverload | str) -> str:
+    """The computed table of an operator, a line per runtime key that has an entry, as PyTorch's `_dispatch_dump_table`.
+
+    Empty where nobody has heard of the operator, which need not be defined.
+    """
+    registered = registrations(op) if isinstance(op, str) else op.registrations
+    if registered is None:
+        return ""
+    entries = [entry for key in runtime_table_keys() if (entry := resolve(registered, FALLBACKS, key))]
+    return "".join(
+        f"{entry.key.name}: {'ambiguous_autogradother' if 'ambiguous' in entry.rule else shown(entry.kernel)} "
+        f"[{entry.rule}]\n"
+        for entry in entries
+    )
 
 
-def dump_registrations(op: OpOverload) -> str:
-    """Lists the registrations of `op`, as PyTorch's `_dispatch_dump`."""
-    lines = [
-        f"name: {op.qualified_name}",
-        f"schema: {op.schema}",
-        f"debug: registered at {op.place}",
-        "alias analysis kind: FROM_SCHEMA",
-    ]
-    aliases = [key for key in op.registrations if key.is_alias]
-    for key in [*runtime_table_keys(), *aliases]:
-        for index, kernel in enumerate(reversed(op.registrations.get(key, ()))):
-            name = f"{key.name}{'[alias]' if key.is_alias else ''}{' (inactive)' if index else ''}"
-            skipped = "fallthrough " if kernel.is_fallthrough else ""
-            lines.append(f"{name}: {skipped}registered at {kernel.place} :: (none) [ boxed ]")
+def dump_registrations(op: OpOverload | str) -> str:
+    """Lists the registrations of an operator, as PyTorch's `_dispatch_dump`; empty where nobody has heard of it."""
+    defined, name = (OPERATORS.get(op), op) if isinstance(op, str) else (op, op.qualified_name)
+    registered = defined.registrations if defined else registrations(name)
+    if registered is None:
+        return ""
+    lines = [f"name: {name}", f"schema: {defined.schema if defined else '(none)'}"]
+    if defined:
+        lines += [
+            f"debug: registered at {defined.place}",
+            f"alias analysis kind: {ALIAS_ANALYSIS.get(defined, 'FROM_SCHEMA')}",
+        ]
+    runtime = sorted(runtime_table_keys(), key=lambda key: key.backend is not None)
+    for key in [*runtime, *map(key_named, ALIASES)]:
+        for index, kernel in enumerate(reversed(registered.get(key, ()))):
+            label = f"{key.name}{'[alias]' if key.is_alias else ''}{' (inactive)' if index else ''}"
+            inferred = getattr(kernel.function, "inferred_schema", None)
+            lines.append(
+                f"{label}: {shown(kernel)} :: {f'{inferred} [ boxed unboxed ]' if inferred else '(none) [ boxed ]'}"
+            )
     return "\n".join(lines) + "\n"

@@ -109,7 +109,7 @@ def broadcast_strides(shape: Ints, strides: Ints, to: Ints) -> Ints:
 # --- the order of the loops ------------------------------------------------------------------------------------
 
 
-def _compare(shape: Ints, all_strides: Sequence[Ints], a: int, b: int) -> int:
+def compare(shape: Ints, all_strides: Sequence[Ints], a: int, b: int) -> int:
     """Below 0 when dimension `a` should run inside (faster than) `b`, above 0 when outside, 0 when all is tied."""
     for strides in all_strides:
         if strides[a] == 0 or strides[b] == 0:
@@ -124,14 +124,14 @@ def _compare(shape: Ints, all_strides: Sequence[Ints], a: int, b: int) -> int:
 def loop_order(shape: Ints, all_strides: Sequence[Ints]) -> list[int]:
     """The dimensions, innermost first. The first operand that has an opinion decides; row-major breaks ties.
 
-    An insertion sort, because `_compare` is not transitive where operands abstain; PyTorch's iterator gives the
+    An insertion sort, because `compare` is not transitive where operands abstain; PyTorch's iterator gives the
     same order, which users see in the strides of results.
     """
     order = list(range(len(shape) - 1, -1, -1))
     for i in range(1, len(order)):
         moving = i
         for j in range(i - 1, -1, -1):
-            verdict = _compare(shape, all_strides, order[j], order[moving])
+            verdict = compare(shape, all_strides, order[j], order[moving])
             if verdict > 0:
                 order[j], order[moving] = order[moving], order[j]
                 moving = j

@@ -158,11 +158,6 @@ class overridable_property(property):
 
         super().__init__(functools.wraps(read)(get), write and functools.wraps(write)(set_), remove or not_removed)
 
-
-def not_removed(owner: Any) -> None:
-    """RuntimeError: a tensor has all its properties."""
-    raise RuntimeError("Deletion of a tensor's property is not allowed!")
-
     def __getattr__(self, name: str) -> Any:
         """Gives its `__qualname__`, as PyTorch's properties in C++ have one: `TensorBase.shape`."""
         if name == "__qualname__":
@@ -170,6 +165,11 @@ def not_removed(owner: Any) -> None:
                 if value is self and not known.startswith("__"):
                     return f"TensorBase.{known}"
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def not_removed(owner: Any) -> None:
+    """RuntimeError: a tensor has all its properties."""
+    raise RuntimeError("Deletion of a tensor's property is not allowed!")
 
 
 class Tensor(TensorBase, metaclass=TensorMeta):
@@ -512,7 +512,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def _del_grad(self) -> None:
         self._set_grad(None)
 
-    grad = _grad = overridable_property(_get_grad, _set_grad, _del_grad)
+    grad = overridable_property(_get_grad, _set_grad, _del_grad)
+    _grad = overridable_property(_get_grad, _set_grad, _del_grad)
 
     # numpy and Python -----------------------------------------------------------------------------------------
 

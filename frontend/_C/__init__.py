@@ -53,11 +53,14 @@ from redispatch.dispatch import (
 from redispatch.dispatch.autograd.fallback import FALLBACK as AUTOGRAD_FALLBACK
 from redispatch.dispatch.autograd.fallback import MODES
 from redispatch.dispatch.core.registry import OVERLOADS
+from redispatch.dispatch.core.table import Registrations, resolve
+from redispatch.dispatch.library import dangling, registrations
 from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
 from redispatch.kernels.batching.fallback import FALLBACK
 
 from .._absent import COMPILER, names_of
 from . import _acc, _autograd, _functions, _functorch, _profiler
+from ._dispatch_module import _dispatch_key_parse, _DispatchModule
 from ._function_modules import _fft, _linalg, _special, _VariableFunctions
 from ._guards import (
     ExcludeDispatchKeyGuard,
@@ -86,6 +89,7 @@ __all__ = [
     "_DisableFuncTorch",
     "_DisablePythonDispatcher",
     "_DisableTorchDispatch",
+    "_DispatchModule",
     "_EnablePreDispatch",
     "_EnablePythonDispatcher",
     "_EnableTorchFunction",
@@ -97,6 +101,7 @@ __all__ = [
     "_VariableFunctions",
     "_is_python_dispatcher_enabled",
     "_acc",
+    "_dispatch_key_parse",
     "_fft",
     "_linalg",
     "_profiler",
@@ -155,14 +160,6 @@ def _dispatch_key_name(key: DispatchKey) -> str:
     return key.name
 
 
-def _dispatch_key_parse(name: str) -> DispatchKey:
-    """The key of that name; RuntimeError where there is none."""
-    try:
-        return key_named(name)
-    except ValueError as problem:
-        raise RuntimeError(*problem.args) from None
-
-
 def _parse_dispatch_key(name: str) -> DispatchKey | None:
     """The key of that name, or None."""
     return DispatchKey.__members__.get(name)
@@ -216,23 +213,28 @@ def _dispatch_isTensorSubclassLike(tensor: Any) -> bool:
 # Operators and their tables -------------------------------------------------------------------------------------------
 
 
-def _existing(name: str) -> OpOverload:
-    op = OPERATORS.get(name)
-    if op is None:
+def _kernels(name: str) -> Registrations:
+    """The kernels of an operator, which need not be defined. RuntimeError where nobody has heard of it."""
+    known = registrations(name)
+    if known is None:
         raise RuntimeError(f"operator {name} does not exist")
-    return op
+    return known
 
 
 def _dispatch_has_kernel(name: str) -> bool:
-    """Returns whether there is an operator of that name."""
-    return name in OPERATORS
+    """Returns whether there is an operator of that name, or a kernel for one."""
+    return registrations(name) is not None
 
 
 def _dispatch_find_schema_or_throw(name: str, overload_name: str) -> OpOverload:
     """The operator, which plays the part of PyTorch's handle of one."""
-    op = OPERATORS.get(f"{name}.{overload_name}" if overload_name else name)
+    full = f"{name}.{overload_name}" if overload_name else name
+    op = OPERATORS.get(full)
     if op is None:
-        raise RuntimeError(f"Could not find schema for {name}.{overload_name}")
+        hint = " but we found an implementation; did you forget to def() the operator?"
+        raise RuntimeError(
+            f"Could not find schema for {name}.{overload_name}{hint if _dispatch_has_kernel(full) else ''}"
+        )
     return op
 
 
@@ -241,35 +243,29 @@ def _dispatch_call_boxed(handle: OpOverload, *args: Any, **kwargs: Any) -> Any:
 
 
 def _dispatch_get_all_op_names() -> list[str]:
-    return list(OPERATORS)
+    return [*OPERATORS, *dangling()]
 
 
-def _dispatch_dump_table(name: str) -> str:
-    """Shows the entry at each runtime key; empty where there is no such operator."""
-    return dump_table(OPERATORS[name]) if name in OPERATORS else ""
-
-
-def _dispatch_dump(name: str) -> str:
-    """Shows the registrations at each key; empty where there is no such operator."""
-    return dump_registrations(OPERATORS[name]) if name in OPERATORS else ""
+_dispatch_dump_table, _dispatch_dump, _dispatch_library = dump_table, dump_registrations, _DispatchModule
 
 
 def _dispatch_has_kernel_for_dispatch_key(name: str, key: DispatchKey | str) -> bool:
     """Returns whether a kernel is registered for exactly this key, runtime or alias."""
-    return _existing(name).has_kernel_for_dispatch_key(key)
+    return bool(_kernels(name).get(key_named(key)))
 
 
 def _dispatch_has_kernel_for_any_dispatch_key(name: str, keys: DispatchKeySet) -> bool:
-    return _existing(name).has_kernel_for_any_dispatch_key(keys)
+    return any(key in _kernels(name) for key in keys)
 
 
 def _dispatch_has_computed_kernel_for_dispatch_key(name: str, key: DispatchKey | str) -> bool:
     """Returns whether anything answers at this runtime key."""
-    return _existing(name).entry_at(key_named(key)).rule != "missing"
+    return resolve(_kernels(name), FALLBACKS, key_named(key)) is not None
 
 
 def _dispatch_kernel_for_dispatch_key_is_fallthrough(name: str, key: DispatchKey | str) -> bool:
-    return _existing(name).entry_at(key_named(key)).kernel.is_fallthrough
+    entry = resolve(_kernels(name), FALLBACKS, key_named(key))
+    return entry is not None and entry.kernel.is_fallthrough
 
 
 def _dispatch_has_backend_fallback(key: DispatchKey) -> bool:
@@ -278,12 +274,24 @@ def _dispatch_has_backend_fallback(key: DispatchKey) -> bool:
 
 def _dispatch_get_registrations_for_dispatch_key(dispatch_key: str = "") -> list[str]:
     """The operators with a kernel of their own at a key; all operators where no key is given."""
-    return [name for name, op in OPERATORS.items() if not dispatch_key or op.has_kernel_for_dispatch_key(dispatch_key)]
+    key = _dispatch_key_parse(dispatch_key) if dispatch_key else None
+    return [name for name in _dispatch_get_all_op_names() if key is None or key in _kernels(name)]
+
+
+def _dispatch_print_registrations_for_dispatch_key(dispatch_key: str = "") -> None:
+    """Prints them, one a line."""
+    for name in _dispatch_get_registrations_for_dispatch_key(dispatch_key):
+        print(name)
 
 
 def _jit_get_schemas_for_operator(name: str) -> list[FunctionSchema]:
     """The schemas of all overloads of "aten::add"."""
     return [op.schema for op in OVERLOADS.get(name, {}).values()]
+
+
+def _jit_get_all_schemas() -> list[FunctionSchema]:
+    """The schemas of all operators."""
+    return [op.schema for op in list(OPERATORS.values())]
 
 
 def _jit_resolve_packet(name: str, *args: Any, **kwargs: Any) -> str:
@@ -301,13 +309,15 @@ def _jit_resolve_packet(name: str, *args: Any, **kwargs: Any) -> str:
 
 
 def _dispatch_find_dangling_impls() -> list[str]:
-    """Kernels whose operator does not exist: none, as `impl` refuses them."""
-    return []
+    """The dumps of operators that do not exist, for which there are kernels."""
+    return [dump_registrations(name) for name in dangling()]
 
 
 def _dispatch_check_invariants(name: str) -> None:
     """RuntimeError where an operator remembers another answer than its table gives now."""
-    op = _existing(name)
+    op = OPERATORS.get(name)
+    if op is None:
+        return
     for keys, entry in op._entries.items():
         if op._highest_entry(keys).kernel is not entry.kernel:
             raise RuntimeError(f"{name} remembers a kernel of {entry.kernel.place} for {DispatchKeySet(keys)}")

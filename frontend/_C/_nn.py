@@ -8,8 +8,10 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.kernels.declare.public import FUNCTIONS
 from redispatch.nn.module import destination
+from redispatch.overrides import wrap_torch_function
 
 
+@wrap_torch_function(lambda *args, **kwargs: args)
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """Returns device, dtype, non_blocking and memory format of the arguments of `Module.to`."""
     place, dtype, options = destination(*args, **kwargs)

@@ -169,7 +169,7 @@ class Operator:
         if numbers:
             NUMBER_FOR_TENSOR.add(text.name)
         form = (text.kind,) if text.kind in ("inplace", "out") else ()
-        op, _ = define(text, dict.fromkeys((*tags, *form)), self.place)
+        op, _ = define(text, dict.fromkeys((*tags, *form, "pt2_compliant_tag")), self.place)
         if text.shares_memory:
             ad_inplace_or_view.track_aliases(op)
         if text.is_factory:

@@ -851,6 +851,7 @@ def isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bo
         return close
     if not (x.is_floating_point() or x.is_complex()):
         y = y.to(dtypes.get_default_dtype())  # so that the difference has a sign
+        x = x.to(y.dtype) if x.dtype is dtypes.bool else x  # it cannot be subtracted
     allowed = ops.aten.add.Scalar(ops.aten.mul.Scalar(y, rtol).abs(), atol)
     error = (x - y).abs()
     near = (error.abs() != float("inf")) * (error == error)

@@ -123,7 +123,7 @@ dunder("__truediv__", method("div"), lanes=div)
 dunder("__rtruediv__", over, asked="Python")
 dunder("__itruediv__", method("div_"), lanes=div.inplace)
 # Python 2's names of division, which programs that forward methods by name still look for
-dunder("__div__", method("div"))
+dunder("__div__", method("div"), lanes=div)
 dunder("__rdiv__", over, asked="Python")
 dunder("__idiv__", method("div_"))
 dunder("__floordiv__", method("floor_divide"), lanes=floor_divide, asked="Python")

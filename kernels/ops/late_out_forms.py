@@ -39,7 +39,11 @@ def declare(functional: OpOverload, overload: str, names: tuple[str, ...] = ()) 
         text.returns = f"({', '.join(['Tensor'] * count)})"  # as PyTorch writes them here, without names
     if not names and count > 1 and not any(returned.name for returned in functional.schema.returns):
         names = tuple(f"out{i}" for i in range(count))
-    tags = [tag.name for tag in functional.tags if tag.name == "nondeterministic_seeded"]
+    tags = [
+        "generated",
+        "pt2_compliant_tag",
+        *(tag.name for tag in functional.tags if tag.name == "nondeterministic_seeded"),
+    ]
     form, _ = define(text.out(overload, names), dict.fromkeys((*tags, "out")), __file__)
     ad_inplace_or_view.track_aliases(form)
     register_copying(form, functional, text.names)

@@ -291,6 +291,26 @@ def reinforce(self: Any, reward: Any) -> None:
     raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
 
 
+@overridable
+def _autocast_to_full_precision(self: Any, cuda_enabled: bool, cpu_enabled: bool) -> Any:
+    """Returns the tensor in float32, where autocast is on for its device and it is of 16 bits."""
+    enabled = {"cuda": cuda_enabled, "cpu": cpu_enabled}.get(self._device.type, False)
+    return self.float() if enabled and self._dtype.is_floating_point and self._dtype.itemsize == 2 else self
+
+
+@overridable
+def _autocast_to_reduced_precision(
+    self: Any, cuda_enabled: bool, cpu_enabled: bool, cuda_dtype: Any, cpu_dtype: Any
+) -> Any:
+    """Returns the tensor in autocast's dtype, where it is on for the tensor's device and that is of float32."""
+    dtype = {"cuda": cuda_enabled and cuda_dtype, "cpu": cpu_enabled and cpu_dtype}.get(self._device.type)
+    return self.to(dtype) if dtype and self._dtype.name == "float32" else self
+
+
+def _clear_non_serializable_cached_data(self: Any) -> None:
+    """Does nothing: what a tensor remembers is not saved with it."""
+
+
 def _volatile(self: Any) -> bool:
     warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=4)
     return False
@@ -334,6 +354,7 @@ METHODS: dict[str, Any] = {
         name: not_built(name, "sparse tensors")
         for name in (
             "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc",
+            "_nnz", "_indices", "_values", "_dimI", "_dimV", "_to_dense", "_coalesced_", "_sparse_mask_projection",
             "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "smm", "sspaddmm",
         )
     },
@@ -346,7 +367,15 @@ METHODS: dict[str, Any] = {
     },
     **{name: not_built(name, f"{name} devices") for name in ("xpu", "ipu", "mtia")},
     "to_mkldnn": not_built("to_mkldnn", "MKL-DNN tensors"),
-    "to_padded_tensor": not_built("to_padded_tensor", "nested tensors"),
+    **{
+        name: not_built(name, "nested tensors")
+        for name in (
+            "to_padded_tensor", "_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets",
+        )
+    },
+    "_autocast_to_full_precision": _autocast_to_full_precision,
+    "_autocast_to_reduced_precision": _autocast_to_reduced_precision,
+    "_clear_non_serializable_cached_data": overridable_in_python(_clear_non_serializable_cached_data),
     "record_stream": not_built("record_stream", "streams"),
     "volatile": overridable_property(_volatile),
     "name": overridable_property(lambda self: None),

@@ -1,11 +1,14 @@
 """Libraries define, implement and fall back; a second registration is loud; all of it is undone, in any order."""
 
 import gc
+import itertools
 import pickle
 import re
 
 import pytest
 
+import redispatch as rd
+from redispatch import _C
 from redispatch.dispatch import (
     FALLBACKS,
     LISTENERS,
@@ -75,7 +78,8 @@ def test_a_missing_overload_or_operator_says_so():
     with pytest.raises(AttributeError, match="The underlying op of 't.f' has no overload name 'three'"):
         ops.t.f.three
     with pytest.raises(RegistrationError, match="there is no operator 't::f'; there are t::f.two"):
-        lib.impl("f", len, "CPU")
+        operator_named("t::f")
+    assert lib
 
 
 def test_a_packet_runs_the_first_overload_that_fits():
@@ -118,13 +122,18 @@ def test_fragments_are_many():
     [
         (lambda: Library("prim", "DEF"), ValueError, "prim is a reserved namespace"),
         (lambda: Library("t", "IMPORT"), ValueError, "Unsupported kind: IMPORT"),
-        (lambda: Library("t", "IMPL").define("f(Tensor x) -> Tensor"), RegistrationError, "only implements"),
+        (
+            lambda: Library("t", "IMPL").define("f(Tensor x) -> Tensor"),
+            RegistrationError,
+            "inside of a TORCH_LIBRARY_IMPL",
+        ),
         (lambda: Library("t", "DEF").define("u::f(Tensor x) -> Tensor"), RegistrationError, "namespace 'u'"),
         (lambda: Library("t", "DEF").define("f(Tensor x -> Tensor"), SchemaError, "expected"),
         (lambda: Library("t", "DEF").define("f(Tensor x) -> ()", "GUESS"), RuntimeError, "alias_analysis type GUESS"),
         (lambda: library().impl("f", 3, "CPU"), TypeError, "required to be a callable but found type <class 'int'>"),
         (lambda: library().impl("f", len, "CPUU"), ValueError, "could not parse dispatch key: CPUU"),
-        (lambda: library().impl("g", len, "CPU"), RegistrationError, "there is no operator 't::g'"),
+        (lambda: library().impl(3, len, "CPU"), RuntimeError, "either a name or an OpOverload .* got <class 'int'>"),
+        (lambda: Library("t", "IMPL", "CPU").impl("f", len, "CUDA"), RegistrationError, r"key \(CUDA\) is incons"),
         (lambda: library().fallback(len, "CPU"), RuntimeError, 'global namespace "_" but it is t'),
         (lambda: Library("_", "IMPL").fallback(len), ValueError, "a fallback needs a dispatch key"),
         (lambda: Library("_", "IMPL").fallback(len, "Autograd"), RegistrationError, "Autograd is an alias key"),
@@ -138,7 +147,7 @@ def test_what_cannot_be_is_refused(make, kind, text):
 def test_a_second_definition_names_both_places():
     first = library()
     with pytest.raises(
-        RegistrationError, match=f"same name and overload name multiple .*: {HERE}. Original .*: {HERE}$"
+        RegistrationError, match=f"same name and overload name multiple .* at {HERE}. Original .* at {HERE}$"
     ):
         library()
     assert first and dir(ops.t) == ["f"]
@@ -194,6 +203,107 @@ def test_overrides_are_undone_in_any_order(order):
         overriding[index]._destroy()
         seen.append(below_autograd(ops.t.f.default, Fake()))
     assert seen == [2, 2 if order[0] == 0 else 1, 0]
+
+
+def test_what_is_registered_does_not_depend_on_the_order_nor_does_what_is_left():
+    said = {}
+    steps = [
+        lambda m: m.def_("f(Tensor x) -> Tensor"),
+        lambda m: m.impl_t_t("f"),
+        lambda m: m.impl_t_t("f", "CPU", debug="mine"),
+        lambda m: m.impl("f", "Autograd", len),
+    ]
+    for there in itertools.permutations(range(4)):
+        for gone in [there, there[::-1], (2, 0, 3, 1)]:
+            held, active = {}, set()
+            for step in there:
+                held[step] = _C._dispatch_library("FRAGMENT", "t", "")
+                steps[step](held[step])
+                active.add(step)
+                now = _C._dispatch_dump("t::f"), _C._dispatch_dump_table("t::f")
+                assert said.setdefault(frozenset(active), now) == now
+            assert ops.t.f(rd.ones(2)).tolist() == [1, 1] if 3 not in active else True
+            for step in gone:
+                del held[step]
+                active.remove(step)
+                now = _C._dispatch_dump("t::f"), _C._dispatch_dump_table("t::f")
+                assert said.setdefault(frozenset(active), now) == now
+    assert said[frozenset()] == ("", "")
+    assert said[frozenset({0, 1, 2})][0].splitlines()[1:] == [
+        "schema: t::f(Tensor x) -> Tensor",
+        "debug: registered at /dev/null:0",
+        "alias analysis kind: FROM_SCHEMA",
+        "CPU: mine :: (Tensor _0) -> Tensor _0 [ boxed unboxed ]",
+        "CompositeImplicitAutograd[alias]: impl_t_t :: (Tensor _0) -> Tensor _0 [ boxed unboxed ]",
+    ]
+
+
+def test_a_kernel_waits_for_its_operator_and_outlives_it():
+    early = Library("t", "IMPL")
+    early.impl("f", lambda x: 1, "CPU")
+    assert _C._dispatch_has_kernel("t::f") and not hasattr(ops.t, "f")
+    assert _C._dispatch_has_kernel_for_dispatch_key("t::f", "CPU")
+    assert [dump.splitlines()[:2] for dump in _C._dispatch_find_dangling_impls()] == [["name: t::f", "schema: (none)"]]
+    with pytest.raises(RuntimeError, match=r"for t::f\. but we found an implementation; did you forget to def"):
+        _C._dispatch_find_schema_or_throw("t::f", "")
+    for _ in range(2):
+        lib = library("f(Tensor x) -> int")
+        assert ops.t.f(Fake()) == 1
+        lib._destroy()
+    early._destroy()
+    lib = library("f(Tensor x) -> int")
+    assert lib and ops.t.f.default.registrations == {} and _C._dispatch_find_dangling_impls() == []
+
+
+def test_a_kernel_that_says_its_schema_is_held_to_it():
+    module = _C._dispatch_library("FRAGMENT", "t", "")
+    module.impl_t_t("f")
+    for schema, reason in [
+        ("f(Tensor x, Tensor y) -> Tensor", "The number of arguments is different. 2 vs 1."),
+        ("f(Tensor x) -> ()", "The number of returns is different. 0 vs 1."),
+        ("f(int x) -> Tensor", "Type mismatch in argument 1: int vs Tensor."),
+    ]:
+        with pytest.raises(
+            RuntimeError, match=f"(?s)Inferred operator schema .*impl_t_t\n  reason: {re.escape(reason)}"
+        ):
+            module.def_(schema)
+        assert "t::f" not in OPERATORS
+    module.def_name_t_t("g")
+    assert ops.t.g(rd.ones(1)).tolist() == [1] and "alias analysis kind: CONSERVATIVE" in _C._dispatch_dump("t::g")
+
+
+def test_the_module_of_a_library_refuses_in_pytorchs_words():
+    with pytest.raises(RuntimeError, match="could not parse NOPE"):
+        _C._dispatch_library("NOPE", "t", "")
+    with pytest.raises(RuntimeError, match=r"inside of a TORCH_LIBRARY_FRAGMENT block.  Did.* block at here:3\)"):
+        _C._dispatch_library("FRAGMENT", "t", "", "here", 3).fallback_fallthrough("XLA")
+    with pytest.raises(RuntimeError, match=r"\(you specified t\).*\n\n    TORCH_LIBRARY_IMPL\(_, XLA, m\)"):
+        _C._dispatch_library("IMPL", "t", "XLA").fallback_fallthrough()
+    everywhere = _C._dispatch_library("IMPL", "_", "XLA")
+    everywhere.fallback_fallthrough()
+    with pytest.raises(RuntimeError, match="for the same dispatch key XLA; previous registration registered at /dev/n"):
+        everywhere.fallback_fallthrough()
+    everywhere.reset()
+    assert not _C._dispatch_has_backend_fallback(DispatchKey.XLA)
+
+
+def test_pytorchs_python_dispatcher_shows_tables():
+    from redispatch._python_dispatcher import PythonDispatcher
+
+    dispatcher = PythonDispatcher()
+    dispatcher.register(["CPU", "FPGA", "CompositeImplicitAutograd"])
+    assert dispatcher.dispatchTable().splitlines()[4:9] == [
+        "CPU             fn_CPU [kernel]",
+        "XLA             fn_CompositeImplicitAutograd [math kernel]",
+        "Lazy            fn_CompositeImplicitAutograd [math kernel]",
+        "FPGA            fn_FPGA [kernel]",
+        "AutogradOther   ambiguous_autogradother [ambiguous autogradother]",
+    ]
+    assert "CompositeImplicitAutograd[alias] fn_CompositeImplicitAutograd" in dispatcher.registrations()
+    with pytest.raises(RuntimeError, match="Overriden is not allowed"):
+        dispatcher.register(["Lazy", "Lazy"])
+    with pytest.raises(RuntimeError, match="Meta is not supported, please select"):
+        dispatcher.register(["Meta"])
 
 
 @pytest.mark.parametrize("kind", ["DEF", "FRAGMENT"])
@@ -296,7 +406,7 @@ def test_a_fallback_answers_for_all_operators_and_is_undone():
     assert ops.t.f(Fake(CPU_KEYS | taint.bits)) == "cpu"
     assert seen == [("t::f", (2,), {"b": True}), ("t::f", (), {})]
     with pytest.raises(
-        RegistrationError, match=f"multiple backend fallbacks .* Taint; previous registration {HERE}, new"
+        RegistrationError, match=f"multiple backend fallbacks .* Taint; previous registration registered at {HERE}, new"
     ):
         Library("_", "IMPL").fallback(watch, "Taint")
     everywhere._destroy()

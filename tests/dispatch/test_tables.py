@@ -251,7 +251,8 @@ def test_a_fallback_of_an_alias_key_or_a_second_one_is_refused():
         add_fallback(DispatchKey.Autograd, Kernel(len, len, "boxed", "test"))
     add_fallback(DispatchKey.CUDA, Kernel(len, len, "boxed", "here"))
     with pytest.raises(
-        RegistrationError, match="dispatch key CUDA; previous registration here, new registration there"
+        RegistrationError,
+        match="key CUDA; previous registration registered at here, new registration registered at there",
     ):
         add_fallback(DispatchKey.CUDA, Kernel(len, len, "boxed", "there"))
     assert len(FALLBACKS[DispatchKey.CUDA]) == 1

@@ -101,3 +101,15 @@ def test_functions_with_an_underscore_write_over_their_argument():
     assert rd.abs_(x) is x and x.tolist() == [1.5, 2.0]
     assert rd.clamp_(x, max=1.75) is x and x.tolist() == [1.5, 1.75]
     assert rd.fill_(x, 3) is x and rd.zero_(x) is x and x.tolist() == [0.0, 0.0]
+
+
+def test_tags_are_pytorchs():
+    """Source: `op.tags` in PyTorch 2.13, which sorts them by name."""
+    aten = rd.ops.aten
+    for op, tags in [
+        (aten.sin.default, ["core", "pointwise", "pt2_compliant_tag"]),
+        (aten.sin_.default, ["inplace", "pointwise", "pt2_compliant_tag"]),
+        (aten.fill.Tensor_out, ["generated", "out", "pt2_compliant_tag"]),
+        (aten.bernoulli.Tensor_out, ["generated", "nondeterministic_seeded", "out", "pt2_compliant_tag"]),
+    ]:
+        assert sorted(map(str, op.tags)) == tags

@@ -495,3 +495,8 @@ def test_what_stands_for_a_number_is_read():
     assert rd.zeros((rd.tensor([3]), np.int32(2))).shape == (3, 2)
     assert rd.isclose(rd.ones(1), rd.ones(1), rd.tensor(1.0), True).item()
     assert [len(part) for part in rd.arange(4).tensor_split(rd.tensor([3]))] == [3, 1]
+
+
+def test_truth_values_are_close_where_they_are_equal():
+    a, b = rd.tensor([True, False]), rd.tensor([True, True])
+    assert rd.isclose(a, b).tolist() == [True, False] and rd.allclose(a, a) and not rd.allclose(a, b)

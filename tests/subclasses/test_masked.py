@@ -172,3 +172,13 @@ def test_a_pointwise_operator_may_have_several_results_or_none_that_is_a_tensor(
     assert type(mantissa) is type(exponent) is type(x)
     with pytest.raises(NotImplementedError, match="aten.equal"):
         rd.equal(x, x)
+
+
+def test_pytorchs_class_has_memory_of_its_own():
+    data, mask = rd.tensor(1.0).expand(3), rd.tensor([True, False, True])
+    x = rd.masked.masked_tensor(data, mask)
+    x.get_data().masked_fill_(~mask, 0)
+    mask.fill_(False)
+    assert (
+        x.get_data().tolist() == [1, 0, 1] and x.get_mask().tolist() == [True, False, True] and data.tolist() == [1] * 3
+    )

@@ -378,3 +378,24 @@ def test_rare_dtypes_are_moved_indexed_sorted_and_saved(element):
     assert x.tolist() == numbers.tolist()
     if element.is_complex:
         assert rd.equal((x * 1j).conj().clone().to(wide), (numbers * 1j).conj())
+
+
+# What decompositions ask (the whole of it is compared with PyTorch in tests/parity/prims_common.py) ------------------
+
+
+def test_decompositions_ask_for_dtypes_and_strides():
+    from redispatch import _prims, _prims_common
+    from redispatch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as KIND
+
+    half, whole = rd.ones(2, dtype=rd.float16), rd.ones(2, dtype=rd.int64)
+    asked = {kind.name: _prims_common.elementwise_dtypes(half, whole, type_promotion_kind=kind) for kind in KIND}
+    assert asked["DEFAULT"] == (rd.float32, rd.float16) and asked["NO_OPMATH"] == (rd.float16, rd.float16)
+    assert asked["ALWAYS_BOOL"] == (rd.float32, rd.bool)
+    x = rd.ones(2, 3, 4).permute(2, 0, 1)
+    assert _prims_common.compute_elementwise_output_strides(x, x) == x.stride() == (1, 12, 4)
+    assert _prims_common.compute_elementwise_output_logical_to_physical_perm(x, x) == ([1, 2, 0], False)
+    assert _prims_common.make_channels_last_strides_for((2, 3, 4, 5)) == (60, 1, 15, 3)
+    with pytest.raises(RuntimeError, match="Stride mismatch! Strides are .*mismatched at 0"):
+        _prims.utils.compare_tensor_meta(x, x.contiguous(), check_strides=True)
+    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"):
+        _prims_common.canonicalize_dims(2, (0, 2))

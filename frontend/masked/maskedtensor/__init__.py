@@ -57,7 +57,7 @@ class MaskedTensor(rules.MaskedTensor):
         )
 
     def __init__(self, data: Any, mask: Any, requires_grad: bool = False) -> None:
-        super().__init__(data, mask)
+        super().__init__(data.clone(), mask.clone())  # what is later written into the user's is not seen
 
     def get_data(self) -> rd.Tensor:
         """Returns the values, those that do not count among them. Gradients pass where they do."""

@@ -1,0 +1,1 @@
+../../frontend/_python_dispatcher.py
