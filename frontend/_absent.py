@@ -41,6 +41,60 @@ class Absent(NamedTuple):
     classes: str = ""  # of which there is no object
 
 
+def coordination(names: str) -> Absent:
+    """Returns a module of what several processes do together: classes have a capital letter, functions have none."""
+    classes = " ".join(name for name in names.split() if name[0].isupper())
+    functions = " ".join(name for name in names.split() if name[0].islower())
+    return Absent("processes are not coordinated here", functions, classes=classes)
+
+
+SHARDED = """
+    BackwardPrefetch CPUOffload FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig
+    LocalStateDictConfig MixedPrecision OptimStateDictConfig OptimStateKeyType ShardedOptimStateDictConfig
+    ShardedStateDictConfig ShardingStrategy StateDictConfig StateDictSettings StateDictType
+"""
+PLACED = "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor"
+PROCESSES = {  # a module of `distributed` -> its names
+    "_composable": "",
+    "_composable.fsdp": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard",
+    "_tensor": PLACED,
+    "algorithms": "",
+    "algorithms._checkpoint": "",
+    "algorithms._checkpoint.checkpoint_wrapper": """
+        ActivationWrapper CheckpointImpl CheckpointWrapper OffloadWrapper apply_activation_checkpointing
+        checkpoint_wrapper offload_wrapper
+    """,
+    "checkpoint": """
+        DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter LoadPlan LoadPlanner Metadata SavePlan
+        SavePlanner StorageReader StorageWriter async_save load load_sharded_optimizer_state_dict load_state_dict save
+        save_state_dict
+    """,
+    "checkpoint.state_dict": """
+        StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict
+        set_optimizer_state_dict set_state_dict
+    """,
+    "elastic": "",
+    "elastic.multiprocessing": "",
+    "fsdp.api": SHARDED,
+    "fsdp.fully_sharded_data_parallel": f"FullyShardedDataParallel {SHARDED}",
+    "fsdp.sharded_grad_scaler": "ShardedGradScaler",
+    "fsdp.wrap": """
+        CustomPolicy ModuleWrapPolicy always_wrap_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy
+        transformer_auto_wrap_policy wrap
+    """,
+    "nn": "RemoteModule",
+    "nn.functional": """
+        all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter
+    """,
+    "optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer as_functional_optim",
+    "tensor": PLACED,
+    "tensor.parallel": """
+        ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput RowwiseParallel
+        SequenceParallel loss_parallel parallelize_module
+    """,
+}
+
+
 def device(title: str, kinds: str = "") -> Absent:
     """Returns the module of devices that no machine has, as far as this library knows."""
     return Absent(
@@ -101,7 +155,7 @@ ABSENT = {
         """,
         classes="""
             Backend DeviceMesh DistBackendError DistError FileStore HashStore P2POp PrefixStore ProcessGroup ReduceOp
-            Store TCPStore Work
+            Store TCPStore Work group
         """,
     ),
     "distributed.device_mesh": Absent(
@@ -115,23 +169,19 @@ ABSENT = {
             MixedPrecision MixedPrecisionPolicy OffloadPolicy ShardingStrategy StateDictType
         """,
     ),
-    "distributed._tensor": Absent(
-        "processes are not coordinated here",
-        refused="distribute_module distribute_tensor",
-        classes="DTensor DeviceMesh Partial Placement Replicate Shard",
-    ),
     "distributed._tensor.experimental": Absent("processes are not coordinated here", regions="implicit_replication"),
+    "distributed.elastic.multiprocessing.errors": Absent(
+        "processes are not coordinated here",
+        values={"record": lambda fn, error_handler=None: fn},
+        classes="ChildFailedError ProcessFailure",
+    ),
     "distributed.rpc": Absent(
         "processes are not coordinated here",
         refused="init_rpc remote rpc_async rpc_sync shutdown",
         no="is_available",
         classes="RRef WorkerInfo",
     ),
-    "distributed.tensor": Absent(
-        "processes are not coordinated here",
-        refused="distribute_module distribute_tensor",
-        classes="DTensor DeviceMesh Partial Placement Replicate Shard",
-    ),
+    **{f"distributed.{part}": coordination(names) for part, names in PROCESSES.items()},
     "export": Absent(
         "programs are not exported; trace one by redispatch.fx",
         refused="draft_export export export_for_training load register_dataclass save unflatten",
@@ -280,7 +330,11 @@ class AbsentFinder:
         return made
 
     def exec_module(self, module: ModuleType) -> None:
-        vars(module).update(names_of(module.__name__, ABSENT[module.__name__.partition(".")[2]]))
+        own = module.__name__.partition(".")[2]
+        vars(module).update(names_of(module.__name__, ABSENT[own]))
+        for name in ABSENT:
+            if name.startswith(f"{own}."):  # its parts are attributes of it
+                import_module(f"{__package__}.{name}")
 
 
 def enter() -> None:

@@ -198,3 +198,14 @@ def test_packages_find_what_they_import_of_private_helpers(torch):
     for differentiable in (False, True):
         assert Mine([weight], {"differentiable": differentiable}).step() is differentiable
     assert _BaseDataLoaderIter
+
+
+def test_parts_of_an_absent_part_are_attributes_of_it(torch):
+    from torch.distributed._composable.fsdp import FSDPModule
+    from torch.distributed.elastic.multiprocessing.errors import record
+
+    assert not isinstance(3, torch.distributed.device_mesh.DeviceMesh | FSDPModule)
+    assert not isinstance(3, torch.distributed.tensor.parallel.ColwiseParallel)
+    assert record(len) is len and not torch.distributed.rpc.is_available()
+    with pytest.raises(NotImplementedError, match="processes are not coordinated here"):
+        torch.distributed.checkpoint.save({})
