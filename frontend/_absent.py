@@ -8,7 +8,7 @@ reason. A row is one module; as a part comes, its row goes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -43,10 +43,65 @@ class Absent(NamedTuple):
     no: str = ""  # questions whose answer is no
     nothing: str = ""  # functions that have nothing to do
     none: str = ""  # values: there is none
+    values: Mapping[str, Any] = {}  # values that say so
     marks: str = ""  # functions that return a decorator, which changes nothing
     regions: str = ""  # functions that return a context manager and decorator, which changes nothing
     classes: str = ""  # of which there is no object
     shows: str = ""  # another row, whose `asks` it has, too
+
+
+def coordination(names: str) -> Absent:
+    """Returns a module of what several processes do together: classes have a capital letter, functions have none."""
+    classes = " ".join(name for name in names.split() if name[0].isupper())
+    functions = " ".join(name for name in names.split() if name[0].islower())
+    return Absent("processes are not coordinated here", functions, classes=classes)
+
+
+SHARDED = """
+    BackwardPrefetch CPUOffload FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig
+    LocalStateDictConfig MixedPrecision OptimStateDictConfig OptimStateKeyType ShardedOptimStateDictConfig
+    ShardedStateDictConfig ShardingStrategy StateDictConfig StateDictSettings StateDictType
+"""
+PLACED = "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor"
+PROCESSES = {  # a module of `distributed` -> its names
+    "_composable": "",
+    "_composable.fsdp": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard",
+    "_tensor": PLACED,
+    "algorithms": "",
+    "algorithms._checkpoint": "",
+    "algorithms._checkpoint.checkpoint_wrapper": """
+        ActivationWrapper CheckpointImpl CheckpointWrapper OffloadWrapper apply_activation_checkpointing
+        checkpoint_wrapper offload_wrapper
+    """,
+    "checkpoint": """
+        DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter LoadPlan LoadPlanner Metadata SavePlan
+        SavePlanner StorageReader StorageWriter async_save load load_sharded_optimizer_state_dict load_state_dict save
+        save_state_dict
+    """,
+    "checkpoint.state_dict": """
+        StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict
+        set_optimizer_state_dict set_state_dict
+    """,
+    "elastic": "",
+    "elastic.multiprocessing": "",
+    "fsdp.api": SHARDED,
+    "fsdp.fully_sharded_data_parallel": f"FullyShardedDataParallel {SHARDED}",
+    "fsdp.sharded_grad_scaler": "ShardedGradScaler",
+    "fsdp.wrap": """
+        CustomPolicy ModuleWrapPolicy always_wrap_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy
+        transformer_auto_wrap_policy wrap
+    """,
+    "nn": "RemoteModule",
+    "nn.functional": """
+        all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter
+    """,
+    "optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer as_functional_optim",
+    "tensor": PLACED,
+    "tensor.parallel": """
+        ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput RowwiseParallel
+        SequenceParallel loss_parallel parallelize_module
+    """,
+}
 
 
 def device(title: str, kinds: str = "") -> Absent:
@@ -60,6 +115,13 @@ def device(title: str, kinds: str = "") -> Absent:
 
 
 ABSENT = {
+    "__config__": Absent(
+        "nothing is built",
+        values={
+            "show": lambda: "Kernels are compiled by numba when they are first called.\n",
+            "parallel_info": lambda: "Threads are those of kernels/engine/pool.py.\n",
+        },
+    ),
     "_C._distributed_c10d": Absent("processes are not coordinated here", classes="FakeProcessGroup ProcessGroup Work"),
     "_dynamo.config": Absent(
         "nothing traces programs",
@@ -89,7 +151,7 @@ ABSENT = {
     "backends.mps": Absent("there is no device of Apple's", no="is_available is_built is_macos13_or_newer"),
     "backends.opt_einsum": Absent("einsum goes from left to right", no="is_available", none="enabled strategy"),
     "backends.openmp": Absent("threads are those of kernels/engine/pool.py", no="is_available"),
-    "backends.quantized": Absent(QUANTIZED, none="engine supported_engines"),
+    "backends.quantized": Absent(QUANTIZED, values={"engine": "none", "supported_engines": ["none"]}),
     "backends.xnnpack": Absent("kernels are compiled by numba", none="enabled"),
     "distributed": Absent(
         "processes are not coordinated here",
@@ -105,7 +167,7 @@ ABSENT = {
         """,
         classes="""
             Backend DeviceMesh DistBackendError DistError FileStore HashStore P2POp PrefixStore ProcessGroup ReduceOp
-            Store TCPStore Work
+            Store TCPStore Work group
         """,
     ),
     "distributed.distributed_c10d": Absent("processes are not coordinated here", asks=COLLECTIVES),
@@ -120,11 +182,19 @@ ABSENT = {
             MixedPrecision MixedPrecisionPolicy OffloadPolicy ShardingStrategy StateDictType
         """,
     ),
-    "distributed.tensor": Absent(
+    "distributed._tensor.experimental": Absent("processes are not coordinated here", regions="implicit_replication"),
+    "distributed.elastic.multiprocessing.errors": Absent(
         "processes are not coordinated here",
-        refused="distribute_module distribute_tensor",
-        classes="DTensor DeviceMesh Partial Placement Replicate Shard",
+        values={"record": lambda fn, error_handler=None: fn},
+        classes="ChildFailedError ProcessFailure",
     ),
+    "distributed.rpc": Absent(
+        "processes are not coordinated here",
+        refused="init_rpc remote rpc_async rpc_sync shutdown",
+        no="is_available",
+        classes="RRef WorkerInfo",
+    ),
+    **{f"distributed.{part}": coordination(names) for part, names in PROCESSES.items()},
     "export": Absent(
         "programs are not exported; trace one by redispatch.fx",
         refused="draft_export export export_for_training load register_dataclass save unflatten",
@@ -142,6 +212,14 @@ ABSENT = {
         classes="AuxOutput AuxRequest BlockMask",
         none="_DEFAULT_SPARSE_BLOCK_SIZE",
     ),
+    "nn.parallel._functions": Absent(
+        "modules run on one device here", classes="Broadcast Gather ReduceAddCoalesced Scatter"
+    ),
+    "nn.parallel.comm": Absent(
+        "modules run on one device here",
+        refused="broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter",
+    ),
+    "nn.parallel.distributed": Absent("processes are not coordinated here", classes="DistributedDataParallel"),
     "nn.quantized": Absent(QUANTIZED, classes="Conv2d FloatFunctional Linear QFunctional"),
     "numa": Absent("threads are not bound to processors"),
     "numa.binding": Absent("threads are not bound to processors", classes="AffinityMode NumaOptions"),
@@ -176,8 +254,10 @@ ABSENT = {
 }
 
 TOP = [  # what the package adds to its own names
+    Absent("Python is not compiled", classes="ScriptFunction ScriptModule TensorType"),
     Absent(
         SPARSE,
+        "dsmm",
         asks="""
             _indices_copy _sparse_broadcast_to_copy _values_copy ccol_indices_copy col_indices_copy crow_indices_copy
             hsmm hspmm indices_copy native_norm row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor
@@ -209,6 +289,11 @@ TOP = [  # what the package adds to its own names
     Absent("autograd.forward_ad makes dual tensors", asks="_fw_primal_copy _make_dual_copy"),
     Absent("linalg.eigh finds all eigenvalues", asks="lobpcg"),
 ]
+TRACING = Absent(  # what `_dynamo` adds to its own names
+    "nothing traces programs",
+    nothing="mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic",
+    classes="OptimizedModule",
+)
 COMPILER = Absent(  # what `_C` adds to its own names
     "Python is not compiled",
     no="""
@@ -265,7 +350,7 @@ def names_of(module: str, row: Absent) -> dict[str, Any]:
     found |= {name: asking(refusing(f"{shown}.{name}", row.reason)) for name in row.asks.split()}
     found |= {name: answering(False) for name in row.no.split()}
     found |= {name: answering(None) for name in row.nothing.split()}
-    found |= dict.fromkeys(row.none.split())
+    found |= {**dict.fromkeys(row.none.split()), **row.values}
     found |= {name: answering(lambda function: function) for name in row.marks.split()}
     found |= {name: lambda *args, **kwargs: Region() for name in row.regions.split()}
     if row.refused.startswith(DEVICE_CALLS):
@@ -300,11 +385,15 @@ class AbsentFinder:
         return made
 
     def exec_module(self, module: ModuleType) -> None:
-        row = ABSENT[module.__name__.partition(".")[2]]
+        own = module.__name__.partition(".")[2]
+        row = ABSENT[own]
         vars(module).update(names_of(module.__name__, row))
         if row.shows:
             home = import_module(f"{self.package}.{row.shows}")
             vars(module).update({name: getattr(home, name) for name in ABSENT[row.shows].asks.split()})
+        for name in ABSENT:
+            if name.startswith(f"{own}."):  # its parts are attributes of it
+                import_module(f"{__package__}.{name}")
 
 
 def enter() -> None:

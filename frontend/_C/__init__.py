@@ -361,6 +361,15 @@ def _dispatch_tls_set_dispatch_key_excluded(key: DispatchKey, excluded: bool) ->
 _ExcludeDispatchKeyGuard = ExcludeDispatchKeyGuard
 
 
+def _are_functorch_transforms_active() -> bool:
+    return bool(STATE.get().levels)
+
+
+def _is_alias_of(tensor: Any, other: Any) -> bool:
+    """Returns whether two tensors share memory."""
+    return tensor.untyped_storage()._cdata == other.untyped_storage()._cdata
+
+
 def _get_autograd_fallback_mode() -> str:
     """Returns what autograd does with an operator of a user that has no derivative: "warn", "nothing" or "error"."""
     return AUTOGRAD_FALLBACK.mode
@@ -470,7 +479,7 @@ __all__ += take(
     },
 )
 
-# Those that ask for layers, which few programs have loaded when they first ask for a name of this module
+# Those that ask for layers and devices, which few programs have loaded when they first ask for a name of this module
 _PLACES, __getattr__, __dir__ = late(
     globals(),
     {
@@ -480,6 +489,7 @@ _PLACES, __getattr__, __dir__ = late(
             _get_deterministic_fill_uninitialized_memory _set_deterministic_fill_uninitialized_memory
         """,
         "redispatch.utils.settings": "_set_deterministic_algorithms",
+        "redispatch.accelerator": "_get_accelerator",
     },
 )
 

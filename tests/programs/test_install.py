@@ -36,6 +36,19 @@ def test_what_is_imported_as_torchs_keeps_its_own_name(torch):
     assert schedules.__name__ == schedules.__spec__.name == "redispatch.optim.lr_scheduler"
 
 
+def test_a_function_with_the_name_of_its_module_stays_one(torch):
+    import torch.nn.parallel.data_parallel
+    import torch.nn.utils.weight_norm
+    from torch.nn.parallel.data_parallel import DataParallel
+
+    assert DataParallel is torch.nn.DataParallel
+    for name in ("parallel.data_parallel", "utils.weight_norm"):
+        module, _, function = f"torch.nn.{name}".rpartition(".")
+        assert callable(getattr(sys.modules[module], function)) and isinstance(
+            sys.modules[f"torch.nn.{name}"], ModuleType
+        )
+
+
 def test_it_takes_itself_back():
     before = rd.__version__
     with pytest.raises(ZeroDivisionError), rd.installed():
@@ -76,6 +89,7 @@ def test_absent_parts_answer_no_and_say_why():
 
     assert not rd.distributed.is_available() and not rd.xpu.is_available() and rd.mps.device_count() == 0
     assert not isinstance(rd.ones(1), rd.distributed.ProcessGroup) and not rd.onnx.is_in_onnx_export()
+    assert "fbgemm" not in rd.backends.quantized.supported_engines
     for refused, why in {
         rd.distributed.init_process_group: r"distributed.init_process_group\(\) is not here: processes are",
         rd.xpu.Stream: "there is no device of Intel's",
@@ -136,3 +150,62 @@ def test_streams_of_the_cpu_have_done_all_work():
     )
     with pytest.raises(RuntimeError, match="there are no streams of the device meta"):
         rd.Stream("meta")
+
+
+def test_packages_find_what_they_import_of_private_helpers(torch):
+    import torch._dynamo
+    from torch._utils import _get_available_device_type, _get_device_module
+    from torch.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv, _precision_to_scale_tril
+    from torch.distributions.transforms import __all__ as transforms
+    from torch.nn.init import _calculate_correct_fan, _no_grad_uniform_
+    from torch.optim.optimizer import (
+        _default_to_fused_or_foreach,
+        _get_capturable_supported_devices,
+        _get_scalar_dtype,
+        _get_value,
+        _use_grad_for_differentiable,
+        _view_as_real,
+    )
+    from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    assert "numba" in torch.__config__.show() and not isinstance(3, (torch.TensorType, torch._dynamo.OptimizedModule))
+    assert {"ExpTransform", "identity_transform"} <= {*transforms} and "math" not in transforms
+    assert _get_available_device_type() in (None, "cuda") and _get_device_module("cpu") is torch.backends.cpu
+    weight = _no_grad_uniform_(torch.ones(2, 3, requires_grad=True), 0.0, 1.0, None)
+    assert _calculate_correct_fan(weight, "FAN_OUT") == 2
+    factor = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
+    assert torch.allclose(_precision_to_scale_tril(torch.eye(2) / 4), 2 * torch.eye(2))
+    x = _batch_mv(factor, torch.tensor([3.0, 4.0]))
+    assert _batch_mahalanobis(factor, x).item() == 25
+    pairs = [[torch.ones(1), torch.ones(2, dtype=torch.float64), torch.ones(3)], [None, 1, 2], []]
+    groups = _group_tensors_by_device_and_dtype(pairs, with_indices=True)
+    lists, places = groups[torch.device("cpu"), torch.float32]
+    assert [len(one) for one in lists[0]] == [1, 3] and lists[1:] == [[None, 2], []] and places == [0, 2]
+    assert _default_to_fused_or_foreach([weight], False) == (False, False) and _get_value(torch.tensor(3)) == 3
+    assert _default_to_fused_or_foreach([weight], False, use_fused=True)[0] and _get_scalar_dtype() == torch.float32
+    assert "cuda" in _get_capturable_supported_devices()
+    params, state = [torch.ones(1, dtype=torch.complex64)], [torch.ones(1, dtype=torch.complex64)]
+    _view_as_real(params, state)
+    assert params[0].shape == state[0].shape == (1, 2)
+
+    class Mine(torch.optim.Optimizer):
+        @_use_grad_for_differentiable
+        def step(self, closure=None):
+            self._cuda_graph_capture_health_check()
+            return torch.is_grad_enabled()
+
+    for differentiable in (False, True):
+        assert Mine([weight], {"differentiable": differentiable}).step() is differentiable
+    assert _BaseDataLoaderIter
+
+
+def test_parts_of_an_absent_part_are_attributes_of_it(torch):
+    from torch.distributed._composable.fsdp import FSDPModule
+    from torch.distributed.elastic.multiprocessing.errors import record
+
+    assert not isinstance(3, torch.distributed.device_mesh.DeviceMesh | FSDPModule)
+    assert not isinstance(3, torch.distributed.tensor.parallel.ColwiseParallel)
+    assert record(len) is len and not torch.distributed.rpc.is_available()
+    with pytest.raises(NotImplementedError, match="processes are not coordinated here"):
+        torch.distributed.checkpoint.save({})
