@@ -8,7 +8,7 @@ reason. A row is one module; as a part comes, its row goes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -35,6 +35,7 @@ class Absent(NamedTuple):
     no: str = ""  # questions whose answer is no
     nothing: str = ""  # functions that have nothing to do
     none: str = ""  # values: there is none
+    values: Mapping[str, Any] = {}  # values that say so
     marks: str = ""  # functions that return a decorator, which changes nothing
     regions: str = ""  # functions that return a context manager and decorator, which changes nothing
     classes: str = ""  # of which there is no object
@@ -77,7 +78,7 @@ ABSENT = {
     "backends.mps": Absent("there is no device of Apple's", no="is_available is_built is_macos13_or_newer"),
     "backends.opt_einsum": Absent("einsum goes from left to right", no="is_available", none="enabled strategy"),
     "backends.openmp": Absent("threads are those of kernels/engine/pool.py", no="is_available"),
-    "backends.quantized": Absent(QUANTIZED, none="engine supported_engines"),
+    "backends.quantized": Absent(QUANTIZED, values={"engine": "none", "supported_engines": ["none"]}),
     "backends.xnnpack": Absent("kernels are compiled by numba", none="enabled"),
     "distributed": Absent(
         "processes are not coordinated here",
@@ -129,6 +130,14 @@ ABSENT = {
         classes="AuxOutput AuxRequest BlockMask",
         none="_DEFAULT_SPARSE_BLOCK_SIZE",
     ),
+    "nn.parallel._functions": Absent(
+        "modules run on one device here", classes="Broadcast Gather ReduceAddCoalesced Scatter"
+    ),
+    "nn.parallel.comm": Absent(
+        "modules run on one device here",
+        refused="broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter",
+    ),
+    "nn.parallel.distributed": Absent("processes are not coordinated here", classes="DistributedDataParallel"),
     "nn.quantized": Absent(QUANTIZED, classes="Conv2d FloatFunctional Linear QFunctional"),
     "numa": Absent("threads are not bound to processors"),
     "numa.binding": Absent("threads are not bound to processors", classes="AffinityMode NumaOptions"),
@@ -213,7 +222,7 @@ def names_of(module: str, row: Absent) -> dict[str, Any]:
     found: dict[str, Any] = {name: refusing(f"{shown}.{name}", row.reason) for name in row.refused.split()}
     found |= {name: answering(False) for name in row.no.split()}
     found |= {name: answering(None) for name in row.nothing.split()}
-    found |= dict.fromkeys(row.none.split())
+    found |= dict.fromkeys(row.none.split()) | row.values
     found |= {name: answering(lambda function: function) for name in row.marks.split()}
     found |= {name: lambda *args, **kwargs: Region() for name in row.regions.split()}
     if row.refused.startswith(DEVICE_CALLS):

@@ -195,6 +195,7 @@ JOINED = {
         "linear": "convolution distance flatten",
         "loss": "adaptive loss_functions",
         "normalization": "batch_norm response_norm",
+        "parallel": "parallel.data_parallel parallel.parallel_apply parallel.replicate parallel.scatter_gather",
         "parameter": "conversion factory uninitialized",
         "pooling": "pools",
         "sparse": "bags",

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from redispatch import _names
 from redispatch.dispatch.pytree import tree_map_only
 from redispatch.dispatch.tensor import Tensor
 
 from .module import Module
 
 __all__ = ["DataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
+__path__: list[str] = []  # PyTorch has a module for each function: _moved.py and _absent.py have their names
+_, __getattr__, __dir__ = _names.late(globals(), {".parallel.distributed": "DistributedDataParallel"})
 
 
 class DataParallel(Module):

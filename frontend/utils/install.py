@@ -44,6 +44,7 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             text = f"No module named '{spec.name}' ({LIBRARY} has no {ours})"
             raise ModuleNotFoundError(text, name=spec.name) from None
         spec.loader_state = module.__spec__, module.__loader__
+        enter(spec.name, ours)
         return module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -66,6 +67,16 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 raise FileNotFoundError(f"{path}: {LIBRARY} stands in for {context.name}, whose files are not here")
 
         yield Torch()
+
+
+def enter(name: str, ours: str) -> None:
+    """Makes the modules of a package that are loaded those of its other name.
+
+    An import would set an attribute of the package, and there may be a function of that name.
+    """
+    loaded = [(name + one[len(ours) :], module) for one, module in sys.modules.items() if one.startswith(f"{ours}.")]
+    for one, module in loaded:
+        sys.modules.setdefault(one, module)
 
 
 def named_as(name: str, former: str, library: ModuleType) -> None:
@@ -93,6 +104,7 @@ def install(name: str = "torch", *, shadow: bool = False) -> ModuleType:
         pairs = {name: LIBRARY} | ({"functorch": f"{LIBRARY}.functorch"} if name == "torch" else {})
         for there, ours in pairs.items():
             sys.meta_path.insert(0, _Alias(there, ours, library.__version__))
+            enter(there, ours)
         sys.modules.update({name: library, f"{name}.ops": library.ops})  # of that name there is a former module, too
         if name == "torch":
             library.__version__ = VERSION

@@ -88,6 +88,10 @@ def test_data_parallel_runs_on_one_device():
     assert_close(nn.parallel.data_parallel(layer, x), layer(x))
     with pytest.raises(RuntimeError, match="one device"):
         nn.DataParallel(layer, device_ids=[0, 1])
+    with pytest.raises(NotImplementedError, match="processes are not coordinated"):
+        nn.parallel.DistributedDataParallel(layer)
+    assert importlib.import_module("redispatch.nn.parallel.data_parallel").DataParallel is nn.DataParallel
+    assert nn.parallel.data_parallel.__name__ == "data_parallel"
 
 
 def is_layer(kind):

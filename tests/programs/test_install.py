@@ -36,6 +36,17 @@ def test_what_is_imported_as_torchs_keeps_its_own_name(torch):
     assert schedules.__name__ == schedules.__spec__.name == "redispatch.optim.lr_scheduler"
 
 
+def test_a_function_with_the_name_of_its_module_stays_one(torch):
+    import torch.nn.parallel.data_parallel
+    import torch.nn.utils.weight_norm
+    from torch.nn.parallel.data_parallel import DataParallel
+
+    assert DataParallel is torch.nn.DataParallel
+    for name in ("parallel.data_parallel", "utils.weight_norm"):
+        module, _, function = f"torch.nn.{name}".rpartition(".")
+        assert callable(getattr(sys.modules[module], function)) and isinstance(sys.modules[f"torch.nn.{name}"], ModuleType)
+
+
 def test_it_takes_itself_back():
     before = rd.__version__
     with pytest.raises(ZeroDivisionError), rd.installed():
@@ -76,6 +87,7 @@ def test_absent_parts_answer_no_and_say_why():
 
     assert not rd.distributed.is_available() and not rd.xpu.is_available() and rd.mps.device_count() == 0
     assert not isinstance(rd.ones(1), rd.distributed.ProcessGroup) and not rd.onnx.is_in_onnx_export()
+    assert "fbgemm" not in rd.backends.quantized.supported_engines
     for refused, why in {
         rd.distributed.init_process_group: r"distributed.init_process_group\(\) is not here: processes are",
         rd.xpu.Stream: "there is no device of Intel's",
