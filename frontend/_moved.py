@@ -122,12 +122,14 @@ JOINED = {
         "distribution": "exp_family",
         "exponential": "gumbel kumaraswamy pareto uniform weibull",
         "gamma": "beta chi2 dirichlet fishersnedecor inverse_gamma",
-        "normal": "half_normal log_normal logistic_normal multivariate_normal",
+        "normal": "half_normal log_normal logistic_normal lowrank_multivariate_normal multivariate_normal",
         "transformed_distribution": "independent",
     },
     "redispatch.fx": {
         "_symbolic_trace": "wrapping",
         "codegen": "_pytree",
+        "node": "immutable_collections",
+        "proxy": "annotate",
     },
     "redispatch.fx.experimental": {
         "proxy_tensor": "higher_order",
@@ -261,6 +263,14 @@ ALIASES = {
 }
 # the same for modules that are part of one in another package
 ELSEWHERE = {
+    "redispatch.accelerator.memory": "redispatch.accelerator",
+    **{f"redispatch.cpu.amp.{name}": "redispatch.cpu.amp" for name in "autocast_mode grad_scaler".split()},
+    **{f"redispatch.cuda.amp.{name}": "redispatch.cuda.amp" for name in "autocast_mode common grad_scaler".split()},
+    "redispatch.nn.common_types": "redispatch.utils.type_names",
+    **{f"redispatch.nn.utils.{name}": "redispatch.nn.utils" for name in "clip_grad convert_parameters".split()},
+    "redispatch.profiler.profiler": "redispatch.profiler",
+    "redispatch.signal.windows.windows": "redispatch.signal.windows",
+    "redispatch.utils.data.distributed": "redispatch.utils.data.dataset",
     "redispatch._functorch.deprecated": "redispatch.functorch",
     **{
         f"redispatch.masked.maskedtensor.{name}": "redispatch.masked.maskedtensor"

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from redispatch.autograd import Function, RemovableHandle, is_grad_enabled
 from redispatch.dispatch.tensor import Tensor
 
+from .tree import BUFFER, MODULE, ON_REGISTRATION, PARAMETER, Kind
+
 
 class ForwardHook(NamedTuple):
     """A hook before or after forward, and how it wants to be called.
@@ -91,7 +93,42 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Calls `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are there."""
+    check_one_kind_everywhere(old=False)
     return registered_everywhere("_backward_hooks", hook)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_input, grad_output)`, of the older kind, in the backward of every module."""
+    check_one_kind_everywhere(old=True)
+    return registered_everywhere("_backward_hooks", NodeHook(hook))
+
+
+def check_one_kind_everywhere(old: bool) -> None:
+    """RuntimeError where all modules have backward hooks of the other kind."""
+    hooks = [each.hook for each in EVERYWHERE.values() if each.table == "_backward_hooks"]
+    if any((type(hook) is NodeHook) != old for hook in hooks):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only "
+            "one of them."
+        )
+
+
+def on_registration(kind: Kind) -> Callable[[Callable[..., Any]], RemovableHandle]:
+    """Returns the function that adds a hook for what modules file of a kind."""
+
+    def register(hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(module, name, value)` when any module files such a value, and files what it returns."""
+        handle = RemovableHandle(ON_REGISTRATION[kind.store])
+        ON_REGISTRATION[kind.store][handle.id] = hook
+        return handle
+
+    register.__name__ = register.__qualname__ = f"register_module_{kind.store[1:-1]}_registration_hook"
+    return register
+
+
+register_module_parameter_registration_hook = on_registration(PARAMETER)
+register_module_module_registration_hook = on_registration(MODULE)
+register_module_buffer_registration_hook = on_registration(BUFFER)
 
 
 def hooks_of(module: Any, table: str) -> dict[int, Any]:

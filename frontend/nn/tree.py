@@ -9,6 +9,7 @@ Read next: checkpoint.py, module.py.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -29,6 +30,10 @@ class Kind(NamedTuple):
 PARAMETER = Kind("_parameters", "parameter", "torch.nn.Parameter or None expected", "parameters")
 MODULE = Kind("_modules", "child module", "torch.nn.Module or None expected", "module")
 BUFFER = Kind("_buffers", "buffer", "torch.nn.Buffer, torch.Tensor or None expected", "buffer")
+# `hook(module, name, value)` of all modules, by kind and by the number of the handle that takes it away again
+ON_REGISTRATION: dict[str, OrderedDict[int, Callable[..., Any]]] = {
+    kind.store: OrderedDict() for kind in (PARAMETER, MODULE, BUFFER)
+}
 
 
 class ModuleTree:
@@ -66,7 +71,7 @@ class ModuleTree:
             self.register_parameter(name, value)
         elif kind is MODULE:
             self._forget(name, MODULE)
-            self._modules[name] = value
+            self._enter(MODULE, name, value)
         else:
             persistent = name not in self._non_persistent_buffers_set
             if isinstance(value, Buffer):
@@ -126,7 +131,7 @@ class ModuleTree:
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
-        self._parameters[name] = param
+        self._enter(PARAMETER, name, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Files a tensor which is state but no parameter; one that is not `persistent` stays out of `state_dict()`.
@@ -138,7 +143,7 @@ class ModuleTree:
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._enter(BUFFER, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -152,11 +157,18 @@ class ModuleTree:
         if not fits(MODULE, module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name(name, MODULE)
-        self._modules[name] = module
+        self._enter(MODULE, name, module)
 
     def add_module(self, name: str, module: Any) -> None:
         """Adds a module, as `register_module` does."""
         self.register_module(name, module)
+
+    def _enter(self, kind: Kind, name: str, value: Any) -> None:
+        """Enters a value under its name, or what a hook of all modules makes of it."""
+        for hook in ON_REGISTRATION[kind.store].values():
+            changed = hook(self, name, value)
+            value = value if changed is None else changed
+        self.__dict__[kind.store][name] = value
 
     def _check_name(self, name: Any, kind: Kind) -> None:
         noun = "module" if kind is MODULE else kind.noun

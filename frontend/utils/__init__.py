@@ -10,6 +10,7 @@ PLACES, __getattr__, __dir__ = late(
         ".": "_python_dispatch _pytree backend_registration checkpoint collect_env data dlpack flop_counter hooks "
         "deterministic module_tracker weak",
         ".backend_registration": "generate_methods_for_privateuse1_backend rename_privateuse1_backend",
+        ".settings": "set_module",
         "redispatch.dispatch.tensor": "swap_tensors",
     },
 )

@@ -135,3 +135,9 @@ def test_filters_say_which_places_are_replaced():
 def test_functions_of_math_are_steps():
     traced = fx.symbolic_trace(lambda x: math.sqrt(x) + math.pi)
     assert traced(4.0) == 2 + math.pi and math.sqrt(9) == 3
+
+
+def test_a_replacement_says_which_steps_are_new():
+    gm = fx.symbolic_trace(lambda x: rd.relu(x) + 1)
+    (match,) = replace_pattern_with_filters(gm, lambda x: rd.relu(x), lambda x: rd.sigmoid(x) * 2)
+    assert [node.name for node in match.replacements] == ["sigmoid", "mul"]
