@@ -116,11 +116,11 @@ JOINED = {
         "vmap_level": "function_rule",
     },
     "redispatch.distributions": {
-        "bernoulli": "binary binomial geometric negative_binomial poisson",
+        "bernoulli": "binary binomial continuous_bernoulli geometric negative_binomial poisson",
         "categorical": "mixture_same_family multinomial one_hot_categorical relaxed_bernoulli relaxed_categorical",
         "cauchy": "half_cauchy laplace studentT",
         "distribution": "exp_family",
-        "exponential": "gumbel kumaraswamy pareto uniform weibull",
+        "exponential": "generalized_pareto gumbel kumaraswamy pareto uniform weibull",
         "gamma": "beta chi2 dirichlet fishersnedecor inverse_gamma",
         "normal": "half_normal log_normal logistic_normal lowrank_multivariate_normal multivariate_normal",
         "transformed_distribution": "independent",

@@ -27,6 +27,15 @@ def take(scope: dict[str, Any], rows: Mapping[str, str]) -> list[str]:
     return list(places)
 
 
+def own(scope: dict[str, Any]) -> list[str]:
+    """Returns the public names that the module of this scope defines itself: no others that it imports."""
+    return [
+        name
+        for name, value in scope.items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == scope["__name__"]
+    ]
+
+
 def late(
     scope: dict[str, Any], rows: Mapping[str, str], make: Callable[[str], Any] = lambda name: None
 ) -> tuple[dict[str, str], Callable[[str], Any], Callable[[], Any]]:

@@ -12,10 +12,10 @@ from redispatch import _moved, _names
 
 from . import constraints, transforms
 
-_names.take(
+__all__ = _names.take(
     globals(),
     {
-        ".bernoulli": "Bernoulli Binomial Geometric NegativeBinomial Poisson",
+        ".bernoulli": "Bernoulli Binomial ContinuousBernoulli Geometric NegativeBinomial Poisson",
         ".categorical": """
             Categorical MixtureSameFamily Multinomial OneHotCategorical OneHotCategoricalStraightThrough
             RelaxedBernoulli RelaxedOneHotCategorical
@@ -23,12 +23,14 @@ _names.take(
         ".cauchy": "Cauchy HalfCauchy Laplace StudentT",
         ".constraint_registry": "biject_to transform_to",
         ".distribution": "Distribution ExponentialFamily",
-        ".exponential": "Exponential Gumbel Kumaraswamy Pareto Uniform Weibull",
+        ".exponential": "Exponential GeneralizedPareto Gumbel Kumaraswamy Pareto Uniform Weibull",
         ".gamma": "Beta Chi2 Dirichlet FisherSnedecor Gamma InverseGamma",
         ".kl": "kl_divergence register_kl",
         ".lkj_cholesky": "LKJCholesky",
         ".normal": "HalfNormal LogisticNormal LogNormal LowRankMultivariateNormal MultivariateNormal Normal",
         ".transformed_distribution": "Independent TransformedDistribution",
+        ".von_mises": "VonMises",
+        ".wishart": "Wishart",
         ".transforms": """
             AbsTransform AffineTransform CatTransform ComposeTransform CorrCholeskyTransform
             CumulativeDistributionTransform ExpTransform IndependentTransform LowerCholeskyTransform

@@ -1,7 +1,12 @@
-"""Counts, given by the chance of a success or by a rate: Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson."""
+"""Counts, given by the chance of a success or by a rate: Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson.
+
+ContinuousBernoulli is to Bernoulli what an amount is to a count.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -11,7 +16,7 @@ from redispatch.nn import functional as F
 from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .gamma import Gamma
-from .utils import batch_of, broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
 
 
 class ByProbsOrLogits:
@@ -83,6 +88,88 @@ class Bernoulli(ByProbsOrLogits, ExponentialFamily):
 
     def _log_normalizer(self, x: Any) -> Any:
         return rd.log(1 + rd.exp(x))
+
+
+class ContinuousBernoulli(ByProbsOrLogits, ExponentialFamily):
+    """Amounts x in [0, 1] of density C p^x (1 - p)^(1 - x), for p = `probs` or its log-odds `logits`, of any shape.
+
+    The factor is C = 2 artanh(a) / a with a = 1 - 2p. Where p is between `lims`, a is small, and what depends on it is
+    the beginning of its Taylor series. p is not the mean.
+    Source: Loaiza-Ganem, Cunningham, The continuous Bernoulli, 2019.
+    Errors: ValueError unless exactly one of `probs` and `logits` is given.
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+    _parameters = ("probs", "logits")
+    _kept = ("_lims",)
+    _mean_carrier_measure = 0
+
+    probs: Any = lazy_property(lambda self: clamp_probs(logits_to_probs(self.logits, True)))
+    stddev = property(lambda self: self.variance.sqrt())
+    param_shape = property(lambda self: self._param.size())
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, lims: Any = (0.499, 0.501), validate_args: bool | None = None
+    ) -> None:
+        self._take(probs, logits)
+        if probs is not None:
+            if validate_args is not None and not constraints.unit_interval.check(self.probs).all():
+                raise ValueError("The parameter probs has invalid values")
+            self.probs = clamp_probs(self.probs)
+        self._lims = lims
+        super().__init__(self._param.size(), validate_args=validate_args)
+
+    def _by_probs(self, formula: Callable[[Any, Any, Any], Any], near: Callable[[Any], Any]) -> Any:
+        """Returns a formula of p, a and artanh(a), and between the limits `near(a)`."""
+        low, high = self._lims
+        far = (self.probs <= low) | (self.probs > high)
+        p = rd.where(far, self.probs, low)
+        result = formula(p, 1 - 2 * p, (rd.log1p(-p) - rd.log(p)) / 2)
+        return rd.where(far, result, near(1 - 2 * self.probs))
+
+    def _log_factor(self) -> Any:
+        return self._by_probs(lambda p, a, t: rd.log(2 * t / a), lambda a: math.log(2) + a**2 / 3 + 13 / 90 * a**4)
+
+    @property
+    def mean(self) -> Any:
+        return self._by_probs(lambda p, a, t: (1 / t - 2 * p / a) / 2, lambda a: 0.5 - a / 6 - 2 / 45 * a**3)
+
+    @property
+    def variance(self) -> Any:
+        return self._by_probs(
+            lambda p, a, t: 1 / (4 * t**2) - p * (1 - p) / a**2, lambda a: 1 / 12 - a**2 / 60 - 8 / 945 * a**4
+        )
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        unit = rd.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device)
+        return self.icdf(unit)
+
+    def log_prob(self, value: Any) -> Any:
+        self._check(value)
+        logits, value = broadcast_all(self.logits, value)
+        return self._log_factor() - F.binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def cdf(self, value: Any) -> Any:
+        self._check(value)
+        inside = self._by_probs(lambda p, a, t: (1 - p - p**value * (1 - p) ** (1 - value)) / a, lambda a: value)
+        return rd.where(value <= 0, 0.0, rd.where(value >= 1, 1.0, inside))
+
+    def icdf(self, value: Any) -> Any:
+        return self._by_probs(lambda p, a, t: (rd.log1p(-p) - rd.log1p(-p - value * a)) / (2 * t), lambda a: value)
+
+    def entropy(self) -> Any:
+        none, all_of_it = rd.log1p(-self.probs), rd.log(self.probs)
+        return self.mean * (none - all_of_it) - self._log_factor() - none
+
+    _natural_params = property(lambda self: (self.logits,))
+
+    def _log_normalizer(self, x: Any) -> Any:
+        """Returns log((exp(x) - 1) / x)."""
+        near = (x > self._lims[0] - 0.5) & (x <= self._lims[1] - 0.5)
+        far = x.masked_fill(near, 1)
+        return rd.where(near, x / 2 + x**2 / 24 - x**4 / 2880, rd.log(rd.expm1(far) / far))
 
 
 class Binomial(ByProbsOrLogits, Distribution):
@@ -240,7 +327,7 @@ class Poisson(ExponentialFamily):
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
-        super().__init__(batch_of(rate), validate_args=validate_args)
+        super().__init__(self.rate.shape, validate_args=validate_args)
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with rd.no_grad():

@@ -13,7 +13,7 @@ from .distribution import Distribution
 from .gamma import Chi2
 from .normal import Half
 from .transforms import AbsTransform
-from .utils import batch_of, broadcast_all
+from .utils import broadcast_all
 
 
 class Cauchy(Distribution):
@@ -33,7 +33,7 @@ class Cauchy(Distribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(batch_of(loc, scale), validate_args=validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         return self.loc + self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_() * self.scale
@@ -82,7 +82,7 @@ class Laplace(Distribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(batch_of(loc, scale), validate_args=validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape, eps = self._extended_shape(sample_shape), rd.finfo(self.loc.dtype).eps

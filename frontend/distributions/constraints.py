@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 import redispatch as rd
+from redispatch import _names
 
 
 class Constraint:
@@ -366,8 +367,4 @@ positive_definite: Constraint = _PositiveDefinite()
 cat = _Cat
 stack = _Stack
 
-__all__ = [
-    name
-    for name, value in vars().items()
-    if not name.startswith("_") and (isinstance(value, Constraint) or getattr(value, "__module__", None) == __name__)
-]
+__all__ = _names.own(globals())

@@ -1,4 +1,4 @@
-"""Exponential, Uniform and functions of them: Pareto, Weibull, Gumbel, Kumaraswamy."""
+"""Exponential, Uniform and functions of them: Pareto, GeneralizedPareto, Weibull, Gumbel, Kumaraswamy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform, PowerTransform
-from .utils import EULER, batch_of, broadcast_all
+from .utils import EULER, broadcast_all
 
 
 class Exponential(ExponentialFamily):
@@ -30,7 +30,7 @@ class Exponential(ExponentialFamily):
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
-        super().__init__(batch_of(rate), validate_args=validate_args)
+        super().__init__(self.rate.shape, validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
@@ -90,6 +90,75 @@ class Pareto(TransformedDistribution):
 
     def entropy(self) -> Any:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
+
+
+class GeneralizedPareto(Distribution):
+    """loc + scale (exp(k x) - 1) / k for x of Exponential(1) and k = `concentration`: tails of any weight.
+
+    Density (1 + k z)^(-1 / k - 1) / scale for z = (x - loc) / scale ≥ 0, and z ≤ -1 / k for a k below 0; exp(-z) /
+    scale for k = 0. `loc`, `scale` > 0 and `concentration` broadcast.
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
+    has_rsample = True
+    _parameters = ("loc", "scale", "concentration")
+
+    mode = property(attrgetter("loc"))
+
+    def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        k = self.concentration
+        return constraints.interval(self.loc, rd.where(k < 0, self.loc - self.scale / k, rd.inf))
+
+    @property
+    def mean(self) -> Any:
+        """The mean: nan where concentration >= 1."""
+        k = self.concentration
+        return self.loc + self.scale / (1 - k.masked_fill(k >= 1, rd.nan))
+
+    @property
+    def variance(self) -> Any:
+        """The variance: nan where concentration >= 1 / 2."""
+        k = self.concentration.masked_fill(self.concentration >= 0.5, rd.nan)
+        return self.scale**2 / ((1 - k) ** 2 * (1 - 2 * k))
+
+    def _by_concentration(self, x: Any, elsewhere: Any) -> Any:
+        """Returns `elsewhere(k)`, and x + k x² / 2, the beginning of its series, where k is 0 or as good as."""
+        k, zero = self.concentration, self.concentration.isclose(rd.zeros_like(self.concentration))
+        return rd.where(zero, x + k * x**2 / 2, elsewhere(k.masked_fill(zero, 1)))
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        unit = rd.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
+        return self.icdf(unit)
+
+    def log_prob(self, value: Any) -> Any:
+        survival, k = self.log_survival_function(value), self.concentration
+        at_end = (k == -1) & (survival == -rd.inf)  # of the uniform distribution: 0 times infinity is 0
+        return (1 + k) * survival.masked_fill(at_end, 0) - self.scale.log()
+
+    def log_survival_function(self, value: Any) -> Any:
+        """Returns the logarithm of the probability of values above `value`."""
+        self._check(value)
+        z = (value - self.loc) / self.scale
+        return self._by_concentration(-z, lambda k: -rd.log1p(k * z) / k)
+
+    def log_cdf(self, value: Any) -> Any:
+        """Returns the logarithm of `cdf`."""
+        return rd.log1p(-rd.exp(self.log_survival_function(value)))
+
+    def cdf(self, value: Any) -> Any:
+        return -rd.expm1(self.log_survival_function(value))
+
+    def icdf(self, value: Any) -> Any:
+        waiting = -rd.log1p(-value)
+        return self.loc + self.scale * self._by_concentration(waiting, lambda k: rd.expm1(k * waiting) / k)
+
+    def entropy(self) -> Any:
+        return self.scale.log() + self.concentration + 1
 
 
 class Weibull(TransformedDistribution):
@@ -154,7 +223,7 @@ class Uniform(Distribution):
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
-        super().__init__(batch_of(low, high), validate_args=validate_args)
+        super().__init__(self.low.shape, validate_args=validate_args)
         if self._validate_args and not rd.lt(self.low, self.high).all():
             raise ValueError("Uniform is not defined when low>= high")
 
@@ -204,7 +273,7 @@ class Gumbel(TransformedDistribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        limits, shape = rd.finfo(self.loc.dtype), batch_of(loc, scale)
+        limits, shape = rd.finfo(self.loc.dtype), self.loc.shape
         low, high = self.loc.new_full(shape, limits.tiny), self.loc.new_full(shape, 1 - limits.eps)
         turned = AffineTransform(loc=0, scale=-rd.ones_like(self.scale))
         parts = [ExpTransform().inv, turned, ExpTransform().inv, AffineTransform(loc=loc, scale=-self.scale)]

@@ -11,7 +11,7 @@ from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
-from .utils import batch_of, broadcast_all
+from .utils import broadcast_all
 
 
 class Gamma(ExponentialFamily):
@@ -33,7 +33,7 @@ class Gamma(ExponentialFamily):
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
-        super().__init__(batch_of(concentration, rate), validate_args=validate_args)
+        super().__init__(self.concentration.shape, validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
@@ -219,7 +219,7 @@ class FisherSnedecor(Distribution):
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
-        super().__init__(batch_of(df1, df2), validate_args=validate_args)
+        super().__init__(self.df1.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Any:

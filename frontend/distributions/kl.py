@@ -18,13 +18,13 @@ from typing import Any
 
 import redispatch as rd
 
-from .bernoulli import Bernoulli, Binomial, Geometric, Poisson
+from .bernoulli import Bernoulli, Binomial, ContinuousBernoulli, Geometric, Poisson
 from .categorical import Categorical, OneHotCategorical
 from .cauchy import Cauchy, Laplace
-from .distribution import Distribution, ExponentialFamily
+from .distribution import ExponentialFamily
 from .exponential import Exponential, Gumbel, Pareto, Uniform
 from .gamma import Beta, Dirichlet, Gamma
-from .normal import HalfNormal, MultivariateNormal, Normal, half_log_det, mahalanobis
+from .normal import HalfNormal, LowRankMultivariateNormal, MultivariateNormal, Normal
 from .transformed_distribution import Independent, TransformedDistribution
 from .utils import EULER, sum_rightmost
 
@@ -33,9 +33,9 @@ _RULES: dict[tuple[type, type], Rule] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Rule], Rule]:
-    """Makes a function the rule for two families and their subclasses. TypeError for classes of no distribution."""
+    """Makes a function the rule for two families and their subclasses. TypeError for what is no class."""
     for name, given in (("type_p", type_p), ("type_q", type_q)):
-        if not isinstance(given, type) or not issubclass(given, Distribution):
+        if not isinstance(given, type):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {given}")
 
     def register(rule: Rule) -> Rule:
@@ -99,7 +99,7 @@ def kl_of_exponential_families(p: Any, q: Any) -> Any:
     normalizer, means = p._means()
     result = q._log_normalizer(*natural_q) - normalizer
     for (of_p, slope), of_q in zip(means, natural_q, strict=True):
-        result = result - sum_rightmost((of_q - of_p) * slope, len(q.event_shape))
+        result = result - ((of_q - of_p) * slope).reshape(result.shape + (-1,)).sum(-1)
     return result
 
 
@@ -127,16 +127,18 @@ def kl_of_normals(p: Any, q: Any) -> Any:
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def kl_of_multivariate_normals(p: Any, q: Any) -> Any:
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def kl_of_normal_vectors(p: Any, q: Any) -> Any:
     if p.event_shape != q.event_shape:
+        low = [isinstance(one, LowRankMultivariateNormal) for one in (p, q)]
+        kind = "Low Rank " if all(low) else "(Low Rank) " if any(low) else ""
         raise ValueError(
-            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
+            f"KL-divergence between two {kind}Multivariate Normals with different event shapes cannot be computed"
         )
-    of_p, of_q, n = p._unbroadcasted_scale_tril, q._unbroadcasted_scale_tril, p.event_shape[0]
-    batch = rd.broadcast_shapes(of_p.shape[:-2], of_q.shape[:-2])
-    solved = rd.linalg.solve_triangular(of_q.expand(batch + (n, n)), of_p.expand(batch + (n, n)), upper=False)
-    spread = solved.pow(2).sum((-2, -1)) + mahalanobis(of_q, q.loc - p.loc)
-    return half_log_det(of_q) - half_log_det(of_p) + 0.5 * (spread - n)
+    spread = q._lengths(p._columns).sum(-1) + q._lengths((q.loc - p.loc).unsqueeze(-1)).squeeze(-1)
+    return q._half_log_det() - p._half_log_det() + 0.5 * (spread - p.event_shape[0])
 
 
 @register_kl(Laplace, Laplace)
@@ -234,6 +236,7 @@ def kl_of_independents(p: Any, q: Any) -> Any:
 
 
 @register_kl(Beta, Normal)
+@register_kl(ContinuousBernoulli, Normal)
 @register_kl(Exponential, Normal)
 @register_kl(Gamma, Normal)
 @register_kl(Gumbel, Normal)
@@ -247,6 +250,7 @@ def kl_to_normal(p: Any, q: Any) -> Any:
 
 
 @register_kl(Beta, Exponential)
+@register_kl(ContinuousBernoulli, Exponential)
 @register_kl(Gamma, Exponential)
 @register_kl(Pareto, Exponential)
 def kl_to_exponential(p: Any, q: Any) -> Any:
@@ -254,12 +258,30 @@ def kl_to_exponential(p: Any, q: Any) -> Any:
     return q.rate * p.mean - q.rate.log() - p.entropy()
 
 
+def mean_of_log_between(low: Any, high: Any) -> Any:
+    """Returns the mean of log x for an x that is uniform between two bounds."""
+    return (rd.xlogy(high, high) - rd.xlogy(low, low)) / (high - low) - 1
+
+
 # How the mean of log x follows from the parameters of x.
 MEAN_OF_LOG: dict[type, Callable[[Any], Any]] = {
     Beta: lambda p: p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma(),
     Exponential: lambda p: -EULER - p.rate.log(),
     Pareto: lambda p: p.scale.log() + p.alpha.reciprocal(),
+    Uniform: lambda p: mean_of_log_between(p.low, p.high),
 }
+# How the mean of exp(t x) follows from the parameters of x.
+MEAN_OF_EXP: dict[type, Callable[[Any, Any], Any]] = {
+    Exponential: lambda p, t: p.rate / (p.rate - t),
+    Gamma: lambda p, t: (1 - t / p.rate).pow(-p.concentration),
+    Normal: lambda p, t: (p.loc * t + (p.scale * t).pow(2) / 2).exp(),
+    Uniform: lambda p, t: ((p.high * t).exp() - (p.low * t).exp()) / (t * (p.high - p.low)),
+}
+
+
+def fact(facts: dict[type, Any], p: Any) -> Any:
+    """Returns the row of p's family."""
+    return next(rule for family, rule in facts.items() if isinstance(p, family))
 
 
 @register_kl(Beta, Gamma)
@@ -267,14 +289,61 @@ MEAN_OF_LOG: dict[type, Callable[[Any], Any]] = {
 @register_kl(Pareto, Gamma)
 def kl_to_gamma(p: Any, q: Any) -> Any:
     """The logarithm of q's density is one of x and log x: their means are enough."""
-    mean_of_log = next(rule(p) for family, rule in MEAN_OF_LOG.items() if isinstance(p, family))
     a, rate = q.concentration, q.rate
-    return rd.lgamma(a) - a * rate.log() - (a - 1) * mean_of_log + rate * p.mean - p.entropy()
+    return rd.lgamma(a) - a * rate.log() - (a - 1) * fact(MEAN_OF_LOG, p)(p) + rate * p.mean - p.entropy()
+
+
+@register_kl(Exponential, Gumbel)
+@register_kl(Gamma, Gumbel)
+@register_kl(Normal, Gumbel)
+@register_kl(Uniform, Gumbel)
+def kl_to_gumbel(p: Any, q: Any) -> Any:
+    """The logarithm of q's density is one of x and exp(-x / scale): their means are enough."""
+    grown = (q.loc / q.scale).exp() * fact(MEAN_OF_EXP, p)(p, -1 / q.scale)
+    return (p.mean - q.loc) / q.scale + grown + q.scale.log() - p.entropy()
+
+
+@register_kl(Beta, ContinuousBernoulli)
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def kl_to_continuous_bernoulli(p: Any, q: Any) -> Any:
+    """The logarithm of q's density is linear: p's mean is enough."""
+    return -p.entropy() - p.mean * q.logits - rd.log1p(-q.probs) - q._log_factor()
+
+
+@register_kl(Beta, Uniform)
+@register_kl(ContinuousBernoulli, Uniform)
+def kl_to_uniform(p: Any, q: Any) -> Any:
+    """inf where q does not reach from 0 to 1, as p does."""
+    return rd.where((q.low > 0) | (q.high < 1), math.inf, (q.high - q.low).log() - p.entropy())
 
 
 @register_kl(Uniform, Exponential)
 def kl_of_uniform_to_exponential(p: Any, q: Any) -> Any:
     return rd.where(p.low < 0, math.inf, kl_to_exponential(p, q))
+
+
+@register_kl(Uniform, Gamma)
+def kl_of_uniform_to_gamma(p: Any, q: Any) -> Any:
+    return rd.where(p.low < 0, math.inf, kl_to_gamma(p, q))
+
+
+@register_kl(Uniform, Pareto)
+def kl_of_uniform_to_pareto(p: Any, q: Any) -> Any:
+    density = q.alpha.log() + q.alpha * q.scale.log() - (q.alpha + 1) * fact(MEAN_OF_LOG, p)(p)
+    return rd.where(p.low < q.scale, math.inf, -density - p.entropy())
+
+
+@register_kl(Uniform, Beta)
+def kl_of_uniform_to_beta(p: Any, q: Any) -> Any:
+    a, b = q.concentration1, q.concentration0
+    density = (a - 1) * fact(MEAN_OF_LOG, p)(p) + (b - 1) * mean_of_log_between(1 - p.high, 1 - p.low)
+    result = a.lgamma() + b.lgamma() - (a + b).lgamma() - density - p.entropy()
+    return rd.where((p.low < 0) | (p.high > 1), math.inf, result)
+
+
+@register_kl(Uniform, ContinuousBernoulli)
+def kl_of_uniform_to_continuous_bernoulli(p: Any, q: Any) -> Any:
+    return rd.where((p.low < 0) | (p.high > 1), math.inf, kl_to_continuous_bernoulli(p, q))
 
 
 @register_kl(Normal, Laplace)
@@ -297,12 +366,13 @@ def nowhere_covered(p: Any, q: Any) -> Any:
 
 
 for _p, _all_q in {
-    Exponential: (Beta, Pareto, Uniform),
-    Gamma: (Beta, Pareto, Uniform),
-    Gumbel: (Beta, Exponential, Gamma, Pareto, Uniform),
-    Laplace: (Beta, Exponential, Gamma, Pareto, Uniform),
-    Normal: (Beta, Exponential, Gamma, Pareto, Uniform),
-    Pareto: (Beta, Uniform),
+    ContinuousBernoulli: (Pareto,),
+    Exponential: (Beta, ContinuousBernoulli, Pareto, Uniform),
+    Gamma: (Beta, ContinuousBernoulli, Pareto, Uniform),
+    Gumbel: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
+    Laplace: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
+    Normal: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
+    Pareto: (Beta, ContinuousBernoulli, Uniform),
     Poisson: (Bernoulli, Binomial),
     Beta: (Pareto,),
 }.items():

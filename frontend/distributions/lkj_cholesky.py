@@ -14,7 +14,7 @@ import redispatch as rd
 from . import constraints
 from .distribution import Distribution
 from .gamma import Beta
-from .utils import batch_of, broadcast_all
+from .utils import broadcast_all
 
 
 class LKJCholesky(Distribution):
@@ -33,7 +33,7 @@ class LKJCholesky(Distribution):
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        super().__init__(batch_of(concentration), rd.Size((dim, dim)), validate_args=validate_args)
+        super().__init__(self.concentration.shape, rd.Size((dim, dim)), validate_args=validate_args)
         # of row k the part below the diagonal: its squared length is a Beta number, its direction is uniform
         like = {"dtype": self.concentration.dtype, "device": self.concentration.device}
         before = rd.arange(dim - 1, **like)

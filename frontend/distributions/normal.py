@@ -1,4 +1,4 @@
-"""Normal and its relatives: LogNormal, LogisticNormal, HalfNormal.
+"""Normal and its relatives: LogNormal, LogisticNormal, HalfNormal, and normal vectors.
 
 A file holds a family and its relatives. A class states its constraints and its moments as rows, then its formulas.
 Read next: transformed_distribution.py, by which the relatives are made.
@@ -16,7 +16,7 @@ from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform, ExpTransform, StickBreakingTransform
-from .utils import batch_of, broadcast_all, lazy_property
+from .utils import broadcast_all, lazy_property
 
 
 class Normal(ExponentialFamily):
@@ -37,7 +37,7 @@ class Normal(ExponentialFamily):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(batch_of(loc, scale), validate_args=validate_args)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     def sample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
@@ -160,14 +160,11 @@ def half_log_det(factor: rd.Tensor) -> rd.Tensor:
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def mahalanobis(factor: rd.Tensor, x: rd.Tensor) -> rd.Tensor:
-    """Returns xᵀ (L Lᵀ)⁻¹ x, of vectors `[..., n]` and lower triangles `[..., n, n]` whose batches broadcast."""
-    batch = rd.broadcast_shapes(factor.shape[:-2], x.shape[:-1])
-    size = factor.shape[-1]
-    solved = rd.linalg.solve_triangular(
-        factor.expand(batch + (size, size)), x.expand(batch + (size,)).unsqueeze(-1), upper=False
-    )
-    return solved.squeeze(-1).pow(2).sum(-1)
+def squared_lengths(factor: rd.Tensor, columns: rd.Tensor) -> rd.Tensor:
+    """Returns xᵀ (L Lᵀ)⁻¹ x of each column x, `[..., n, k]`, and lower triangle `[..., n, n]`; batches broadcast."""
+    batch = rd.broadcast_shapes(factor.shape[:-2], columns.shape[:-2])
+    whole = factor.expand(batch + factor.shape[-2:]), columns.expand(batch + columns.shape[-2:])
+    return rd.linalg.solve_triangular(*whole, upper=False).pow(2).sum(-2)
 
 
 def factor_of_precision(precision: rd.Tensor) -> rd.Tensor:
@@ -178,7 +175,74 @@ def factor_of_precision(precision: rd.Tensor) -> rd.Tensor:
     return rd.linalg.solve_triangular(upper, identity, upper=False)
 
 
-class MultivariateNormal(Distribution):
+def of_whole_batch(self: Any, matrix: Any) -> Any:
+    """Expands matrices to the batch of a distribution."""
+    return matrix.expand(self._batch_shape + self._event_shape[-1:] * 2)
+
+
+class ByMatrix:
+    """A family given by a covariance, a precision, or the lower Cholesky factor of the covariance.
+
+    The others are computed when they are read.
+    """
+
+    _matrices = ("covariance_matrix", "precision_matrix", "scale_tril")
+    _kept: tuple[str, ...] = ("_unbroadcasted_scale_tril",)
+
+    scale_tril: Any = lazy_property(lambda self: of_whole_batch(self, self._unbroadcasted_scale_tril))
+    covariance_matrix: Any = lazy_property(
+        lambda self: of_whole_batch(self, rd.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
+    )
+    precision_matrix: Any = lazy_property(
+        lambda self: of_whole_batch(self, rd.cholesky_inverse(self._unbroadcasted_scale_tril))
+    )
+
+    def _one_of(self, error: type[Exception], *matrices: Any) -> tuple[str, Any]:
+        """Returns the one that is given, and its name before it. Raises `error` for none and for several."""
+        given = [(name, one) for name, one in zip(self._matrices, matrices, strict=True) if one is not None]
+        if len(given) != 1:
+            raise error("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        return given[0]
+
+    def _factorize(self, name: str, matrix: Any) -> None:
+        """Sets the factor of the matrix that is given."""
+        how = {"scale_tril": lambda it: it, "covariance_matrix": rd.linalg.cholesky}
+        self._unbroadcasted_scale_tril = how.get(name, factor_of_precision)(matrix)
+
+
+class NormalVectors(Distribution):
+    """What normal vectors with mean `loc[..., n]` and any covariance Σ have in common.
+
+    Subclasses give log det Σ / 2, the lengths xᵀ Σ⁻¹ x of columns, and columns whose outer products sum up to Σ.
+    """
+
+    support = constraints.real_vector
+    has_rsample = True
+    loc: Any
+
+    mean = mode = property(attrgetter("loc"))
+
+    def log_prob(self, value: Any) -> Any:
+        self._check(value)
+        distance = self._lengths((value - self.loc).unsqueeze(-1)).squeeze(-1)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
+
+    def entropy(self) -> Any:
+        entropy = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
+        return entropy.expand(self._batch_shape)
+
+    def _half_log_det(self) -> Any:
+        raise NotImplementedError
+
+    def _lengths(self, columns: Any) -> Any:
+        raise NotImplementedError
+
+    @property
+    def _columns(self) -> Any:
+        raise NotImplementedError
+
+
+class MultivariateNormal(ByMatrix, NormalVectors):
     """Normal vectors with mean `loc[..., n]` and one of: covariance, precision, or lower Cholesky factor `[..., n, n]`.
 
     Density exp(-(x - loc)ᵀ Σ⁻¹ (x - loc) / 2) / √((2π)ⁿ det Σ), of real vectors with covariance Σ.
@@ -191,12 +255,7 @@ class MultivariateNormal(Distribution):
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
-    support = constraints.real_vector
-    has_rsample = True
-    _parameters = ("loc", "covariance_matrix", "precision_matrix", "scale_tril")
-    _kept = ("_unbroadcasted_scale_tril",)
-
-    mean = mode = property(attrgetter("loc"))
+    _parameters = ("loc", *ByMatrix._matrices)
 
     def __init__(
         self,
@@ -208,34 +267,14 @@ class MultivariateNormal(Distribution):
     ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        matrices = (covariance_matrix, precision_matrix, scale_tril)
-        given = {name: one for name, one in zip(self._parameters[1:], matrices, strict=True) if one is not None}
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = given.items()
+        name, matrix = self._one_of(ValueError, covariance_matrix, precision_matrix, scale_tril)
         if matrix.dim() < 2:
             raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
         batch, size = rd.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1]), loc.shape[-1:]
         setattr(self, name, matrix.expand(batch + matrix.shape[-2:]))
         self.loc = loc.expand(batch + size)
         super().__init__(batch, size, validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = scale_tril
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = rd.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = factor_of_precision(precision_matrix)
-
-    def _of_whole_batch(self, matrix: Any) -> Any:
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    scale_tril: Any = lazy_property(lambda self: self._of_whole_batch(self._unbroadcasted_scale_tril))
-    covariance_matrix: Any = lazy_property(
-        lambda self: self._of_whole_batch(rd.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
-    )
-    precision_matrix: Any = lazy_property(
-        lambda self: self._of_whole_batch(rd.cholesky_inverse(self._unbroadcasted_scale_tril))
-    )
+        self._factorize(name, matrix)
 
     @property
     def variance(self) -> Any:
@@ -246,19 +285,16 @@ class MultivariateNormal(Distribution):
         noise = rd.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + batch_mv(self._unbroadcasted_scale_tril, noise)
 
-    def log_prob(self, value: Any) -> Any:
-        self._check(value)
-        factor = self._unbroadcasted_scale_tril
-        distance = mahalanobis(factor, value - self.loc)
-        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - half_log_det(factor)
+    def _half_log_det(self) -> Any:
+        return half_log_det(self._unbroadcasted_scale_tril)
 
-    def entropy(self) -> Any:
-        half = half_log_det(self._unbroadcasted_scale_tril)
-        entropy = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + half
-        return entropy.expand(self._batch_shape)
+    def _lengths(self, columns: Any) -> Any:
+        return squared_lengths(self._unbroadcasted_scale_tril, columns)
+
+    _columns = property(attrgetter("_unbroadcasted_scale_tril"))
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(NormalVectors):
     """Normal vectors with mean `loc[..., n]` and covariance W Wᵀ + diag(d).
 
     W is `cov_factor[..., n, m]`, d is `cov_diag[..., n]`.
@@ -271,12 +307,8 @@ class LowRankMultivariateNormal(Distribution):
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
     }
-    support = constraints.real_vector
-    has_rsample = True
     _parameters = ("loc", "cov_factor", "cov_diag")
     _kept = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
-
-    mean = mode = property(attrgetter("loc"))
 
     def __init__(self, loc: Any, cov_factor: Any, cov_diag: Any, validate_args: bool | None = None) -> None:
         if loc.dim() < 1:
@@ -304,28 +336,25 @@ class LowRankMultivariateNormal(Distribution):
         identity = rd.eye(cov_factor.shape[-1], dtype=cov_factor.dtype, device=cov_factor.device)
         self._capacitance_tril = rd.linalg.cholesky(identity + rd.matmul(weighted, cov_factor))
 
-    def _of_whole_batch(self, matrix: Any) -> Any:
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
     @lazy_property
     def scale_tril(self) -> Any:
         root = self._unbroadcasted_cov_diag.sqrt()
         scaled = self._unbroadcasted_cov_factor / root.unsqueeze(-1)
         identity = rd.eye(self._event_shape[0], dtype=root.dtype, device=root.device)
         factor = rd.linalg.cholesky(identity + rd.matmul(scaled, scaled.mT))
-        return self._of_whole_batch(root.unsqueeze(-1) * factor)
+        return of_whole_batch(self, root.unsqueeze(-1) * factor)
 
     @lazy_property
     def covariance_matrix(self) -> Any:
         factor = self._unbroadcasted_cov_factor
-        return self._of_whole_batch(rd.matmul(factor, factor.mT) + rd.diag_embed(self._unbroadcasted_cov_diag))
+        return of_whole_batch(self, rd.matmul(factor, factor.mT) + rd.diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
     def precision_matrix(self) -> Any:
         weighted = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         solved = rd.linalg.solve_triangular(self._capacitance_tril, weighted, upper=False)
         inverse = rd.diag_embed(self._unbroadcasted_cov_diag.reciprocal())
-        return self._of_whole_batch(inverse - rd.matmul(solved.mT, solved))
+        return of_whole_batch(self, inverse - rd.matmul(solved.mT, solved))
 
     @lazy_property
     def variance(self) -> Any:
@@ -343,14 +372,11 @@ class LowRankMultivariateNormal(Distribution):
     def _half_log_det(self) -> Any:
         return half_log_det(self._capacitance_tril) + 0.5 * self._unbroadcasted_cov_diag.log().sum(-1)
 
-    def log_prob(self, value: Any) -> Any:
-        self._check(value)
-        apart = value - self.loc
-        weighted = apart / self._unbroadcasted_cov_diag
-        along = batch_mv(self._unbroadcasted_cov_factor.mT, weighted)
-        distance = (apart * weighted).sum(-1) - mahalanobis(self._capacitance_tril, along)
-        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
+    def _lengths(self, columns: Any) -> Any:
+        weighted = columns / self._unbroadcasted_cov_diag.unsqueeze(-1)
+        along = rd.matmul(self._unbroadcasted_cov_factor.mT, weighted)
+        return (columns * weighted).sum(-2) - squared_lengths(self._capacitance_tril, along)
 
-    def entropy(self) -> Any:
-        entropy = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
-        return entropy.expand(self._batch_shape)
+    @property
+    def _columns(self) -> Any:
+        return rd.cat([self.cov_factor, rd.diag_embed(self.cov_diag.sqrt())], -1)

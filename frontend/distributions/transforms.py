@@ -18,6 +18,7 @@ from operator import attrgetter
 from typing import Any
 
 import redispatch as rd
+from redispatch import _names
 from redispatch.nn import functional as F
 
 from . import constraints
@@ -739,3 +740,6 @@ class CorrCholeskyTransform(Transform):
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         return shape[:-2] + (shape[-1] * (shape[-1] - 1) // 2,)
+
+
+__all__ = _names.own(globals())

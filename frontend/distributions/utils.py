@@ -33,13 +33,6 @@ def broadcast_all(*values: Any) -> tuple[rd.Tensor, ...]:
     return tuple(rd.broadcast_tensors(*made))
 
 
-def batch_of(*values: Any) -> rd.Size:
-    """Returns the batch shape of parameters that were broadcast: `()` where each was a number."""
-    if all(isinstance(value, Number) for value in values):
-        return rd.Size()
-    return next(value.shape for value in values if not isinstance(value, Number))
-
-
 def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
     """Returns probabilities of log-odds (binary), or of unnormalised logarithms along the last dimension."""
     return rd.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)

@@ -35,6 +35,12 @@ CONTINUOUS = [
     (lambda: D.Weibull(2.0, 1.5), stats.weibull_min(1.5, scale=2)),
     (lambda: D.Pareto(0.1, 2.5), stats.pareto(2.5, scale=0.1)),
     (lambda: D.InverseGamma(3.5, 2.0), stats.invgamma(3.5, scale=2)),
+    (lambda: D.GeneralizedPareto(-0.5, 2.0, 0.3), stats.genpareto(0.3, -0.5, 2)),
+    (lambda: D.GeneralizedPareto(0.0, 2.0, 0.0), stats.genpareto(0, 0, 2)),
+    (lambda: D.GeneralizedPareto(0.0, 1.0, -0.5), stats.genpareto(-0.5, 0, 1)),
+    (lambda: D.VonMises(1.0, 2.5), stats.vonmises(2.5, 1)),
+    (lambda: D.VonMises(0.0, 1e-6), stats.vonmises(1e-6)),
+    (lambda: D.ContinuousBernoulli(0.2), stats.truncexpon(math.log(4), 0, 1 / math.log(4))),
 ]
 
 
@@ -137,8 +143,8 @@ def test_the_rule_of_the_nearest_classes_answers_and_a_user_may_add_one():
         D.register_kl(D.Normal, Other)(lambda p, q: "other first")
         with pytest.warns(RuntimeWarning, match="Ambiguous kl_divergence"):
             assert D.kl_divergence(Mine(0.0, 1.0), Other(0.0, 1.0)) == "mine first"
-        with pytest.raises(TypeError, match="Distribution subclass"):
-            D.register_kl(int, D.Normal)
+        with pytest.raises(TypeError, match="Distribution subclass"):  # of any other class PyTorch lets a rule be
+            D.register_kl(3, D.Normal)
     finally:
         kl._RULES.clear()
         kl._RULES.update(before)
@@ -194,6 +200,13 @@ def test_a_transform_with_a_cache_gives_back_the_very_value():
     kept, forgotten = transforms.SigmoidTransform(cache_size=1), transforms.SigmoidTransform()
     assert kept.inv(kept(x)) is x and forgotten.inv(forgotten(x)).item() != 20
     assert kept.inv.inv is kept and transforms.ExpTransform() == transforms.ExpTransform()
+
+
+def test_parameters_of_different_shapes_give_the_batch_that_they_broadcast_to():
+    for made in (D.Normal, D.Gamma, D.Laplace, D.VonMises, D.Gumbel, D.FisherSnedecor):
+        distribution = made(rd.tensor(1.0), rd.ones(3))
+        assert distribution.batch_shape == distribution.sample().shape == (3,)
+    assert D.GeneralizedPareto(0.0, rd.ones(2, 1), rd.ones(3)).expand((4, 2, 3)).sample().shape == (4, 2, 3)
 
 
 def test_checks_can_be_switched_off():
