@@ -440,7 +440,7 @@ def names_of(module: str, row: Absent) -> dict[str, Any]:
     found: dict[str, Any] = {name: refusing(f"{shown}.{name}", row.reason) for name in row.refused.split()}
     found |= {name: answering(False) for name in row.no.split()}
     found |= {name: answering(None) for name in row.nothing.split()}
-    found |= dict.fromkeys(row.none.split()) | row.values
+    found |= {**dict.fromkeys(row.none.split()), **row.values}
     found |= {name: answering(lambda function: function) for name in row.marks.split()}
     found |= {name: lambda *args, **kwargs: Region() for name in row.regions.split()}
     if row.refused.startswith(DEVICE_CALLS):

@@ -44,7 +44,9 @@ def test_a_function_with_the_name_of_its_module_stays_one(torch):
     assert DataParallel is torch.nn.DataParallel
     for name in ("parallel.data_parallel", "utils.weight_norm"):
         module, _, function = f"torch.nn.{name}".rpartition(".")
-        assert callable(getattr(sys.modules[module], function)) and isinstance(sys.modules[f"torch.nn.{name}"], ModuleType)
+        assert callable(getattr(sys.modules[module], function)) and isinstance(
+            sys.modules[f"torch.nn.{name}"], ModuleType
+        )
 
 
 def test_it_takes_itself_back():
