@@ -1,6 +1,7 @@
 """Where each public name of PyTorch is: here, forwarded from another place, or absent for a reason.
 
-    python -m redispatch.torch_names names     # writes torch_names.txt beside this file; needs PyTorch itself
+    python -m redispatch.torch_names torch.lobpcg     # says where a name is
+    python -m redispatch.torch_names                  # writes torch_names.txt beside this file; needs PyTorch itself
 
 The names are facts of PyTorch 2.13, kept in torch_names.txt: each module's `__all__`, or, where it has none, what it
 defines under a name without an underscore; and the functions and methods of `torch.overrides`. What becomes of a name
@@ -10,6 +11,7 @@ table of what is absent (_absent.py). `redispatch.reference` makes a page of it.
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -235,5 +237,15 @@ def shown(module: str) -> str:
     return f"torch.{module}".removesuffix(".")
 
 
+def main(asked: list[str]) -> None:
+    """Prints where names are; without any, writes PyTorch's."""
+    if not asked:
+        write_names()
+    for full in asked:
+        module, _, name = full.removeprefix("torch.").rpartition(".")
+        state, about = where(module, name)
+        print(f"{full}: {state}{about and f', {about}'}")
+
+
 if __name__ == "__main__":
-    write_names()
+    main(sys.argv[1:])

@@ -72,3 +72,12 @@ def test_the_page_has_every_part_and_every_name_that_is_here(listings):
     for one in listings:
         for names in one.names["here"].values():
             assert all(f"<code>{name}</code>" in page for name in names)
+
+
+def test_one_name_is_told_at_the_prompt(capsys):
+    torch_names.main(["torch.nn.Linear", "torch.lobpcg", "torch.distributed.rpc.init_rpc"])
+    assert capsys.readouterr().out.splitlines() == [
+        "torch.nn.Linear: forwards, redispatch.nn.linear",
+        f"torch.lobpcg: absent, {_absent.UNWRITTEN}",
+        "torch.distributed.rpc.init_rpc: absent, processes are not coordinated here",
+    ]
