@@ -161,7 +161,8 @@ _places, __getattr__, __dir__ = _names.late(
         ".": """
             _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _subclasses _utils _vmap_internals
             accelerator array_api backend compiler distributions functional functorch futures fx hub jit masked
-            multiprocessing nn optim profiler serialization signal special storage testing torch_version version
+            multiprocessing nn optim profiler quasirandom serialization signal special storage testing torch_version
+            version
         """,
         "._absent": _absent.NAMES,
         ".backend": "get_device_module",

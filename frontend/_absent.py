@@ -250,7 +250,7 @@ MISSING: dict[str, dict[str, str]] = {
             spmm values_copy
         """,
         SYMBOLIC: "sym_constrain_range* sym_fresh_size",
-        UNWRITTEN: "FileCheck hash_tensor lobpcg native_norm quasirandom",
+        UNWRITTEN: "FileCheck hash_tensor lobpcg native_norm",
         OTHER_DEVICE: "get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_* set_autocast_xla_*",
         OLD: "contrib",
         BUILD: "nativert",
@@ -294,7 +294,7 @@ MISSING: dict[str, dict[str, str]] = {
         """
     },
     "func": {UNWRITTEN: "rearrange"},
-    "fx": {TRACER: "config", SYMBOLIC: "tensor_type", UNWRITTEN: "operator_schemas traceback"},
+    "fx": {TRACER: "config", SYMBOLIC: "tensor_type", UNWRITTEN: "operator_schemas"},
     "fx.experimental": {
         GRAPHS: """
             accelerator_partitioner const_fold debug merge_matmul meta_tracer normalize optimization partitioner_utils
@@ -311,11 +311,12 @@ MISSING: dict[str, dict[str, str]] = {
     },
     "fx.graph_module": {INTERNAL: "reduce_*"},
     "fx.proxy": {INTERNAL: "MetaProxy"},
+    "fx.passes.infra": {GRAPHS: "partitioner"},
     "fx.passes": {
         GRAPHS: """
-            annotate_getitem_nodes backends dialect fake_tensor_prop graph_drawer graph_manipulation
-            graph_transform_observer infra net_min_base operator_support param_fetch pass_manager regional_inductor*
-            runtime_assert shape_prop split_module split_utils splitter_base tests tools_common utils
+            annotate_getitem_nodes backends dialect graph_drawer graph_manipulation
+            graph_transform_observer net_min_base operator_support param_fetch pass_manager regional_inductor*
+            runtime_assert split_module split_utils splitter_base tests tools_common utils
         """
     },
     "jit": {
@@ -331,7 +332,7 @@ MISSING: dict[str, dict[str, str]] = {
         INTERNAL: "SharedCache fd_id init_reductions rebuild_* reduce_* *shared_cache *_cache"
     },
     "nn": {OLD: "backends cpp", QUANTIZED: "intrinsic qat quantizable"},
-    "nn.attention": {OTHER: "*_flash_attention_impl* experimental varlen", UNWRITTEN: "bias"},
+    "nn.attention": {OTHER: "*_flash_attention_impl* experimental varlen"},
     "nn.functional": {UNWRITTEN: "ScalingType SwizzleType *_mm", INTERNAL: "assert_int_or_pair"},
     "nn.parallel.parallel_apply": {INTERNAL: "get_a_var"},
     "nn.parallel.scatter_gather": {INTERNAL: "scatter_kwargs"},

@@ -278,6 +278,9 @@ ELSEWHERE = {
     },
     "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",
     "redispatch.dispatch.transforms.debug_unwrap": "redispatch.dispatch.tensor.wrapped",
+    **{f"redispatch.fx.passes.infra.{name}": "redispatch.fx.passes.infra" for name in ("pass_base", "pass_manager")},
+    "redispatch.fx.passes.fake_tensor_prop": "redispatch.fx.passes.shape_prop",
+    "redispatch.nn.attention.bias": "redispatch.nn.attention_bias",
     "redispatch.functorch.compile": "redispatch._functorch.aot_autograd",
     "redispatch.functorch.experimental": "redispatch._functorch.api",
 }

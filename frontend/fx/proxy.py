@@ -20,6 +20,7 @@ from redispatch.dispatch.higher_order import HigherOrderOperator
 
 from .graph import Graph
 from .node import Node, Target, map_aggregate
+from .traceback import taken_over
 
 
 class TraceError(ValueError):
@@ -42,7 +43,7 @@ class TracerBase:
         type_expr: Any = None,
     ) -> Node:
         """A new node. To note something of each, override this."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        return taken_over(self.graph.create_node(kind, target, args, kwargs, name, type_expr))
 
     def proxy(self, node: Node) -> Proxy:
         return Proxy(node, self)

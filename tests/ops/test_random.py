@@ -342,3 +342,26 @@ def test_dropout_modules_leave_out_in_training_only(kind):
     assert rd.equal(module.eval()(x), x)
     with pytest.raises(ValueError, match="dropout probability has to be between 0 and 1, but got 2"):
         getattr(nn, kind)(2)
+
+
+# Points that fill a cube ----------------------------------------------------------------------------------------------
+
+
+def test_sobols_points_are_the_same_as_everywhere():
+    engine = rd.quasirandom.SobolEngine(3)
+    assert engine.draw(3).tolist() == [[0, 0, 0], [0.5, 0.5, 0.5], [0.75, 0.25, 0.25]]
+    assert engine.draw(1, dtype=rd.float64).tolist() == [[0.25, 0.75, 0.75]] and engine.num_generated == 4
+    assert engine.draw_base2(2).shape == (4, 3) and repr(engine) == "SobolEngine(dimension=3)"
+    with pytest.raises(ValueError, match=r"then: n=8\+2\*\*1=10"):
+        engine.draw_base2(1)
+    out = rd.empty(0)
+    assert engine.reset().fast_forward(3).draw(out=out) is out and out.tolist() == [[0.25, 0.75, 0.75]]
+    with pytest.raises(ValueError, match=r"dimensionality for SobolEngine is \[1, 21201\]"):
+        rd.quasirandom.SobolEngine(0)
+
+
+def test_scrambled_points_follow_the_seed_and_stay_even():
+    one, other = (rd.quasirandom.SobolEngine(2, scramble=True, seed=seed).draw_base2(6) for seed in (1, 2))
+    assert not rd.equal(one, other)
+    assert rd.equal(one, rd.quasirandom.SobolEngine(2, scramble=True, seed=1).draw(64))
+    assert (one * 8).int().unique(dim=0).shape == (64, 2)  # one in each of 8 x 8 squares
