@@ -355,9 +355,10 @@ MISSING: dict[str, dict[str, str]] = {
         TOOL: "show_pickle tensorboard viz",
         FILES: "serialization",
         OLD: "backcompat",
-        UNWRITTEN: "benchmark",
         TRACER: "debug_log",
     },
+    "utils.benchmark": {UNWRITTEN: "examples op_fuzzers"},
+    "utils.benchmark.utils": {UNWRITTEN: "*fuzzer", BUILD: "cpp_jit valgrind_wrapper", TRACER: "compile"},
     "utils.checkpoint": {INTERNAL: "DefaultDeviceType"},
     "utils.collect_env": {
         INTERNAL: "check_release_file get_c* get_gcc* get_gpu* get_i* get_l* get_mac* get_nv* get_os get_pi* get_pl* "

@@ -270,6 +270,11 @@ ELSEWHERE = {
     **{f"redispatch.nn.utils.{name}": "redispatch.nn.utils" for name in "clip_grad convert_parameters".split()},
     "redispatch.profiler.profiler": "redispatch.profiler",
     "redispatch.signal.windows.windows": "redispatch.signal.windows",
+    "redispatch.utils.benchmark.utils": "redispatch.utils.benchmark",
+    **{
+        f"redispatch.utils.benchmark.utils.{name}": "redispatch.utils.benchmark"
+        for name in "common compare timer".split()
+    },
     "redispatch.utils.data.distributed": "redispatch.utils.data.dataset",
     "redispatch._functorch.deprecated": "redispatch.functorch",
     **{
