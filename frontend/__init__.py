@@ -171,6 +171,7 @@ _places, __getattr__, __dir__ = _names.late(
         ".jit": "fork wait",
         "redispatch.kernels.ops.foreach": "_foreach_*",
         ".serialization": "load save",
+        ".testing": "FileCheck",
         ".utils.backend_registration": "_register_device_module",
         ".utils.data.dataloader": "thread_safe_generator",
         ".utils.dlpack": "to_dlpack",

@@ -50,6 +50,7 @@ from .compiler import _disable_dynamo as _disable_dynamo, compile as compile
 from .futures import Future as Future
 from .jit import fork as fork, wait as wait
 from .serialization import load as load, save as save
+from .testing import FileCheck as FileCheck
 from .utils.backend_registration import _register_device_module as _register_device_module
 from .utils.data.dataloader import thread_safe_generator as thread_safe_generator
 from .utils.dlpack import to_dlpack as to_dlpack
