@@ -61,7 +61,7 @@ class FileCheck:
         return self._add(Check("SOURCE-HIGHLIGHTED", test_string))
 
     def check_regex(self, test_string: str) -> FileCheck:
-        """What fits the pattern is there."""
+        """Text that fits the pattern is there."""
         return self._add(Check("REGEX", test_string))
 
     def run(self, checks_or_text: Any, text: Any = None) -> None:

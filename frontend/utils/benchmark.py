@@ -130,7 +130,7 @@ class Measurement:
 
     @property
     def warnings(self) -> list[str]:
-        """What is wrong with the times, in lines."""
+        """The lines of a report that doubt the times."""
         if not self.raw_times or self.meets_confidence():
             return []
         gross = "This suggests significant environmental influence."
