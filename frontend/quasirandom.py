@@ -1,11 +1,13 @@
-"""`redispatch.quasirandom`: points that fill a cube more evenly than random ones, by scipy's Sobol sequence."""
+"""`redispatch.quasirandom`: points that fill a cube more evenly than random ones, with scipy's table of directions."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from redispatch.dispatch.tensor import get_default_dtype
+import numpy as np
+
+from redispatch.dispatch.tensor import dtypes, get_default_dtype
+from redispatch.kernels.ops.creation import zeros
 from redispatch.kernels.ops.from_data import from_numpy
 from redispatch.kernels.ops.random import Generator, randint
 
@@ -13,10 +15,11 @@ __all__ = ["SobolEngine"]
 
 
 class SobolEngine:
-    """A sequence of points in a cube of up to 21,201 dimensions, in whole 2⁻³⁰ths.
+    """Sobol's sequence of points in a cube of up to 21,201 dimensions, in whole 2⁻³⁰ths.
 
-    scramble: digits are shuffled and shifted at random, which keeps the points as even. The shuffle is scipy's, and
-    gives other points than PyTorch's for the same seed; without it they are the same.
+    Point n is the exclusive or of the directions `sobolstate[:, k]` for the digits k that are 1 in n's Gray code; so
+    each differs from the one before by a single direction. scramble: the digits of the directions are mixed by a random
+    triangular matrix, and all points are shifted by `shift`, which keeps them as even.
     Errors: ValueError for another number of dimensions.
     Sources: Joe and Kuo, "Constructing Sobol sequences with better two-dimensional projections" (2008); Owen,
     "Scrambling Sobol and Niederreiter-Xing points" (1998).
@@ -31,16 +34,40 @@ class SobolEngine:
         from scipy.stats.qmc import Sobol  # here: it takes a second, and few programs want it
 
         self.dimension, self.scramble, self.seed, self.num_generated = dimension, scramble, seed, 0
-        generator = None if seed is None else Generator().manual_seed(seed)
-        drawn = int(randint(2**31, (), generator=generator).item()) if scramble else 0
-        self._points = Sobol(dimension, scramble=scramble, bits=self.MAXBIT, rng=drawn)
+        # A private attribute: by its public names scipy tells points, and the last direction comes after 2²⁹ of them.
+        self.sobolstate = from_numpy(Sobol(dimension, scramble=False, bits=self.MAXBIT)._sv.astype(np.int64))
+        self.shift = zeros(dimension, dtype=dtypes.int64)
+        if scramble:
+            self._scramble()
+        self.quasi = self.shift.clone()
+
+    def _scramble(self) -> None:
+        generator = None if self.seed is None else Generator().manual_seed(self.seed)
+        digits = 1 << np.arange(self.MAXBIT)
+        shift = randint(2, (self.dimension, self.MAXBIT), generator=generator).numpy()
+        self.shift = from_numpy((shift * digits).sum(-1))
+        mixing = randint(2, (self.dimension, self.MAXBIT, self.MAXBIT), generator=generator).tril().numpy()
+        rows = (
+            np.where(np.eye(self.MAXBIT, dtype=bool), 1, mixing) @ digits[::-1]
+        )  # each as one number, high digit first
+        mixed = np.bitwise_count(rows[:, :, None] & self.sobolstate.numpy()[:, None, :]) % 2
+        self.sobolstate = from_numpy((mixed * digits[::-1, None]).sum(1))
+
+    def _next(self, n: int) -> np.ndarray:
+        """Returns the next n points as whole numbers; the last of them is `quasi` from then on."""
+        steps = np.arange(max(self.num_generated, 1), self.num_generated + n)  # to the first point there is no step
+        if n and steps.size and steps[-1] >= 1 << self.MAXBIT:
+            raise ValueError(f"At most 2**{self.MAXBIT} points can be drawn")
+        changed = np.bitwise_count((steps & -steps) - 1)  # the digit of the Gray code that the step changes
+        directions = self.sobolstate.numpy().T[changed]
+        first = np.bitwise_xor.accumulate(np.concatenate([self.quasi.numpy()[None], directions]))
+        points = first if n and self.num_generated == 0 else first[1:]
+        self.quasi, self.num_generated = from_numpy(first[-1].copy()), self.num_generated + n
+        return points
 
     def draw(self, n: int = 1, out: Any = None, dtype: Any = None) -> Any:
         """Returns the next n points, of a shape (n, dimension)."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The balance properties")  # `draw_base2` is who asks for that
-            points = from_numpy(self._points.random(n)).to(dtype or get_default_dtype())
-        self.num_generated += n
+        points = from_numpy(self._next(n) / (1 << self.MAXBIT)).to(dtype or get_default_dtype())
         return points if out is None else out.resize_as_(points).copy_(points)
 
     def draw_base2(self, m: int, out: Any = None, dtype: Any = None) -> Any:
@@ -56,14 +83,12 @@ class SobolEngine:
 
     def reset(self) -> SobolEngine:
         """Begins again, with the same points."""
-        self._points.reset()
-        self.num_generated = 0
+        self.quasi, self.num_generated = self.shift.clone(), 0
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
         """Leaves the next n points out."""
-        self._points.fast_forward(n)
-        self.num_generated += n
+        self._next(n)
         return self
 
     def __repr__(self) -> str:
