@@ -44,7 +44,7 @@ from .utils.type_names import SymBool as SymBool, SymFloat as SymFloat, SymInt a
 from .viz import explain as explain
 from ._checks import _assert as _assert, _check as _check, _check_index as _check_index, _check_is_size as _check_is_size, _check_not_implemented as _check_not_implemented, _check_tensor_all as _check_tensor_all, _check_tensor_all_with as _check_tensor_all_with, _check_type as _check_type, _check_value as _check_value, _check_with as _check_with
 from ._streams import Event as Event, Stream as Stream
-from ._absent import _guards as _guards, _inductor as _inductor, ao as ao, distributed as distributed, export as export, mps as mps, mtia as mtia, nested as nested, numa as numa, onnx as onnx, package as package, quantization as quantization, sparse as sparse, xpu as xpu
+from ._absent import __config__ as __config__, _guards as _guards, _inductor as _inductor, ao as ao, distributed as distributed, export as export, mps as mps, mtia as mtia, nested as nested, numa as numa, onnx as onnx, package as package, quantization as quantization, sparse as sparse, xpu as xpu
 from .backend import get_device_module as get_device_module
 from .compiler import _disable_dynamo as _disable_dynamo, compile as compile
 from .futures import Future as Future

@@ -51,6 +51,13 @@ def device(title: str, kinds: str = "") -> Absent:
 
 
 ABSENT = {
+    "__config__": Absent(
+        "nothing is built",
+        values={
+            "show": lambda: "Kernels are compiled by numba when they are first called.\n",
+            "parallel_info": lambda: "Threads are those of kernels/engine/pool.py.\n",
+        },
+    ),
     "_C._distributed_c10d": Absent("processes are not coordinated here", classes="FakeProcessGroup ProcessGroup Work"),
     "_dynamo.config": Absent(
         "nothing traces programs",
@@ -115,6 +122,18 @@ ABSENT = {
             BackwardPrefetch CPUOffload CPUOffloadPolicy FSDPModule FullStateDictConfig FullyShardedDataParallel
             MixedPrecision MixedPrecisionPolicy OffloadPolicy ShardingStrategy StateDictType
         """,
+    ),
+    "distributed._tensor": Absent(
+        "processes are not coordinated here",
+        refused="distribute_module distribute_tensor",
+        classes="DTensor DeviceMesh Partial Placement Replicate Shard",
+    ),
+    "distributed._tensor.experimental": Absent("processes are not coordinated here", regions="implicit_replication"),
+    "distributed.rpc": Absent(
+        "processes are not coordinated here",
+        refused="init_rpc remote rpc_async rpc_sync shutdown",
+        no="is_available",
+        classes="RRef WorkerInfo",
     ),
     "distributed.tensor": Absent(
         "processes are not coordinated here",
@@ -186,6 +205,12 @@ TOP = Absent(  # what the package adds to its own names
         dsmm hsmm hspmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
         sparse_csc_tensor sparse_csr_tensor sspaddmm
     """,
+    classes="ScriptFunction ScriptModule TensorType",  # of programs that are compiled
+)
+TRACING = Absent(  # what `_dynamo` adds to its own names
+    "nothing traces programs",
+    nothing="mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic",
+    classes="OptimizedModule",
 )
 COMPILER = Absent(  # what `_C` adds to its own names
     "Python is not compiled",

@@ -7,6 +7,8 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import dtype
 
+from .accelerator import _kind as _get_available_device_type
+from .backend import get_device_module as _get_device_module
 from .serialization.names import (
     rebuild_meta_tensor as _rebuild_meta_tensor_no_storage,
 )
@@ -21,6 +23,8 @@ from .serialization.names import (
 )
 
 __all__ = [
+    "_get_available_device_type",
+    "_get_device_module",
     "_rebuild_meta_tensor_no_storage",
     "_rebuild_parameter",
     "_rebuild_tensor_v2",

@@ -80,6 +80,11 @@ def current_accelerator(check_available: bool = False) -> device | None:
     return None if kind is None else device(kind)
 
 
+def _get_accelerator(check: bool | None = None) -> device:
+    """Returns its device, and the CPU where there is none."""
+    return current_accelerator() or device("cpu")
+
+
 def device_count() -> int:
     """Returns the number of devices."""
     return _module().device_count() if is_available() else 0

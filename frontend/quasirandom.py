@@ -1,4 +1,8 @@
-"""`redispatch.quasirandom`: points that fill a cube more evenly than random ones, with scipy's table of directions."""
+"""SobolEngine: points that fill the unit cube evenly.
+
+The n-th point is the exclusive or of the direction numbers that the n-th Gray code has bits for, so that any point
+can be had without those before it. The direction numbers are Joe and Kuo's, D(6), as scipy has them.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor import dtypes, get_default_dtype
-from redispatch.kernels.ops.creation import zeros
+from redispatch.dispatch.tensor import Tensor, get_default_dtype
 from redispatch.kernels.ops.from_data import from_numpy
-from redispatch.kernels.ops.random import Generator, randint
+from redispatch.kernels.ops.random import randint
 
 __all__ = ["SobolEngine"]
 
 
 class SobolEngine:
-    """Sobol's sequence of points in a cube of up to 21,201 dimensions, in whole 2⁻³⁰ths.
+    """Draws the points of a Sobol sequence, one after the other; `scramble` moves them at random, evenly as before.
 
-    Point n is the exclusive or of the directions `sobolstate[:, k]` for the digits k that are 1 in n's Gray code; so
-    each differs from the one before by a single direction. scramble: the digits of the directions are mixed by a random
-    triangular matrix, and all points are shifted by `shift`, which keeps them as even.
-    Errors: ValueError for another number of dimensions.
-    Sources: Joe and Kuo, "Constructing Sobol sequences with better two-dimensional projections" (2008); Owen,
-    "Scrambling Sobol and Niederreiter-Xing points" (1998).
+    seed: of the scrambling; without it the global generator gives one. Errors: ValueError for a dimension that has no
+    direction numbers.
     """
 
     MAXBIT = 30
@@ -31,66 +30,67 @@ class SobolEngine:
     def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
         if not 1 <= dimension <= self.MAXDIM:
             raise ValueError(f"Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]")
-        from scipy.stats.qmc import Sobol  # here: it takes a second, and few programs want it
+        from scipy.stats import qmc  # here, because it takes seconds to import, and few programs need it
 
-        self.dimension, self.scramble, self.seed, self.num_generated = dimension, scramble, seed, 0
-        # A private attribute: by its public names scipy tells points, and the last direction comes after 2²⁹ of them.
-        self.sobolstate = from_numpy(Sobol(dimension, scramble=False, bits=self.MAXBIT)._sv.astype(np.int64))
-        self.shift = zeros(dimension, dtype=dtypes.int64)
+        self.seed, self.scramble, self.dimension = seed, scramble, dimension
+        directions = qmc.Sobol(dimension, scramble=False, bits=self.MAXBIT)._sv.astype(np.int64)
+        shift = np.zeros(dimension, np.int64)
         if scramble:
-            self._scramble()
-        self.quasi = self.shift.clone()
+            directions, shift = self._scrambled(directions)
+        self.sobolstate, self.shift = from_numpy(directions), from_numpy(shift)
+        self.reset()
 
-    def _scramble(self) -> None:
-        generator = None if self.seed is None else Generator().manual_seed(self.seed)
-        digits = 1 << np.arange(self.MAXBIT)
-        shift = randint(2, (self.dimension, self.MAXBIT), generator=generator).numpy()
-        self.shift = from_numpy((shift * digits).sum(-1))
-        mixing = randint(2, (self.dimension, self.MAXBIT, self.MAXBIT), generator=generator).tril().numpy()
-        rows = (
-            np.where(np.eye(self.MAXBIT, dtype=bool), 1, mixing) @ digits[::-1]
-        )  # each as one number, high digit first
-        mixed = np.bitwise_count(rows[:, :, None] & self.sobolstate.numpy()[:, None, :]) % 2
-        self.sobolstate = from_numpy((mixed * digits[::-1, None]).sum(1))
+    def _scrambled(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns direction numbers times random triangular matrices of bits (Owen 1998), and a random first point.
 
-    def _next(self, n: int) -> np.ndarray:
-        """Returns the next n points as whole numbers; the last of them is `quasi` from then on."""
-        steps = np.arange(max(self.num_generated, 1), self.num_generated + n)  # to the first point there is no step
-        if n and steps.size and steps[-1] >= 1 << self.MAXBIT:
-            raise ValueError(f"At most 2**{self.MAXBIT} points can be drawn")
-        changed = np.bitwise_count((steps & -steps) - 1)  # the digit of the Gray code that the step changes
-        directions = self.sobolstate.numpy().T[changed]
-        first = np.bitwise_xor.accumulate(np.concatenate([self.quasi.numpy()[None], directions]))
-        points = first if n and self.num_generated == 0 else first[1:]
-        self.quasi, self.num_generated = from_numpy(first[-1].copy()), self.num_generated + n
+        The bits are a Mersenne twister's, as PyTorch's are: a seed gives the same points.
+        """
+        seed = int(randint(2**32, ())) if self.seed is None else self.seed % 2**32
+        bits = np.random.RandomState(seed).randint(2**32, size=self.dimension * self.MAXBIT * (self.MAXBIT + 1)) & 1
+        values = 1 << np.arange(self.MAXBIT)
+        first, matrices = np.split(bits, [self.dimension * self.MAXBIT])
+        lower = np.tril(matrices.reshape(-1, self.MAXBIT, self.MAXBIT), -1) + np.eye(self.MAXBIT, dtype=np.int64)
+        products = np.bitwise_count((lower @ values[::-1])[:, None, :] & directions[:, :, None]) & 1
+        return products @ values[::-1], first.reshape(-1, self.MAXBIT) @ values
+
+    def _points(self, first: int, n: int) -> np.ndarray:
+        """Returns n points from the first on, as integers."""
+        numbers = np.arange(first, first + n)[:, None]
+        codes, directions = numbers ^ (numbers >> 1), self.sobolstate.numpy()
+        points = np.broadcast_to(self.shift.numpy(), (n, self.dimension)).copy()
+        for bit in range(int(codes.max(initial=0)).bit_length()):
+            points ^= directions[:, bit] * ((codes >> bit) & 1)
         return points
 
-    def draw(self, n: int = 1, out: Any = None, dtype: Any = None) -> Any:
-        """Returns the next n points, of a shape (n, dimension)."""
-        points = from_numpy(self._next(n) / (1 << self.MAXBIT)).to(dtype or get_default_dtype())
-        return points if out is None else out.resize_as_(points).copy_(points)
+    def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+        """Returns the next n points, of shape (n, dimension)."""
+        drawn = from_numpy(self._points(self.num_generated, n) / 2**self.MAXBIT).to(dtype or get_default_dtype())
+        self.fast_forward(n)
+        return drawn if out is None else out.resize_as_(drawn).copy_(drawn)
 
-    def draw_base2(self, m: int, out: Any = None, dtype: Any = None) -> Any:
-        """Returns the next 2ᵐ points. ValueError where there are then not a power of two of all."""
-        total = self.num_generated + 2**m
+    def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+        """Returns the next 2**m points. ValueError where there would not be a power of 2 of them, as balance needs."""
+        n = 2**m
+        total = self.num_generated + n
         if total & (total - 1):
             raise ValueError(
-                "The balance properties of Sobol' points require n to be a power of 2. "
-                f"{self.num_generated} points have been previously generated, then: n={self.num_generated}+2**{m}="
-                f"{total}. If you still want to do this, please use 'SobolEngine.draw()' instead."
+                f"The balance properties of Sobol' points require n to be a power of 2. {self.num_generated} points "
+                f"have been previously generated, then: n={self.num_generated}+2**{m}={total}. If you still want to "
+                "do this, please use 'SobolEngine.draw()' instead."
             )
-        return self.draw(2**m, out, dtype)
+        return self.draw(n, out, dtype)
 
     def reset(self) -> SobolEngine:
-        """Begins again, with the same points."""
-        self.quasi, self.num_generated = self.shift.clone(), 0
+        """Goes back to the first point."""
+        self.num_generated, self.quasi = 0, self.shift.clone()
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Leaves the next n points out."""
-        self._next(n)
+        """Passes over n points."""
+        self.num_generated += n
+        self.quasi = from_numpy(self._points(max(self.num_generated - 1, 0), 1)[0])  # the last point
         return self
 
     def __repr__(self) -> str:
-        facts = [f"dimension={self.dimension}", *["scramble=True"] * self.scramble]
-        return f"SobolEngine({', '.join(facts + ([] if self.seed is None else [f'seed={self.seed}']))})"
+        seed = "" if self.seed is None else f", seed={self.seed}"
+        return f"SobolEngine(dimension={self.dimension}{', scramble=True' if self.scramble else ''}{seed})"

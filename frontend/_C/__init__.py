@@ -349,6 +349,15 @@ def _dispatch_tls_set_dispatch_key_excluded(key: DispatchKey, excluded: bool) ->
 _ExcludeDispatchKeyGuard = ExcludeDispatchKeyGuard
 
 
+def _are_functorch_transforms_active() -> bool:
+    return bool(STATE.get().levels)
+
+
+def _is_alias_of(tensor: Any, other: Any) -> bool:
+    """Returns whether two tensors share memory."""
+    return tensor.untyped_storage()._cdata == other.untyped_storage()._cdata
+
+
 def _get_autograd_fallback_mode() -> str:
     """Returns what autograd does with an operator of a user that has no derivative: "warn", "nothing" or "error"."""
     return AUTOGRAD_FALLBACK.mode
@@ -457,7 +466,14 @@ __all__ += take(
     },
 )
 
-# Those that ask for layers, which few programs have loaded when they first ask for a name of this module
-_PLACES, __getattr__, __dir__ = late(globals(), {".": "_nn", "._nn": "_ConvBackend _select_conv_backend"})
+# Those that ask for layers and devices, which few programs have loaded when they first ask for a name of this module
+_PLACES, __getattr__, __dir__ = late(
+    globals(),
+    {
+        ".": "_nn",
+        "._nn": "_ConvBackend _select_conv_backend",
+        "redispatch.accelerator": "_get_accelerator",
+    },
+)
 
 globals().update(names_of(__name__, COMPILER))

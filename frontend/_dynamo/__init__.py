@@ -3,15 +3,17 @@
 Its questions have the answer that nothing is compiling. Read next: ../compiler.py.
 """
 
+from .._absent import TRACING, names_of
 from .._names import take
 
 __all__ = take(
     globals(),
     {
-        ".": "config utils",
+        ".": "config eval_frame utils",
         "redispatch.compiler": """
             allow_in_graph assume_constant_result disable is_compiling is_dynamo_compiling nested_compile_region reset
             set_stance substitute_in_graph
         """,
     },
 )
+globals().update(names_of(__name__, TRACING))

@@ -32,6 +32,7 @@ __all__ = take(
     },
 )
 
+_get_name = name_of
 argnums_t = int | tuple[int, ...]
 _enter_dual_level, _exit_dual_level = forward_ad.enter_dual_level, forward_ad.exit_dual_level
 
@@ -76,6 +77,23 @@ def mapped_or_none(func: Callable[..., Any], in_dims: Any, out_dims: Any) -> Cal
         return whole if isinstance(found, tuple) else whole[0]
 
     return passing
+
+
+def _maybe_remove_batch_dim(name: str, batched_output: Any, vmap_level: int, batch_size: int, out_dim: Any) -> Any:
+    """Returns an output with the batch at `out_dim`. ValueError for what is no tensor, and for a batch without a place.
+
+    Without `out_dim`, the output of a function that is the same for all examples may be anything.
+    """
+    if out_dim is None:
+        if isinstance(batched_output, Tensor) and levels.is_batchedtensor(batched_output):
+            raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
+        return batched_output
+    if not isinstance(batched_output, Tensor):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(batched_output)}. Did you mean to "
+            "set out_dims= to None for output?"
+        )
+    return levels._remove_batch_dim(batched_output, vmap_level, batch_size, out_dim)
 
 
 def get_chunk_sizes(total_elems: int, chunk_size: int) -> list[int]:

@@ -175,6 +175,14 @@ def factor_of_precision(precision: rd.Tensor) -> rd.Tensor:
     return rd.linalg.solve_triangular(upper, identity, upper=False)
 
 
+def _batch_mahalanobis(factor: rd.Tensor, x: rd.Tensor) -> rd.Tensor:
+    """Returns xᵀ (L Lᵀ)⁻¹ x of vectors: PyTorch's name, as the two below."""
+    return squared_lengths(factor, x.unsqueeze(-1)).squeeze(-1)
+
+
+_batch_mv, _precision_to_scale_tril = batch_mv, factor_of_precision
+
+
 def of_whole_batch(self: Any, matrix: Any) -> Any:
     """Expands matrices to the batch of a distribution."""
     return matrix.expand(self._batch_shape + self._event_shape[-1:] * 2)
@@ -211,7 +219,7 @@ class ByMatrix:
 
 
 class NormalVectors(Distribution):
-    """What normal vectors with mean `loc[..., n]` and any covariance Σ have in common.
+    """Normal vectors with mean `loc[..., n]`, whatever way their covariance Σ is given in.
 
     Subclasses give log det Σ / 2, the lengths xᵀ Σ⁻¹ x of columns, and columns whose outer products sum up to Σ.
     """

@@ -37,6 +37,15 @@ class IncompatibleKeys(NamedTuple):
         return f"_IncompatibleKeys(missing_keys={self.missing_keys!r}, unexpected_keys={self.unexpected_keys!r})"
 
 
+class WithoutModule(NamedTuple):
+    """A hook that is not told whose it is."""
+
+    hook: Callable[..., None]
+
+    def __call__(self, module: Any, *given: Any) -> None:
+        self.hook(*given)
+
+
 class Checkpointable(ModuleTree):
     """A tree that can write its tensors into a dictionary and read them back."""
 
@@ -75,8 +84,10 @@ class Checkpointable(ModuleTree):
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in self._state_dict_hooks.values():
-            if hook(self, destination, prefix, metadata) is not None:
+            other = hook(self, destination, prefix, metadata)
+            if other is not None and getattr(hook, "_from_public_api", False):
                 raise RuntimeError("state_dict post-hook must return None")
+            destination = destination if other is None else other
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -225,12 +236,28 @@ class Checkpointable(ModuleTree):
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Calls `hook(module, state_dict, prefix, local_metadata)` after the module was saved, to change the dict."""
+        hook._from_public_api = True  # type: ignore[attr-defined]  # a mark, by which a hook of the older kind is told
+        return registered(self._state_dict_hooks, hook)
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The older `register_state_dict_post_hook`: what `hook` returns for the outermost module replaces the dict."""
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
         return registered(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Calls `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`
         before the module is loaded; it may change the dict and the lists."""
         return registered(self._load_state_dict_pre_hooks, hook)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., None], with_module: bool = False
+    ) -> RemovableHandle:
+        """The older `register_load_state_dict_pre_hook`: `hook` is not given the module, unless it says so."""
+        return registered(self._load_state_dict_pre_hooks, hook if with_module else WithoutModule(hook))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Calls `hook(module, incompatible_keys)` after the module was loaded; it may change the two lists of keys."""

@@ -46,13 +46,13 @@ class _Numbered(Module):
         if isinstance(index, slice):
             chosen = list(self._modules.items())[index]
             return self._made_of(chosen)
-        return self._modules[self._name_at(index)]
+        return self._modules[self._get_abs_string_index(index)]
 
     def __setitem__(self, index: int, module: Any) -> None:
-        setattr(self, self._name_at(index), module)
+        setattr(self, self._get_abs_string_index(index), module)
 
     def __delitem__(self, index: int | slice) -> None:
-        names = list(self._modules)[index] if isinstance(index, slice) else [self._name_at(index)]
+        names = list(self._modules)[index] if isinstance(index, slice) else [self._get_abs_string_index(index)]
         for name in names:
             del self._modules[name]
         self._renumber(list(self._modules.values()))
@@ -87,7 +87,7 @@ class _Numbered(Module):
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def _name_at(self, index: Any) -> str:
+    def _get_abs_string_index(self, index: Any) -> str:
         index, size = operator.index(index), len(self)
         if not -size <= index < size:
             raise IndexError(f"index {index} is out of range")
@@ -301,10 +301,10 @@ class ParameterList(Module):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(self[place] for place in range(*index.indices(len(self))))
-        return getattr(self, self._name_at(index))
+        return getattr(self, self._get_abs_string_index(index))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        setattr(self, self._name_at(index), as_parameter(value))
+        setattr(self, self._get_abs_string_index(index), as_parameter(value))
 
     def append(self, value: Any) -> Self:
         """Adds a value at the end."""
@@ -322,7 +322,7 @@ class ParameterList(Module):
 
     __iadd__ = extend
 
-    def _name_at(self, index: Any) -> str:
+    def _get_abs_string_index(self, index: Any) -> str:
         index = operator.index(index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range")

@@ -27,10 +27,10 @@ from redispatch.kernels.ops import spectra as decompositions
 @overridable_initializer
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Uniform in [a, b)."""
-    return _uniform(tensor, a, b, generator)
+    return _no_grad_uniform_(tensor, a, b, generator)
 
 
-def _uniform(tensor: Any, a: float, b: float, generator: Any) -> Any:
+def _no_grad_uniform_(tensor: Any, a: float, b: float, generator: Any) -> Any:
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
@@ -38,10 +38,10 @@ def _uniform(tensor: Any, a: float, b: float, generator: Any) -> Any:
 @overridable_initializer
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Normal, with this mean and standard deviation."""
-    return _normal(tensor, mean, std, generator)
+    return _no_grad_normal_(tensor, mean, std, generator)
 
 
-def _normal(tensor: Any, mean: float, std: float, generator: Any) -> Any:
+def _no_grad_normal_(tensor: Any, mean: float, std: float, generator: Any) -> Any:
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -200,16 +200,24 @@ def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
     return inputs * math.prod(kernel), outputs * math.prod(kernel)
 
 
+def _calculate_correct_fan(tensor: Any, mode: str) -> int:
+    """The fan of that name. ValueError for another name."""
+    mode, modes = mode.lower(), ["fan_in", "fan_out"]
+    if mode not in modes:
+        raise ValueError(f"Mode {mode} not supported, please use one of {modes}")
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
+
+
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Uniform, with standard deviation gain * sqrt(2 / (fan in + fan out))."""
     bound = math.sqrt(3) * gain * math.sqrt(2 / sum(_calculate_fan_in_and_fan_out(tensor)))
-    return _uniform(tensor, -bound, bound, generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Normal, with standard deviation gain * sqrt(2 / (fan in + fan out))."""
     std = gain * math.sqrt(2 / sum(_calculate_fan_in_and_fan_out(tensor)))
-    return _normal(tensor, 0.0, std, generator)
+    return _no_grad_normal_(tensor, 0.0, std, generator)
 
 
 @overridable_initializer
@@ -221,7 +229,7 @@ def kaiming_uniform_(
     if std is None:
         return tensor
     bound = math.sqrt(3) * std
-    return _uniform(tensor, -bound, bound, generator)
+    return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
@@ -229,7 +237,7 @@ def kaiming_normal_(
 ) -> Any:
     """Normal, with standard deviation gain / sqrt(fan); `a` is leaky_relu's slope below zero."""
     std = _he_std(tensor, a, mode, nonlinearity)
-    return tensor if std is None else _normal(tensor, 0.0, std, generator)
+    return tensor if std is None else _no_grad_normal_(tensor, 0.0, std, generator)
 
 
 def _he_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None:
@@ -237,10 +245,7 @@ def _he_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=4)
         return None
-    mode, modes = mode.lower(), ["fan_in", "fan_out"]
-    if mode not in modes:
-        raise ValueError(f"Mode {mode} not supported, please use one of {modes}")
-    fan = _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
+    fan = _calculate_correct_fan(tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 

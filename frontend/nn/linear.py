@@ -206,11 +206,20 @@ class _Convolution(Module):
         self.kernel_size, self.stride = each(kernel_size, self.dims), each(stride, self.dims)
         self.padding = padding if isinstance(padding, str) else each(padding, self.dims)
         self.dilation, self.output_padding = each(dilation, self.dims), each(output_padding, self.dims)
-        self.padding_mode = padding_mode
+        self.padding_mode, self._reversed_padding_repeated_twice = padding_mode, self.widths()
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         shape = (first, second // groups, *self.kernel_size)
         empty_parameters(self, device, dtype, weight=shape, bias=(out_channels,) if bias else None)
         self.reset_parameters()
+
+    def widths(self) -> list[int]:
+        """The padding as `functional.pad` takes it: two widths for each dimension, the last one first."""
+        if not isinstance(self.padding, str):
+            return [width for width in reversed(self.padding) for _ in range(2)]
+        if self.padding == "valid":
+            return [0] * (2 * self.dims)
+        totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
+        return [width for total in reversed(totals) for width in (total // 2, total - total // 2)]
 
     def reset_parameters(self) -> None:
         """Draws weight and bias anew."""
@@ -230,20 +239,15 @@ class _Convolution(Module):
 
 class _Forward(_Convolution):
     def forward(self, input: Any) -> Any:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        """Computes the convolution with another weight and bias. Subclasses that change theirs override it."""
         convolve = getattr(functional, f"conv{self.dims}d")
         padding: Any = self.padding
         if self.padding_mode != "zeros":
-            input, padding = functional.pad(input, self.widths(), self.padding_mode), 0
-        return convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
-
-    def widths(self) -> list[int]:
-        """The padding as `functional.pad` takes it: two widths for each dimension, the last one first."""
-        if not isinstance(self.padding, str):
-            return [width for width in reversed(self.padding) for _ in range(2)]
-        if self.padding == "valid":
-            return [0] * (2 * self.dims)
-        totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
-        return [width for total in reversed(totals) for width in (total // 2, total - total // 2)]
+            input, padding = functional.pad(input, self._reversed_padding_repeated_twice, self.padding_mode), 0
+        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 Conv1d, Conv2d, Conv3d = by_dims(

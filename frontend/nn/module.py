@@ -18,12 +18,14 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Self
+from functools import partialmethod
+from typing import Any, Self, TypeVar
 
 from redispatch.autograd import RemovableHandle
 from redispatch.dispatch.tensor import Tensor, device, dtypes
 from redispatch.kernels.ops import creation
 
+from .. import compiler
 from .checkpoint import Checkpointable, registered
 from .hooks import EVERYWHERE, NodeHook, call_with_hooks, check_one_kind
 from .parameter import converted
@@ -33,6 +35,8 @@ from .tree import ModuleTree
 class Module(Checkpointable):
     """A tree of parameters, buffers and child modules that is called like a function: a subclass gives `forward`."""
 
+    dump_patches = False  # as in PyTorch: changes of source code are told no longer
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])  # of `state_dict`, for annotations
     call_super_init = False  # whether __init__ goes on to the class that follows Module among the bases
     _forward_hooks: OrderedDict[int, Callable[..., Any]]
     _forward_hooks_with_kwargs: OrderedDict[int, bool]  # the numbers of those that are called so
@@ -49,17 +53,14 @@ class Module(Checkpointable):
         if args and not self.call_super_init:
             raise TypeError(f"{name} takes 1 positional argument but {len(args) + 1} were given")
         super().__init__()
-        self.__dict__.update(
-            _forward_hooks=OrderedDict(),
-            _forward_hooks_with_kwargs=OrderedDict(),
-            _forward_hooks_always_called=OrderedDict(),
-            _forward_pre_hooks=OrderedDict(),
-            _forward_pre_hooks_with_kwargs=OrderedDict(),
-            _backward_hooks=OrderedDict(),
-            _backward_pre_hooks=OrderedDict(),
-        )
+        self.__dict__.update(no_hooks())
         if self.call_super_init:
             super(ModuleTree, self).__init__(*args, **kwargs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes what `pickle` kept; an older version knew fewer kinds of hooks."""
+        super().__init__()
+        self.__dict__.update({**no_hooks(), **state})
 
     # Calling --------------------------------------------------------------------------------------------------
 
@@ -80,6 +81,16 @@ class Module(Checkpointable):
         ):
             return call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
+
+    _call_impl = _wrapped_call_impl = __call__  # PyTorch's names of it, which wrappers call
+    _compiled_call_impl = None
+
+    def _slow_forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Does to the module's calls what `redispatch.compile` does to a function's."""
+        compiler.compile(self, *args, **kwargs)
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -192,6 +203,14 @@ class Module(Checkpointable):
     def cpu(self) -> Self:
         return self._apply(lambda tensor: tensor.cpu())
 
+    def _placed(self, kind: str, device: Any = None) -> Self:
+        """Moves all parameters and buffers to a device of this kind: the one of an index, or the current one."""
+        return self.to(kind if device is None else f"{kind}:{device}" if isinstance(device, int) else device)
+
+    xpu = partialmethod(_placed, "xpu")
+    ipu = partialmethod(_placed, "ipu")
+    mtia = partialmethod(_placed, "mtia")
+
     def float(self) -> Self:
         return self._floating(dtypes.float32)
 
@@ -259,6 +278,16 @@ class Module(Checkpointable):
         extra = self.extra_repr()
         children = [f"({name}): {indented(repr(module))}" for name, module in self._modules.items()]
         return block(self._get_name(), extra, children)
+
+
+HOOK_TABLES = """
+    _forward_hooks _forward_hooks_with_kwargs _forward_hooks_always_called _forward_pre_hooks
+    _forward_pre_hooks_with_kwargs _backward_hooks _backward_pre_hooks
+""".split()
+
+
+def no_hooks() -> dict[str, OrderedDict[int, Any]]:
+    return {table: OrderedDict() for table in HOOK_TABLES}
 
 
 def destination(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:

@@ -365,10 +365,46 @@ BatchNorm1d, BatchNorm2d, BatchNorm3d = by_dims(
 
 
 class SyncBatchNorm(_BatchNorm):
-    """BatchNorm over the batches of several processes, which this library has not. NotImplementedError."""
+    """BatchNorm over the batches of all processes: of one, as this library has no others to synchronise with.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("SyncBatchNorm: there are no processes to synchronise with; BatchNorm is for one")
+    Shapes: (batch, num_features, ...) -> the same. `process_group` changes nothing.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
+        """Returns the module with its BatchNorms replaced, over the same parameters and statistics."""
+        converted = module
+        if isinstance(module, _BatchNorm):
+            how = (module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
+            converted = SyncBatchNorm(*how, process_group, bias=module.bias is not None)
+            converted._parameters.update(module._parameters)
+            converted._buffers.update(module._buffers)
+            converted.training = module.training
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted
 
 
 class _InstanceNorm(_NormBase):

@@ -75,7 +75,7 @@ class RNNBase(Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes what `pickle` kept; before PyTorch 1.8 there was no projection."""
-        self.__dict__.update({"proj_size": 0, **state})
+        super().__setstate__({"proj_size": 0, **state})
 
     @property
     def all_weights(self) -> list[list[Any]]:
@@ -101,8 +101,8 @@ class RNNBase(Module):
 
     # Running ------------------------------------------------------------------------------------------------------
 
-    def _run(self, input: Any, hx: Any, widths: tuple[int, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """The results and the last states, from the states `hx`, one for each of these widths; zeros for None."""
+    def _run(self, input: Any, hx: Any) -> tuple[Any, tuple[Any, ...]]:
+        """The results and the last states, from the states `hx`; zeros for None."""
         packed = input if hasattr(input, "batch_sizes") else None
         alone = packed is None and input.dim() == 2
         if packed is None and input.dim() not in (2, 3):
@@ -110,27 +110,25 @@ class RNNBase(Module):
             noun = "D tensor" if kind == "RNN" else "D"
             raise ValueError(f"{kind}: Expected input to be 2D or 3D, got {input.dim()}{noun} instead")
         data = input.data if packed is not None else input.unsqueeze(0 if self.batch_first else 1) if alone else input
-        batch = int(packed.batch_sizes[0]) if packed is not None else data.size(0 if self.batch_first else 1)
-        layers = self.num_layers * (2 if self.bidirectional else 1)
+        batch_sizes = None if packed is None else packed.batch_sizes
         if hx is None:
-            states = [creation.zeros(layers, batch, w, dtype=data.dtype, device=data.device) for w in widths]
+            sizes = self._state_sizes(data, batch_sizes)
+            states = [creation.zeros(*size, dtype=data.dtype, device=data.device) for size in sizes]
         else:
             if packed is None:
                 self._check_dims(hx, alone)
-            states = [state.unsqueeze(1) for state in hx] if alone else list(hx)
-            if packed is not None and packed.sorted_indices is not None:
-                states = [state.index_select(1, packed.sorted_indices) for state in states]
-        self._check_sizes(data, packed is not None, states, [(layers, batch, width) for width in widths])
+            states = [state.unsqueeze(1) if alone else state for state in hx]
+        given: Any = tuple(states) if self.mode == "LSTM" else states[0]
+        if hx is not None and packed is not None:
+            given = self.permute_hidden(given, packed.sorted_indices)
+        self.check_forward_args(data, given, batch_sizes)
         options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         operator: Any = getattr(recurrent, self.mode.lower())
-        given: Any = states if self.mode == "LSTM" else states[0]
         if packed is not None:
-            result, *last = operator(data, packed.batch_sizes, given, self._flat_weights, *options)
-            result = type(packed)(result, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
-            if packed.unsorted_indices is not None:
-                last = [state.index_select(1, packed.unsorted_indices) for state in last]
-        else:
-            result, *last = operator(data, given, self._flat_weights, *options, self.batch_first)
+            result, *last = operator(data, batch_sizes, given, self._flat_weights, *options)
+            result = type(packed)(result, batch_sizes, packed.sorted_indices, packed.unsorted_indices)
+            return result, self.permute_hidden(tuple(last), packed.unsorted_indices)
+        result, *last = operator(data, given, self._flat_weights, *options, self.batch_first)
         if alone:
             return result.squeeze(0 if self.batch_first else 1), tuple(state.squeeze(1) for state in last)
         return result, tuple(last)
@@ -146,23 +144,52 @@ class RNNBase(Module):
             found = f"hx should also be {wanted}-D but got {dims[0]}-D tensor"
         raise RuntimeError(f"For {which} input, {found}")
 
-    def _check_sizes(self, data: Any, packed: bool, states: list[Any], wanted: list[tuple[int, ...]]) -> None:
-        dtype = self._flat_weights[0].dtype
-        if data.dtype != dtype and not is_autocast_enabled("cpu"):
+    # PyTorch's names of what a call checks; subclasses override them, and call them.
+
+    def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
+        """Raises an error for an input that does not fit, and RuntimeError for states that do not."""
+        self.check_input(input, batch_sizes)
+        sizes = self._state_sizes(input, batch_sizes)
+        if len(sizes) == 1:
+            return self.check_hidden_size(hidden, sizes[0])
+        for index, (state, size) in enumerate(zip(hidden, sizes, strict=True)):
+            self.check_hidden_size(state, size, f"Expected hidden[{index}] size {{}}, got {{}}")
+
+    def check_input(self, input: Any, batch_sizes: Any) -> None:
+        """Raises ValueError for an input of another dtype than the weights', RuntimeError for another size."""
+        dtype, dims = self._flat_weights[0].dtype, 3 if batch_sizes is None else 2
+        if input.dtype != dtype and not is_autocast_enabled("cpu"):
             raise ValueError(
-                f"RNN input dtype ({data.dtype}) does not match weight dtype ({dtype}). Convert input: "
-                f"input.to({dtype}), or convert model: model.to({data.dtype})"
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert input: "
+                f"input.to({dtype}), or convert model: model.to({input.dtype})"
             )
-        if data.dim() != (2 if packed else 3):
-            raise RuntimeError(f"input must have {2 if packed else 3} dimensions, got {data.dim()}")
-        if data.size(-1) != self.input_size:
+        if input.dim() != dims:
+            raise RuntimeError(f"input must have {dims} dimensions, got {input.dim()}")
+        if input.size(-1) != self.input_size:
             raise RuntimeError(
-                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {data.size(-1)}"
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
             )
-        names = ("hidden[0]", "hidden[1]") if len(states) == 2 else ("hidden",)
-        for name, state, shape in zip(names, states, wanted, strict=True):
-            if tuple(state.shape) != shape:
-                raise RuntimeError(f"Expected {name} size {shape}, got {list(state.size())}")
+
+    def check_hidden_size(
+        self, hx: Any, expected_hidden_size: Any, msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
+        if tuple(hx.shape) != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def _state_sizes(self, input: Any, batch_sizes: Any) -> list[tuple[int, ...]]:
+        return [self.get_expected_hidden_size(input, batch_sizes)]
+
+    def get_expected_hidden_size(self, input: Any, batch_sizes: Any) -> tuple[int, ...]:
+        batch = input.size(0 if self.batch_first else 1) if batch_sizes is None else int(batch_sizes[0])
+        return self.num_layers * (2 if self.bidirectional else 1), batch, self.proj_size or self.hidden_size
+
+    def permute_hidden(self, hx: Any, permutation: Any) -> Any:
+        """Returns a state, or each of several, with its batch in this order."""
+        if permutation is None:
+            return hx
+        if isinstance(hx, tuple):
+            return tuple(self.permute_hidden(state, permutation) for state in hx)
+        return hx.index_select(1, permutation)
 
 
 def check_dropout(dropout: Any, num_layers: int) -> None:
@@ -220,7 +247,7 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        result, (last,) = self._run(input, None if hx is None else (hx,), (self.hidden_size,))
+        result, (last,) = self._run(input, None if hx is None else (hx,))
         return result, last
 
 
@@ -233,7 +260,7 @@ class GRU(RNNBase):
         super().__init__("GRU", *args, **kwargs)
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        result, (last,) = self._run(input, None if hx is None else (hx,), (self.hidden_size,))
+        result, (last,) = self._run(input, None if hx is None else (hx,))
         return result, last
 
 
@@ -247,7 +274,13 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, tuple[Any, ...]]:
-        return self._run(input, hx, (self.proj_size or self.hidden_size, self.hidden_size))
+        return self._run(input, hx)
+
+    def _state_sizes(self, input: Any, batch_sizes: Any) -> list[tuple[int, ...]]:
+        return [self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)]
+
+    def get_expected_cell_size(self, input: Any, batch_sizes: Any) -> tuple[int, ...]:
+        return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------

@@ -72,8 +72,15 @@ class _Layer(Module):
     def _around(self, x: Any, norm: Any, part: Callable[[Any], Any]) -> Any:
         return x + part(norm(x)) if self.norm_first else norm(x + part(x))
 
-    def _two_linear(self, x: Any) -> Any:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+    # The parts, which subclasses override.
+
+    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+        masks = {"attn_mask": attn_mask, "key_padding_mask": key_padding_mask, "is_causal": is_causal}
+        return self.dropout1(self.self_attn(x, x, x, need_weights=False, **masks)[0])
+
+    def _ff_block(self, x: Any) -> Any:
+        dropout = self.dropout3 if self.looks_back else self.dropout2
+        return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerEncoderLayer(_Layer):
@@ -85,12 +92,9 @@ class TransformerEncoderLayer(_Layer):
     looks_back = False
 
     def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
-        def look(x: Any) -> Any:
-            masks = {"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask, "is_causal": is_causal}
-            return self.dropout1(self.self_attn(x, x, x, need_weights=False, **masks)[0])
-
-        x = self._around(src, self.norm1, look)
-        return self._around(x, self.norm2, lambda x: self.dropout2(self._two_linear(x)))
+        look = self._sa_block
+        x = self._around(src, self.norm1, lambda x: look(x, src_mask, src_key_padding_mask, is_causal=is_causal))
+        return self._around(x, self.norm2, self._ff_block)
 
 
 class TransformerDecoderLayer(_Layer):
@@ -109,18 +113,15 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Any:
-        def look(x: Any) -> Any:
-            masks = {"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask, "is_causal": tgt_is_causal}
-            return self.dropout1(self.self_attn(x, x, x, need_weights=False, **masks)[0])
+        look, look_back = self._sa_block, self._mha_block
+        back = (memory, memory_mask, memory_key_padding_mask, memory_is_causal)
+        x = self._around(tgt, self.norm1, lambda x: look(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
+        x = self._around(x, self.norm2, lambda x: look_back(x, *back))
+        return self._around(x, self.norm3, self._ff_block)
 
-        def look_back(x: Any) -> Any:
-            masks = {"attn_mask": memory_mask, "key_padding_mask": memory_key_padding_mask}
-            masks["is_causal"] = memory_is_causal
-            return self.dropout2(self.multihead_attn(x, memory, memory, need_weights=False, **masks)[0])
-
-        x = self._around(tgt, self.norm1, look)
-        x = self._around(x, self.norm2, look_back)
-        return self._around(x, self.norm3, lambda x: self.dropout3(self._two_linear(x)))
+    def _mha_block(self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+        masks = {"attn_mask": attn_mask, "key_padding_mask": key_padding_mask, "is_causal": is_causal}
+        return self.dropout2(self.multihead_attn(x, mem, mem, need_weights=False, **masks)[0])
 
 
 def copies(layer: Module, count: int) -> ModuleList:

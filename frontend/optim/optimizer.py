@@ -18,11 +18,13 @@ from itertools import chain
 from typing import Any
 
 from redispatch.autograd import RemovableHandle, enable_grad, set_grad_enabled
-from redispatch.dispatch.tensor import Tensor, preserve_format
+from redispatch.dispatch import ops
+from redispatch.dispatch.tensor import TYPE_NAMED, Tensor, dtypes, preserve_format
 from redispatch.kernels.ops import creation
 from redispatch.nn.checkpoint import registered
 from redispatch.nn.module import clear_grad
 from redispatch.nn.tree import typename
+from redispatch.utils._foreach_utils import _group_tensors_by_device_and_dtype
 
 Group = dict[str, Any]
 Hooks = OrderedDict[int, Callable[..., Any]]
@@ -228,6 +230,25 @@ class Optimizer:
 
     # Hooks ----------------------------------------------------------------------------------------------------
 
+    # What optimizers of other packages call: nothing here is recorded for a GPU, or wrapped by a profiler.
+
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Does nothing."""
+
+    _accelerator_graph_capture_health_check = _cuda_graph_capture_health_check
+    _patch_step_function = _optimizer_step_code = _cuda_graph_capture_health_check
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the step as it is: every class's own is called with hooks already."""
+        return func
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(
+        tensorlistlist: Any, with_indices: bool = False
+    ) -> dict[tuple[Any, Any], tuple[Any, Any]]:
+        return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
+
     def _make_hooks(self) -> None:
         self._optimizer_step_pre_hooks: Hooks = OrderedDict()
         self._optimizer_step_post_hooks: Hooks = OrderedDict()
@@ -415,3 +436,59 @@ def count_step(state: dict[str, Any]) -> float:
     """Counts this step, and returns its number, from 1."""
     state["step"] += 1
     return state["step"].item()
+
+
+# --- PyTorch's helpers, which optimizers of other packages import -----------------------------------------------------
+
+ParamsT = Iterable[Any]
+
+
+def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns `step` as it runs with gradients where the optimizer is `differentiable`, and without elsewhere."""
+
+    @functools.wraps(step)
+    def under(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return step(self, *args, **kwargs)
+
+    return under
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn: Any = None) -> Callable[[Any], Any]:
+    """Returns a decorator that changes nothing: nothing traces programs."""
+    return lambda function: function
+
+
+def _default_to_fused_or_foreach(params: list[Any], differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
+    """Returns whether to take fused kernels, and those for lists, which PyTorch chooses for other devices alone."""
+    fits = all(param is None or param.is_floating_point() for param in params)
+    return use_fused and fits and not differentiable, False
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    return ["cuda", "xpu", "hpu", TYPE_NAMED["privateuseone"], *(["xla"] if supports_xla else ())]
+
+
+def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
+    """Returns the dtype of a count of steps."""
+    return dtypes.float64 if dtypes.get_default_dtype() == dtypes.float64 and not is_fused else dtypes.float32
+
+
+def _get_value(x: Any) -> Any:
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _to_scalar(x: Any) -> Any:
+    return x.squeeze() if isinstance(x, Tensor) and x.dim() else x
+
+
+def _stack_if_compiling(x: Any) -> Any:
+    return x
+
+
+def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
+    """Puts pairs of real numbers in the places of the complex parameters in a list, and of what belongs to them."""
+    for index, param in enumerate(params):
+        if param.is_complex():
+            for one in (params, *state_and_grads):
+                one[index] = ops.aten.view_as_real.default(one[index])

@@ -146,3 +146,115 @@ def test_backward_hooks_of_two_kinds_do_not_mix():
 
 def test_constants():
     assert (rd.pi, rd.e, rd.inf, rd.newaxis) == (math.pi, math.e, math.inf, None) and math.isnan(rd.nan)
+
+
+# What subclasses and wrappers of other packages call ------------------------------------------------------------------
+
+
+def test_subclasses_change_a_part_of_a_layer():
+    class Halved(nn.Conv2d):
+        def _conv_forward(self, input, weight, bias):
+            return super()._conv_forward(input, weight / 2, None)
+
+    layer, x = Halved(1, 2, 3, padding=1, padding_mode="reflect"), rd.randn(1, 1, 4, 4)
+    assert layer._reversed_padding_repeated_twice == [1, 1, 1, 1]
+    whole = nn.functional.conv2d(nn.functional.pad(x, [1] * 4, "reflect"), layer.weight)
+    assert_close(layer(x), whole / 2)
+
+    class Deaf(nn.TransformerDecoderLayer):
+        def _sa_block(self, x, *masks, **options):
+            return rd.zeros_like(x)
+
+        _mha_block, _ff_block = _sa_block, _sa_block
+
+    x = rd.randn(3, 1, 4)
+    deaf = Deaf(4, 2, 8, norm_first=True)
+    assert rd.equal(deaf(x, x), x)
+
+
+def test_recurrent_layers_check_by_names_that_subclasses_override():
+    seen = []
+
+    class Told(nn.LSTM):
+        def check_forward_args(self, input, hidden, batch_sizes):
+            seen.append([tuple(state.shape) for state in hidden])
+            super().check_forward_args(input, hidden, batch_sizes)
+
+    layer = Told(2, 3, proj_size=1)
+    layer(rd.ones(4, 5, 2))
+    assert seen == [[(1, 5, 1), (1, 5, 3)]]
+    assert layer.get_expected_hidden_size(rd.ones(4, 5, 2), None) == (1, 5, 1)
+    order = rd.tensor([1, 0])
+    assert layer.permute_hidden((rd.tensor([[[1.0], [2.0]]]),) * 2, order)[1].flatten().tolist() == [2, 1]
+    with pytest.raises(RuntimeError, match=r"Expected hidden\[1\] size \(1, 5, 3\), got \[1, 5, 1\]"):
+        layer(rd.ones(4, 5, 2), (rd.zeros(1, 5, 1), rd.zeros(1, 5, 1)))
+
+
+def test_modules_are_called_and_unpickled_by_pytorchs_private_names():
+    layer = nn.Linear(2, 1)
+    x = rd.ones(2)
+    assert rd.equal(layer._call_impl(x), layer(x)) and rd.equal(layer._slow_forward(x), layer(x))
+    layer.compile(backend="eager")
+    old = nn.Linear.__new__(nn.Linear)
+    old.__setstate__({"_parameters": dict(layer._parameters), "_modules": {}, "_buffers": {}})
+    assert rd.equal(old(x), layer(x)) and old.state_dict().keys() == layer.state_dict().keys()
+    with pytest.raises(RuntimeError, match="xpu|device"):
+        layer.xpu()
+
+
+def test_hooks_of_the_older_kind_are_not_told_the_module_and_may_replace_the_dict():
+    layer, given = nn.Linear(2, 1), []
+    layer._register_load_state_dict_pre_hook(lambda *args: given.append(args))
+    layer._register_load_state_dict_pre_hook(lambda module, *args: given.append(module), with_module=True)
+    layer._register_state_dict_hook(lambda module, state, prefix, metadata: {"other": state})
+    state = layer.state_dict()["other"]
+    layer.load_state_dict(state)
+    assert len(given[0]) == 7 and given[1] is layer
+
+    def hook(*args):
+        return {}
+
+    layer.register_state_dict_post_hook(hook)
+    with pytest.raises(RuntimeError, match="must return None"):
+        layer.state_dict()
+    with pytest.raises(RuntimeError, match="Cannot register the same function"):
+        layer._register_state_dict_hook(hook)
+
+
+def test_sync_batch_norm_takes_the_place_of_batch_norms():
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).eval()
+    x, norm = rd.randn(4, 2), net[1]
+    before = net(x)
+    synced = nn.SyncBatchNorm.convert_sync_batchnorm(net)
+    assert type(net[1]) is nn.SyncBatchNorm and net[1].weight is norm.weight and synced is net
+    assert_close(net(x), before)
+    assert_close(net.train()(x), nn.Sequential(net[0], norm).train()(x))
+
+
+# Tensors by dotted name -----------------------------------------------------------------------------------------------
+
+
+def test_members_are_swapped_by_name_all_or_none():
+    from redispatch.nn.utils._named_member_accessor import NamedMemberAccessor, swap_submodule, swap_tensor
+
+    net = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
+    members, weight, other = NamedMemberAccessor(net), net[0].weight, rd.zeros(1, 2)
+    assert members.get_tensor("0.weight") is weight and members.swap_tensor("0.weight", other) is weight
+    assert net[0].weight is other and members.check_keys(["0.weight", "2"])[1] == ["2"]
+    former, missing = members.swap_tensors_dict({"0.weight": weight, "1.running_mean": rd.ones(1)})
+    assert former["0.weight"] is other and not missing and net[1].running_mean.item() == 1
+    with pytest.raises(RuntimeError, match="Missing key.*'1.none'"):
+        members.swap_tensors_dict({"0.weight": other, "1.none": other})
+    assert net[0].weight is weight and not hasattr(net[1], "none")
+    members.del_tensor("0.bias")
+    members.set_tensor("0.bias", rd.ones(1))
+    assert members.get_tensors(["0.bias"])[0].item() == 1
+    with pytest.raises(AttributeError, match="Linear has no attribute `0.none`"):
+        members.get_tensor("0.none")
+    with pytest.raises(TypeError, match="is not an instance of torch.Tensor"):
+        swap_tensor(net[0], "in_features", other)
+    with pytest.raises(KeyError, match="submodule 5 does not exist"):
+        swap_submodule(net, "5", nn.ReLU())
+    with pytest.raises(AssertionError, match="same length"):
+        members.set_tensors(["0.weight"], [])
+    assert isinstance(members.swap_submodule("1", nn.Identity()), nn.BatchNorm1d) and type(net[1]) is nn.Identity

@@ -150,3 +150,51 @@ def test_streams_of_the_cpu_have_done_all_work():
     )
     with pytest.raises(RuntimeError, match="there are no streams of the device meta"):
         rd.Stream("meta")
+
+
+def test_packages_find_what_they_import_of_private_helpers(torch):
+    import torch._dynamo
+    from torch._utils import _get_available_device_type, _get_device_module
+    from torch.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv, _precision_to_scale_tril
+    from torch.distributions.transforms import __all__ as transforms
+    from torch.nn.init import _calculate_correct_fan, _no_grad_uniform_
+    from torch.optim.optimizer import (
+        _default_to_fused_or_foreach,
+        _get_capturable_supported_devices,
+        _get_scalar_dtype,
+        _get_value,
+        _use_grad_for_differentiable,
+        _view_as_real,
+    )
+    from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    assert "numba" in torch.__config__.show() and not isinstance(3, (torch.TensorType, torch._dynamo.OptimizedModule))
+    assert {"ExpTransform", "identity_transform"} <= {*transforms} and "math" not in transforms
+    assert _get_available_device_type() in (None, "cuda") and _get_device_module("cpu") is torch.backends.cpu
+    weight = _no_grad_uniform_(torch.ones(2, 3, requires_grad=True), 0.0, 1.0, None)
+    assert _calculate_correct_fan(weight, "FAN_OUT") == 2
+    factor = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
+    assert torch.allclose(_precision_to_scale_tril(torch.eye(2) / 4), 2 * torch.eye(2))
+    x = _batch_mv(factor, torch.tensor([3.0, 4.0]))
+    assert _batch_mahalanobis(factor, x).item() == 25
+    pairs = [[torch.ones(1), torch.ones(2, dtype=torch.float64), torch.ones(3)], [None, 1, 2], []]
+    groups = _group_tensors_by_device_and_dtype(pairs, with_indices=True)
+    lists, places = groups[torch.device("cpu"), torch.float32]
+    assert [len(one) for one in lists[0]] == [1, 3] and lists[1:] == [[None, 2], []] and places == [0, 2]
+    assert _default_to_fused_or_foreach([weight], False) == (False, False) and _get_value(torch.tensor(3)) == 3
+    assert _default_to_fused_or_foreach([weight], False, use_fused=True)[0] and _get_scalar_dtype() == torch.float32
+    assert "cuda" in _get_capturable_supported_devices()
+    params, state = [torch.ones(1, dtype=torch.complex64)], [torch.ones(1, dtype=torch.complex64)]
+    _view_as_real(params, state)
+    assert params[0].shape == state[0].shape == (1, 2)
+
+    class Mine(torch.optim.Optimizer):
+        @_use_grad_for_differentiable
+        def step(self, closure=None):
+            self._cuda_graph_capture_health_check()
+            return torch.is_grad_enabled()
+
+    for differentiable in (False, True):
+        assert Mine([weight], {"differentiable": differentiable}).step() is differentiable
+    assert _BaseDataLoaderIter

@@ -100,5 +100,6 @@ for _row in BASES.split():
 vars(sys.modules[f"{__name__}.module"]).update(
     {name: function for name, function in vars(nn.hooks).items() if name.startswith("register_module_")}
     | {"_EXTRA_STATE_KEY_SUFFIX": nn.checkpoint.EXTRA_STATE}
+    | {f"_global{store[:-1]}_registration_hooks": hooks for store, hooks in nn.tree.ON_REGISTRATION.items()}
 )
 __all__ = sorted(_CLASSES)  # a list, made of the table

@@ -28,6 +28,25 @@ from redispatch.kernels.ops.shape import stack
 from .dataset import BatchSampler, IterableDataset, RandomSampler, SequentialSampler
 
 Collate = Callable[..., Any]
+_collate_fn_t = Collate
+
+
+class _BaseDataLoaderIter:
+    """The class of PyTorch's iterations. None is of it: an iteration here is a generator."""
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """One without workers."""
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """One with workers."""
+
+
+class _DatasetKind:
+    """The numbers of the two kinds of datasets."""
+
+    Map, Iterable = 0, 1
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: Mapping[Any, Collate] | None = None) -> Any:
