@@ -30,6 +30,7 @@ from . import (
     amp,
     autograd,
     backends,
+    cpu,
     cuda,
     fft,
     func,
@@ -40,6 +41,7 @@ from . import (
     viz,
 )
 from . import _future as __future__
+from ._moved import PRESENT as _PRESENT
 from ._moved import enter as _enter_former_paths
 from .utils import type_names as types
 
@@ -59,9 +61,11 @@ _names.take(
         """,
         "redispatch.dispatch.tensor.layouts": "_mkldnn",
         "redispatch.dispatch.tensor.dtypes": """
-            bfloat16 bool cdouble cfloat chalf complex32 complex64 complex128 double float float16 float32 float64
-            float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz half int int8 int16 int32 int64 long qint32 qint8
-            quint2x4 quint4x2 quint8 short uint16 uint32 uint64 uint8
+            bfloat16 bit bits16 bits1x8 bits2x4 bits4x2 bits8 bool cdouble cfloat chalf complex32 complex64 complex128
+            double float float16 float32 float64 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2
+            float8_e5m2fnuz float8_e8m0fnu half int int1 int2 int3 int4 int5 int6 int7 int8 int16 int32 int64 long
+            qint32 qint8 quint2x4 quint4x2 quint8 short uint1 uint2 uint3 uint4 uint5 uint6 uint7 uint8 uint16 uint32
+            uint64
         """,
         "redispatch.dispatch.transforms.functionalize": """
             _disable_functionalization _enable_functionalization _freeze_functional_tensor _from_functional_tensor
@@ -84,7 +88,7 @@ _names.take(
         "redispatch.kernels.ops.storages": "TypedStorage",
         "redispatch.kernels.ops.linalg": "tensordot trace",
         "redispatch.kernels.ops.lu": "lu",
-        "redispatch.kernels.ops.matrix_functions": "chain_matmul",
+        "redispatch.kernels.ops.matrix_functions": "chain_matmul eig lstsq matrix_rank solve symeig",
         "redispatch.kernels.ops.norms": "norm",
         "redispatch.kernels.ops.random": """
             Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state
@@ -95,7 +99,10 @@ _names.take(
         "redispatch.kernels.ops.shape": "atleast_1d atleast_2d atleast_3d broadcast_tensors meshgrid",
         "redispatch.kernels.ops.spectra": "pca_lowrank svd_lowrank",
         "redispatch.kernels.ops.stft": "stft",
-        "._C": "DisableTorchFunction DisableTorchFunctionSubclass",
+        "._C": """
+            Argument DisableTorchFunction DisableTorchFunctionSubclass ExcludeDispatchKeyGuard FunctionSchema
+            parse_schema
+        """,
         "._higher_order_ops": "cond while_loop",
         ".amp": "GradScaler autocast is_autocast_available",
         ".amp.autocast_mode": """
@@ -104,8 +111,8 @@ _names.take(
             set_autocast_enabled
         """,
         ".amp.by_device": """
-            cpu get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cpu_enabled set_autocast_cpu_dtype
-            set_autocast_cpu_enabled set_autocast_gpu_dtype
+            get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cpu_enabled is_autocast_ipu_enabled
+            is_autocast_xla_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_gpu_dtype
         """,
         ".autograd": """
             enable_grad inference_mode is_anomaly_check_nan_enabled is_anomaly_enabled is_grad_enabled
@@ -140,6 +147,8 @@ globals().update(_aliases.WRITTEN_OVER)
 
 __version__ = "0.1.0"
 newaxis = None  # as an index, a dimension of size 1
+has_lapack = has_spectral = True
+has_mkl = has_openmp = False
 
 globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
@@ -154,25 +163,32 @@ _places, __getattr__, __dir__ = _names.late(
         ".": """
             __config__ _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _prims _prims_common
             _python_dispatcher _subclasses _utils _vmap_internals accelerator array_api backend compiler distributions
-            functional functorch fx hub jit masked multiprocessing nn optim profiler quasirandom serialization signal
-            special storage testing torch_version version
+            functional functorch futures fx hub jit masked multiprocessing nn optim profiler quasirandom serialization
+            signal special storage testing torch_version version
         """,
         "._absent": _absent.NAMES,
         ".backend": "get_device_module",
         ".compiler": "_disable_dynamo compile",
+        ".futures": "Future",
+        ".jit": "fork wait",
         "redispatch.kernels.ops.foreach": "_foreach_*",
         ".serialization": "load save",
+        ".testing": "FileCheck",
         ".utils.backend_registration": "_register_device_module",
+        ".utils.data.dataloader": "thread_safe_generator",
         ".utils.dlpack": "to_dlpack",
     },
     _private,
 )
 
+_, vars(random)["__getattr__"], _ = _names.late(
+    vars(random), {"redispatch.utils.data.dataloader": "thread_safe_generator"}
+)
 # So that `from redispatch.types import Number` finds them. Files of these names in the root would hide Python's own.
 _modules[f"{__name__}.types"] = types
 _modules[f"{__name__}.random"] = random
 _modules[f"{__name__}.return_types"] = return_types
 _modules[f"{__name__}.__future__"] = __future__
 _enter_former_paths()
-_absent.enter()
+_absent.enter(_PRESENT)
 _resume()

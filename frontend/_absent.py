@@ -1,8 +1,9 @@
-"""Parts of PyTorch that are not here, as modules that say so.
+"""What of PyTorch is not here, and why: whole parts as modules that say so, and single names.
 
 Programs ask whether a part is there (`torch.distributed.is_available()`), and compare with its classes. Here the answer
 is no, no object is of such a class, and a function that would have to do something raises NotImplementedError with the
-reason. A row is one module; as a part comes, its row goes.
+reason: these are the rows of ABSENT. Of the names and modules in MISSING, `hasattr` and an import say that they are not
+there, with the reason in the error. As a part comes, its row goes; torch_names.py says where every name is.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
+from fnmatch import fnmatchcase
 from importlib import import_module
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -147,9 +149,15 @@ ABSENT = {
         classes="DeQuantStub FakeQuantize HistogramObserver MinMaxObserver ObserverBase QConfig QuantStub QuantWrapper",
         none="default_observer default_per_channel_weight_observer default_qconfig default_weight_observer",
     ),
+    "backends.cusparselt": Absent(SPARSE, "get_max_alg_id version", "is_available"),
+    "backends.kleidiai": Absent("kernels are compiled by numba", no="is_available"),
+    "backends.mha": Absent(
+        "MultiheadAttention has one path", no="get_fastpath_enabled", nothing="set_fastpath_enabled"
+    ),
     "backends.mkl": Absent("kernels are compiled by numba", no="is_available"),
     "backends.mps": Absent("there is no device of Apple's", no="is_available is_built is_macos13_or_newer"),
     "backends.opt_einsum": Absent("einsum goes from left to right", no="is_available", none="enabled strategy"),
+    "backends.nnpack": Absent("kernels are compiled by numba", no="is_available set_flags", regions="flags"),
     "backends.openmp": Absent("threads are those of kernels/engine/pool.py", no="is_available"),
     "backends.quantized": Absent(QUANTIZED, values={"engine": "none", "supported_engines": ["none"]}),
     "backends.xnnpack": Absent("kernels are compiled by numba", none="enabled"),
@@ -254,7 +262,7 @@ ABSENT = {
 }
 
 TOP = [  # what the package adds to its own names
-    Absent("Python is not compiled", classes="ScriptFunction ScriptModule TensorType"),
+    Absent("Python is not compiled", nothing="init_num_threads", classes="ScriptFunction ScriptModule TensorType"),
     Absent(
         SPARSE,
         "dsmm",
@@ -307,6 +315,181 @@ COMPILER = Absent(  # what `_C` adds to its own names
     classes="Graph Value",
 )
 
+SCRIPTED = Absent(  # what `jit` adds
+    "nothing is compiled to TorchScript; Python runs functions and modules as they are written",
+    classes="CompilationUnit RecursiveScriptModule ScriptFunction ScriptModule TopLevelTracedModule TracedModule",
+)
+EXTRA = {"": TOP, "_C": [COMPILER], "jit": [SCRIPTED]}  # module of the package -> what it adds to its own names
+
+SCRIPT = SCRIPTED.reason
+LEAKED = "it is part of PyTorch's C++, which the package lists among its names"
+INTERNAL = "it is a part of PyTorch's own implementation, which this library has not"
+TRACER = "nothing traces programs; redispatch.fx.experimental.proxy_tensor.make_fx records the operators of a call"
+SYMBOLIC = "sizes are numbers and no symbols"
+GRAPHS = "fx rewrites graphs by replace_pattern, Interpreter and Transformer; PyTorch's own passes are not here"
+OTHER = "it calls a library for other hardware; the operator without the prefix does the same"
+OTHER_DEVICE = "there is no such device"
+GPU = "the GPU's driver is asked by nvidia-smi; redispatch.cuda has devices, streams, memory and graphs"
+PROCESSES = "processes are not coordinated here; modules and batches stay on one device"
+PIPES = "loading is done by Dataset, IterableDataset and DataLoader; there are no data pipes"
+OLD = "PyTorch keeps it for programs that were written long ago"
+BUILD = "it belongs to PyTorch's build in C++; kernels are Python, compiled by numba"
+TOOL = "it writes for, or reads from, a tool of its own; redispatch.profiler exports traces for Chrome"
+FILES = "files are read and written in one format, and in one way; see redispatch.save and load"
+DIMENSIONS = "dimensions are numbers and no objects; einsum has letters for them"
+UNWRITTEN = "it has not been written yet"
+
+# A module -> reason -> its names that are not here, `*` standing for any letters. A name may be a module: with it all
+# that it would have is not here. The module "" is the package, `Tensor` its class.
+MISSING: dict[str, dict[str, str]] = {
+    "": {
+        LEAKED: """
+            AVG AggregationType AliasDb AnyType ArgumentSpec AwaitType BenchmarkConfig BenchmarkExecutionStats Block
+            BoolType BufferDict CallStack Capsule ClassType Code CompilationUnit CompleteArgumentSpec ComplexType
+            ConcreteModuleType* DeepCopyMemoTable DeserializationStorageContext DeviceObjType DictType EnumType
+            ErrorReport ExecutionPlan FatalError FloatType FutureType Gradient Graph GraphExecutorState IODescriptor
+            InferredType IntType InterfaceType JITException ListType LiteScriptModule LockingLogger ModuleDict Node
+            NoneType NoopLogger NumberType OperatorInfo OptionalType ParameterDict PyObjectType PyTorchFile* RRefType
+            SUM Script* SerializationStorageContext StaticModule StreamObjType StringType SymBoolType SymIntType
+            TensorType ThroughputBenchmark TracingState TupleType Type UnionType Use Value cpp import_ir_module*
+            merge_type_from_type_comment parse_ir parse_type_comment unify_type_list
+        """,
+        OTHER: "cudnn_* miopen_* mkldnn_*",
+        PROCESSES: "batch_norm_*",
+        QUANTIZED: """
+            choose_qparams_optimized dequantize empty_quantized fbgemm_* fused_moving_avg_obs_fake_quant int_repr q_*
+            qscheme quantize_* quantized_*
+        """,
+        SPARSE: """
+            ccol_indices_copy col_indices_copy crow_indices_copy indices_copy resize_as_sparse_ row_indices_copy saddmm
+            spmm values_copy
+        """,
+        SYMBOLIC: "sym_constrain_range* sym_fresh_size",
+        UNWRITTEN: "hash_tensor lobpcg native_norm",
+        OTHER_DEVICE: "get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_* set_autocast_xla_*",
+        OLD: "contrib",
+        BUILD: "nativert",
+        TOOL: "monitor",
+    },
+    "accelerator": {GPU: "Graph graphs"},
+    "Tensor": {UNWRITTEN: "hash_tensor", DIMENSIONS: "index"},
+    "autograd": {OLD: "NestedIOFunction profiler_legacy"},
+    "autograd.function": {OLD: "NestedIOFunction"},
+    "autograd.gradcheck": {INTERNAL: "get_numerical_jacobian_wrt_specific_input"},
+    "autograd.graph": {
+        TRACER: "region_activation_memory_budget",
+        GPU: "set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch",
+    },
+    "autograd.profiler": {
+        INTERNAL: "EnforceUnique KinetoStepTracker MemRecordsAcc",
+        TOOL: "emit_itt emit_nvtx load_nvprof parse_nvprof_trace",
+    },
+    "autograd.profiler_util": {INTERNAL: "EventMetadata FormattedTimesMixin Kernel MemRecordsAcc StringTable"},
+    "backends": {OTHER: "miopen python_native xeon"},
+    "backends.cuda": {
+        GPU: """
+            blas_workspace_size cuBLASModule cuFFTPlanCache* cublas_workspace_size cublaslt_workspace_size
+            cufft_plan_cache preferred_*
+        """,
+    },
+    "backends.cudnn": {OTHER: "rnn"},
+    "compiler": {TRACER: "config *_backend keep_*_unsafe load_* save_* set_enable_guard_collectives skip_*_unsafe"},
+    "cuda": {
+        GPU: """
+            *Storage *Tensor CUDAPluggableAllocator CudaError DeferredCudaCallError GreenContext
+            caching_allocator_* change_current_allocator check_error clock_rate cudaStatus cudart current_blas_handle
+            current_solver_handle device_memory_used gds green_contexts has_half has_magma *host_memory_stats*
+            jiterator list_gpu_processes memory_usage power_draw profiler sparse temperature tunable utilization
+        """,
+        PROCESSES: "comm nccl",
+    },
+    "cuda.memory": {
+        GPU: """
+            CUDAPluggableAllocator caching_allocator_* change_current_allocator *host_memory_stats* list_gpu_processes
+        """
+    },
+    "func": {UNWRITTEN: "rearrange"},
+    "fx": {TRACER: "config", SYMBOLIC: "tensor_type", UNWRITTEN: "operator_schemas"},
+    "fx.experimental": {
+        GRAPHS: """
+            accelerator_partitioner const_fold debug merge_matmul meta_tracer normalize optimization partitioner_utils
+            refinement_types rewriter schema_type_annotation
+        """,
+        SYMBOLIC: """
+            dynamic_spec graph_gradual_typechecker migrate_gradual_types recording sym_node symbolic_shapes unification
+            unify_refinements validator
+        """,
+    },
+    "fx.experimental.proxy_tensor": {
+        INTERNAL: "DecompositionInterpreter dispatch_trace selective_decompose",
+        SYMBOLIC: "handle_sym_dispatch maybe_*able_thunkify py_sym_types",
+    },
+    "fx.graph_module": {INTERNAL: "reduce_*"},
+    "fx.proxy": {INTERNAL: "MetaProxy"},
+    "fx.passes.infra": {GRAPHS: "partitioner"},
+    "fx.passes": {
+        GRAPHS: """
+            annotate_getitem_nodes backends dialect graph_drawer graph_manipulation
+            graph_transform_observer net_min_base operator_support param_fetch pass_manager regional_inductor*
+            runtime_assert split_module split_utils splitter_base tests tools_common utils
+        """
+    },
+    "jit": {
+        SCRIPT: "enable_onednn_fusion export_opnames freeze frontend generate_bytecode mobile onednn_fusion_enabled "
+        "optimize_for_inference quantized set_fusion_strategy strict_fusion supported_ops unsupported_tensor_ops",
+    },
+    "jit.annotations": {
+        SCRIPT: "*Type Module ann_to_type check_fn get_* is_dict is_list is_optional is_tuple is_union *type_line "
+        "try_*",
+    },
+    "multiprocessing": {INTERNAL: "pool queue", PROCESSES: "spawn"},
+    "multiprocessing.reductions": {
+        INTERNAL: "SharedCache fd_id init_reductions rebuild_* reduce_* *shared_cache *_cache"
+    },
+    "nn": {OLD: "backends cpp", QUANTIZED: "intrinsic qat quantizable"},
+    "nn.attention": {OTHER: "*_flash_attention_impl* experimental varlen"},
+    "nn.functional": {UNWRITTEN: "ScalingType SwizzleType *_mm", INTERNAL: "assert_int_or_pair"},
+    "nn.parallel.parallel_apply": {INTERNAL: "get_a_var"},
+    "nn.parallel.scatter_gather": {INTERNAL: "scatter_kwargs"},
+    "nn.utils.spectral_norm": {INTERNAL: "SpectralNorm*Hook"},
+    "profiler": {TOOL: "ExecutionTraceObserver itt python_tracer"},
+    "profiler.profiler": {TOOL: "ExecutionTraceObserver"},
+    "optim": {UNWRITTEN: "swap_in_optimizer_params_and_state"},
+    "serialization": {
+        FILES: """
+            LoadEndianness SourceChangeWarning StorageType check_module_version_greater_or_equal
+            default_restore_location get_crc32_options get_default_load_endianness get_default_mmap_options
+            get_unsafe_globals_in_checkpoint location_tag mkdtemp normalize_storage_type register_package
+            set_crc32_options set_default_load_endianness set_default_mmap_options skip_data storage_to_tensor_type
+            validate_*_device
+        """,
+    },
+    "utils": {
+        BUILD: "cpp_backtrace file_baton hipify mkldnn throughput_benchmark",
+        SCRIPT: "bundled_inputs jit mobile_optimizer model_dump",
+        TOOL: "show_pickle tensorboard viz",
+        FILES: "serialization",
+        OLD: "backcompat",
+        TRACER: "debug_log",
+    },
+    "utils.benchmark": {UNWRITTEN: "examples op_fuzzers"},
+    "utils.benchmark.utils": {UNWRITTEN: "*fuzzer", BUILD: "cpp_jit valgrind_wrapper", TRACER: "compile"},
+    "utils.checkpoint": {INTERNAL: "DefaultDeviceType"},
+    "utils.collect_env": {
+        INTERNAL: "check_release_file get_c* get_gcc* get_gpu* get_i* get_l* get_mac* get_nv* get_os get_pi* get_pl* "
+        "get_py* get_r* get_w* is_xnnpack_available run run_*",
+    },
+    "utils.data": {
+        INTERNAL: "_DatasetKind",
+        PIPES: """
+            DFIterDataPipe DataChunk IterDataPipe MapDataPipe argument_validation backward_compatibility datapipes
+            functional_datapipe graph graph_settings guaranteed_datapipes_determinism non_deterministic
+            runtime_validation runtime_validation_disabled
+        """,
+    },
+    "utils.hooks": {INTERNAL: "BackwardHook"},
+}
+
 
 def refusing(name: str, reason: str) -> Callable[..., Any]:
     """Returns the function of a part that is not here."""
@@ -326,6 +509,42 @@ def asking(refused: Callable[..., Any]) -> Callable[..., Any]:
         return refused(*args, **kwargs)
 
     return asked
+
+
+def why(module: str, name: str) -> str:
+    """Returns the reason that a name of a module is not here; "" if it is, or PyTorch has none."""
+    for row in [ABSENT[module]] if module in ABSENT else EXTRA.get(module, []):
+        if name in {*" ".join(part for part in row[1:] if isinstance(part, str)).split(), *row.values}:
+            return row.reason
+    for reason, patterns in MISSING.get(module, {}).items():
+        if any(fnmatchcase(name, pattern) for pattern in patterns.split()):
+            return reason
+    return ""
+
+
+def why_module(module: str) -> str:
+    """Returns the reason that a module, or one that it is in, is not here; "" as above."""
+    while module:
+        if module in ABSENT:
+            return ABSENT[module].reason
+        module, _, name = module.rpartition(".")
+        if reason := why(module, name):
+            return reason
+    return ""
+
+
+PATHS: dict[str, list[str]] = {}  # where a module stands -> PyTorch's paths of it that are in MISSING
+
+
+def explains(module: str) -> Callable[[str], Any]:
+    """Returns the `__getattr__` of a module, whose AttributeError says why a name is not here."""
+
+    def __getattr__(name: str) -> Any:
+        keys = [] if name.startswith("__") else PATHS.get(module, [module.partition(".")[2]])
+        reason = next(filter(None, (why(key, name) or why_module(key) for key in keys)), "")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}" + (reason and f": {reason}"))
+
+    return __getattr__
 
 
 class Region(ContextDecorator):
@@ -374,7 +593,11 @@ class AbsentFinder:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         package, _, part = name.partition(".")
-        if package != self.package or part not in ABSENT:
+        if package != self.package:
+            return None
+        if part not in ABSENT:
+            if reason := why_module(part):
+                raise ModuleNotFoundError(f"No module named {name!r}: {reason}", name=name)
             return None
         return ModuleSpec(name, self)  # type: ignore[arg-type]  # not abstract
 
@@ -387,7 +610,7 @@ class AbsentFinder:
     def exec_module(self, module: ModuleType) -> None:
         own = module.__name__.partition(".")[2]
         row = ABSENT[own]
-        vars(module).update(names_of(module.__name__, row))
+        vars(module).update(names_of(module.__name__, row), __getattr__=explains(module.__name__))
         if row.shows:
             home = import_module(f"{self.package}.{row.shows}")
             vars(module).update({name: getattr(home, name) for name in ABSENT[row.shows].asks.split()})
@@ -396,12 +619,38 @@ class AbsentFinder:
                 import_module(f"{__package__}.{name}")
 
 
-def enter() -> None:
-    """Makes the modules importable. Called once, when all that is imported early has been."""
+class Explaining:
+    """Finds the modules of which single names are missing as Python would, and has them say why."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path) if name in PATHS else None
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                run(module)
+                vars(module).setdefault("__getattr__", explains(name))
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]  # of this module's own loader
+        return spec
+
+
+def enter(moved: Mapping[str, str]) -> None:
+    """Makes the modules importable. Called once, when all that is imported early has been.
+
+    moved: PyTorch's path of a module -> where the module stands.
+    """
     sys.meta_path.append(AbsentFinder(__package__))
+    sys.meta_path.insert(0, Explaining())
     for name in ABSENT:
         if name.startswith(("_C.", "backends.", "utils.")):  # others are made when they are asked for
             import_module(f"{__package__}.{name}")
+    for name in MISSING:
+        path = f"{__package__}.{name}"
+        place = moved.get(path, path)
+        PATHS.setdefault(place, []).append(name)
+        if place in sys.modules:
+            vars(sys.modules[place]).setdefault("__getattr__", explains(place))
 
 
 NAMES = " ".join(name for name in ABSENT if "." not in name)  # of the package

@@ -128,6 +128,8 @@ JOINED = {
     "redispatch.fx": {
         "_symbolic_trace": "wrapping",
         "codegen": "_pytree",
+        "node": "immutable_collections",
+        "proxy": "annotate",
     },
     "redispatch.fx.experimental": {
         "proxy_tensor": "higher_order",
@@ -261,6 +263,19 @@ ALIASES = {
 }
 # the same for modules that are part of one in another package
 ELSEWHERE = {
+    "redispatch.accelerator.memory": "redispatch.accelerator",
+    **{f"redispatch.cpu.amp.{name}": "redispatch.cpu.amp" for name in "autocast_mode grad_scaler".split()},
+    **{f"redispatch.cuda.amp.{name}": "redispatch.cuda.amp" for name in "autocast_mode common grad_scaler".split()},
+    "redispatch.nn.common_types": "redispatch.utils.type_names",
+    **{f"redispatch.nn.utils.{name}": "redispatch.nn.utils" for name in "clip_grad convert_parameters".split()},
+    "redispatch.profiler.profiler": "redispatch.profiler",
+    "redispatch.signal.windows.windows": "redispatch.signal.windows",
+    "redispatch.utils.benchmark.utils": "redispatch.utils.benchmark",
+    **{
+        f"redispatch.utils.benchmark.utils.{name}": "redispatch.utils.benchmark"
+        for name in "common compare timer".split()
+    },
+    "redispatch.utils.data.distributed": "redispatch.utils.data.dataset",
     "redispatch._functorch.deprecated": "redispatch.functorch",
     **{
         f"redispatch.masked.maskedtensor.{name}": "redispatch.masked.maskedtensor"
@@ -268,6 +283,9 @@ ELSEWHERE = {
     },
     "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",
     "redispatch.dispatch.transforms.debug_unwrap": "redispatch.dispatch.tensor.wrapped",
+    **{f"redispatch.fx.passes.infra.{name}": "redispatch.fx.passes.infra" for name in ("pass_base", "pass_manager")},
+    "redispatch.fx.passes.fake_tensor_prop": "redispatch.fx.passes.shape_prop",
+    "redispatch.nn.attention.bias": "redispatch.nn.attention_bias",
     "redispatch.functorch.compile": "redispatch._functorch.aot_autograd",
     "redispatch.functorch.experimental": "redispatch._functorch.api",
 }

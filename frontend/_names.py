@@ -14,6 +14,8 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
+from ._absent import explains
+
 TAKEN: dict[str, dict[str, str]] = {}  # a module -> a name in it -> the module that it comes from
 
 
@@ -54,7 +56,7 @@ def late(
                 return found(scope, name, place)
         made = make(name)
         if made is None:
-            raise AttributeError(f"module {scope['__name__']!r} has no attribute {name!r}")
+            return explains(scope["__name__"])(name)
         return scope.setdefault(name, made)
 
     def __dir__() -> list[str]:

@@ -26,10 +26,12 @@ from enum import Enum
 from functools import wraps
 from typing import Any, NamedTuple
 
+from redispatch._C._autograd import DeviceType
 from redispatch.modes.profiler import ProfilerMode
 from redispatch.modes.profiler_events import EventList, FunctionEvent, nested, write_json
 
 __all__ = [
+    "DeviceType",
     "ProfilerAction",
     "ProfilerActivity",
     "kineto_available",
@@ -39,6 +41,7 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
 ]
+__path__: list[str] = []  # PyTorch has a module `profiler.profiler` of these
 
 
 class ProfilerActivity(Enum):

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 import redispatch.special  # noqa: F401  # declares its operators when it is imported
+from redispatch import torch_names
 from redispatch.dispatch import OPERATORS, OpOverload
 from redispatch.dispatch.layers.autograd import DERIVATIVES
 from redispatch.kernels import ops as families
@@ -56,7 +57,12 @@ def pages() -> dict[str, str]:
     for op in operators():
         by_family[family_of(op)].append(op)
     made = {f"{family}.md": family_page(family, ops) for family, ops in sorted(by_family.items())}
-    return {"index.md": index_page(sorted(by_family)), "shapes.md": shapes_page(), **made}
+    return {
+        "index.md": index_page(sorted(by_family)),
+        "shapes.md": shapes_page(),
+        "torch.md": torch_names.page(),
+        **made,
+    }
 
 
 def index_page(names: Iterable[str]) -> str:

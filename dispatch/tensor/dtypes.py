@@ -114,18 +114,23 @@ RARE = {t.name: t for t in (complex32, uint16, uint32, uint64, *FLOAT8)}
 class Unheld(dtype):
     """An element type that has a name and no tensors."""
 
-    def __init__(self, name: str, itemsize: builtins.int) -> None:
-        super().__init__(name, INTEGER, itemsize, signed=name.startswith("qint"), tensor_name=name.title())
+    def __init__(self, name: str, itemsize: builtins.int = 1) -> None:
+        category = FLOATING if name.startswith("float") else INTEGER
+        signed = name.startswith(("qint", "int", "float4"))
+        super().__init__(name, category, itemsize, signed=signed, tensor_name=name.title())
 
     @property
     def array(self) -> np.dtype:
         raise NotImplementedError(f"there are no tensors of dtype torch.{self.name} here")
 
 
-qint8, qint32, quint8, quint4x2, quint2x4 = (
-    Unheld(name, itemsize)
-    for name, itemsize in [("qint8", 1), ("qint32", 4), ("quint8", 1), ("quint4x2", 1), ("quint2x4", 1)]
-)
+qint8, quint8, quint4x2, quint2x4 = map(Unheld, "qint8 quint8 quint4x2 quint2x4".split())
+qint32, bits16 = Unheld("qint32", 4), Unheld("bits16", 2)
+bits1x8, bits2x4, bits4x2, bits8 = map(Unheld, "bits1x8 bits2x4 bits4x2 bits8".split())
+float8_e8m0fnu, float4_e2m1fn_x2 = map(Unheld, "float8_e8m0fnu float4_e2m1fn_x2".split())
+int1, int2, int3, int4, int5, int6, int7 = (Unheld(f"int{bits}") for bits in range(1, 8))
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (Unheld(f"uint{bits}") for bits in range(1, 8))
+bit = uint1
 
 # In the order of PyTorch's numbers for them, by which a schema writes a default.
 NUMBERED = (uint8, int8, int16, int32, int64, float16, float32, float64, complex32, complex64, complex128, bool)
@@ -138,7 +143,7 @@ _BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in _BY_NAME.it
 
 
 def dtype_named(name: str) -> dtype:
-    return _BY_NAME[name]
+    return _BY_NAME.get(name) or globals()[name]  # one that has no tensors
 
 
 def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import Any
 
 from redispatch.dispatch.autograd import SavedTensor, is_multithreading_enabled
@@ -14,7 +15,13 @@ from redispatch.dispatch.autograd.node import Node
 from redispatch.dispatch.autograd.saved import HOOKS_REFUSED, PACKING
 from redispatch.dispatch.tensor import CreationMeta, Tensor
 
-__all__ = ["CreationMeta", "SavedTensor"]
+__all__ = ["CreationMeta", "DeviceType", "SavedTensor"]
+
+DeviceType = IntEnum(
+    "DeviceType",
+    "CPU CUDA MKLDNN OPENGL OPENCL IDEEP HIP FPGA MAIA XLA Vulkan Metal XPU MPS Meta HPU VE Lazy IPU MTIA PrivateUse1",
+    start=0,
+)
 
 # Hooks on saved tensors -----------------------------------------------------------------------------------------------
 

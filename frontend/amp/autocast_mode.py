@@ -37,6 +37,17 @@ def is_autocast_available(device_type: str) -> bool:
     return device_type in KEY_OF_DEVICE
 
 
+def autocast_decorator(autocast_instance: Any, func: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function whose calls run in a region of autocast."""
+
+    @functools.wraps(func)
+    def decorate_autocast(*args: Any, **kwargs: Any) -> Any:
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    return decorate_autocast
+
+
 def key_of(device_type: str) -> int:
     """The keyset of a device type's Autocast key. RuntimeError for one without autocast, TypeError for no name."""
     if not isinstance(device_type, str):

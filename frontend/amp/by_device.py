@@ -6,6 +6,7 @@ They warn, and do what those of `redispatch.amp` do.
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import warnings
 from collections.abc import Callable
@@ -73,6 +74,12 @@ def custom_bwd(bwd: Callable[..., Any]) -> Any:
     return functools.partial(autocast_mode.custom_bwd, device_type="cuda")(bwd)
 
 
+def amp_definitely_not_available() -> bool:
+    """Returns whether there is no GPU to cast for."""
+    cuda: Any = importlib.import_module(f"{PACKAGE}.cuda")  # here, since it imports this file
+    return not cuda.is_available()
+
+
 def module(name: str, **names: Any) -> ModuleType:
     """A module of this package without a file, which `import` finds."""
     made = ModuleType(f"{PACKAGE}.{name}", __doc__)
@@ -84,14 +91,14 @@ def module(name: str, **names: Any) -> ModuleType:
 cuda_autocast, cuda_scaler = classes("cuda", dtypes.float16)
 cpu_autocast, cpu_scaler = classes("cpu", dtypes.bfloat16)
 cuda_amp: ModuleType = module(
-    "cuda.amp", autocast=cuda_autocast, GradScaler=cuda_scaler, custom_fwd=custom_fwd, custom_bwd=custom_bwd
+    "cuda.amp",
+    autocast=cuda_autocast,
+    GradScaler=cuda_scaler,
+    custom_fwd=custom_fwd,
+    custom_bwd=custom_bwd,
+    amp_definitely_not_available=amp_definitely_not_available,
 )
-cpu = module(
-    "cpu",
-    is_available=lambda: True,
-    device_count=lambda: 1,
-    amp=module("cpu.amp", autocast=cpu_autocast, GradScaler=cpu_scaler),
-)
+cpu_amp: ModuleType = module("cpu.amp", autocast=cpu_autocast, GradScaler=cpu_scaler)
 
 # Functions of the package itself --------------------------------------------------------------------------------------
 
@@ -118,3 +125,5 @@ get_autocast_cpu_dtype = of_device(autocast_mode.get_autocast_dtype, "cpu", "get
 set_autocast_cpu_dtype = of_device(autocast_mode.set_autocast_dtype, "cpu", "set_autocast_cpu_dtype", "dtype")
 get_autocast_gpu_dtype = of_device(autocast_mode.get_autocast_dtype, "cuda", "get_autocast_gpu_dtype")
 set_autocast_gpu_dtype = of_device(autocast_mode.set_autocast_dtype, "cuda", "set_autocast_gpu_dtype", "dtype")
+is_autocast_ipu_enabled = of_device(autocast_mode.is_autocast_enabled, "ipu", "is_autocast_ipu_enabled")
+is_autocast_xla_enabled = of_device(autocast_mode.is_autocast_enabled, "xla", "is_autocast_xla_enabled")

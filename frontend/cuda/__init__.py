@@ -63,6 +63,7 @@ NAMES, __getattr__, _ = _names.late(
 def module_of(name: str) -> ModuleType:
     """`redispatch.cuda.<name>`, whose names are found when they are asked for, here and there."""
     made = ModuleType(f"{__name__}.{name}")
+    made.__package__ = __package__
     places, found, _ = _names.late(vars(made), MODULES[name])
     NAMES.update(places)
     vars(made).update(__getattr__=found, __dir__=lambda: sorted(places))

@@ -22,6 +22,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, Target, map_aggregate, map_arg
 from .proxy import Proxy
+from .traceback import preserve_node_meta, set_current_meta
 
 
 class Interpreter:
@@ -70,7 +71,8 @@ class Interpreter:
     def run_node(self, n: Node) -> Any:
         """The value of one node, for the present values of those before it."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        with set_current_meta(n, f"Interpreter_{type(self).__name__}"):
+            return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if str(target).startswith("*"):
@@ -170,9 +172,11 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """The module with the new graph."""
-        result = self.run(enable_io_processing=False)
+        with preserve_node_meta():
+            result = self.run(enable_io_processing=False)
         if result is not None:
-            self.new_graph.output(map_aggregate(result, lambda one: one.node if isinstance(one, Proxy) else one))
+            new = self.new_graph.output(map_aggregate(result, lambda one: one.node if isinstance(one, Proxy) else one))
+            new.meta.update(self.graph.output_node().meta)
         return GraphModule(self.module, self.new_graph)
 
 

@@ -12,6 +12,7 @@ import dis
 import inspect
 import operator
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from redispatch.dispatch import OpOverload, OpOverloadPacket
@@ -19,6 +20,7 @@ from redispatch.dispatch.higher_order import HigherOrderOperator
 
 from .graph import Graph
 from .node import Node, Target, map_aggregate
+from .traceback import taken_over
 
 
 class TraceError(ValueError):
@@ -41,7 +43,7 @@ class TracerBase:
         type_expr: Any = None,
     ) -> Node:
         """A new node. To note something of each, override this."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        return taken_over(self.graph.create_node(kind, target, args, kwargs, name, type_expr))
 
     def proxy(self, node: Node) -> Proxy:
         return Proxy(node, self)
@@ -172,6 +174,79 @@ def is_method(function: Any) -> bool:
 def name_for(function: Any) -> str | None:
     """Returns the name of an operator's nodes: `add` for aten.add.Tensor. None for the function's own name."""
     return function._opname if isinstance(function, OpOverload) else None
+
+
+def annotate(val: Any, type: Any) -> Any:
+    """Returns the value, with a type in the node of a proxy. RuntimeError where the node has one."""
+    if isinstance(val, Proxy):
+        if val.node.type:
+            raise RuntimeError(
+                f"Tried to annotate a value that already had a type on it! Existing type is {val.node.type} and new "
+                f"type is {type}. This could happen if you tried to annotate a function parameter value (in which case "
+                "you should use the type slot on the function signature) or you called annotate on the same value twice"
+            )
+        val.node.type = type
+    return val
+
+
+class ParameterProxy(Proxy):
+    """A parameter of a module, whose shape and dtype a program may ask for while it is traced."""
+
+    def __init__(self, tracer: TracerBase, node: Node, name: str, param: Any) -> None:
+        super().__init__(node, tracer)
+        self.param, self.name = param, name
+
+    def __repr__(self) -> str:
+        return f"ParameterProxy({self.name})"
+
+    @property
+    def shape(self) -> Any:
+        return self.param.shape
+
+    def size(self) -> Any:
+        return self.param.size()
+
+    def dim(self) -> int:
+        return self.param.dim()
+
+    @property
+    def ndim(self) -> int:
+        return self.param.ndim
+
+    def numel(self) -> int:
+        return self.param.numel()
+
+    def nelement(self) -> int:
+        return self.param.nelement()
+
+
+@dataclass
+class Scope:
+    """The module whose forward is being traced: its path and its class."""
+
+    module_path: str
+    module_type: Any
+
+
+class ScopeContextManager:
+    """A region in which a scope is another one."""
+
+    def __init__(self, scope: Scope, current_scope: Scope) -> None:
+        self._scope, self._former = scope, vars(scope).copy()
+        vars(scope).update(vars(current_scope))
+
+    def __enter__(self) -> Scope:
+        return self._scope
+
+    def __exit__(self, *problem: Any) -> None:
+        vars(self._scope).update(self._former)
+
+
+class GraphAppendingTracer(TracerBase):
+    """A tracer whose nodes go to the end of a graph that is there."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
 
 
 class Attribute(Proxy):

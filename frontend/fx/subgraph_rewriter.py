@@ -9,7 +9,7 @@ same arguments, and none but the last may be used elsewhere. Read next: graph.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from redispatch import nn
@@ -23,11 +23,15 @@ Found = dict[Any, Any]  # a step of the pattern -> that of the graph; a paramete
 
 
 @dataclass
-class Match:
-    """One place that was replaced: the last step there, and which step stood for which of the pattern."""
+class ReplacedPatterns:
+    """One place that was replaced: the last step there, which step stood for which of the pattern, and the new ones."""
 
     anchor: Node
     nodes_map: dict[Node, Node]
+    replacements: list[Node] = field(default_factory=list)
+
+
+Match = ReplacedPatterns
 
 
 Filter = Callable[[Match, Graph, Graph], bool]  # of a match, the graph and the pattern's
@@ -70,7 +74,9 @@ def replace_places(
         if not all(says_yes(match, gm.graph, wanted) for says_yes in filters):
             continue
         done.append(match)
+        before = set(gm.graph.nodes)
         now |= put(gm.graph, found, wanted, instead)
+        match.replacements = [node for node in gm.graph.nodes if node not in before]
         if isinstance(replacement, nn.Module):
             take_over(gm, replacement, instead)
     gm.recompile()
@@ -195,4 +201,4 @@ def take_over(gm: GraphModule, source: Any, graph: Graph) -> None:
                 gm.add_submodule(str(node.target), getattr(owner, name))
 
 
-__all__ = ["Match", "replace_pattern", "replace_pattern_with_filters"]
+__all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]

@@ -11,11 +11,16 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
+from redispatch._absent import SCRIPTED, names_of
+from redispatch.futures import Future
+
 __all__ = [
     "Attribute",
     "Final",
+    "Future",
     "annotate",
     "export",
+    "fork",
     "fuser",
     "ignore",
     "interface",
@@ -29,7 +34,9 @@ __all__ = [
     "trace",
     "trace_module",
     "unused",
+    "wait",
 ]
+globals().update(names_of(__name__, SCRIPTED))
 
 
 def is_scripting() -> bool:
@@ -98,6 +105,22 @@ def _is_of(obj: Any, kind: Any) -> bool:
 def fuser(name: str) -> Any:
     """A region in which PyTorch fuses loops in one way or another; here they are what they are."""
     yield
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+    """Returns a future whose value is there: Python calls the function at once, and lets its errors pass."""
+    future: Future[Any] = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future: Future[Any]) -> Any:
+    """Returns the value of a future, as soon as it is there."""
+    return future.wait()
+
+
+class Error(RuntimeError):
+    """An error in a program that was compiled; there is none."""
 
 
 def trace(func: Callable[..., Any], *args: Any, **options: Any) -> NoReturn:

@@ -12,3 +12,11 @@ def get_sharing_strategy() -> str:
 
 def get_all_sharing_strategies() -> set[str]:
     return {"file_system"}
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Chooses how storages that are shared travel. AssertionError for another way than the only one."""
+    if new_strategy not in get_all_sharing_strategies():
+        raise AssertionError(
+            f"invalid sharing strategy {new_strategy!r}, expected one of {get_all_sharing_strategies()}"
+        )

@@ -151,6 +151,7 @@ CELU = module_of("CELU", celu)
 SELU = module_of("SELU", selu)
 LeakyReLU = module_of("LeakyReLU", leaky_relu)
 RReLU = module_of("RReLU", rrelu)
+_threshold = threshold  # PyTorch's name for where an argument is called so, too
 Threshold = module_of("Threshold", threshold)
 Hardsigmoid = module_of("Hardsigmoid", hardsigmoid, shown="")
 Hardswish = module_of("Hardswish", hardswish, shown="")

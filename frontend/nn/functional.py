@@ -20,7 +20,7 @@ __all__ = _names.take(
         ".activation": """
             celu celu_ elu elu_ gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh hardtanh_ leaky_relu
             leaky_relu_ log_softmax logsigmoid mish prelu relu relu6 relu_ rrelu rrelu_ selu selu_ sigmoid silu softmax
-            softmin softplus softshrink softsign tanh tanhshrink threshold threshold_
+            softmin softplus softshrink softsign tanh tanhshrink threshold threshold_ _threshold
         """,
         ".attention": "multi_head_attention_forward",
         ".dropout": "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout",

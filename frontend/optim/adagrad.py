@@ -8,10 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from redispatch import _names
 from redispatch.dispatch.tensor import preserve_format
 from redispatch.kernels.ops import creation
 
 from .optimizer import Formula, Group, Optimizer, begin, count_step, number, options, root_above, zeros_like
+
+_, __getattr__, __dir__ = _names.late(globals(), {"._functional": "adadelta adagrad rmsprop rprop"})
 
 
 class Adagrad(Formula):

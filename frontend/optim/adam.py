@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from redispatch import _names
 from redispatch.dispatch import ops
 from redispatch.kernels.ops import arithmetic, creation
 from redispatch.kernels.ops.fused_updates import adam_op, adamw_op
 
 from .optimizer import Formula, Group, begin, number, options, root_above
+
+_, __getattr__, __dir__ = _names.late(globals(), {"._functional": "adam adamax adamw nadam radam"})
 
 
 class Adam(Formula):

@@ -8,9 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from redispatch import _names
 from redispatch.kernels.ops import creation, linalg
 
 from .optimizer import Formula, Group, Optimizer, begin, number, options, zeros_like
+
+_, __getattr__, __dir__ = _names.late(globals(), {"._functional": "asgd sgd"})
 
 
 class SGD(Optimizer):

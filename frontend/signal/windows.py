@@ -16,6 +16,7 @@ from typing import Any
 import redispatch as rd
 from redispatch import Tensor
 
+__path__: list[str] = []  # PyTorch's path is `signal.windows.windows`, too
 __all__ = [
     "bartlett",
     "blackman",

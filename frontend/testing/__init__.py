@@ -17,11 +17,16 @@ from .scalar_info import info_of
 # Late: they want neural networks, optimizers and files, which the modes that use this room do not.
 _places, __getattr__, __dir__ = _names.late(
     globals(),
-    {".report": "Finding Report ReportError", ".subclass_check": "check_mode check_subclass"},
+    {
+        ".file_check": "FileCheck",
+        ".report": "Finding Report ReportError",
+        ".subclass_check": "check_mode check_subclass",
+    },
 )
 
 __all__ = [
     "ErrorInput",
+    "FileCheck",
     "Finding",
     "Maker",
     "OpInfo",

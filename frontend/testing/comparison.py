@@ -127,6 +127,8 @@ def difference(actual: Any, expected: Any, rules: Rules, where: str = "") -> str
 def leaf_difference(actual: Any, expected: Any, rules: Rules, where: str) -> str:
     if actual is None and expected is None:
         return ""
+    if all(isinstance(one, np.ndarray) and one.dtype.kind in "biufc" for one in (actual, expected)):
+        actual, expected = tensor(actual), tensor(expected)
     if isinstance(actual, Tensor) and isinstance(expected, Tensor):
         if not rules.allow_subclasses and type(actual) is not type(expected):
             return f"Except for the type of tensors, which is {type(actual)} and {type(expected)}, subclasses differ"
@@ -138,7 +140,7 @@ def leaf_difference(actual: Any, expected: Any, rules: Rules, where: str) -> str
         return "" if actual == expected else f"Booleans mismatch: {actual} is not {expected}{at(where)}"
     if isinstance(actual, int | float | complex) and isinstance(expected, int | float | complex):
         return number_difference(actual, expected, rules, where)
-    if type(actual) is type(expected) and not isinstance(actual, Tensor):
+    if type(actual) is type(expected) and not isinstance(actual, Tensor | np.ndarray):
         return "" if actual == expected else f"Objects are not equal: {actual!r} != {expected!r}{at(where)}"
     raise TypeError(
         f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.{at(where)}"

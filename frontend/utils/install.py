@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from .. import _absent
 from ..version import __version__ as VERSION
 
 LIBRARY = __name__.split(".")[0]
@@ -41,7 +42,8 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         except ModuleNotFoundError as problem:
             if problem.name is None or not ours.startswith(problem.name):
                 raise  # a module of ours that lacks something else
-            text = f"No module named '{spec.name}' ({LIBRARY} has no {ours})"
+            reason = _absent.why_module(ours.partition(".")[2])
+            text = f"No module named '{spec.name}' ({LIBRARY} has no {ours}{reason and f': {reason}'})"
             raise ModuleNotFoundError(text, name=spec.name) from None
         spec.loader_state = module.__spec__, module.__loader__
         enter(spec.name, ours)

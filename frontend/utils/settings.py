@@ -139,6 +139,13 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, UntypedStorage | TypedStorage)
 
 
+def set_module(obj: Any, mod: str) -> None:
+    """Sets the module that an object says it is of. TypeError for a name that is no string."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
+
+
 def typename(obj: Any) -> str:
     """The name of an object's type, or of the object itself if it has one: "torch.FloatTensor" of a tensor."""
     if isinstance(obj, Tensor):

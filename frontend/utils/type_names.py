@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import IO, Any, NoReturn, TypeAlias, Union
+from typing import IO, Any, NoReturn, TypeAlias, TypeVar, Union
 
 from redispatch.dispatch import DispatchKey
 from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage
@@ -108,10 +108,36 @@ def sym_ite(b: Any, t: Any, f: Any) -> Any:
 
 __all__ = ["Device", "FileLike", "Number", "Storage"]
 
+T = TypeVar("T")
+
 Number: TypeAlias = int | float | bool
 Device: TypeAlias = _device | str | int | None
 FileLike: TypeAlias = Union[str, os.PathLike[str], IO[bytes]]  # noqa: UP007  # `|` makes no union with a generic class
 Storage: TypeAlias = UntypedStorage
+
+# Of a layer for images: one number, or one for each dimension
+_scalar_or_tuple_any_t: TypeAlias = T | tuple[T, ...]
+_scalar_or_tuple_1_t: TypeAlias = T | tuple[T]
+_scalar_or_tuple_2_t: TypeAlias = T | tuple[T, T]
+_scalar_or_tuple_3_t: TypeAlias = T | tuple[T, T, T]
+_scalar_or_tuple_4_t: TypeAlias = T | tuple[T, T, T, T]
+_scalar_or_tuple_5_t: TypeAlias = T | tuple[T, T, T, T, T]
+_scalar_or_tuple_6_t: TypeAlias = T | tuple[T, T, T, T, T, T]
+_size_any_t: TypeAlias = _scalar_or_tuple_any_t[int]
+_size_1_t: TypeAlias = _scalar_or_tuple_1_t[int]
+_size_2_t: TypeAlias = _scalar_or_tuple_2_t[int]
+_size_3_t: TypeAlias = _scalar_or_tuple_3_t[int]
+_size_4_t: TypeAlias = _scalar_or_tuple_4_t[int]
+_size_5_t: TypeAlias = _scalar_or_tuple_5_t[int]
+_size_6_t: TypeAlias = _scalar_or_tuple_6_t[int]
+_size_any_opt_t: TypeAlias = _scalar_or_tuple_any_t[int | None]
+_size_2_opt_t: TypeAlias = _scalar_or_tuple_2_t[int | None]
+_size_3_opt_t: TypeAlias = _scalar_or_tuple_3_t[int | None]
+_ratio_2_t: TypeAlias = _scalar_or_tuple_2_t[float]
+_ratio_3_t: TypeAlias = _scalar_or_tuple_3_t[float]
+_ratio_any_t: TypeAlias = _scalar_or_tuple_any_t[float]
+_tensor_list_t: TypeAlias = _scalar_or_tuple_any_t[Tensor]
+_maybe_indices_t: TypeAlias = _scalar_or_tuple_2_t[Tensor]
 
 _Number = (int, float, bool)  # for isinstance
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]

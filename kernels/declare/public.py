@@ -41,7 +41,7 @@ from redispatch.dispatch.tensor import SET_REQUIRES_GRAD, Tensor, ask_default
 
 from .declare import Operator
 from .describe import documented, facts, in_place, sentence
-from .return_types import has_names, return_type
+from .return_types import has_names, name_of, return_type
 
 HIDDEN.add(__name__)  # nobody looks for a mistake here
 
@@ -276,7 +276,7 @@ def finishing(op: OpOverload) -> Callable[[Any], Any] | None:
         return None
     if not has_names(op.schema):
         return listed_as_tuple
-    made = return_type(op.schema.base_name, tuple(r.name for r in returns))
+    made = return_type(name_of(op.schema), tuple(r.name for r in returns))
 
     def named(result: Any) -> Any:
         return tuple.__new__(made, result) if type(result) is tuple else listed_as_tuple(result)

@@ -10,12 +10,18 @@ from functools import cache
 from typing import Any
 
 from redispatch.dispatch import OPERATORS, FunctionSchema, ListType
+from redispatch.dispatch.pytree import register_pytree_node
 
 
 def has_names(schema: FunctionSchema) -> bool:
     """Whether an operator has several results, with names."""
     returns = schema.returns
     return len(returns) > 1 and bool(returns[0].name) and not isinstance(returns[0].type, ListType)
+
+
+def name_of(schema: FunctionSchema) -> str:
+    """Returns the name of the class of an operator's results; that of results in given tensors is another."""
+    return f"{schema.base_name}_out" if schema.is_out else schema.base_name
 
 
 @cache
@@ -49,9 +55,19 @@ def rebuilt(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
     return return_type(name, fields)(values)
 
 
-def __getattr__(name: str) -> type:
+def pytree_register_structseq(cls: type) -> None:
+    """Has `pytree` see through a class of results, which it does of all in this module."""
+    register_pytree_node(cls, lambda results: (list(results), None), lambda values, _: cls(values))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "all_return_types":
+        return [
+            __getattr__(one)
+            for one in sorted({name_of(op.schema) for op in OPERATORS.values() if has_names(op.schema)})
+        ]
     for op in tuple(OPERATORS.values()):
-        if op.schema.base_name == name and has_names(op.schema):
+        if has_names(op.schema) and name == name_of(op.schema):
             return return_type(name, tuple(str(one.name) for one in op.schema.returns))
     raise AttributeError(
         f"module 'redispatch.return_types' has no attribute '{name}': no operator of that name has named results"

@@ -127,6 +127,7 @@ celu_ = activations.celu.inplace
 selu_ = activations.selu.inplace
 threshold_ = activations.threshold.inplace
 erf_ = special.erf.inplace
+i0_ = special.i0.inplace
 erfc_ = special.erfc.inplace
 acos_ = elementary.acos.inplace
 acosh_ = elementary.acosh.inplace

@@ -381,3 +381,31 @@ def cross_out(self, other, dim, out):
 def linalg_diagonal(A, offset, dim1, dim2):
     """Returns a view of a diagonal of the last two dimensions, which stands last in it."""
     return A.diagonal(offset, dim1, dim2)
+
+
+# --- removed ----------------------------------------------------------------------------------------------------------
+
+REMOVED = {
+    "eig": "`torch.linalg.eig` returns complex tensors of dtype `cfloat` or `cdouble` rather than real tensors "
+    "mimicking complex tensors.",
+    "lstsq": "`torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`, which has reversed arguments.",
+    "matrix_rank": "Please use the `torch.linalg.matrix_rank` function instead.",
+    "solve": "`torch.solve` is deprecated in favor of `torch.linalg.solve`, which has its arguments reversed.",
+    "symeig": "Use `torch.linalg.eigh`, which reads the lower triangular portion by default.",
+}
+
+
+def removed(name: str) -> Any:
+    """Returns a function that PyTorch has no more, and whose error says what to call instead."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. {REMOVED[name]}")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "Raises RuntimeError: PyTorch has it no more."
+    return function
+
+
+eig, lstsq, matrix_rank, solve, symeig = map(removed, REMOVED)
+for _name in REMOVED.keys() - {"matrix_rank"}:
+    setattr(Tensor, _name, removed(_name))

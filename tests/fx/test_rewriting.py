@@ -7,7 +7,9 @@ import pytest
 import redispatch as rd
 from redispatch import fx, nn
 from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.fx.passes import infra, shape_prop
 from redispatch.fx.subgraph_rewriter import replace_pattern_with_filters
+from redispatch.modes.fake_tensor import FakeTensorMode
 
 
 def doubled(x):
@@ -135,3 +137,109 @@ def test_filters_say_which_places_are_replaced():
 def test_functions_of_math_are_steps():
     traced = fx.symbolic_trace(lambda x: math.sqrt(x) + math.pi)
     assert traced(4.0) == 2 + math.pi and math.sqrt(9) == 3
+
+
+def test_a_replacement_says_which_steps_are_new():
+    gm = fx.symbolic_trace(lambda x: rd.relu(x) + 1)
+    (match,) = replace_pattern_with_filters(gm, lambda x: rd.relu(x), lambda x: rd.sigmoid(x) * 2)
+    assert [node.name for node in match.replacements] == ["sigmoid", "mul"]
+
+
+# What is noted at nodes -----------------------------------------------------------------------------------------------
+
+
+def test_a_graph_that_is_run_knows_what_its_values_look_like():
+    gm = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 3), nn.ReLU()))
+    shape_prop.ShapeProp(gm).propagate(rd.ones(4, 2))
+    looks = [node.meta["tensor_meta"] for node in gm.graph.nodes]
+    assert [meta.shape for meta in looks] == [(4, 2), (4, 3), (4, 3), (4, 3)] and looks[0].dtype is rd.float32
+    with pytest.raises(RuntimeError, match=r"ShapeProp error for: node=%_0 : .* = call_module"):
+        shape_prop.ShapeProp(gm).propagate(rd.ones(4, 3))
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    shape_prop.FakeTensorProp(gm, mode).propagate(rd.ones(5, 2))
+    assert [tuple(node.meta["val"].shape) for node in gm.graph.nodes] == [(5, 2), (5, 3), (5, 3), (5, 3)]
+    shape_prop.ShapeProp(gm, mode).propagate(rd.ones(6, 2))
+    assert [*gm.graph.nodes][0].meta["tensor_meta"].shape == (6, 2)
+
+
+def test_notes_go_along_when_a_graph_is_made_and_made_again():
+    def f(x):
+        with fx.traceback.annotate({"a": 1}):
+            y = x * 2
+        return fx.traceback.annotate_fn({"b": 2})(rd.sin)(y)
+
+    with fx.traceback.preserve_node_meta(), fx.traceback.annotate({"o": 0}):
+        graph = make_fx(f)(rd.ones(2)).graph
+    wanted = {"mul": {"o": 0, "a": 1}, "sin": {"o": 0, "b": 2}}
+    assert {node.name: node.meta["custom"] for node in graph.nodes if node.op == "call_function"} == wanted
+    again = fx.Transformer(fx.GraphModule(nn.Module(), graph)).transform().graph
+    assert {node.name: node.meta["custom"] for node in again.nodes if node.op == "call_function"} == wanted
+    source = fx.traceback.get_graph_provenance_json(again)["mul"][0]
+    assert (source["name"], source["action"], source["pass_name"]) == ("mul", "create", "Interpreter_Transformer")
+    assert not fx.traceback.has_preserved_node_meta() and fx.traceback.get_current_meta() == {}
+    assert "custom" not in [*make_fx(f)(rd.ones(2)).graph.nodes][1].meta
+
+
+def test_where_backward_is_is_noted_level_by_level():
+    fx.traceback.set_grad_fn_seq_nr(1)
+    assert fx.traceback.get_current_meta() == {}
+    with fx.traceback.preserve_node_meta():
+        fx.traceback.set_stack_trace(["here"])
+        fx.traceback.set_grad_fn_seq_nr(1)
+        fx.traceback.set_grad_fn_seq_nr(2)
+        fx.traceback.reset_grad_fn_seq_nr()
+        assert fx.traceback.get_current_meta() == {"stack_trace": "here", "grad_fn_seq_nr": [1], "in_grad_fn": 1}
+        assert fx.traceback.format_stack() == ["here"]
+        fx.traceback.reset_grad_fn_seq_nr()
+        with pytest.raises(AssertionError, match="current_level"):
+            fx.traceback.reset_grad_fn_seq_nr()
+
+
+# Passes ---------------------------------------------------------------------------------------------------------------
+
+
+def first(gm):
+    return infra.PassResult(gm, False)
+
+
+def second(gm):
+    gm.passed = getattr(gm, "passed", 0) + 1
+    return infra.PassResult(gm, True)
+
+
+def test_passes_run_in_an_order_that_fits_them():
+    gm, before = fx.symbolic_trace(lambda x: x + 1), infra.this_before_that_pass_constraint
+    manager = infra.PassManager([second, first], [before(first, second)], steps=3)
+    assert manager(gm) == (gm, True) and manager.passes == [first, second] and gm.passed == 3
+    with pytest.raises(RuntimeError, match="pass schedule constraint violated"):
+        infra.PassManager([second, first], [before(first, second)]).validate_constraints()
+    with pytest.raises(RuntimeError, match="Circular dependency detected"):
+        infra.PassManager([second, first], [before(first, second), before(second, first)])(gm)
+
+
+def test_a_pass_that_fails_is_named():
+    gm = fx.symbolic_trace(lambda x: x + 1)
+    with pytest.raises(Exception, match=r"running the 'bare' pass after the following passes: \['first'\]") as failed:
+
+        def bare(gm):
+            return gm
+
+        infra.PassManager([first, bare])(gm)
+    assert "should be type PassResult" in str(failed.value.__cause__)
+    assert infra.pass_result_wrapper(lambda gm: None)(gm) == (gm, True)
+    with pytest.raises(TypeError, match="only take in one variable"):
+        infra.PassManager().add_checks(lambda a, b: None)
+
+
+def test_a_pass_is_an_object_with_checks():
+    class Counting(infra.PassBase):
+        def requires(self, graph_module):
+            assert len(graph_module.graph.nodes) == 3
+
+        def call(self, graph_module):
+            return infra.PassResult(graph_module, False)
+
+    gm = fx.symbolic_trace(lambda x: x + 1)
+    assert not Counting()(gm).modified
+    with pytest.raises(AssertionError):
+        Counting()(fx.symbolic_trace(lambda x: x))

@@ -151,3 +151,37 @@ def test_the_tables_hold_the_hooks_as_they_were_given():
     for handle in handles:
         handle.remove()
     assert not any((module._forward_pre_hooks, module._forward_hooks, *tables))
+
+
+def test_hooks_of_all_modules_see_and_change_what_is_filed():
+    seen = []
+
+    def note(kind):
+        return lambda module, name, value: seen.append((kind, name))
+
+    handles = [
+        hooks.register_module_parameter_registration_hook(note("parameter")),
+        hooks.register_module_module_registration_hook(note("module")),
+        hooks.register_module_buffer_registration_hook(lambda module, name, value: value + 1),
+    ]
+    try:
+        model = nn.Sequential(nn.Linear(1, 1))
+        model.register_buffer("b", rd.zeros(1))
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert seen == [("parameter", "weight"), ("parameter", "bias"), ("module", "0")] and model.b.item() == 1
+    nn.Linear(1, 1)
+    assert len(seen) == 3
+
+
+def test_backward_hooks_of_all_modules_are_of_one_kind():
+    seen = []
+    old = hooks.register_module_backward_hook(lambda module, grad_in, grad_out: seen.append(type(module)))
+    try:
+        with pytest.raises(RuntimeError, match="as a global Module hook"):
+            hooks.register_module_full_backward_hook(lambda *_: None)
+        nn.Linear(1, 1)(rd.ones(1)).sum().backward()
+    finally:
+        old.remove()
+    assert seen == [nn.Linear]

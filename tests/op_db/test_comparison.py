@@ -1,5 +1,6 @@
 """assert_close says where and by how much; make_tensor makes what it was asked for."""
 
+import numpy as np
 import pytest
 from expecttest import assert_expected_inline
 
@@ -103,3 +104,12 @@ def test_unsigned_values_are_close_whichever_is_greater():
     assert_close(low, high, rtol=0, atol=1)
     with pytest.raises(AssertionError, match="Greatest absolute difference: 2"):
         assert_close(low, high + 1, rtol=0, atol=1)
+
+
+def test_arrays_are_compared_as_tensors():
+    assert_close(np.ones(2), np.ones(2) + 1e-9)
+    with pytest.raises(AssertionError, match="Tensor-likes are not close"):
+        assert_close(np.ones(2), np.zeros(2))
+    for other in (rd.ones(2), [1.0, 1.0], np.array(["a", "b"])):
+        with pytest.raises(TypeError, match="No comparison pair was able to handle inputs of type"):
+            assert_close(np.ones(2), other)

@@ -9,7 +9,7 @@ import redispatch as rd
 from redispatch.backends import cuda
 from redispatch.dispatch import ops
 from redispatch.nn import functional as F
-from redispatch.nn.attention import SDPBackend, sdpa_kernel
+from redispatch.nn.attention import SDPBackend, bias, sdpa_kernel
 from redispatch.nn.functional import scaled_dot_product_attention
 from redispatch.testing import assert_close
 
@@ -299,3 +299,19 @@ def test_products_may_be_rounded_where_the_backend_is_told_so():
     assert rd.get_float32_matmul_precision() == "highest"
     with pytest.raises(AttributeError, match="Unknown attribute colour"):
         cuda.matmul.colour = 1
+
+
+def test_a_causal_mask_knows_its_corner():
+    query, key = rd.randn(1, 1, 3, 8), rd.randn(1, 1, 4, 8)
+    attend = rd.nn.functional.scaled_dot_product_attention
+    for made, offset in ((bias.causal_upper_left, 0), (bias.causal_lower_right, 1)):
+        mask = made(3, 4)
+        dense = rd.ones(3, 4, dtype=rd.bool).tril(offset)
+        assert isinstance(mask, rd.Tensor) and rd.equal(mask._materialize(), dense) and repr(mask) == repr(dense)
+        assert rd.allclose(attend(query, key, key, attn_mask=mask), attend(query, key, key, attn_mask=dense))
+    with pytest.raises(ValueError, match="should not be used with causal=True"):
+        attend(query, key, key, mask, is_causal=True)
+    with pytest.warns(UserWarning, match="will produce NaNs"):
+        bias.causal_lower_right(4, 3)
+    with pytest.raises(AssertionError, match="only supports 2D"):
+        bias.causal_upper_left(4)

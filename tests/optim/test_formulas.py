@@ -1,5 +1,8 @@
 """Twenty steps of each optimizer against the textbook's formulas in numpy; `tests/parity/optim.py` has PyTorch's."""
 
+from importlib import import_module
+from inspect import signature
+
 import numpy as np
 import pytest
 
@@ -254,3 +257,59 @@ def test_a_model_is_trained():
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.2 * losses[0]
+
+
+# The same steps as functions, with the state in lists ----------------------------------------------------------------
+
+FUNCTIONS = {
+    "adadelta": (optim.Adadelta, dict(lr=0.1, rho=0.9, eps=1e-6, weight_decay=0.1, maximize=True)),
+    "adagrad": (optim.Adagrad, dict(lr=0.1, weight_decay=0.1, lr_decay=0.01, eps=1e-10, maximize=False)),
+    "adam": (Adam, dict(lr=0.1, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0.1, amsgrad=True, maximize=False)),
+    "adamax": (optim.Adamax, dict(lr=0.1, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0.1)),
+    "adamw": (AdamW, dict(lr=0.1, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0.1, amsgrad=False, maximize=True)),
+    "asgd": (optim.ASGD, dict(lr=0.1, lambd=1e-4, t0=1.0, alpha=0.75, weight_decay=0.1)),
+    "nadam": (optim.NAdam, dict(lr=0.1, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0.1, momentum_decay=0.004)),
+    "radam": (optim.RAdam, dict(lr=0.1, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0.1)),
+    "rmsprop": (optim.RMSprop, dict(lr=0.1, alpha=0.9, eps=1e-8, weight_decay=0.1, momentum=0.9, centered=True)),
+    "rprop": (optim.Rprop, dict(step_size_min=1e-6, step_size_max=50, etaminus=0.5, etaplus=1.2)),
+    "sgd": (SGD, dict(lr=0.1, momentum=0.9, dampening=0.1, weight_decay=0.1, nesterov=False, maximize=False)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_function_of_a_class_takes_its_steps(name):
+    kind, options = FUNCTIONS[name]
+    function = getattr(import_module(f"redispatch.optim.{name}"), name)
+    pairs = {
+        "betas": ("beta1", "beta2"),
+        "step_sizes": ("step_size_min", "step_size_max"),
+        "etas": ("etaminus", "etaplus"),
+    }
+    given = {pair: tuple(options[one] for one in names) for pair, names in pairs.items() if names[0] in options}
+    given |= {one: value for one, value in options.items() if one not in sum(pairs.values(), ())}
+    wanted, p = rd.tensor(START, requires_grad=True), rd.tensor(START)
+    optimizer = kind([wanted], **given)
+    lists = [
+        one for one in signature(function).parameters if one.endswith(("s", "_list")) and one not in ("params", "grads")
+    ]
+    lists = lists[: next((i for i, one in enumerate(lists) if one == "state_steps"), 0) + 1]
+    state = None
+    for g in map(rd.tensor, GRADIENTS[:3]):
+        wanted.grad = g
+        optimizer.step()
+        if state is None:  # the first step makes it; there is none for `p` yet, which moves with it
+            p.copy_(wanted.detach())
+            kept = {one: value.clone() for one, value in optimizer.state[wanted].items()}
+            key = {one: one.removesuffix("_list").removesuffix("s").removeprefix("state_") for one in lists}
+            state = [[kept[key[one]]] if key[one] in kept else [] for one in lists]
+        else:
+            function([p], [g], *state, **options)
+    assert rd.allclose(p, wanted.detach(), rtol=1e-12)
+
+
+def test_steps_that_are_no_tensors_are_an_error():
+    adam = import_module("redispatch.optim.adam").adam
+    with pytest.raises(RuntimeError, match="`state_steps` argument must contain a list of singleton tensors"):
+        adam([rd.ones(1)], [rd.ones(1)], [rd.ones(1)], [rd.ones(1)], [], [1], **FUNCTIONS["adam"][1])
+    with pytest.raises(TypeError, match="missing a required argument"):
+        adam([], [], [], [], [], [])

@@ -14,6 +14,8 @@ from redispatch.utils.data import (
     ChainDataset,
     ConcatDataset,
     DataLoader,
+    Dataset,
+    DistributedSampler,
     IterableDataset,
     RandomSampler,
     SequentialSampler,
@@ -259,3 +261,33 @@ def test_a_model_is_trained_from_a_loader():
             optimizer.step()
     right = sum((model(batch).argmax(1) == labels).sum().item() for batch, labels in DataLoader(test, batch_size=25))
     assert right >= 45
+
+
+def test_processes_share_out_what_they_all_draw_alike():
+    shares = [[*DistributedSampler(range(10), 4, rank, seed=1)] for rank in range(4)]
+    assert {len(share) for share in shares} == {3} and {*sum(shares, [])} == {*range(10)}
+    assert [[*DistributedSampler(range(5), 2, rank, shuffle=False)] for rank in (0, 1)] == [[0, 2, 4], [1, 3, 0]]
+    assert [*DistributedSampler(range(5), 2, 1, shuffle=False, drop_last=True)] == [1, 3]
+    sampler = DistributedSampler(range(100), 2, 0)
+    first = [*sampler]
+    sampler.set_epoch(1)
+    assert [*sampler] != first and len(sampler) == 50
+    with pytest.raises(ValueError, match=r"Invalid rank 2, rank should be in the interval \[0, 1\]"):
+        DistributedSampler(range(3), 2, 2)
+    with pytest.raises(RuntimeError, match="Requires distributed package to be available"):
+        DistributedSampler(range(3))
+
+
+def test_a_worker_has_a_generator_of_its_own():
+    class Drawn(Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return rd.rand(1, generator=rd.random.thread_safe_generator()).item()
+
+    assert rd.thread_safe_generator() is None
+    rd.manual_seed(0)
+    first = [*DataLoader(Drawn(), batch_size=None, num_workers=1)]
+    rd.manual_seed(0)
+    assert [*DataLoader(Drawn(), batch_size=None, num_workers=1)] == first and len({*first}) == 4

@@ -3,6 +3,7 @@
 import copy
 import subprocess
 import sys
+import threading
 import time
 import typing
 import warnings
@@ -278,3 +279,74 @@ def test_bytes(count, said):
 )
 def test_seconds(seconds, said):
     assert spoken_seconds(seconds) == said
+
+
+# Futures, and the modules of devices ----------------------------------------------------------------------------------
+
+
+def test_a_future_has_its_value_later():
+    future = rd.futures.Future()
+    doubled = future.then(lambda one: one.value() * 2)
+    assert not future.done() and not doubled.done()
+    threading.Timer(0.01, future.set_result, [21]).start()
+    assert doubled.wait() == 42 and future.wait() == 21 and rd.futures.wait_all([future, doubled]) == [21, 42]
+    assert rd.futures.collect_all([future]).wait() == [future] and rd.futures.collect_all([]).done()
+    with pytest.raises(RuntimeError, match="can only be marked completed once"):
+        future.set_result(1)
+
+
+def test_an_error_in_a_future_is_raised_by_whoever_waits():
+    future = rd.futures.Future()
+    with pytest.raises(RuntimeError, match="not completed"):
+        future.value()
+    later = future.then(lambda one: one.value())
+    future.set_exception(KeyError("gone"))
+    with pytest.raises(KeyError, match="gone"):
+        future.wait()
+    with pytest.raises(RuntimeError, match="error when running the callback: KeyError: 'gone'"):
+        later.wait()
+    with pytest.raises(AssertionError, match="not an Exception"):
+        rd.futures.Future().set_exception(3)
+
+
+def test_a_fork_has_run():
+    assert rd.jit.wait(rd.jit.fork(lambda a, b: a + b, 1, b=2)) == 3 and isinstance(rd.fork(int), rd.Future)
+    assert not isinstance(nn.Linear(1, 1), rd.jit.ScriptModule)
+
+
+def test_the_cpu_answers_as_a_device():
+    assert rd.cpu.current_device() == "cpu" and rd.cpu.is_initialized() and rd.cpu.device_count() == 1
+    other = rd.cpu.Stream()
+    with rd.cpu.stream(other), rd.cpu.stream(None):
+        assert rd.cpu.current_stream() is other
+    assert rd.cpu.current_stream() is not other and rd.cpu.Event().query()
+    found = rd.cpu.get_capabilities()
+    assert found["architecture"] and {type(value) for value in found.values()} == {str, bool}
+
+
+def test_where_there_is_no_accelerator_nothing_is_allocated():
+    if rd.accelerator.is_available():
+        pytest.skip("there is one")
+    assert rd.accelerator.memory_allocated() == 0 and rd.accelerator.memory_stats() == {}
+    rd.accelerator.empty_cache()
+    with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+        rd.accelerator.get_memory_info()
+
+
+def test_dtypes_without_tensors_have_a_name():
+    assert rd.bit is rd.uint1 and copy.copy(rd.int4) is rd.int4 and rd.float8_e8m0fnu.is_floating_point
+    with pytest.raises(NotImplementedError, match="no tensors of dtype"):
+        rd.empty(2, dtype=rd.int4)
+
+
+def test_results_in_given_tensors_are_of_a_class_of_their_own():
+    found = rd.max(rd.ones(2, 2), 0, out=(rd.empty(2), rd.empty(2, dtype=rd.int64)))
+    assert type(found) is rd.return_types.max_out
+    assert {rd.return_types.max, type(found)} <= {*rd.return_types.all_return_types}
+
+
+@pytest.mark.parametrize("name", ["eig", "lstsq", "solve", "symeig"])
+def test_what_pytorch_has_removed_says_so(name):
+    for function in (getattr(rd, name), getattr(rd.Tensor, name)):
+        with pytest.raises(RuntimeError, match="was deprecated since version 1.9 and is now removed"):
+            function(rd.eye(2))

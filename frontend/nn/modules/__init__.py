@@ -89,6 +89,11 @@ BASES = """
     pooling._MaxUnpoolNd=pooling._MaxUnpool
 """
 lazy = place("lazy", {})
+LinearCrossEntropyOptions = nn.LinearCrossEntropyOptions
+linear_cross_entropy = place("linear_cross_entropy", {"LinearCrossEntropyLoss": nn.LinearCrossEntropyLoss})
+linear_cross_entropy_options = place(
+    "linear_cross_entropy_options", {"LinearCrossEntropyOptions": LinearCrossEntropyOptions}
+)
 for _row in BASES.split():
     _file, _name, _ours, _base = _row.replace("=", ".").split(".")
     setattr(sys.modules[f"{__name__}.{_file}"], _name, getattr(getattr(nn, _ours), _base))

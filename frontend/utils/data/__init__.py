@@ -10,8 +10,8 @@ __all__ = _names.take(
     {
         ".dataloader": "DataLoader WorkerInfo default_collate default_convert get_worker_info",
         ".dataset": """
-            BatchSampler ChainDataset ConcatDataset Dataset IterableDataset RandomSampler Sampler SequentialSampler
-            StackDataset Subset SubsetRandomSampler TensorDataset WeightedRandomSampler random_split
+            BatchSampler ChainDataset ConcatDataset Dataset DistributedSampler IterableDataset RandomSampler Sampler
+            SequentialSampler StackDataset Subset SubsetRandomSampler TensorDataset WeightedRandomSampler random_split
         """,
     },
 )

@@ -22,6 +22,7 @@ from redispatch.dispatch import pytree
 from redispatch.dispatch.tensor import Tensor, dtypes, pinned_memory
 from redispatch.kernels.ops.creation import empty
 from redispatch.kernels.ops.from_data import as_tensor, tensor
+from redispatch.kernels.ops.random import Generator
 from redispatch.kernels.ops.shape import stack
 
 from .dataset import BatchSampler, IterableDataset, RandomSampler, SequentialSampler
@@ -168,6 +169,14 @@ _here = threading.local()
 def get_worker_info() -> WorkerInfo | None:
     """The worker that calls this; None outside of any."""
     return getattr(_here, "info", None)
+
+
+def thread_safe_generator() -> Generator | None:
+    """Returns the generator of the worker that calls this, seeded with its seed; None outside of any."""
+    info = get_worker_info()
+    if info is not None and not hasattr(_here, "generator"):
+        _here.generator = Generator().manual_seed(info.seed)
+    return None if info is None else _here.generator
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:

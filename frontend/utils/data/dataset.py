@@ -9,7 +9,7 @@ import math
 import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, cycle, islice
 from typing import Any, Generic, TypeVar
 
 from redispatch.dispatch.tensor import dtypes
@@ -241,6 +241,47 @@ class RandomSampler(Sampler[int]):
 def seeded_generator() -> Any:
     """A generator whose seed is drawn from the usual one."""
     return Generator().manual_seed(int(empty((), dtype=dtypes.int64).random_().item()))
+
+
+class DistributedSampler(Sampler[int]):
+    """The share of one of `num_replicas` processes: every so many-th sample, in an order that all of them draw alike.
+
+    The shares are of one length: the first samples come again at the end, or with `drop_last` the last are left out.
+    `set_epoch` gives another order. Errors: RuntimeError without a number of processes, or this one's; ValueError for a
+    rank that is none of them.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            raise RuntimeError("Requires distributed package to be available")
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.shuffle, self.seed, self.drop_last, self.epoch = shuffle, seed, drop_last, 0
+        self.num_samples = len(dataset) // num_replicas if drop_last else -(-len(dataset) // num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        indices: list[int] = [*range(len(self.dataset))]
+        if self.shuffle:
+            generator = Generator().manual_seed(self.seed + self.epoch)
+            indices = randperm(len(indices), generator=generator).tolist()
+        return islice(cycle(indices), self.rank, self.total_size, self.num_replicas)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the order of the next iteration."""
+        self.epoch = epoch
 
 
 class SubsetRandomSampler(Sampler[int]):

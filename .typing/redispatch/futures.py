@@ -1,0 +1,1 @@
+../../frontend/futures.py

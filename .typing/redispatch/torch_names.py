@@ -1,0 +1,1 @@
+../../frontend/torch_names.py
