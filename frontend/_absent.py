@@ -57,7 +57,6 @@ ABSENT = {
         """,
     ),
     "_dynamo.eval_frame": Absent("nothing traces programs", classes="OptimizedModule"),
-    "_guards": Absent("nothing traces programs", nothing="active_fake_mode detect_fake_mode"),
     "_inductor": Absent("nothing is compiled ahead", nothing="cudagraph_mark_step_begin", refused="list_mode_options"),
     "ao": Absent(QUANTIZED),
     "ao.nn": Absent(QUANTIZED),

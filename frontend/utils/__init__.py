@@ -7,8 +7,10 @@ from redispatch._names import late
 PLACES, __getattr__, __dir__ = late(
     globals(),
     {
-        ".": "_python_dispatch _pytree backend_registration checkpoint collect_env data dlpack flop_counter hooks "
-        "deterministic module_tracker weak",
+        ".": """
+            _contextlib _dtype_abbrs _mode_utils _python_dispatch _pytree backend_registration checkpoint collect_env
+            data deterministic dlpack flop_counter hooks module_tracker weak
+        """,
         ".backend_registration": "generate_methods_for_privateuse1_backend rename_privateuse1_backend",
         "redispatch.dispatch.tensor": "swap_tensors",
     },
