@@ -150,7 +150,8 @@ _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
         ".": """
-            _custom_op _custom_ops _dispatch _dynamo _export _functorch _library _subclasses _utils _vmap_internals
+            _custom_op _custom_ops _decomp _dispatch _dynamo _export _functorch _library _prims_common _refs _subclasses
+            _tensor _tensor_str _utils _vmap_internals
             accelerator array_api backend compiler distributions functional functorch fx hub jit masked multiprocessing
             nn optim profiler serialization signal special storage testing torch_version version
         """,

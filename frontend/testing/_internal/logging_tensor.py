@@ -72,7 +72,7 @@ class LoggingTensor(rd.Tensor):
         made.elem = elem.detach() if requires_grad else elem
         return made
 
-    def __repr__(self) -> str:  # type: ignore[override]  # no tensor_contents: these are its own
+    def __repr__(self) -> str:
         return super().__repr__(tensor_contents=f"{self.elem}")
 
     @classmethod
