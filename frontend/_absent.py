@@ -65,7 +65,7 @@ SHARDED = """
     ShardedStateDictConfig ShardingStrategy StateDictConfig StateDictSettings StateDictType
 """
 PLACED = "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor"
-PROCESSES = {  # a module of `distributed` -> its names
+COORDINATED = {  # a module of `distributed` -> its names
     "_composable": "",
     "_composable.fsdp": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy fully_shard",
     "_tensor": PLACED,
@@ -133,7 +133,6 @@ ABSENT = {
         """,
     ),
     "_dynamo.eval_frame": Absent("nothing traces programs", classes="OptimizedModule"),
-    "_guards": Absent("nothing traces programs", nothing="active_fake_mode detect_fake_mode"),
     "_inductor": Absent("nothing is compiled ahead", nothing="cudagraph_mark_step_begin", refused="list_mode_options"),
     "ao": Absent(QUANTIZED),
     "ao.nn": Absent(QUANTIZED),
@@ -202,7 +201,7 @@ ABSENT = {
         no="is_available",
         classes="RRef WorkerInfo",
     ),
-    **{f"distributed.{part}": coordination(names) for part, names in PROCESSES.items()},
+    **{f"distributed.{part}": coordination(names) for part, names in COORDINATED.items()},
     "export": Absent(
         "programs are not exported; trace one by redispatch.fx",
         refused="draft_export export export_for_training load register_dataclass save unflatten",

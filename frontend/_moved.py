@@ -243,6 +243,7 @@ JOINED = {
 # PyTorch's path of a module -> where the module stands; the stub of this name, which type checkers read, is generated
 ALIASES = {
     "redispatch._vmap_internals": "redispatch._functorch.api",
+    "redispatch._guards": "redispatch.modes.fake_tensor",
     "redispatch._library.custom_ops": "redispatch.kernels.declare.custom_op",
     "redispatch._subclasses.fake_tensor": "redispatch.modes.fake_tensor",
     "redispatch._subclasses.functional_tensor": "redispatch.modes.functional_tensor",

@@ -18,13 +18,21 @@ Source: PyTorch's FakeTensorMode. Read next: dispatch/tensor/subclass.py; subcla
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import redispatch as rd
 from redispatch.dispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
 from redispatch.utils import _pytree as pytree
-from redispatch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, is_traceable_wrapper_subclass
+from redispatch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _detect_infra_mode,
+    _disable_current_modes,
+    _disable_infra_mode,
+    _is_tensor_constructor,  # noqa: F401  # PyTorch has it in this module
+    is_traceable_wrapper_subclass,
+)
 
 META = rd.device("meta")
 
@@ -226,6 +234,50 @@ def is_fake(value: Any) -> bool:
         names = value.__tensor_flatten__()[0]
         return all(is_fake(getattr(value, name)) for name in names)
     return isinstance(value, FakeTensor)
+
+
+class FakeTensorConverter:
+    """PyTorch's name for what makes fakes: the mode does, which knows those that it has made."""
+
+    def from_real_tensor(self, fake_mode: FakeTensorMode, t: rd.Tensor, **ignored: Any) -> FakeTensor:
+        return fake_mode.from_tensor(t)
+
+    def from_meta_and_device(self, fake_mode: FakeTensorMode, t: rd.Tensor, device: Any, **ignored: Any) -> FakeTensor:
+        return FakeTensor(fake_mode, t, device)
+
+
+@contextmanager
+def unset_fake_temporarily() -> Iterator[Any]:
+    """A region in which tensors are real; hands out the fake mode that is active outside, or None."""
+    with _disable_infra_mode(FakeTensorMode._mode_key) as mode:
+        yield mode
+
+
+def maybe_get_fake_mode(value: Any) -> FakeTensorMode | None:
+    """Returns the mode of a fake tensor, or of what is in a wrapper of fakes; None for anything else."""
+    if is_traceable_wrapper_subclass(value):
+        modes = {maybe_get_fake_mode(getattr(value, name)) for name in value.__tensor_flatten__()[0]}
+        if len(modes) != 1:
+            raise AssertionError(f"expected one fake mode in {type(value).__name__}, but found {modes}")
+        return modes.pop()
+    return getattr(value, "fake_mode", None) if isinstance(value, FakeTensor) else None
+
+
+def active_fake_mode() -> FakeTensorMode | None:
+    """Returns the fake mode of this region, or None."""
+    return _detect_infra_mode(FakeTensorMode._mode_key)
+
+
+def detect_fake_mode(inputs: Any = None) -> FakeTensorMode | None:
+    """Returns the one fake mode of this region and of the fakes among some values, or None.
+
+    Errors: AssertionError where there are two.
+    """
+    modes = [active_fake_mode(), *map(maybe_get_fake_mode, pytree.tree_leaves(inputs))]
+    found = list(dict.fromkeys(mode for mode in modes if mode is not None))
+    if len(found) > 1:
+        raise AssertionError(f"fake mode ({found[0]}) doesn't match mode ({found[1]})")
+    return found[0] if found else None
 
 
 class CrossRefFakeMode(TorchDispatchMode):

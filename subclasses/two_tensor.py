@@ -19,7 +19,11 @@ from typing import Any
 
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
-from redispatch.utils._python_dispatch import return_and_correct_aliasing
+from redispatch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _is_tensor_constructor,
+    return_and_correct_aliasing,
+)
 
 
 class TwoTensor(rd.Tensor):
@@ -86,6 +90,14 @@ class TwoTensor(rd.Tensor):
         # A number, such as that of `item()`, can be one only: it is a's.
         both = [cls(a, b) if isinstance(a, rd.Tensor) else a for a, b in zip(results_a, results_b, strict=True)]
         return return_and_correct_aliasing(func, args, kwargs, pytree.tree_unflatten(both, spec))
+
+
+class TwoTensorMode(TorchDispatchMode):
+    """A mode in which tensors that are made of no others are TwoTensors of two copies."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        return TwoTensor(made, made.clone()) if _is_tensor_constructor(func) else made
 
 
 TWICE = "what is plain is written twice, once for each half"

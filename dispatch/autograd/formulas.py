@@ -85,7 +85,9 @@ class Reading:
         self.kept: list[str] = []
         self.facts: list[Fact] = []
         self.results: list[str] = []
-        declared = [(tuple(map(self.position, inputs)), function) for inputs, function in formulas]
+        # In PyTorch's order, by name: whoever follows backward sees it, and gradients are added up in it.
+        by_name = sorted(formulas, key=lambda formula: ", ".join(formula[0]))
+        declared = [(tuple(map(self.position, inputs)), function) for inputs, function in by_name]
         self.covered = frozenset(position for inputs, _ in declared for position in inputs)
         # A written argument always has an edge: without a formula for it, its former value gets no gradient.
         self.inputs = tuple(sorted(self.covered | set(schema.mutable_positions)))

@@ -113,16 +113,14 @@ def reduce_ex(self: Any, protocol: Any) -> tuple[Any, ...]:
     """Returns pickle's form of a tensor: its storage, how to view it, whether it requires grad, its attributes."""
     if overridden((self,), {}):
         return handle_torch_function(reduce_ex, (self,), self, protocol)
-    state = self._requires_grad(), self.__dict__ or None
+    state = self._requires_grad(), {**self.__dict__, **values_in_slots(self)} or None
     if hasattr(self, "__tensor_flatten__"):
         names, context = self.__tensor_flatten__()
         inner = {name: getattr(self, name) for name in names}
         return _rebuilt_wrapper, (type(self), inner, context, tuple(self._shape), self._stride), state
     if not self._storage.has_data and self._device.type == "cpu":
-        raise TypeError(
-            f"cannot pickle a {type(self).__name__}, a wrapper without data of its own: give it __tensor_flatten__ and "
-            "__tensor_unflatten__"
-        )
+        face = tuple(self._shape), self._stride, self._offset, None, self._dtype, self._layout, self._device
+        return _rebuilt_face, (type(self), *face), state  # a wrapper: what is inside is among its attributes
     return rebuild, (type(self), self._storage, *_geometry(self)), state
 
 
@@ -131,11 +129,20 @@ def set_state(self: Any, state: tuple[bool, dict[str, Any] | None]) -> None:
     requires_grad, attributes = state
     if requires_grad:
         self._autograd = AutogradRecord(requires_grad=True)
-    self.__dict__.update(attributes or {})
+    slots = slots_of(type(self))
+    for name, value in (attributes or {}).items():
+        if name in slots:
+            setattr(self, name, value)
+        else:
+            self.__dict__[name] = value
 
 
 def _rebuilt_wrapper(kind: Any, inner: dict[str, Any], context: Any, shape: Any, stride: Any) -> Any:
     return kind.__tensor_unflatten__(inner, context, Size(shape), stride)
+
+
+def _rebuilt_face(kind: Any, *face: Any) -> Any:
+    return Tensor._make_wrapper_subclass(kind, *face)
 
 
 def copy_storage(self: UntypedStorage, memo: dict[int, Any]) -> UntypedStorage:

@@ -19,4 +19,6 @@ __all__ = _names.take(
     },
 )
 
+PLACES, __getattr__, __dir__ = _names.late(globals(), {".": "experimental passes"})
+
 _moved.join(__name__)

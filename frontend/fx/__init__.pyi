@@ -7,4 +7,5 @@ from .interpreter import Interpreter as Interpreter, Transformer as Transformer
 from .node import Node as Node, has_side_effect as has_side_effect, map_aggregate as map_aggregate, map_arg as map_arg
 from .proxy import Attribute as Attribute, Proxy as Proxy, TraceError as TraceError
 from .subgraph_rewriter import replace_pattern as replace_pattern
+from . import experimental as experimental, passes as passes
 

@@ -128,13 +128,11 @@ class Graph:
     def _target_to_str(self, target: Target) -> str:
         if callable(target):
             text = getattr(target, "__name__", type(target).__name__)
-            if hasattr(target, "_opname"):
-                text = target._opname
         else:
             text = target
             if text.startswith("__") and text.endswith("__"):
                 text = text[2:-2]
-        return re.sub(r"(?<!^)(?=[A-Z])", "_", text).lower() if not text.islower() else text
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).lower()
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = inspect.Signature.empty) -> Node:
         args = () if default_value is inspect.Signature.empty else (default_value,)

@@ -69,19 +69,25 @@ register_pytree_node(
 )
 
 
+AGGREGATES = (tuple, list, dict, slice)
+
+
 def map_aggregate(value: Any, fn: Callable[[Any], Any]) -> Any:
     """An argument with each leaf changed: what stands in lists, tuples, dicts and slices."""
+    return map_items(value, lambda item: map_aggregate(item, fn)) if isinstance(value, AGGREGATES) else fn(value)
+
+
+def map_items(value: Any, fn: Callable[[Any], Any]) -> Any:
+    """A list, tuple, dict or slice with each of its items changed."""
     if is_namedtuple_instance(value):
-        return type(value)(*(map_aggregate(item, fn) for item in value))
+        return type(value)(*map(fn, value))
     if isinstance(value, tuple):
-        return tuple(map_aggregate(item, fn) for item in value)
+        return tuple(map(fn, value))
     if isinstance(value, list):
-        return immutable_list(map_aggregate(item, fn) for item in value)
+        return immutable_list(map(fn, value))
     if isinstance(value, dict):
-        return immutable_dict((key, map_aggregate(item, fn)) for key, item in value.items())
-    if isinstance(value, slice):
-        return slice(*(map_aggregate(item, fn) for item in (value.start, value.stop, value.step)))
-    return fn(value)
+        return immutable_dict((key, fn(item)) for key, item in value.items())
+    return slice(*map(fn, (value.start, value.stop, value.step)))
 
 
 def map_arg(value: Any, fn: Callable[[Node], Any]) -> Any:

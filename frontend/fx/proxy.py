@@ -19,7 +19,7 @@ from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.higher_order import HigherOrderOperator
 
 from .graph import Graph
-from .node import Node, Target, map_aggregate
+from .node import AGGREGATES, Node, Target, map_aggregate, map_items
 from .traceback import taken_over
 
 
@@ -62,8 +62,11 @@ class TracerBase:
         return self.proxy(self.create_node(kind, target, args, kwargs, name, type_expr))
 
     def create_arg(self, a: Any) -> Any:
-        """An argument as it stands in a node. NotImplementedError for what cannot stand in code."""
-        return map_aggregate(a, self.create_leaf)
+        """An argument as it stands in a node: what is in it by this method, which may be overridden.
+
+        Errors: NotImplementedError for what cannot stand in code.
+        """
+        return map_items(a, self.create_arg) if isinstance(a, AGGREGATES) else self.create_leaf(a)
 
     def create_leaf(self, a: Any) -> Any:
         if isinstance(a, Proxy):
@@ -162,18 +165,13 @@ class Proxy:
             )
         if is_method(orig_method):
             return found[0].create_proxy("call_method", orig_method.__name__, args, kwargs)
-        return found[0].create_proxy("call_function", orig_method, args, kwargs, name=name_for(orig_method))
+        return found[0].create_proxy("call_function", orig_method, args, kwargs)
 
 
 def is_method(function: Any) -> bool:
     return getattr(function, "__qualname__", "").startswith("Tensor.") and not isinstance(
         function, OpOverload | OpOverloadPacket | HigherOrderOperator
     )
-
-
-def name_for(function: Any) -> str | None:
-    """Returns the name of an operator's nodes: `add` for aten.add.Tensor. None for the function's own name."""
-    return function._opname if isinstance(function, OpOverload) else None
 
 
 def annotate(val: Any, type: Any) -> Any:

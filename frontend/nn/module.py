@@ -181,7 +181,8 @@ class Module(Checkpointable):
             chosen = dtype if tensor.is_floating_point() or tensor.is_complex() else None
             formatted = {"memory_format": memory_format} if memory_format and tensor.dim() in (4, 5) else {}
             try:
-                return tensor.to(device=place, dtype=chosen, **options, **formatted)
+                # by position: classes that have a `to` of their own count on it
+                return tensor.to(place, chosen, options.get("non_blocking", False), **formatted)
             except NotImplementedError as error:
                 if "Cannot copy out of meta tensor" not in str(error):
                     raise

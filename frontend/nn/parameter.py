@@ -79,8 +79,6 @@ class Parameter(Tensor, metaclass=_Flagged):
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return "Parameter containing:\n" + super().__repr__(tensor_contents=tensor_contents)
 
-    __str__ = __repr__
-
 
 def rebuild_parameter(cls: type, data: Tensor, requires_grad: bool, attributes: dict[str, Any]) -> Any:
     """An unpickled parameter, with the attributes that were hung on it."""

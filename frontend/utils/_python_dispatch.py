@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from redispatch.dispatch import (
+    BACKEND_OF_DEVICE,
     STATE,
     DispatchKey,
     OpOverload,
@@ -36,6 +37,7 @@ __all__ = [
     "SchemaInfo",
     "TensorWithFlatten",
     "any_torch_dispatch_mode_on_stack",
+    "autograd_would_have_decomposed",
     "get_alias_info",
     "is_traceable_wrapper_subclass_type",
     "BaseTorchDispatchMode",
@@ -187,6 +189,20 @@ def is_traceable_wrapper_subclass_type(kind: type) -> bool:
         and hasattr(kind, "__tensor_flatten__")
         and hasattr(kind, "__tensor_unflatten__")
     )
+
+
+def autograd_would_have_decomposed(func: OpOverload, flat_args: Sequence[Any]) -> bool:
+    """Returns whether an operator is made of others for these arguments: the device of the first tensor has no kernel
+    of its own for it."""
+    device = next((one.device.type for one in flat_args if isinstance(one, Tensor)), None)
+    return device is None or not func.has_kernel_for_dispatch_key(BACKEND_OF_DEVICE[device])
+
+
+def _is_tensor_constructor(func: OpOverload) -> bool:
+    """Returns whether an operator makes one tensor of no other."""
+    schema = func.schema
+    takes_none = not schema.tensor_positions and not schema.tensor_list_positions
+    return takes_none and [str(one.type) for one in schema.returns] == ["Tensor"]
 
 
 @runtime_checkable

@@ -15,7 +15,10 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
 
-__all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
+__all__ = ["TensorWeakRef", "WeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
+
+
+WeakRef = weakref.ref
 
 
 class WeakIdRef(weakref.ref):

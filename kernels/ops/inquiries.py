@@ -220,6 +220,8 @@ PYTHON = keyset("Python")
 
 sizes_op = inquiry("sym_size(Tensor self) -> SymInt[]", lambda self: list(self._shape))
 strides_op = inquiry("sym_stride(Tensor self) -> SymInt[]", lambda self: list(self._stride))
+inquiry("size(Tensor self) -> int[]", lambda self: list(self._shape))
+inquiry("stride(Tensor self) -> int[]", lambda self: list(self._stride))
 device_op = inquiry("device(Tensor a) -> Device", lambda a: a._device, namespace="prim")
 dense_op = inquiry(
     "is_non_overlapping_and_dense(Tensor self) -> bool", lambda self: is_dense(self._shape, self._stride)

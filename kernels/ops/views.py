@@ -173,7 +173,7 @@ def reshaped(self: Tensor, shape: Sequence[int]) -> Tensor:
     key = (self._interned or metadata_of(self), tuple(shape))
     found = RESHAPINGS.get(key) or new_reshaping(key, self)
     if found.is_view:
-        return call(view_op.functional, [self, list(found.shape)])
+        return call(view_op.functional, [self, list(shape if self.is_contiguous() else found.shape)])
     return unsafe_view_op.functional(contiguous_copy(self), found.shape)
 
 

@@ -167,19 +167,19 @@ def test_tables_and_text():
     assert_expected_inline(
         module.graph.table(),
         """\
-opcode         name    target                     args    kwargs
--------------  ------  -------------------------  ------  ------
-placeholder    x       x                          ()      {}
-call_function  add     torch.ops.aten.add.Tensor  (x, 1)  {}
-output         output  output                     (add,)  {}""",
+opcode         name        target                     args           kwargs
+-------------  ----------  -------------------------  -------------  ------
+placeholder    x           x                          ()             {}
+call_function  add_tensor  torch.ops.aten.add.Tensor  (x, 1)         {}
+output         output      output                     (add_tensor,)  {}""",
     )
     assert_expected_inline(
         str(module.graph),
         """\
 graph():
     %x : [num_users=1] = placeholder[target=x]
-    %add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, 1), kwargs = {})
-    return add""",
+    %add_tensor : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, 1), kwargs = {})
+    return add_tensor""",
     )
 
 

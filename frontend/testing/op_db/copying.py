@@ -139,7 +139,7 @@ QUESTIONS = table(
     *asks("is_floating_point", lambda self: self.dtype.kind == "f", ALL),
     *asks("is_signed", lambda self: self.dtype.kind != "b", ALL),
     *asks("is_conj is_neg is_distributed is_pinned retains_grad cudnn_is_acceptable", never),
-    *asks("is_inference get_device sym_stride _debug_has_internal_overlap is_leaf", None),
+    *asks("is_inference get_device stride sym_stride _debug_has_internal_overlap is_leaf", None),
     *asks("is_contiguous is_non_overlapping_and_dense", always),
     *asks("is_contiguous.memory_format", always, samples=unary(contiguous_format)),
     *asks("sym_is_contiguous", always, samples=ALONE),
@@ -151,7 +151,7 @@ QUESTIONS = table(
     *asks("sym_storage_offset", lambda self: 0, samples=ALONE),
     *asks("size.int", lambda self, dim: self.shape[dim], samples=WITH_DIM),
     *asks("sym_size.int", lambda self, dim: self.shape[dim], samples=OF_TRANSPOSED),
-    *asks("sym_size", lambda self: list(self.shape)),
+    *asks("size sym_size", lambda self: list(self.shape)),
     *asks("stride.int", None, samples=WITH_DIM),
     *asks("sym_stride.int", None, samples=OF_TRANSPOSED),
     *asks("data requires_grad_", lambda self: self),
@@ -169,7 +169,7 @@ QUESTIONS = table(
     errors={"size.int stride.int": {"IndexError: Dimension specified as 0 but tensor has no dimensions": [(), 0]}},
     skips={
         "it is the layout that is asked for": (
-            "layouts: stride.int storage_offset is_contiguous is_non_overlapping_and_dense sym_stride is_set_to "
+            "layouts: stride stride.int storage_offset is_contiguous is_non_overlapping_and_dense sym_stride is_set_to "
             "is_contiguous.memory_format _debug_has_internal_overlap sym_stride.int sym_storage_offset "
             "sym_is_contiguous is_strides_like_format"
         ),

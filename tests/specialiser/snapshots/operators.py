@@ -51,10 +51,10 @@ def mm(self, mat2):
         result = edge(self)
         result_2 = edge(mat2)
         node.next_edges = (result, result_2)
-        value_6, version_of = saved_for(result, mat2)
-        value_7, version_of_2 = saved_for(result_2, self)
+        value_6, version_of = saved_for(result_2, self)
+        value_7, version_of_2 = saved_for(result, mat2)
         node.kept = (value_6, version_of, value_7, version_of_2)
-        node.facts = (self._shape, self._stride, mat2._shape, mat2._stride)
+        node.facts = (mat2._shape, mat2._stride, self._shape, self._stride)
         looked_on(node)
         # CPU: structured mm (kernel), kernels/ops/linalg.py
         metadata, metadata_2 = looks_of_each(self, mat2)

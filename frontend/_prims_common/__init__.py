@@ -13,17 +13,19 @@ from math import prod
 from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, dtypes, geometry
+from redispatch.dispatch.tensor.devices import device as Device
 from redispatch.dispatch.tensor.dtypes import dtype as Dtype
 from redispatch.dispatch.tensor.dtypes import promote_types, result_type
-from redispatch.dispatch.tensor.layouts import channels_last, channels_last_3d, contiguous_format
+from redispatch.dispatch.tensor.layouts import channels_last, channels_last_3d, contiguous_format, strided
 from redispatch.modes.fake_tensor import MetadataMismatchError
 
-from ._checks import _check as check
+from .._checks import _check as check
 
 TensorLike = TensorLikeType = Tensor
 Dim = int
 Number, NumberType, RealNumberType = (bool, int, float, complex), bool | int | float | complex, bool | int | float
 IntLike, FloatLike, BoolLike = int, float, bool
+DeviceLikeType = str | Device | int
 ShapeType = StrideType = Sequence[int]
 DimsType, DimsSequenceType, TensorSequenceType = int | Sequence[int], Sequence[int], Sequence[Tensor]
 TensorOrNumberLikeType = Tensor | NumberType
@@ -101,6 +103,10 @@ def get_dtype(x: Any) -> Dtype:
     return x.dtype if isinstance(x, Tensor) else type_to_dtype(type(x))
 
 
+def number_type(x: Any) -> type:
+    return type(x)
+
+
 def get_higher_type(a: type, b: type) -> type:
     """Returns the class of a sum of numbers of two classes."""
     return KINDS[max(KINDS.index(a), KINDS.index(b))]
@@ -162,6 +168,14 @@ def dtype_or_default(dtype: Dtype | None) -> Dtype:
     return dtypes.get_default_dtype() if dtype is None else dtype
 
 
+def device_or_default(device: Any) -> Any:
+    return Device("cpu") if device is None else device
+
+
+def layout_or_default(layout: Any) -> Any:
+    return strided if layout is None else layout
+
+
 # Shapes ---------------------------------------------------------------------------------------------------------------
 
 
@@ -177,6 +191,10 @@ def validate_shape(shape: Sequence[int]) -> None:
     for length in shape:
         if not isinstance(length, int) or length < 0:
             raise AssertionError(f"Expected dim length to be a non-negative integer, but got {length}")
+
+
+def validate_dim_length(length: int) -> None:
+    check(length >= 0)
 
 
 def validate_idx(rank: int, idx: int) -> None:

@@ -1,1 +1,0 @@
-../../frontend/_prims_common.py

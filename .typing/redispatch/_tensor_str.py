@@ -1,0 +1,1 @@
+../../frontend/_tensor_str.py

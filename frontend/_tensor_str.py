@@ -1,0 +1,22 @@
+"""`redispatch._tensor_str`: PyTorch's path of how tensors are printed."""
+
+from typing import Any
+
+from redispatch.dispatch.tensor import Tensor, get_printoptions, printoptions, set_printoptions
+
+__all__ = ["PRINT_OPTS", "printoptions", "set_printoptions"]
+
+
+class _Options:
+    """The settings of `set_printoptions`, by attribute, as they are when asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return get_printoptions()[name]
+
+
+PRINT_OPTS = _Options()
+
+
+def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    """Returns the text of a tensor, or with this text in the place of its numbers."""
+    return Tensor.__repr__(self, tensor_contents=tensor_contents)
