@@ -51,6 +51,11 @@ class Absent(NamedTuple):
     classes: str = ""  # of which there is no object
     shows: str = ""  # another row, whose `asks` it has, too
 
+    def names(self) -> set[str]:
+        """Returns all that the row names."""
+        kinds = self.refused, self.asks, self.no, self.nothing, self.none, self.marks, self.regions, self.classes
+        return {*" ".join(kinds).split(), *self.values}
+
 
 def coordination(names: str) -> Absent:
     """Returns a module of what several processes do together: classes have a capital letter, functions have none."""
@@ -354,24 +359,16 @@ MISSING: dict[str, dict[str, str]] = {
             merge_type_from_type_comment parse_ir parse_type_comment unify_type_list
         """,
         OTHER: "cudnn_* miopen_* mkldnn_*",
-        PROCESSES: "batch_norm_*",
-        QUANTIZED: """
-            choose_qparams_optimized dequantize empty_quantized fbgemm_* fused_moving_avg_obs_fake_quant int_repr q_*
-            qscheme quantize_* quantized_*
-        """,
-        SPARSE: """
-            ccol_indices_copy col_indices_copy crow_indices_copy indices_copy resize_as_sparse_ row_indices_copy saddmm
-            spmm values_copy
-        """,
+        QUANTIZED: "dequantize empty_quantized qscheme",
+        SPARSE: "resize_as_sparse_ spmm",
         SYMBOLIC: "sym_constrain_range* sym_fresh_size",
-        UNWRITTEN: "hash_tensor lobpcg native_norm",
         OTHER_DEVICE: "get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_* set_autocast_xla_*",
         OLD: "contrib",
         BUILD: "nativert",
         TOOL: "monitor",
     },
     "accelerator": {GPU: "Graph graphs"},
-    "Tensor": {UNWRITTEN: "hash_tensor", DIMENSIONS: "index"},
+    "Tensor": {DIMENSIONS: "index"},
     "autograd": {OLD: "NestedIOFunction profiler_legacy"},
     "autograd.function": {OLD: "NestedIOFunction"},
     "autograd.gradcheck": {INTERNAL: "get_numerical_jacobian_wrt_specific_input"},
@@ -388,7 +385,7 @@ MISSING: dict[str, dict[str, str]] = {
     "backends.cuda": {
         GPU: """
             blas_workspace_size cuBLASModule cuFFTPlanCache* cublas_workspace_size cublaslt_workspace_size
-            cufft_plan_cache preferred_*
+            cufft_plan_cache preferred_blas_library preferred_rocm_fa_library
         """,
     },
     "backends.cudnn": {OTHER: "rnn"},
@@ -513,7 +510,7 @@ def asking(refused: Callable[..., Any]) -> Callable[..., Any]:
 def why(module: str, name: str) -> str:
     """Returns the reason that a name of a module is not here; "" if it is, or PyTorch has none."""
     for row in [ABSENT[module]] if module in ABSENT else EXTRA.get(module, []):
-        if name in {*" ".join(part for part in row[1:] if isinstance(part, str)).split(), *row.values}:
+        if name in row.names():
             return row.reason
     for reason, patterns in MISSING.get(module, {}).items():
         if any(fnmatchcase(name, pattern) for pattern in patterns.split()):

@@ -11,7 +11,10 @@ class _Options:
     """The settings of `set_printoptions`, by attribute, as they are when asked for."""
 
     def __getattr__(self, name: str) -> Any:
-        return get_printoptions()[name]
+        options = get_printoptions()
+        if name not in options:
+            raise AttributeError(f"there is no setting {name!r} of how tensors are printed: {', '.join(options)}")
+        return options[name]
 
 
 PRINT_OPTS = _Options()
