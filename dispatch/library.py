@@ -18,7 +18,7 @@ from typing import Any
 
 from .core.key import DispatchKey, key_named
 from .core.operator import OpOverload
-from .core.registry import OPERATORS, Undo, add_fallback, add_operator
+from .core.registry import OPERATORS, Undo, add_fallback, add_operator, remove_fallback, remove_operator
 from .core.table import Kernel
 from .errors import RegistrationError
 from .kernel_conventions import box, box_fallback, fallthrough
@@ -41,12 +41,17 @@ def define(
     schema: FunctionSchema | SchemaText | str, tags: Iterable[Any] = (), place: str = ""
 ) -> tuple[OpOverload, Undo]:
     """A new operator, and what removes it again. SchemaError or RegistrationError where it cannot be."""
+    op = operator_of(schema, tags, place)
+    return op, add_operator(op)
+
+
+def operator_of(schema: FunctionSchema | SchemaText | str, tags: Iterable[Any], place: str) -> OpOverload:
+    """Returns an operator that is not registered yet."""
     if isinstance(schema, str):
         schema = parse_schema(schema, allow_typevars=False)
     if "::" not in schema.name:
         raise RegistrationError(f"the schema {schema} names no namespace; write 'mylib::{schema.name}'")
-    op = OpOverload(schema, tags, place)
-    return op, add_operator(op)
+    return OpOverload(schema, tags, place)
 
 
 def impl(
@@ -63,11 +68,16 @@ def impl(
 
     `name` is how traces call the kernel, where the function's own name says little.
     """
+    return op.register(key, kernel_of(op, function, convention, place, library, name))
+
+
+def kernel_of(
+    op: OpOverload, function: Callable[..., Any], convention: str, place: str, library: str, name: str = ""
+) -> Kernel:
+    """Returns a kernel of `op` that is not registered yet."""
     if function is fallthrough_kernel:
-        kernel = fallthrough(place, library)
-    else:
-        kernel = Kernel(function, box(function, op, convention), convention, place, library, name)
-    return op.register(key, kernel)
+        return fallthrough(place, library)
+    return Kernel(function, box(function, op, convention), convention, place, library, name)
 
 
 class Library:
@@ -107,8 +117,8 @@ class Library:
                 "consider using TORCH_LIBRARY_IMPL (which can be duplicated).  Previous registration of TORCH_LIBRARY "
                 f"was registered at {_DEFINING[self.ns]}; latest registration was registered at {place}"
             )
-        _DEFINING[self.ns] = place
         self._undo.append(partial(_disown, self.ns, place))  # without `self`, which it would keep alive
+        _DEFINING[self.ns] = place
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Defines an operator by its schema, without the namespace; returns its name."""
@@ -123,8 +133,8 @@ class Library:
                 raise RegistrationError(f"{self!r} cannot define {name!r}, which is of the namespace {namespace!r}")
             schema = schema.strip()[len(namespace) + 2 :]
         tags = tags if isinstance(tags, list | tuple) else (tags,)
-        op, undo = define(f"{self.ns}::{schema.strip()}", tags, caller())
-        self._undo.append(undo)
+        op = operator_of(f"{self.ns}::{schema.strip()}", tags, caller())
+        self._enter(partial(remove_operator, op), partial(add_operator, op))
         return op.qualified_name.split("::")[1]
 
     def impl(
@@ -176,7 +186,8 @@ class Library:
                 )
             warnings.warn(overriding(op, key, former, place), UserWarning, stacklevel=3)
         convention = "keyset" if with_keyset else "python"
-        self._undo.append(impl(op, key, fn, convention=convention, place=place, library=self.ns))
+        kernel = kernel_of(op, fn, convention, place, self.ns)
+        self._enter(partial(op.unregister, key, kernel), partial(op.register, key, kernel))
 
     def _operator(self, name: str | OpOverload) -> OpOverload:
         if isinstance(name, OpOverload):
@@ -208,7 +219,19 @@ class Library:
             kernel = fallthrough(place, self.ns)
         else:
             kernel = Kernel(fn, box_fallback(fn, with_keyset), "fallback", place, self.ns)
-        self._undo.append(add_fallback(key, kernel))
+        self._enter(partial(remove_fallback, key, kernel), partial(add_fallback, key, kernel))
+
+    def _enter(self, undo: Undo, enter: Callable[[], object]) -> None:
+        """Registers something, and has it undone with the library, or at once where that fails or is interrupted.
+
+        `undo` is kept first, so that nothing is ever registered that the library does not know of.
+        """
+        self._undo.append(undo)
+        try:
+            enter()
+        except BaseException:
+            undo()
+            raise
 
     @property
     def m(self) -> Library:
@@ -226,7 +249,7 @@ class Library:
 
     def _destroy(self) -> None:
         """Removes everything that was registered through this library."""
-        self._finalizer()
+        _undo_all(self._undo)
 
     def __enter__(self) -> Library:
         return self
@@ -245,7 +268,8 @@ def _disown(ns: str, place: str) -> None:
 
 def _undo_all(undo: list[Undo]) -> None:
     while undo:
-        undo.pop()()
+        undo[-1]()  # each may be called twice: where it is interrupted, it is not yet taken off
+        undo.pop()
 
 
 def overriding(op: OpOverload, key: DispatchKey, former: Kernel, place: str) -> str:

@@ -7,7 +7,7 @@ Read next: registry.py; then ../namespaces.py (how users find one) and ../librar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from ..entry.entries import EntryPoint, HasEntryPoint, OpForm, RedispatchEntryPoint
@@ -132,17 +132,16 @@ class OpOverload(HasEntryPoint):
         with LOCK:  # for those who write; who reads needs none, since a list is replaced and never changed
             self.registrations[key] = [*self.registrations.get(key, ()), kernel]
             self.forget_entries()
+        return partial(self.unregister, key, kernel)
 
-        def undo() -> None:
-            with LOCK:
-                rest = [known for known in self.registrations.get(key, ()) if known is not kernel]
-                if rest:
-                    self.registrations[key] = rest
-                else:
-                    self.registrations.pop(key, None)
-                self.forget_entries()
-
-        return undo
+    def unregister(self, key: DispatchKey, kernel: Kernel) -> None:
+        """Takes a kernel out again, if it is there."""
+        with LOCK:
+            rest = [known for known in self.registrations.get(key, ()) if known is not kernel]
+            self.registrations[key] = rest
+            if not rest:
+                del self.registrations[key]
+            self.forget_entries()
 
     def forget_entries(self, key: DispatchKey | None = None) -> None:
         """Works out anew who answers, and drops the code made of that; with `key`, of what is registered there."""
