@@ -701,8 +701,11 @@ DEFAULT_HANDLER.append(vars(Tensor)["__torch_function__"].__func__)
 PLAIN_TYPES.add(Tensor)  # its own `__torch_function__` is the default for subclasses; a plain tensor overrides nothing
 
 
-def wrap_dim(dim: int, ndim: int) -> int:
-    """A dimension counted from the front. IndexError where there is none of that number; 0-d counts as 1-d."""
+def wrap_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
+    """A dimension counted from the front. IndexError where there is none of that number; 0-d counts as 1-d, if it
+    may."""
+    if not (ndim or wrap_scalar):
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     limit = max(ndim, 1)
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")

@@ -46,6 +46,7 @@ from redispatch.kernels import (
 )
 
 from .declare import Function, Operator
+from .relies import relying
 
 
 class Meta(NamedTuple):
@@ -137,7 +138,7 @@ class Structured(Forms, Operator):
 
     def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
         """Registers the result's metadata, and with it the kernels of the meta device. It calls no operator."""
-        self.meta_function = function
+        self.meta_function = relying(self, function)
         self._register("Meta", "meta", self._meta_functional, self._meta_inplace, self._meta_out)
         return function
 
@@ -197,7 +198,7 @@ class Several(Structured):
     check_out: Callable[[Tensor, dtype, str], None] | None = None
 
     def meta(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        self.metas_function = function
+        self.metas_function = relying(self, function)
         return super().meta(function)
 
     @leaf

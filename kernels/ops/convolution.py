@@ -314,6 +314,7 @@ def check_gradient(grad_output: Tensor, setting: Setting, input: Tensor, weight:
     "Meta",
     core=True,
     face=False,
+    relies="| input weight grad_output",
 )
 def convolution_backward_op(grad_output, input, weight, bias_sizes, *how_and_mask):
     """(gradient of the input, of the weight, of the bias), each None where the mask does not ask for it."""

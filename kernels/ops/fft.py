@@ -211,9 +211,7 @@ def check_points(n: int) -> None:
 
 
 def one_dim(x: Any, dim: int) -> int:
-    if not x._shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return wrap_dim(dim, len(x._shape))
+    return wrap_dim(dim, len(x._shape), wrap_scalar=False)
 
 
 def sizes_and_dims(x: Any, s: Any, dim: Any) -> tuple[list[int], list[int]]:

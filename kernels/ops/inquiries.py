@@ -86,9 +86,7 @@ overlap_op = inquiry(
 
 
 def wrap(self: Any, dim: int) -> int:
-    if not self._shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return wrap_dim(dim, len(self._shape))
+    return wrap_dim(dim, len(self._shape), wrap_scalar=False)
 
 
 # --- autograd ---------------------------------------------------------------------------------------------------------

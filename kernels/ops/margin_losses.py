@@ -125,6 +125,7 @@ def multi_margin_body(out, self, target, p, margin, weight, reduction):
     refuses="whole halves complex",
     late_out="grad_input",
     face=False,
+    relies="multi_margin_loss",
 )
 def multi_margin_backward_op(grad_output, self, target, p, margin, weight, reduction):
     check_multi_margin(self, target, p, weight, "multi_margin_loss_backward_cpu_kernel")
@@ -208,6 +209,7 @@ def bounded(target: Tensor, classes: int) -> Any:
     refuses="whole halves complex",
     late_out="grad_input",
     face=False,
+    relies="multilabel_margin_loss_forward",
 )
 def multilabel_backward_op(grad_output, self, target, reduction, is_target):
     check_multilabel(self, target, "multilabel_margin_loss_backward_out_frame")

@@ -357,9 +357,10 @@ def declare_fractional(dims: int) -> Any:
         return largest(self, setting.shape, setting.windows(self, samples), dims)
 
     def backward(grad_output: Tensor, self: Tensor, kernel: Any, counts: Any, indices: Tensor) -> Tensor:
-        wanted = (*self._shape[:-dims], *counts)
+        wanted = Fractional(dims, self, kernel, counts).shape
         if tuple(grad_output._shape) != wanted:
-            which = next(d for d in range(len(wanted)) if grad_output._shape[d] != wanted[d])
+            sizes = enumerate(zip(grad_output._shape, wanted, strict=False))
+            which = next((d for d, (size, right) in sizes if size != right), len(wanted) - 1)
             side = SIDES[dims][max(which - len(wanted), -dims)]
             where = f"{name}_backward(): gradOutput sizes" if dims == 2 else f"{name}_backward_out(): gradOutput {side}"
             raise RuntimeError(f"{where} unexpected")

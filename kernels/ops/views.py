@@ -699,9 +699,7 @@ def _axis_to_split(self: Tensor, dim: int) -> int:
 
 def unbound(self: Tensor, dim: int) -> list[Geometry]:
     """The slices along a dimension, without it."""
-    if not self._shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    dim = wrap_dim(dim, len(self._shape))
+    dim = wrap_dim(dim, len(self._shape), wrap_scalar=False)
     return [selected(self, dim, index) for index in range(self._shape[dim])]
 
 
