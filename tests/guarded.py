@@ -10,6 +10,7 @@ numpy asks the functions of its "memory handler" (NEP 49) for memory; here they 
 
 import contextlib
 import ctypes
+import faulthandler
 import functools
 import json
 import os
@@ -23,6 +24,7 @@ import numpy as np
 import redispatch as rd
 from redispatch.kernels.engine import compile as compiling
 
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 PR_SET_DUMPABLE = 4  # without it, the kernel writes no core
 BYTES_MORE = 1 << 30  # that a process may take while it is watched
 
@@ -77,6 +79,11 @@ define i64 @open(i8* %address) {
 }
 
 define void @guarded_free(i8* %context, i8* %address, i64 %unreliable) {
+  %nothing = icmp eq i8* %address, null
+  br i1 %nothing, label %done, label %there
+done:
+  ret void
+there:
   %front = call i64 @open(i8* %address)
   %base = inttoptr i64 %front to i8*
   %header = bitcast i8* %base to i64*
@@ -89,6 +96,11 @@ define void @guarded_free(i8* %context, i8* %address, i64 %unreliable) {
 
 define i8* @guarded_realloc(i8* %context, i8* %old, i64 %size) {
   %new = call i8* @guarded_malloc(i8* %context, i64 %size)
+  %nothing = icmp eq i8* %old, null
+  br i1 %nothing, label %done, label %move
+done:
+  ret i8* %new
+move:
   %front = call i64 @open(i8* %old)
   %header = inttoptr i64 %front to i64*
   %former = load i64, i64* %header
@@ -173,7 +185,7 @@ NUMPYS = {
 NOWHERE = 4096  # an address at which no memory is
 
 
-# --- processes that may die --------------------------------------------------------------------------------------------
+# --- processes that may die -------------------------------------------------------------------------------------------
 
 
 def isolated(work, count, seconds):
@@ -217,6 +229,7 @@ def _child(work, numbers, seconds, writer):
 
     try:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        faulthandler.disable()
         rd.set_num_threads(1)
         with open("/proc/self/statm") as sizes:
             now = int(sizes.read().split()[0]) * resource.getpagesize()
@@ -240,7 +253,7 @@ def _child(work, numbers, seconds, writer):
         os._exit(3)
 
 
-# --- kernels that are not compiled --------------------------------------------------------------------------------------
+# --- kernels that are not compiled ------------------------------------------------------------------------------------
 
 
 class OutsideError(Exception):

@@ -9,8 +9,8 @@ A loop trusts its arguments, so that nobody who reaches an operator may be trust
                   possible; the first argument has the shape of its first result, and tensors that are none of its
                   arguments have those of its other results, the last ones first.
     shapes        "grad, self: n c *image; weight: c". A name stands for the same size everywhere, `*name` for any
-                  number of dimensions, `_` for any size, and `#name` for any shape of so many elements. A list of ints
-                  may be what gives a shape, and None is right anywhere.
+                  number of dimensions, `_` for any size, and "#n c" for any shape of so many elements. An int argument
+                  is a size by its name, a list of ints can be what gives a shape, and None is right anywhere.
 
 with, behind `|`, tensors that have the dtype of the first among them: "convolution | input weight". What was found
 right is remembered by the metadata of the arguments, and planned operators ask only when they make a plan. Read next:
@@ -28,45 +28,47 @@ from redispatch.dispatch import NO_DEFAULT, DispatchKey, Memo, OpOverload, opera
 from redispatch.dispatch.specialiser.annotations import frozen, leaf
 from redispatch.dispatch.tensor import META, Tensor, dtypes, empty
 
-from .plan import PLANS, Deciding
+from .plan import PLANS, is_list, metadata
 
-RENAMED = {"input": "self", "self": "input", "train": "training"}  # arguments that the forward operator calls otherwise
+RENAMED = {"input": "self", "self": "input", "training": "train"}  # forward arguments that are called otherwise here
 SIZES = ("input_size", "input_sizes", "sizes")  # of the forward operator's first tensor, where it is not handed on
 BLANKS = {"float": 0.0, "int": 0, "SymInt": 0, "bool": False, "number": 0}  # for numbers that decide no shape
 
 
 @frozen
-class Relied(Deciding):
+class Relied:
     """The check of one operator's arguments, by position."""
 
     def __init__(self, op: OpOverload, text: str) -> None:
-        self.op, self.schema = op, op.schema
-        self.names = [argument.name for argument in self.schema.arguments]
-        self.tensors = tuple(i for i, one in enumerate(self.schema.arguments) if "Tensor" in str(one.type))
+        self.op, arguments = op, op.schema.arguments
+        self.names = [argument.name for argument in arguments]
+        self.tensors = [i for i, one in enumerate(arguments) if str(one.type) in ("Tensor", "Optional[Tensor]")]
+        self.lists = [i for i, one in enumerate(arguments) if is_list(one.type)]
         shapes, _, alike = text.partition("|")
-        self.alike = alike.split()
+        self.alike = [self.names.index(name) for name in alike.split()]
         self.of, self.shapes = ("", parsed(shapes)) if ":" in shapes else (shapes.strip(), [])
         self.right = Memo(PLANS)
 
     @leaf
     def check(self, args: Sequence[Any]) -> None:
         """RuntimeError, or what the forward operator raises, where a kernel must not see these arguments."""
-        facts = self.facts(tuple(args))
-        if self.right.get(facts) is None:
+        for i in self.alike[1:]:
+            check_scalar_type(args[self.alike[0]], args[i])
+        if not (self.of or self.shapes):
+            return
+        facts = list(args)
+        for i in self.tensors:
+            if args[i] is not None:
+                facts[i] = metadata(args[i])
+        for i in self.lists:
+            facts[i] = None if args[i] is None else tuple(args[i])
+        key = tuple(facts)
+        if self.right.get(key) is None:
             given = dict(zip(self.names, args, strict=True))
             if self.of:
                 self.check_gradient(given)
             self.check_shapes(given)
-            self.check_dtypes(given)
-            self.right[facts] = True
-
-    def check_dtypes(self, given: dict[str, Any]) -> None:
-        tensors = [given[name] for name in self.alike if given[name] is not None]
-        for x in tensors:
-            if x._dtype is not tensors[0]._dtype:
-                raise RuntimeError(
-                    f"expected scalar type {tensors[0]._dtype.tensor_name} but found {x._dtype.tensor_name}"
-                )
+            self.right[key] = True
 
     # Gradients ----------------------------------------------------------------------------------------------------
 
@@ -76,12 +78,16 @@ class Relied(Deciding):
         known = {a.name for a in forward.schema.arguments}
         stack = [self.handed(a, given) for a in forward.schema.arguments]
         kernel = forward.entry_at(DispatchKey.Meta).kernel.function
+        incoming = self.names[0]
         try:
             found = kernel(*stack)
         except NotImplementedError:  # of a dtype: this operator may compute in it, or else refuses it, too
             found = kernel(*(as_float(value) for value in stack))
+        else:
+            first = found[0] if isinstance(found, tuple | list) else found
+            check_scalar_type(first, given[incoming])
         results = [x._shape for x in (found if isinstance(found, tuple | list) else [found]) if x is not None]
-        wanted = {self.names[0]: results[0]}
+        wanted = {incoming: results[0]}
         saved = [self.names[i] for i in self.tensors if i and not known & {self.names[i], RENAMED.get(self.names[i])}]
         wanted |= dict(zip(reversed(saved), reversed(results), strict=False))
         for name, shape in wanted.items():
@@ -105,7 +111,7 @@ class Relied(Deciding):
     # Shapes -------------------------------------------------------------------------------------------------------
 
     def check_shapes(self, given: dict[str, Any]) -> None:
-        known: dict[str, tuple[int, ...]] = {}
+        known = {name: (value,) for name, value in given.items() if type(value) is int}
         for names, wanted in self.shapes:
             for name in names:
                 value = given[name]
@@ -115,6 +121,12 @@ class Relied(Deciding):
 
     def unexpected(self, name: str, wanted: Any, shape: Sequence[int]) -> RuntimeError:
         return RuntimeError(f"{self.op.name()}: expected {name} of shape {wanted}, but got {list(shape)}")
+
+
+def check_scalar_type(x: Tensor, other: Tensor) -> None:
+    """Raises RuntimeError where a kernel that knows one dtype gets two."""
+    if x._dtype is not other._dtype:
+        raise RuntimeError(f"expected scalar type {x._dtype.tensor_name} but found {other._dtype.tensor_name}")
 
 
 def as_float(value: Any) -> Any:

@@ -323,12 +323,6 @@ def check_has_kernel(kernel_name: str, x: Tensor, refused: str | Sequence[str]) 
         raise not_implemented(kernel_name, x._dtype)
 
 
-def check_scalar_type(x: Tensor, other: Tensor) -> None:
-    """Raises RuntimeError where a kernel that knows one dtype gets two."""
-    if x._dtype is not other._dtype:
-        raise RuntimeError(f"expected scalar type {x._dtype.tensor_name} but found {other._dtype.tensor_name}")
-
-
 def check_no_internal_overlap(target: Tensor) -> None:
     """Raises RuntimeError where two elements of a tensor to be written share one place in memory."""
     if has_internal_overlap(target._shape, target._stride):

@@ -376,6 +376,7 @@ def instance_norm(input, weight, bias, mean, var, own, momentum, eps, cudnn):
     """Returns each channel of each image less its mean, over its standard deviation, times `weight` plus `bias`."""
     if not own and (mean is None or var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    wrap_dim(1, len(input._shape), wrap_scalar=False)
     batch, channels, *image = input._shape
     each: list[Any] = [None if x is None else x.repeat(batch) for x in (weight, bias, mean, var)]
     shown = input.contiguous().view([1, batch * channels, *image])
@@ -428,6 +429,7 @@ def group_norm_results(
     core=True,
     method=False,
     doc="Returns (result, mean, 1 / standard deviation) of each group of channels.",
+    relies="input: N C *image; input: #N C HxW; weight, bias: C",
 )
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """(result, mean, 1 / standard deviation); the last two are [N, group]."""

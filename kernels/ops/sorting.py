@@ -564,6 +564,9 @@ def bincount(self, weights, minlength):
     values = as_numpy(self)
     if values.ndim != 1 or (values < 0).any():
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    kernels.memory(
+        max(minlength, int(values.max()) + 1 if values.size else 0), np.int64
+    )  # RuntimeError for more than there is
     if weights is None:
         return positions(np.bincount(values, minlength=minlength))
     if weights._shape != self._shape:

@@ -1,7 +1,8 @@
 """Calls of operators that no caller means: those of frontend/testing/op_db/, each with one argument made wrong.
 
-    cases = Cases(info)          of all forms of an operator
+    cases = Cases(info)          of an operator, or of all its forms
     cases.run(number)            None, or what is wrong with the answer to that call
+    findings(names)              those of several operators, each call beside guard pages, in processes that may die
 
 An answer is a result that lies in memory, or an error that some line of the library raises on purpose. What the
 interpreter or numpy stumbled over (an IndexError where a list was too short, an AssertionError, what numba says of
@@ -9,11 +10,16 @@ types) is a finding: nobody had checked. So is a result that reaches out of its 
 """
 
 import dis
+import json
 import math
+import os
+import sys
+import traceback
 import warnings
 
 import redispatch as rd
 from redispatch.dispatch import bind
+from redispatch.testing.op_db import op_db
 from redispatch.testing.op_info import each
 
 from .. import guarded
@@ -249,25 +255,40 @@ MISTAKES = (guarded.OutsideError, AssertionError, KeyError, AttributeError, Zero
 
 def stumbled(error):
     """What an error says of a check that is missing; None where a line of the library raises it on purpose."""
-    last = error.__traceback__
-    while last.tb_next is not None:
-        last = last.tb_next
-    code = last.tb_frame.f_code
-    raised = any(step.offset == last.tb_lasti and step.opname == "RAISE_VARARGS" for step in dis.get_instructions(code))
-    if code.co_filename.startswith("<redispatch kernel") and not isinstance(error, guarded.OutsideError):
-        return None  # what compiled code has a NaN or other number for
-    foreign = "site-packages" in code.co_filename or "/lib/python" in code.co_filename
-    if raised and not foreign and not isinstance(error, MISTAKES):
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = frames[-1].filename
+    if inside.startswith(("<redispatch kernel", guarded.ROOT + "kernels/maths")) and not isinstance(
+        error, guarded.OutsideError
+    ):
+        return None  # where compiled code has a NaN or some number
+    ours = inside.startswith((guarded.ROOT, "<redispatch")) and os.sep + ".venv" not in inside
+    if ours and raises(error.__traceback__) and not isinstance(error, MISTAKES):
         return None
-    where = last
-    for step in steps(error.__traceback__):
-        if "/kernels/ops/" in step.tb_frame.f_code.co_filename:
-            where = step
-    code = where.tb_frame.f_code
-    return f"{type(error).__name__}: {str(error)[:120]} | {code.co_filename.rpartition('/safe/')[2]}:{where.tb_lineno} {code.co_name}"
+    *_, where = [frames[-1], *(frame for frame in frames if "/kernels/ops/" in frame.filename)]
+    return f"{type(error).__name__}: {str(error)[:120]} ({where.filename}:{where.lineno}, {where.name})"
 
 
-def steps(traceback):
-    while traceback is not None:
-        yield traceback
-        traceback = traceback.tb_next
+def raises(trace):
+    """Whether the innermost frame was at a `raise`."""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    steps = dis.get_instructions(trace.tb_frame.f_code)
+    return any(step.offset == trace.tb_lasti and step.opname == "RAISE_VARARGS" for step in steps)
+
+
+def findings(names, samples=1, forms=False, every=1):
+    """Yields what is wrong with the answers to the calls of these operators, or to every so many of them."""
+    for info in op_db:
+        if str(info) in names:
+            names.remove(str(info))
+            cases = Cases(info, samples, forms)
+            for number, fate in guarded.isolated(lambda n, c=cases: c.run(n * every), len(cases) // every, seconds=20):
+                yield f"{cases.describe(max(number, 0) * every)}: {fate}"
+            yield len(cases) // every
+
+
+if __name__ == "__main__":  # in a process of its own: kernels are not compiled in it, or all are its own
+    if os.environ.get("NUMBA_DISABLE_JIT"):
+        guarded.fence_kernels()
+    for found in findings(**json.loads(sys.argv[1])):
+        print(json.dumps(found), flush=True)
