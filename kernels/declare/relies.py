@@ -96,7 +96,7 @@ class Relied:
                 raise self.unexpected(name, list(shape), given[name]._shape)
 
     def handed(self, argument: Any, given: dict[str, Any]) -> Any:
-        """What the forward operator got for an argument, without data."""
+        """Returns what the forward operator got for an argument, without data."""
         name, kind = argument.name, str(argument.type).removeprefix("Optional[").rstrip("]")
         value = given.get(name, given.get(RENAMED.get(name, ""), NO_DEFAULT))
         if isinstance(value, Tensor):
@@ -111,7 +111,7 @@ class Relied:
     # Shapes -------------------------------------------------------------------------------------------------------
 
     def check_shapes(self, given: dict[str, Any]) -> None:
-        known = {name: (value,) for name, value in given.items() if type(value) is int}
+        known: dict[str, tuple[int, ...]] = {name: (value,) for name, value in given.items() if type(value) is int}
         for names, wanted in self.shapes:
             for name in names:
                 value = given[name]

@@ -36,7 +36,7 @@ def rounded(x: Any, scale: Any, zero_point: Any, low: int, high: int, into: Any)
 
     A NaN becomes `low`. 16-bit floats are computed in float32; what is left is scaled in the dtype `into`.
     """
-    inverse = 1 / scale if isinstance(scale, TensorBase) or scale else math.copysign(math.inf, scale)
+    inverse: Any = math.copysign(math.inf, scale) if isinstance(scale, float) and not scale else 1 / scale
     place = (x.to(compute_dtype(x)) * single(inverse)).round() + zero_point
     mask = place.ge(low).logical_and(place.le(high))
     kept = place.clamp(low, high).nan_to_num(low).to(into)

@@ -68,7 +68,7 @@ def axes_of(self: Tensor, dim: Sequence[int]) -> list[int]:
     return axes
 
 
-def scaling(words: Any, normalization: int) -> str:
+def scaling(words: Any, normalization: int) -> Any:
     if normalization not in (NONE, ROOT, ALL):
         raise RuntimeError(f"Expected a normalization of 0, 1 or 2, but got {normalization}")
     return words[normalization]

@@ -459,6 +459,10 @@ def vdot(self, other):
 @vdot.op.loop
 def vdot_loop(out, self, other):
     """The product of the conjugate of `self` with `other`, as the inner product of complex vectors is defined."""
+    if out._dtype is not self._dtype:
+        raise RuntimeError(
+            f"result dtype {out._dtype.tensor_name} does not match input dtype {self._dtype.tensor_name}"
+        )
     first, second, none = conjugated(out, self, other)
     conj = (first != self._dtype.is_complex, second, none)
     return kernels.ready_matmul(as_matrix(out), row(self), column(other), conj=conj)

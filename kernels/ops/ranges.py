@@ -36,7 +36,7 @@ def arange_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
     """Returns the count of numbers from `start` up to `end`, exclusive."""
     if dtype is dtypes.bool or dtype.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.tensor_name}'")
-    if step == 0:
+    if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")

@@ -215,7 +215,7 @@ class Cases:
 
 
 def of_nothing(form, place, stack):
-    """What may stand in the place of an argument that was left out."""
+    """Yields what may stand in the place of an argument that was left out."""
     kind = str(form.schema.arguments[place].type)
     tensors = [x for x in stack if isinstance(x, rd.Tensor)]
     if "Tensor" in kind and "List" not in kind and tensors:
@@ -254,7 +254,7 @@ MISTAKES = (guarded.OutsideError, AssertionError, KeyError, AttributeError, Zero
 
 
 def stumbled(error):
-    """What an error says of a check that is missing; None where a line of the library raises it on purpose."""
+    """Returns what an error says of a check that is missing; None where a line of the library raises it on purpose."""
     frames = traceback.extract_tb(error.__traceback__)
     inside = frames[-1].filename
     if inside.startswith(("<redispatch kernel", guarded.ROOT + "kernels/maths")) and not isinstance(

@@ -31,7 +31,7 @@ ONCE = [
 
 
 def wrong_answers(names, compiled=False, **how):
-    """What is wrong with the answers to wrong calls of these operators, which are made in another process."""
+    """Returns what is wrong with the answers to wrong calls of these operators, which are made in another process."""
     environment = {**os.environ, "REDISPATCH_SPECIALIZE": "0"} | ({} if compiled else {"NUMBA_DISABLE_JIT": "1"})
     told = json.dumps({"names": names, **how})
     command = [sys.executable, "-m", "tests.ops.hostile", told]
@@ -61,7 +61,7 @@ def test_wrong_calls_of_all_forms_of_all_operators(part, compiled):
 
 
 def fates(*calls):
-    """What becomes of calls that are made beside guard pages, those that end well left out."""
+    """Returns what becomes of calls that are made beside guard pages, those that end well left out."""
     return dict(guarded.isolated(lambda number: calls[number](), len(calls), seconds=1))
 
 
