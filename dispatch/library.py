@@ -18,7 +18,16 @@ from typing import Any
 
 from .core.key import DispatchKey, key_named
 from .core.operator import OpOverload
-from .core.registry import LISTENERS, OPERATORS, Undo, add_fallback, add_operator, load_late
+from .core.registry import (
+    LISTENERS,
+    OPERATORS,
+    Undo,
+    add_fallback,
+    add_operator,
+    load_late,
+    remove_fallback,
+    remove_operator,
+)
 from .core.table import Kernel, Registrations
 from .errors import RegistrationError
 from .kernel_conventions import box, box_fallback, fallthrough
@@ -41,6 +50,12 @@ def define(
     schema: FunctionSchema | SchemaText | str, tags: Iterable[Any] = (), place: str = ""
 ) -> tuple[OpOverload, Undo]:
     """A new operator, and what removes it again. SchemaError or RegistrationError where it cannot be."""
+    op = operator_of(schema, tags, place)
+    return op, add_operator(op)
+
+
+def operator_of(schema: FunctionSchema | SchemaText | str, tags: Iterable[Any], place: str) -> OpOverload:
+    """Returns an operator that is not registered yet."""
     if isinstance(schema, str):
         schema = parse_schema(schema, allow_typevars=False)
     if "::" not in schema.name:
@@ -48,7 +63,7 @@ def define(
     op = OpOverload(schema, tags, place)
     for registration in REGISTRATIONS.get(op.qualified_name, ()):
         registration.check(op.schema, place)
-    return op, add_operator(op)
+    return op
 
 
 def impl(
@@ -207,8 +222,8 @@ class Library:
                 "explicitly indicate this.  Previous registration of TORCH_LIBRARY was registered at "
                 f"{_DEFINING[self.ns]}; latest registration was registered at {place}"
             )
-        _DEFINING[self.ns] = place
         self._undo.append(partial(_disown, self.ns, place))  # without `self`, which it would keep alive
+        _DEFINING[self.ns] = place
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Defines an operator by its schema, without the namespace; returns its name."""
@@ -230,8 +245,8 @@ class Library:
                 raise RegistrationError(f"{self!r} cannot define {name!r}, which is of the namespace {namespace!r}")
             schema = schema.strip()[len(namespace) + 2 :]
         tags = tags if isinstance(tags, list | tuple) else (tags,)
-        op, undo = define(f"{self.ns}::{schema.strip()}", tags, place)
-        self._undo.append(undo)
+        op = operator_of(f"{self.ns}::{schema.strip()}", tags, place)
+        self._enter(partial(remove_operator, op), partial(add_operator, op))
         if alias_analysis:
             ALIAS_ANALYSIS[op] = alias_analysis
         return op.qualified_name.split("::")[1]
@@ -302,8 +317,7 @@ class Library:
             warnings.warn(overriding(name, key, former, place), UserWarning, stacklevel=3)
         convention = "keyset" if with_keyset else "python"
         registration = Registration(name, key, fn, convention, place, self.ns, label)
-        self._undo.append(registration.remove)  # before it is there: what interrupts this leaves nothing for good
-        registration.enter()
+        self._enter(registration.remove, registration.enter)
 
     def fallback(
         self, fn: Callable[..., Any], dispatch_key: DispatchKey | str = "", *, with_keyset: bool = False
@@ -322,7 +336,19 @@ class Library:
             kernel = fallthrough(place, self.ns)
         else:
             kernel = Kernel(fn, box_fallback(fn, with_keyset), "fallback", place, self.ns)
-        self._undo.append(add_fallback(key, kernel))
+        self._enter(partial(remove_fallback, key, kernel), partial(add_fallback, key, kernel))
+
+    def _enter(self, undo: Undo, enter: Callable[[], object]) -> None:
+        """Registers something, and has it undone with the library, or at once where that fails or is interrupted.
+
+        `undo` is kept first, so that nothing is ever registered that the library does not know of.
+        """
+        self._undo.append(undo)
+        try:
+            enter()
+        except BaseException:
+            undo()
+            raise
 
     @property
     def m(self) -> Library:
@@ -340,7 +366,7 @@ class Library:
 
     def _destroy(self) -> None:
         """Removes everything that was registered through this library."""
-        self._finalizer()
+        _undo_all(self._undo)
 
     def __enter__(self) -> Library:
         return self
@@ -359,7 +385,8 @@ def _disown(ns: str, place: str) -> None:
 
 def _undo_all(undo: list[Undo]) -> None:
     while undo:
-        undo.pop()()
+        undo[-1]()  # each may be called twice: where it is interrupted, it is not yet taken off
+        undo.pop()
 
 
 def overriding(name: str, key: DispatchKey, former: Kernel, place: str) -> str:

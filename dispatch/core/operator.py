@@ -135,13 +135,12 @@ class OpOverload(HasEntryPoint):
         return partial(self.unregister, key, kernel)
 
     def unregister(self, key: DispatchKey, kernel: Kernel) -> None:
-        """Takes a kernel out again, where it is in."""
+        """Takes a kernel out again, if it is there."""
         with LOCK:
             rest = [known for known in self.registrations.get(key, ()) if known is not kernel]
-            if rest:
-                self.registrations[key] = rest
-            else:
-                self.registrations.pop(key, None)
+            self.registrations[key] = rest
+            if not rest:
+                del self.registrations[key]
             self.forget_entries()
 
     def forget_entries(self, key: DispatchKey | None = None) -> None:

@@ -55,14 +55,14 @@ def add_operator(op: Operator) -> Undo:
 
 
 def remove_operator(op: Operator) -> None:
-    """Takes an operator out again, unless that has been done."""
+    """Takes an operator out again, as far as it is there."""
     with LOCK:
-        if OPERATORS.get(op.qualified_name) is not op:
+        if OPERATORS.get(op.qualified_name, op) is not op:
             return
-        del OPERATORS[op.qualified_name]
-        del OVERLOADS[op.packet_name][op._overloadname]
-        if not OVERLOADS[op.packet_name]:
-            del OVERLOADS[op.packet_name]
+        OPERATORS.pop(op.qualified_name, None)
+        OVERLOADS.get(op.packet_name, {}).pop(op._overloadname, None)
+        if not OVERLOADS.get(op.packet_name):
+            OVERLOADS.pop(op.packet_name, None)
     _tell("removed", op)
 
 
@@ -88,14 +88,15 @@ def add_fallback(key: DispatchKey, kernel: Kernel) -> Undo:
             )
         FALLBACKS[key] = [kernel]
     forget_entries(key)
+    return partial(remove_fallback, key, kernel)
 
-    def undo() -> None:
-        with LOCK:
-            if kernel in FALLBACKS.get(key, ()):
-                del FALLBACKS[key]
-        forget_entries(key)
 
-    return undo
+def remove_fallback(key: DispatchKey, kernel: Kernel) -> None:
+    """Takes a fallback out again, if it is there."""
+    with LOCK:
+        if kernel in FALLBACKS.get(key, ()):
+            del FALLBACKS[key]
+    forget_entries(key)
 
 
 def forget_entries(key: DispatchKey | None = None) -> None:

@@ -166,7 +166,8 @@ def list_reads(type_: ListType, default: Any, strict: bool) -> tuple[list[Taken]
     if name == "Tensor":
         return [Taken(TENSORS)], frozenset([INTS])  # unsure: the empty list is both
     if name == "bool" and inner is type_.elem:
-        return [Taken(BOOLS, default=is_default_text("{v}", list, default))], None
+        many = f"len({{v}}) == {type_.size}" if type_.size else ""
+        return [Taken(BOOLS, default=is_default_text("{v}", list, default), only_if=many)], None
     if name not in ("int", "SymInt") or inner is not type_.elem:
         return [], None
     taken = [Taken(INTS, default=is_default_text("{v}", list, default))]

@@ -50,6 +50,10 @@ def _list_of(element: Convert, type_: ListType) -> Convert:
 
     def convert(value: Any) -> list[Any]:
         if isinstance(value, list | tuple):
+            if element is _bool and size not in (None, len(value)):
+                raise RuntimeError(
+                    f"Tried to convert a List with {len(value)} elements to a fixed-size array of size {size}"
+                )
             return [element(item) for item in value]
         if size is not None and not isinstance(value, str):
             return [element(value)] * size

@@ -90,7 +90,7 @@ from .metadata import (
 )
 from .printing import get_printoptions, printoptions, set_printoptions
 from .routes import ROUTES, Route
-from .storage import StorageBase, UntypedStorage, resize_storage_of
+from .storage import StorageBase, UntypedStorage, cannot_allocate, resize_storage_of
 from .subclass import as_subclass, make_subclass, make_wrapper_subclass, shell
 from .tensor import (
     CONSTRUCT,
@@ -194,6 +194,7 @@ __all__ = [
     "promote_types",
     "remember",
     "rename_device_type",
+    "cannot_allocate",
     "resize_storage_of",
     "result_type",
     "set_current_index",

@@ -58,7 +58,10 @@ class Size(tuple):
         return math.prod(self)
 
     def __getitem__(self, index: Any) -> Any:
-        item = tuple.__getitem__(self, index)
+        try:
+            item = tuple.__getitem__(self, index)
+        except IndexError:
+            raise no_dimension(index, len(self)) from None
         return tuple.__new__(Size, item) if isinstance(index, slice) else item
 
     def __add__(self, other: Any) -> Any:
@@ -81,6 +84,13 @@ class Size(tuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Size, (tuple(self),)
+
+
+def no_dimension(dim: int, ndim: int) -> IndexError:
+    """Returns the error for a dimension that there is not."""
+    if not ndim:
+        return IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
 
 
 LIMIT = 1 << 15  # interned metadata; then the table starts afresh

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .geometry import Ints
+from .storage import allocate
 
 
 class DType(NamedTuple):
@@ -173,7 +174,7 @@ def on_target(target: Target | None) -> Iterator[None]:
 def memory(count: int, dtype: Any) -> Any:
     """Memory that a kernel's caller needs for a while: an array, or the device's."""
     target = TARGET.get()
-    return np.empty(count, dtype) if target is None else target.memory(count, dtype)
+    return allocate(count, dtype) if target is None else target.memory(count, dtype)
 
 
 def numbers(x: Operand) -> np.ndarray:
@@ -184,7 +185,7 @@ def numbers(x: Operand) -> np.ndarray:
 
 def scratch(count: int, dtype: Any) -> Any:
     """Memory for a loop to work in. On the CPU one range after the other uses it; on a device each step has its own."""
-    return np.empty(count, dtype) if TARGET.get() is None else Scratch(count, np.dtype(dtype).name)
+    return allocate(count, dtype) if TARGET.get() is None else Scratch(count, np.dtype(dtype).name)
 
 
 def cached_by_target(make: Callable[..., Any]) -> Callable[..., Any]:

@@ -356,15 +356,20 @@ def resize_storage_of(tensor: Any, nbytes: int) -> None:
         tensor._store._tell_holders()
 
 
-def allocate(elements: int, numpy_dtype: np.dtype) -> np.ndarray:
+def allocate(elements: int, numpy_dtype: Any) -> np.ndarray:
     """A flat array of undefined values. RuntimeError, with the bytes asked for, where the memory is not to be had."""
     try:
         return np.empty(elements, numpy_dtype)
     except (MemoryError, ValueError, OverflowError):
-        raise RuntimeError(
-            f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {elements * numpy_dtype.itemsize} "
-            "bytes. Error code 12 (Cannot allocate memory)"
-        ) from None
+        raise cannot_allocate(elements * np.dtype(numpy_dtype).itemsize) from None
+
+
+def cannot_allocate(nbytes: int) -> RuntimeError:
+    """Returns the error for bytes that are not to be had."""
+    return RuntimeError(
+        f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {nbytes} bytes. Error code 12 (Cannot "
+        "allocate memory)"
+    )
 
 
 def map_path(filename: Any, shared: bool | None = False, nbytes: int = 0) -> UntypedStorage:

@@ -53,7 +53,15 @@ from .devices import CPU, KINDS, device, device_keyset
 from .dtypes import IN_NUMPY, dtype, get_default_dtype
 from .geometry import check_view, is_channels_last, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, contiguous_format, layout, strided
-from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Metadata, Size, ViewRecord
+from .metadata import (
+    CURRENT_GRAD_FN,
+    SET_REQUIRES_GRAD,
+    AutogradRecord,
+    Metadata,
+    Size,
+    ViewRecord,
+    no_dimension,
+)
 from .operand import TARGET, Operand
 from .printing import format_tensor, tensor_html
 from .routes import routed
@@ -702,15 +710,13 @@ DEFAULT_HANDLER.append(vars(Tensor)["__torch_function__"].__func__)
 PLAIN_TYPES.add(Tensor)  # its own `__torch_function__` is the default for subclasses; a plain tensor overrides nothing
 
 
-def wrap_dim(dim: int, ndim: int) -> int:
-    """A dimension counted from the front. IndexError where there is none of that number; 0-d counts as 1-d."""
-    limit = max(ndim, 1)
+def wrap_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
+    """A dimension counted from the front. IndexError where there is none of that number; 0-d counts as 1-d, if it
+    may."""
+    limit = max(ndim, wrap_scalar)
     if not -limit <= dim < limit:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+        raise no_dimension(dim, limit)
     return dim % limit
-
-
-item_at = tuple.__getitem__
 
 
 def item_of(name: str, values: tuple[int, ...], dim: Any) -> int:
@@ -721,11 +727,9 @@ def item_of(name: str, values: tuple[int, ...], dim: Any) -> int:
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
     try:
-        return item_at(values, dim)
+        return tuple.__getitem__(values, dim)
     except IndexError:
-        if not values:
-            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions") from None
-        return item_at(values, wrap_dim(dim, len(values)))
+        raise no_dimension(dim, len(values)) from None
 
 
 def as_numpy(tensor: Tensor) -> np.ndarray:

@@ -31,6 +31,7 @@ import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguous, numel
 from redispatch.dispatch.tensor.operand import Operand, arrays_of
+from redispatch.dispatch.tensor.storage import allocate
 
 from ..engine.pool import parallel_for
 from ..engine.program import integral
@@ -170,7 +171,7 @@ def fold(x: Operand, columns: Operand, windows: Windows) -> None:
 
 def contiguous(shape: Sequence[int], dtype: str) -> Operand:
     """Memory of its own, with undefined values."""
-    array = np.empty(math.prod(shape), getattr(np, dtype))
+    array = allocate(math.prod(shape), getattr(np, dtype))
     return Operand(array, dtype, tuple(shape), contiguous_strides(tuple(shape)))
 
 

@@ -31,6 +31,7 @@ import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides
 from redispatch.dispatch.tensor.operand import Operand
+from redispatch.dispatch.tensor.storage import allocate
 
 from ..engine.pool import parallel_for
 from ..engine.program import integral
@@ -400,7 +401,7 @@ class Direct(Product):
 
 def aligned(n: int, dtype: str) -> np.ndarray:
     """Memory that begins with a line of the cache, so that no vector lies in two of them: a tenth of the time."""
-    memory = np.empty(n + VECTOR, getattr(np, dtype))
+    memory = allocate(n + VECTOR, getattr(np, dtype))
     skip = -memory.ctypes.data % 64 // memory.itemsize
     return memory[skip : skip + n]
 

@@ -26,6 +26,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from inspect import Parameter, Signature
 from types import FrameType, MappingProxyType
 from typing import Any
@@ -48,6 +49,8 @@ from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_sel
 from redispatch.dispatch.rules import is_own
 from redispatch.dispatch.schema.text import SchemaText, head
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
+
+from .relies import Relied, relying
 
 Function = Callable[..., Any]
 Dtypes = str | tuple[str, ...]  # their names, in one string or in several
@@ -99,6 +102,7 @@ class Operator:
         `derivative()` below.
     forward: how the tangent follows; see `forward()`.
     understands: lazy bits that its kernels know what to do with, {"Conjugate"}.
+    relies: the shapes and dtypes without which its kernels would read what is not theirs (relies.py).
 
     Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same. `alias_of`:
     the operator that has another name, too, which is this one's.
@@ -135,7 +139,9 @@ class Operator:
         for_complex: bool = False,
         forward: Any = None,
         understands: Sequence[str] = (),
+        relies: str = "",
     ) -> None:
+        self.relies = relies
         self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
         self.place = declared_at()
         self.names = text.names
@@ -182,6 +188,11 @@ class Operator:
         """The schema of the functional form."""
         return self.functional.schema
 
+    @cached_property
+    def relied(self) -> Relied:
+        """The check of what it relies on."""
+        return Relied(self.functional, self.relies)
+
     @property
     def base_name(self) -> str:
         """'add' for 'aten::add'."""
@@ -202,7 +213,7 @@ class Operator:
 
         def register(function: Function) -> Function:
             self.doc = self.doc or function.__doc__ or ""
-            return _registering(self.functional, keys, dispatches)(function)
+            return _registering(self.functional, keys, dispatches)(relying(self, function))
 
         return register
 

@@ -25,6 +25,7 @@ All else is a fact beside it:
     inplace, out, late_out, numbers              the forms                                      declare.py
     core, batching, autocast, tags, understands  what is true of the operator                   declare.py
     derivative, node, for_complex, forward       the gradient of each tensor                    declare.py
+    relies                                       the shapes that its kernel trusts               relies.py
     doc                                          what it does; of a decorated function its docstring
     function, method, module                     its public faces: `redispatch.sin`, `x.sin()`  public.py
     also                                         overloads declared before, under the same face

@@ -21,6 +21,7 @@ from redispatch.kernels import is_contiguous, ready_copy
 
 from .declare import Operator
 from .plan import PLANS, Deciding, Plan, Run
+from .relies import relying
 from .structured import Meta, Structured
 
 HIDDEN.add(__name__)  # nobody looks for a mistake here
@@ -134,7 +135,7 @@ class PlannedSeveral(ByLoop):
 
     def meta(self, function: Callable[..., tuple[Meta | None, ...]]) -> Callable[..., tuple[Meta | None, ...]]:
         """Registers what gives the results' metadata, and with it the kernel of the meta device."""
-        self.metas_function = function
+        self.metas_function = relying(self, function)
         impl(self.functional, "Meta", self.run_meta, convention="positional", place=self.place, name=self.title("meta"))
         return function
 

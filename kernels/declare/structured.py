@@ -46,6 +46,7 @@ from redispatch.kernels import (
 )
 
 from .declare import Function, Operator
+from .relies import relying
 
 
 class Meta(NamedTuple):
@@ -140,7 +141,7 @@ class Structured(Forms, Operator):
 
     def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
         """Registers the result's metadata, and with it the kernels of the meta device. It calls no operator."""
-        self.meta_function = function
+        self.meta_function = relying(self, function)
         self._register("Meta", "meta", self._meta_functional, self._meta_inplace, self._meta_out)
         return function
 
@@ -196,7 +197,7 @@ class Several(Structured):
     metas_function: Callable[..., tuple[Meta, ...]]
 
     def meta(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        self.metas_function = function
+        self.metas_function = relying(self, function)
         return super().meta(function)
 
     @leaf
@@ -343,12 +344,6 @@ def check_has_kernel(kernel_name: str, x: Tensor, refused: str | Sequence[str]) 
     """Raises NotImplementedError, under PyTorch's name for a kernel, for the dtypes that it was not written for."""
     if x._dtype.name in ((refused,) if isinstance(refused, str) else refused):
         raise not_implemented(kernel_name, x._dtype)
-
-
-def check_scalar_type(x: Tensor, other: Tensor) -> None:
-    """Raises RuntimeError where a kernel that knows one dtype gets two."""
-    if x._dtype is not other._dtype:
-        raise RuntimeError(f"expected scalar type {x._dtype.tensor_name} but found {other._dtype.tensor_name}")
 
 
 def check_no_internal_overlap(target: Tensor) -> None:

@@ -747,6 +747,7 @@ def glu_body(out, self, dim):
     late_out="grad_input",
     refuses={COMPLEX: ""},
     face=False,
+    relies="glu",
 )
 def glu_backward_op(grad_output, self, dim):
     return Meta(self._shape, self._dtype, self._device)

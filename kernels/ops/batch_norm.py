@@ -102,7 +102,9 @@ def batch_dims(x: Any) -> list[int]:
     return [d for d in range(len(x._shape)) if d != 1]
 
 
-def batch_norm_results(input: Tensor, weight: Any, mean: Any, var: Any, training: bool) -> tuple[Tensor, list[Tensor]]:
+def batch_norm_results(
+    input: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool
+) -> tuple[Tensor, list[Tensor]]:
     """The result and the saved statistics, not yet filled; all that can be wrong with the arguments is said."""
     if not input._dtype.is_floating_point:
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{input._dtype.tensor_name}'")
@@ -111,6 +113,10 @@ def batch_norm_results(input: Tensor, weight: Any, mean: Any, var: Any, training
         raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(input._shape)}")
     if not training and (mean is None or var is None):
         raise RuntimeError("running_mean must be defined in evaluation mode")
+    channels = input._shape[1]
+    for name, x in {"weight": weight, "bias": bias, "running_mean": mean, "running_var": var}.items():
+        if x is not None and tuple(x._shape) != (channels,):
+            raise RuntimeError(f"{name} should contain {channels} elements not {x._shape.numel()}")
     result = empty(input._shape, input._dtype, input._device, preserved_strides(input))
     kind = input._dtype if mean is None and weight is None else (weight if mean is None else mean)._dtype
     saved = [empty(Size((input._shape[1] if training else 0,)), kind, input._device) for _ in range(2)]
@@ -124,7 +130,7 @@ def run_batch_norm(
 
     Otherwise the running ones are used, and nothing is saved: both are empty.
     """
-    result, saved = batch_norm_results(input, weight, mean, var, training)
+    result, saved = batch_norm_results(input, weight, bias, mean, var, training)
     channels, ndim = input._shape[1], len(input._shape)
     if input._device.type in ELSEWHERE and result._shape.numel():
         fill = ELSEWHERE[input._device.type].batch
@@ -257,6 +263,7 @@ def batch_norm_gradients(
     f"-> {THREE}",
     refuses="whole complex",
     face=False,
+    relies="native_batch_norm",
 )
 def native_batch_norm_backward_op(grad_out, input, weight, mean, var, save_mean, save_invstd, train, eps, output_mask):
     if not input._dtype.is_floating_point:
@@ -369,6 +376,7 @@ def instance_norm(input, weight, bias, mean, var, own, momentum, eps, cudnn):
     """Returns each channel of each image less its mean, over its standard deviation, times `weight` plus `bias`."""
     if not own and (mean is None or var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    wrap_dim(1, len(input._shape), wrap_scalar=False)
     batch, channels, *image = input._shape
     each: list[Any] = [None if x is None else x.repeat(batch) for x in (weight, bias, mean, var)]
     shown = input.contiguous().view([1, batch * channels, *image])
@@ -421,6 +429,7 @@ def group_norm_results(
     core=True,
     method=False,
     doc="Returns (result, mean, 1 / standard deviation) of each group of channels.",
+    relies="input: N C *image; input: #N C HxW; weight, bias: C",
 )
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """(result, mean, 1 / standard deviation); the last two are [N, group]."""
@@ -484,6 +493,7 @@ def group_norm_gradients(
     refuses="whole complex",
     core=True,
     face=False,
+    relies="native_group_norm",
 )
 def native_group_norm_backward_op(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
     if not input._dtype.is_floating_point:

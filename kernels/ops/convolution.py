@@ -9,6 +9,7 @@ next: kernels/cpu/convolution.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,6 +106,14 @@ class Setting:
 
     def check_sizes(self, input: Tensor, weight: Tensor) -> None:
         sizes, window = input._shape[2:], weight._shape[2:]
+        if 0 in window:
+            height, width = (1, *window)[-2:]
+            got = (
+                f": {' x '.join(map(str, window))} (TxHxW)"
+                if self.dims == 3
+                else f" kernel_height: {height} kernel_width: {width}"
+            )
+            raise RuntimeError(f"kernel size should be greater than zero, but got{got}")
         if self.transposed:
             for i in range(self.dims):
                 if self.output_padding[i] >= max(self.stride[i], self.dilation[i]):
@@ -153,6 +162,16 @@ class Setting:
         missing = 3 - self.dims
         fillers = (1, 1, 1, 1, 0, 1)
         windows = kernels.Windows(*((f,) * missing + tuple(one) for one, f in zip(lists, fillers, strict=True)))
+        if (
+            max(
+                math.prod(p + d * k for p, d, k in zip(windows.padding, windows.dilation, windows.size, strict=True)), 0
+            )
+            >> 62
+        ):
+            raise RuntimeError(
+                f"convolution: windows of kernel_size={list(windows.size)}, dilation={list(windows.dilation)} and "
+                f"padding={list(windows.padding)} reach too far"
+            )
         into, out, dtype = weight._shape[1] * self.groups, weight._shape[0], compute_dtype(weight).name
         if into == self.groups > 1:
             return kernels.Depthwise(windows, into, out, dtype)
@@ -314,6 +333,7 @@ def check_gradient(grad_output: Tensor, setting: Setting, input: Tensor, weight:
     "Meta",
     core=True,
     face=False,
+    relies="| input weight grad_output",
 )
 def convolution_backward_op(grad_output, input, weight, bias_sizes, *how_and_mask):
     """(gradient of the input, of the weight, of the bias), each None where the mask does not ask for it."""

@@ -525,7 +525,10 @@ def eye_rule(dtype: Any, n: int, m: int | None = None) -> Rule:
     for name, size in (("n", n), ("m", m)):
         if size is not None and size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
-    return (n, n if m is None else m), dtype, eye_filled
+    m = n if m is None else m
+    if n * m >= 2**63:
+        raise RuntimeError("numel: integer multiplication overflow")
+    return (n, m), dtype, eye_filled
 
 
 def eye_filled(result: Tensor) -> Tensor:

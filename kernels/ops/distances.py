@@ -33,7 +33,9 @@ cdist_backward_op = Operator(
     refuses="whole halves complex",
 )
 pdist_backward_op = Operator(
-    "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor", refuses="whole halves complex"
+    "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor",
+    refuses="whole halves complex",
+    relies="_pdist_forward",
 )
 
 
@@ -187,6 +189,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
     node="PdistBackward0",
     core=True,
     refuses="whole halves complex",
+    relies="self: n d",
 )
 def pdist_forward_op(self, p):
     """[n (n - 1) / 2]: the distances between all pairs of rows, (0, 1), (0, 2), ..., (1, 2), ..."""

@@ -250,7 +250,7 @@ def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: An
         why = "= infinity or NaN" if (weights >= 0).all() and not np.isnan(weights).any() else "< 0"
         raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {why})")
     totals = weights.cumsum(-1)
-    if not (totals[..., -1] > 0).all():
+    if not totals.shape[-1] or not (totals[..., -1] > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     units = as_numpy(unit_interval(result if replacement else self, generator))
     places = as_numpy(result)

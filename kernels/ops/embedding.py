@@ -172,7 +172,7 @@ def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type:
     raise_bad(kernels.first_bad(indices._operand, self._shape[0], wrap=False), IndexError)
     for row in np.unique(as_numpy(indices)):
         entry: Any = selected(self, 0, int(row)).of(self)
-        norm = float((entry.abs().to(dtypes.float64) ** norm_type).sum().item()) ** (1 / norm_type)
+        norm = float(entry.to(dtypes.float64).norm(norm_type).item())
         if norm > max_norm:
             entry.mul_(max_norm / (norm + 1e-7))
     return self
@@ -250,6 +250,10 @@ def embedding_bag_kernel(
     rows, width = weight._shape
     chosen = as_numpy(indices)
     bag, bags = bag_of_each(as_numpy(offsets), len(chosen), include_last_offset)
+    if len(bag) != len(chosen):
+        raise RuntimeError(
+            f"embedding_bag: Expected offsets of at least one bag for {len(chosen)} indices, but got none"
+        )
     outside = np.flatnonzero((chosen < 0) | (chosen >= rows))
     if len(outside):
         place, value = outside[0], chosen[outside[0]]

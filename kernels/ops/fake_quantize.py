@@ -11,6 +11,7 @@ Source: Jacob et al., "Quantization and training of neural networks for efficien
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ def rounded(x: Any, scale: Any, zero_point: Any, low: int, high: int, into: Any)
 
     A NaN becomes `low`. 16-bit floats are computed in float32; what is left is scaled in the dtype `into`.
     """
-    place = (x.to(compute_dtype(x)) * single(1 / scale)).round() + zero_point
+    inverse: Any = math.copysign(math.inf, scale) if isinstance(scale, float) and not scale else 1 / scale
+    place = (x.to(compute_dtype(x)) * single(inverse)).round() + zero_point
     mask = place.ge(low).logical_and(place.le(high))
     kept = place.clamp(low, high).nan_to_num(low).to(into)
     return ((kept - zero_point) * scale).to(x.dtype), mask

@@ -59,7 +59,19 @@ def in_kind(self: Tensor, kinds: dict[str, dtype], wanted: str) -> dtype:
 
 
 def axes_of(self: Tensor, dim: Sequence[int]) -> list[int]:
-    return [wrap_dim(d, len(self._shape)) for d in dim]
+    """The dimensions from the front. RuntimeError for an empty one, or one twice."""
+    axes = [wrap_dim(d, len(self._shape)) for d in dim]
+    if len({*axes}) < len(axes):
+        raise RuntimeError("FFT dims must be unique")
+    if any(self._shape[d : d + 1] == (0,) for d in axes):
+        raise RuntimeError("Invalid number of data points (0) specified")
+    return axes
+
+
+def scaling(words: Any, normalization: int) -> Any:
+    if normalization not in (NONE, ROOT, ALL):
+        raise RuntimeError(f"Expected a normalization of 0, 1 or 2, but got {normalization}")
+    return words[normalization]
 
 
 def strides_behind(
@@ -97,7 +109,7 @@ def fft_r2c_body(out, self, dim, normalization, onesided):
     """The transform over `dim`; `onesided` leaves out the half of the last one that follows from the other."""
     axes, x = axes_of(self, dim), as_numpy(self)
     transform = np.fft.rfftn if onesided else np.fft.fftn
-    as_numpy(out)[...] = transform(x, axes=axes, norm=THERE[normalization]) if axes else x
+    as_numpy(out)[...] = transform(x, axes=axes, norm=scaling(THERE, normalization)) if axes else x
 
 
 @structured(
@@ -111,6 +123,8 @@ def fft_c2r_op(self, dim, normalization, last_dim_size):
     kind = in_kind(self, REAL, "complex")
     shape, axes = list(self._shape), axes_of(self, dim)
     stride = strides_behind(shape, self._stride, axes[:-1]) if axes[:-1] else self._stride
+    if not axes or last_dim_size < 1:
+        raise RuntimeError(f"Invalid number of data points ({last_dim_size if axes else 0}) specified")
     shape[axes[-1]] = last_dim_size
     return Meta(tuple(shape), kind, self._device, strides_behind(shape, stride, axes[-1:]))
 
@@ -120,7 +134,7 @@ def fft_c2r_body(out, self, dim, normalization, last_dim_size):
     """The inverse of a onesided transform of reals, which had `last_dim_size` elements along the last of `dim`."""
     axes = axes_of(self, dim)
     sizes = [self._shape[d] for d in axes[:-1]] + [last_dim_size]
-    as_numpy(out)[...] = np.fft.irfftn(as_numpy(self), s=sizes, axes=axes, norm=BACK[normalization])
+    as_numpy(out)[...] = np.fft.irfftn(as_numpy(self), s=sizes, axes=axes, norm=scaling(BACK, normalization))
 
 
 @structured(
@@ -139,7 +153,7 @@ def fft_c2c_op(self, dim, normalization, forward):
 def fft_c2c_body(out, self, dim, normalization, forward):
     axes, x = axes_of(self, dim), as_numpy(self)
     transform, norms = (np.fft.fftn, THERE) if forward else (np.fft.ifftn, BACK)
-    as_numpy(out)[...] = transform(x, axes=axes, norm=norms[normalization]) if axes else x
+    as_numpy(out)[...] = transform(x, axes=axes, norm=scaling(norms, normalization)) if axes else x
 
 
 @fft_c2c_op.gradient("self")
@@ -211,9 +225,7 @@ def check_points(n: int) -> None:
 
 
 def one_dim(x: Any, dim: int) -> int:
-    if not x._shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return wrap_dim(dim, len(x._shape))
+    return wrap_dim(dim, len(x._shape), wrap_scalar=False)
 
 
 def sizes_and_dims(x: Any, s: Any, dim: Any) -> tuple[list[int], list[int]]:

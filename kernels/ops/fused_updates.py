@@ -6,7 +6,6 @@ frontend/optim/adam.py, which has the formula, and frontend/amp/grad_scaler.py.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -70,6 +69,10 @@ def adam_kernel(decoupled: bool) -> Any:
         read = number_of if how is None else how.number
         if found_inf is not None and read(found_inf) == 1:
             return
+        lists = {"grads": grads, "exp_avgs": exp_avgs, "exp_avg_sqs": exp_avg_sqs, "state_steps": state_steps}
+        for name, given in (lists | ({"max_exp_avg_sqs": max_exp_avg_sqs} if amsgrad else {})).items():
+            if len(given) != len(self):
+                raise RuntimeError(f"Expected {name}.size() == n_tensors to be true, but got false.")
         known: dict[float, tuple[Any, ...]] = {}  # what depends on the number of steps: most have had the same
         for k, (p, g, m, v, step) in enumerate(zip(self, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True)):
             if not p._dtype.is_floating_point:
@@ -101,12 +104,17 @@ def numbers_of(
 ) -> tuple[float, ...]:
     """Returns what kernels/cpu/adam.py wants to know of step number `count`, from `sign` to `eps`."""
     decay = 1 - lr * weight_decay if decoupled else weight_decay
-    size, root = lr / (1 - beta1**count), math.sqrt(1 - beta2**count)
+    with np.errstate(all="ignore"):  # of a beta that is none, too, there is a NaN or infinity
+        size, root = lr / float(1 - np.float64(beta1) ** count), float(np.sqrt(1 - np.float64(beta2) ** count))
     return sign, decay, 1 - beta1, beta2, 1 - beta2, size, root, eps
 
 
 def number_of(x: Tensor) -> Any:
-    """The one number in a tensor."""
+    """The one real number in a tensor."""
+    if x._shape.numel() != 1:
+        raise RuntimeError(f"a Tensor with {x._shape.numel()} elements cannot be converted to Scalar")
+    if x._dtype.is_complex:
+        raise RuntimeError("value cannot be converted to type float without overflow")
     if x._array is None or x._shape or x._dtype.itemsize == 2:
         return as_numpy(x).item()
     return x._array.item(x._offset)

@@ -17,7 +17,7 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.autograd import pulled_back
-from redispatch.dispatch.tensor import Tensor, empty
+from redispatch.dispatch.tensor import Tensor, empty, wrap_dim
 from redispatch.kernels.cpu.resample import BORDER, CUBIC, NEAREST, REFLECTION, TERMS, Points, far, locate, near
 from redispatch.kernels.declare.out_forms import copy_into_out
 
@@ -38,6 +38,8 @@ def check_grid(input: Tensor, grid: Tensor, dims: int | None, mode: int) -> None
     """RuntimeError, in PyTorch's words, where a grid is not for such images."""
     sizes = f"but got input with sizes {list(input._shape)} and grid with sizes {list(grid._shape)}"
     axes = len(input._shape) - 2
+    for x in (input, grid):
+        wrap_dim(0, len(x._shape), wrap_scalar=False)
     if input._shape[0] != grid._shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {sizes}")
     if grid._shape[-1] != axes:
@@ -231,6 +233,8 @@ affine_grid_generator_backward_op = Operator(
 
 def base_grid(like: Any, size: Sequence[int], align: bool) -> Any:
     """[n, points, axes + 1]: the coordinates of the middles of all elements of such images, and a 1."""
+    if len(size) not in (4, 5):
+        raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     space = list(size[2:])
     made = like.new_empty([size[0], *space, len(space) + 1])
     for axis, count in enumerate(reversed(space)):

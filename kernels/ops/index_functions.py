@@ -409,9 +409,7 @@ def take_along_dim(self: Any, indices: Any, dim: int | None) -> Tensor:
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
             f"{len(self._shape)} dimensions for input, and {len(indices._shape)} dimensions for indices"
         )
-    axis = wrap_dim(dim, len(self._shape))
-    if not self._shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = wrap_dim(dim, len(self._shape), wrap_scalar=False)
     ours, theirs = list(self._shape), list(indices._shape)
     size = ours[axis]
     ours[axis], theirs[axis] = 1, 1

@@ -93,9 +93,7 @@ def overlap_op(self):
 
 
 def wrap(self: Any, dim: int) -> int:
-    if not self._shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return wrap_dim(dim, len(self._shape))
+    return wrap_dim(dim, len(self._shape), wrap_scalar=False)
 
 
 # --- autograd ---------------------------------------------------------------------------------------------------------
@@ -189,12 +187,12 @@ can_cast = builtin_function(dtypes.can_cast)
 
 @composite("sym_size.int(Tensor self, int dim) -> SymInt", core=True)
 def sym_size_op(self, dim):
-    return self._shape[wrap_dim(dim, len(self._shape))]
+    return self._shape[dim]
 
 
 @composite("sym_stride.int(Tensor self, int dim) -> SymInt", core=True)
 def sym_stride_op(self, dim):
-    return self._stride[wrap_dim(dim, len(self._shape))]
+    return self._stride[wrap_dim(dim, len(self._shape), wrap_scalar=False)]
 
 
 @composite("sym_numel(Tensor self) -> SymInt", face=False, core=True)

@@ -26,13 +26,13 @@ from ..declare.out_forms import cast_into_out, copy_into_out, filled
 from ..declare.overridable import overridable_function
 from ..declare.planned import Planned
 from ..declare.public import public
+from ..declare.relies import check_scalar_type
 from ..declare.structured import (
     Meta,
     Structured,
     c_name,
     check_has_kernel,
     check_out_dtype,
-    check_scalar_type,
     common_device,
     resize,
     same_dtype,
@@ -492,6 +492,10 @@ def vdot(self, other):
 @vdot.op.loop
 def vdot_loop(out, self, other):
     """The product of the conjugate of `self` with `other`, as the inner product of complex vectors is defined."""
+    if out._dtype is not self._dtype:
+        raise RuntimeError(
+            f"result dtype {out._dtype.tensor_name} does not match input dtype {self._dtype.tensor_name}"
+        )
     first, second, none = conjugated(out, self, other)
     conj = (first != self._dtype.is_complex, second, none)
     return kernels.ready_matmul(as_matrix(out), row(self), column(other), conj=conj)
@@ -593,8 +597,10 @@ class Growing(Structured):
 )
 def addbmm(self, batch1, batch2, beta, alpha):
     """Returns beta self + alpha times the sum of the products of two batches of matrices."""
-    for x in (batch1, batch2):
+    for name, x in (("batch1", batch1), ("batch2", batch2)):
         wrap_dim(2, len(x._shape))
+        if len(x._shape) != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
     if batch1._shape[0] != batch2._shape[0]:
         raise RuntimeError(
             f"batch1 and batch2 must have same number of batches, got {batch1._shape[0]} and {batch2._shape[0]}"

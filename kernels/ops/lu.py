@@ -11,7 +11,7 @@ import numpy as np
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.autograd import is_grad_enabled
-from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, is_elsewhere, overridable_in_python
+from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, is_elsewhere, overridable_in_python, wrap_dim
 from redispatch.kernels import is_contiguous
 from redispatch.kernels.cpu import lapack
 
@@ -226,6 +226,7 @@ def lu_body(outs, A, pivot):
     nondifferentiable=(0,),
     for_complex=True,
     batching="leading",
+    relies="LU_data: *batch m n; LU_pivots: *batch k",
 )
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     """Returns P, L and U of LU factors in one and their pivots."""
@@ -272,7 +273,7 @@ def linalg_lu_solve(LU, pivots, B, left, adjoint):
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
     check_square(LU, "torch.linalg.lu_solve")
     check_same_dtype("linalg.lu_solve", LU=LU, B=B)
-    if pivots._shape[-1] != LU._shape[-2]:
+    if pivots._shape[wrap_dim(-1, len(pivots._shape), wrap_scalar=False)] != LU._shape[-2]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     if LU._shape[:-1] != pivots._shape:
         raise RuntimeError(

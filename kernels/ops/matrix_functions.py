@@ -15,6 +15,7 @@ import numpy as np
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, contiguous_format, dtypes, promote_types, wrap_dim
+from redispatch.kernels import broadcast_shapes
 
 from ..declare.operator import CPU_FP32, CUDA_LOWER, CUDA_PROMOTE, LOWER, composite, same_as, structured
 from ..declare.overridable import overridable_function
@@ -329,7 +330,7 @@ def linalg_cross(self, other, dim):
         raise RuntimeError(f"expected scalar type {self._dtype.tensor_name} but found {other._dtype.tensor_name}")
     if self._dtype is dtypes.bool:
         raise not_implemented("cross", self._dtype)
-    from_shape = np.broadcast_shapes(tuple(self._shape), tuple(other._shape))
+    from_shape = broadcast_shapes(self._shape, other._shape)
     return Meta(from_shape, self._dtype, common_device(self, other))
 
 

@@ -286,8 +286,8 @@ def starts_of(samples: np.ndarray, size: int, count: int, k: int) -> np.ndarray:
     shift = samples[:, None]
     step = samples.dtype.type(size - k) / samples.dtype.type(count - 1) if count > 1 else samples.dtype.type(0)
     starts = np.trunc((np.arange(count, dtype=samples.dtype) + shift) * step) - np.trunc(shift * step)
-    starts[:, -1] = size - k
-    return starts.astype(np.int64)
+    starts[:, count - 1 :] = size - k
+    return np.clip(np.nan_to_num(starts), 0, size - k).astype(np.int64)  # numbers outside of [0, 1) show nothing else
 
 
 class Fractional:
@@ -300,7 +300,7 @@ class Fractional:
         name = f"fractional_max_pool{dims}d"
         self.called = f"{name}(): " if dims == 2 else f"{name}_out(): "
         for word, given in (("kernel_size", kernel), ("output_size", counts)):
-            if len(given) not in (1, dims):
+            if len(given) != dims:
                 raise RuntimeError(f"{name}: {word} must either be a single Int or tuple of {WORDS[dims]}")
         self.dims, self.kernel, self.counts = dims, kernel, counts
         shape = list(x._shape)
@@ -314,6 +314,8 @@ class Fractional:
                 )
         self.sizes = shape[-dims:]
         for side, size, k, count in zip(SIDES[dims], self.sizes, kernel, counts, strict=True):
+            if k < 1 or count < 0:
+                raise RuntimeError(f"{self.called}Expected windows of at least one element, and none less than none")
             if k > size or count + k - 1 > size - (dims == 3):
                 raise RuntimeError(f"{self.called}pool {side} {k} too large relative to input {side} {size}")
         self.shape = (*shape[:-dims], *counts)
@@ -357,9 +359,10 @@ def declare_fractional(dims: int) -> Any:
         return largest(self, setting.shape, setting.windows(self, samples), dims)
 
     def backward(grad_output: Tensor, self: Tensor, kernel: Any, counts: Any, indices: Tensor) -> Tensor:
-        wanted = (*self._shape[:-dims], *counts)
+        wanted = Fractional(dims, self, kernel, counts).shape
         if tuple(grad_output._shape) != wanted:
-            which = next(d for d in range(len(wanted)) if grad_output._shape[d] != wanted[d])
+            sizes = enumerate(zip(grad_output._shape, wanted, strict=False))
+            which = next((d for d, (size, right) in sizes if size != right), len(wanted) - 1)
             side = SIDES[dims][max(which - len(wanted), -dims)]
             where = f"{name}_backward(): gradOutput sizes" if dims == 2 else f"{name}_backward_out(): gradOutput {side}"
             raise RuntimeError(f"{where} unexpected")

@@ -22,6 +22,7 @@ from redispatch.kernels import log as log_
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
 from ..declare.declare import Operator, added
+from ..declare.numbers import storable
 from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, planned, structured
 from ..declare.plan import Run
 from ..declare.planned import Planned, PlannedSeveral
@@ -87,7 +88,7 @@ ROOT_OF_QUOTIENT = Elementwise("root_of_quotient", root_of_quotient)
 def ready_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: Any, correction: Any) -> Run:
     """The mean first, then the squares of the differences from it: one pass with sums of squares would cancel."""
     dims = reduced_dims(dim, len(self._shape))
-    freedom = count_of(self._shape, dims) - (1 if correction is None else correction)
+    freedom = count_of(self._shape, dims) - (1 if correction is None else storable(correction, dtypes.float64))
     divisor, kept, x = float(max(freedom, 0)), reduced_shape(self._shape, dims, True), self._operand
     wide = dtypes.complex128 if self._dtype.is_complex else dtypes.float64
     mean, squares, total = scratch(kept, wide), scratch(self._shape), scratch(kept)

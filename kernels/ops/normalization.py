@@ -87,6 +87,7 @@ def normalized_dims(input: Any, normalized_shape: Sequence[int]) -> list[int]:
     refuses="whole complex",
     core=True,
     face=False,
+    relies="native_layer_norm",
 )
 def native_layer_norm_backward_op(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     """The gradients of input, weight and bias, those that are asked for."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Size, Tensor, as_numpy, contiguous_format, dtypes, empty, result_type
+from redispatch.dispatch.tensor import Size, Tensor, as_numpy, contiguous_format, dtypes, empty, result_type, wrap_dim
 
 from ..declare.operator import composite, kernel
 
@@ -54,6 +54,14 @@ def whole_numbers(values: Any) -> Tensor:
     return made
 
 
+def check_lengths(lengths: Tensor) -> None:
+    if len(lengths._shape) != 1 or lengths._dtype is not dtypes.int64 or lengths._device.type != "cpu":
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {len(lengths._shape)}D {lengths._device} "
+            f"{lengths._dtype.tensor_name} tensor"
+        )
+
+
 def places(batch_sizes: np.ndarray, batch: int) -> Tensor:
     """The place of each row of a packed tensor among the rows [steps * batch] of the padded one."""
     steps = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
@@ -71,13 +79,10 @@ def places(batch_sizes: np.ndarray, batch: int) -> Tensor:
 )
 def pack_op(input, lengths, batch_first):
     """(the packed rows, how many sequences have each step)"""
-    if len(lengths._shape) != 1 or lengths._dtype is not dtypes.int64 or lengths._device.type != "cpu":
-        raise RuntimeError(
-            f"'lengths' argument should be a 1D CPU int64 tensor, but got {len(lengths._shape)}D {lengths._device} "
-            f"{lengths._dtype.tensor_name} tensor"
-        )
+    check_lengths(lengths)
     if not input.numel():
         raise RuntimeError("Cannot pack empty tensors.")
+    wrap_dim(1, len(input.shape))
     steps_first = input.transpose(0, 1) if batch_first else input
     longest, batch = steps_first.shape[:2]
     numbers = as_numpy(lengths)
@@ -104,6 +109,9 @@ def pack_op(input, lengths, batch_first):
 
 def padded_again(data: Any, batch_sizes: Any, shape: list[int], padding: Any) -> Any:
     """The padded tensor [steps, batch, ...] of a packed one."""
+    check_lengths(batch_sizes)
+    if len(shape) < 2:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
     numbers = as_numpy(batch_sizes)
     if len(numbers) > shape[0] or (len(numbers) and numbers.max() > shape[1]) or numbers.sum() != data.shape[0]:
         raise RuntimeError(f"batch_sizes {numbers.tolist()} do not fit {data.shape[0]} rows in a batch of {shape[1]}")
@@ -129,6 +137,9 @@ def pack_backward_op(grad, input_size, batch_sizes, batch_first):
 )
 def unpack_op(data, batch_sizes, batch_first, padding_value, total_length):
     """(the padded sequences, their lengths)"""
+    check_lengths(batch_sizes)
+    if not batch_sizes.numel():
+        raise RuntimeError("Expected batch_sizes of at least one step, but got none")
     numbers = as_numpy(batch_sizes)
     longest, batch = len(numbers), int(numbers[0])
     if total_length > 0:

@@ -94,6 +94,7 @@ def declare(kind: str, dims: int) -> Structured:
         },
         forward="linear",
         face=False,
+        relies=f"grad_output, self: *images {'_ ' * dims}",
     )
     def backward(grad_output, self, padding):
         setting = Padding(name, dims, self, padding)

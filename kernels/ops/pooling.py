@@ -194,9 +194,17 @@ def check_gradient(grad: Tensor, shape: Sequence[int]) -> None:
         raise RuntimeError(f"Expected grad_output of shape {list(shape)}, but got {list(grad._shape)}")
 
 
+MANY = 1 << 16  # windows along an axis, before which it is asked whether there is memory for their results
+
+
 def covering(x: Tensor, counts: Sequence[int]) -> Windows3d:
-    """So many windows along each of the last axes."""
+    """So many windows along each of the last axes; none where nobody asks for them. RuntimeError where the memory for
+    their results is not to be had."""
     sizes = x._shape[len(x._shape) - len(counts) :]
+    if x._device.type == "meta" or not x._shape.numel():
+        counts = [0] * len(counts)
+    elif max(counts) > MANY:
+        empty((*x._shape[: -len(counts)], *counts), x._dtype)
     return Windows3d([adaptive_axis(size, count) for size, count in zip(sizes, counts, strict=True)])
 
 

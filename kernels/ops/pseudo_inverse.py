@@ -41,7 +41,7 @@ COND, PINV, RANK = (castable(name) for name in ("linalg.cond", "linalg.pinv", "t
 def default_rtol(x: Tensor) -> float:
     if x._dtype.category < dtypes.FLOATING or is_low_precision(x._dtype):
         raise RuntimeError("This function doesn't handle types other than float and double")
-    return epsilon(x._dtype) * max(x._shape[-2:])
+    return epsilon(x._dtype) * max(x._shape[-2], x._shape[-1])
 
 
 def full(x: Tensor, number: float) -> Tensor:

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch.tensor import KINDS, Tensor, dtype, dtypes, get_default_dtype
+from redispatch.dispatch.tensor import KINDS, Tensor, cannot_allocate, dtype, dtypes, get_default_dtype
 
 from ..declare.declare import Function
 from ..declare.operator import kernel
 from ..declare.out_forms import by, filled
 from ..declare.overridable import factory_function
 from ..declare.public import public
-from ..declare.structured import Meta, not_implemented, resize_out
+from ..declare.structured import Meta, c_name, not_implemented, resize_out
 from .creation import FACTORY, LONG, Rule, as_integer_dtype, factory, new, written
 
 # --- at steps --------------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ def arange_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
     """Returns the count of numbers from `start` up to `end`, exclusive."""
     if dtype is dtypes.bool or dtype.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.tensor_name}'")
-    if step == 0:
+    if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
@@ -178,6 +178,11 @@ def linear(start: Any, end: Any, steps: int, dtype: dtype) -> Spacing:
     )
     if dtype.category == dtypes.INTEGER:
         compute = np.float64
+    if not dtype.is_complex and complex in (type(start), type(end)):
+        inferred = c_name(get_default_dtype().to_complex())
+        raise RuntimeError(
+            f"torch.linspace(): inferred dtype {inferred} can't be safely cast to passed dtype {dtype.tensor_name}"
+        )
     if steps == 1:
         return Spacing(compute, start, 0, end, 1, 1)
     step = (compute(end) - compute(start)) / compute(max(steps - 1, 1))
@@ -244,7 +249,10 @@ def places_of_triangle(name: str, indices: Function, where: str) -> Any:
         dtype = as_integer_dtype(dtype)
         if dtype.name not in ("int16", "int32", "int64"):
             raise not_implemented(name, dtype)
-        found = np.stack(indices(row, offset, col))
+        try:
+            found = np.stack(indices(row, max(-row, min(offset, col)), col))
+        except (MemoryError, ValueError):  # of more elements than numpy can count
+            raise cannot_allocate(2 * row * col * dtype.itemsize) from None
         return written(new(found.shape, dtype, device, pin_memory), found)
 
     def into_out(row: int, col: int, offset: int, out: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ Read next: shape.py, views.py.
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -454,8 +455,13 @@ def combinations(self: Any, r: int, with_replacement: bool) -> Any:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return self.new_empty([0])
+    n = self.numel()
+    count = math.comb(max(n + r - 1, 0), r) if with_replacement else math.comb(n, r)
+    kernels.memory(count * r, np.int64)  # RuntimeError for more than there is
+    if not count:
+        return self.new_empty([0, r])
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    chosen = np.array(list(choose(range(self.numel()), r)), np.int64).reshape(-1, r)
+    chosen = np.array(list(choose(range(n), r)), np.int64).reshape(-1, r)
     places = empty(Size(chosen.shape), dtypes.int64)
     as_numpy(places)[...] = chosen
     return self.take(places.to(self.device))

@@ -23,6 +23,7 @@ from redispatch.dispatch.tensor import as_numpy, dtypes
 from ..declare.operator import composite
 from .dropout import dropout_op
 from .linalg import linear
+from .packing import check_lengths
 from .rearrange import unsafe_chunk_op
 from .shape import cat_op, stack_op
 
@@ -112,6 +113,9 @@ class Packed:
     """Walks over packed sequences, which end, or backwards begin, at different times."""
 
     def __init__(self, batch_sizes: Any) -> None:
+        check_lengths(batch_sizes)
+        if not batch_sizes._shape.numel():
+            raise ValueError("torch.cat(): expected a non-empty list of Tensors")
         self.sizes = [int(size) for size in as_numpy(batch_sizes)]
 
     def __call__(self, step: Step, data: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
@@ -221,6 +225,11 @@ def network(name: str, step: Step, over: Any = over_times, refuses: str = "whole
             weights = all_weights(params, has_biases, False)
             result, last = all_layers(walk, step, input, hx.unbind(0), weights, *options)
             return result, stack_op.functional(last, 0)
+        for part in hx:
+            if part.dim() != 3:
+                raise RuntimeError(f"Expected hidden state of 3 dimensions, but got {part.dim()}")
+        if hx[0].shape[0] != hx[1].shape[0]:
+            raise RuntimeError("Expected more hidden states in stacked_rnn")
         projected = hx[0].shape[2] != hx[1].shape[2]
         states = list(zip(*(part.unbind(0) for part in hx), strict=True))
         weights = all_weights(params, has_biases, projected)
@@ -282,6 +291,8 @@ def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:
             raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{k} batch size {state.shape[0]}")
         if state.shape[1] != width:
             raise RuntimeError(f"hidden{k} has inconsistent hidden_size: got {state.shape[1]}, expected {width}")
+        if state.dim() != 2:
+            raise RuntimeError(f"Expected hidden{k} to have 2 dimensions, but got {state.dim()}")
     return linear.op.functional(input, weights.of_input, weights.input_bias)
 
 

@@ -15,7 +15,8 @@ from redispatch.kernels import Elementwise
 
 from ..declare.operator import SEEDED, composite, kernel
 from ..declare.pointwise import NOT_FLOATING
-from ..declare.structured import Meta, broadcast, check_has_kernel, check_scalar_type, check_writable, resize_out
+from ..declare.relies import check_scalar_type
+from ..declare.structured import Meta, broadcast, check_has_kernel, check_writable, resize_out
 from .activations import leaky_relu, leaky_relu_backward_op
 from .random import drawn
 

@@ -22,6 +22,7 @@ from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, shown, wrap_dim
 from redispatch.kernels.cpu.scan import Scan
 
+from ..declare.numbers import storable
 from ..declare.operator import CUDA_SET_DTYPE, kernel, planned
 from ..declare.plan import Run
 from ..declare.structured import Meta, apart, check_no_internal_overlap, not_implemented, resize_out, same_dtype
@@ -278,6 +279,11 @@ def runs_of(data: Tensor, axis: int, given: Tensor, by_length: bool) -> Runs:
     if given._dtype.name not in ("int32", "int64"):
         raise not_implemented("_segment_reduce_lengths_cpu_kernel1", given._dtype)
     size = data._shape[axis]
+    if not given._shape.numel():
+        raise RuntimeError(
+            "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+            "'dim' argument."
+        )
     numbers = shown(given).reshape(-1, given._shape[-1]).astype(np.int64)
     if by_length:
         if (numbers < 0).any():
@@ -342,7 +348,8 @@ def segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initia
     runs = runs_of(data, axis, given, lengths is not None)
     check_dtype(data)
     with np.errstate(all="ignore"):
-        found = reduced(entries(data, axis), runs, reduce, OF_NOTHING[reduce] if initial is None else float(initial))
+        first = OF_NOTHING[reduce] if initial is None else storable(initial, dtypes.float32)
+        found = reduced(entries(data, axis), runs, reduce, first)
         if reduce == "mean":
             some = runs.lengths[:, None] > 0
             empty_mean = math.nan if initial is None else float(initial)
@@ -371,6 +378,7 @@ def stored(values: np.ndarray, shape: tuple[int, ...], like: Tensor) -> Tensor:
     out="out",
     refuses="whole complex",
     batching="other",
+    relies="segment_reduce",
 )
 def segment_reduce_backward_op(grad, output, data, reduce, lengths, offsets, axis, initial):
     """Each entry's share of the gradient of its run; none where it is in no run."""

@@ -17,7 +17,8 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes
 from redispatch.kernels.cpu import lapack
 
 from ..declare.operator import CPU_FP32, kernel, several, structured
-from ..declare.structured import Meta, castable, check_scalar_type, common_device
+from ..declare.relies import check_scalar_type
+from ..declare.structured import Meta, castable, common_device
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -371,6 +372,7 @@ def cholesky_inverse_backward(grad, self, result, upper):
     out="out",
     batching="leading",
     refuses="whole halves",
+    relies="self: *batch n m; A: *batch n n | self A",
 )
 def cholesky_solve_helper_op(self, A, upper):
     return column_major(self._shape, self)

@@ -295,7 +295,7 @@ def unique_values(self: Tensor, return_inverse: bool, return_counts: bool) -> tu
 
 def slices_first(self: Tensor, dim: int) -> tuple[np.ndarray, int]:
     """The slices along `dim`, and that dimension."""
-    axis = wrap_dim(dim, len(self._shape))
+    axis = wrap_dim(dim, len(self._shape), wrap_scalar=False)
     return np.moveaxis(comparable(self, "unique_dim"), axis, 0), axis
 
 
@@ -564,6 +564,9 @@ def bincount(self, weights, minlength):
     values = as_numpy(self)
     if values.ndim != 1 or (values < 0).any():
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    kernels.memory(
+        max(minlength, int(values.max()) + 1 if values.size else 0), np.int64
+    )  # RuntimeError for more than there is
     if weights is None:
         return positions(np.bincount(values, minlength=minlength))
     if weights._shape != self._shape:
@@ -605,4 +608,7 @@ def histc_body(out, self, bins, min, max):
     if min == max:
         min, max = min - 1, max + 1
     values = values[~np.isnan(values)]
+    if min + (max - min) / bins == min:  # bins narrower than numbers are apart: all are in the middle one
+        half = bins * np.spacing(np.float64(abs(min)))
+        min, max = min - half, min + half
     as_numpy(out)[...] = np.histogram(values, bins, (float(min), float(max)))[0]

@@ -154,6 +154,7 @@ def mvlgamma(self, p):
 def check_dimension(self, p):
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    kernels.memory(p, float)  # RuntimeError for more terms than memory would hold, as in PyTorch, which holds all
 
 
 # --- incomplete gamma functions --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, empty, wrap_dim
+from redispatch.dispatch.tensor import Size, Tensor, as_numpy, cannot_allocate, dtype, empty, wrap_dim
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
@@ -358,7 +358,10 @@ def even_edges(rows: np.ndarray, bins: Sequence[int], range_: Sequence[float] | 
             )
         if low == high:
             low, high = low - 0.5, high + 0.5
-        edges.append(np.linspace(low, high, count + 1, dtype=rows.dtype))
+        try:
+            edges.append(np.linspace(low, high, count + 1, dtype=rows.dtype))
+        except (MemoryError, ValueError, IndexError):  # of more than numpy can count
+            raise cannot_allocate(8 * count) from None
     return edges
 
 
@@ -501,9 +504,7 @@ def counts_by_edges_op(self, bins, weight, density):
 
 
 def innermost(self: Any) -> int:
-    if not self.dim():
-        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
-    return self.shape[-1]
+    return self.shape[wrap_dim(-1, self.dim(), wrap_scalar=False)]
 
 
 @histogramdd_op.implicit

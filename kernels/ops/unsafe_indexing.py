@@ -68,6 +68,8 @@ def _unsafe_masked_index(self: Any, mask: Any, indices: Indices, fill: Any) -> T
     check_integers("_unsafe_masked_index", indices)
     if not self._shape.numel():
         sizes = list(self._shape)
+        if len(indices) > len(sizes):
+            raise IndexError(f"too many indices for tensor of dimension {len(sizes)} (got {len(indices)})")
         for d, index in enumerate(indices):
             sizes[d] = sizes[d] if index is None else 1  # else an index would be out of bounds
         return self.new_full(index_op.functional(self.new_empty(sizes, device="meta"), indices).shape, fill)

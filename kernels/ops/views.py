@@ -685,6 +685,7 @@ def tensor_split(self: Tensor, sections: int, dim: int) -> list[Tensor]:
     axis = _axis_to_split(self, dim)
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    kernels.memory(sections, "int64")  # RuntimeError for more views than memory can hold
     least, longer = divmod(self._shape[axis], sections)
     ends = [(i + 1) * least + min(i + 1, longer) for i in range(sections)]
     starts = [0, *ends[:-1]]
@@ -699,9 +700,7 @@ def _axis_to_split(self: Tensor, dim: int) -> int:
 
 def unbound(self: Tensor, dim: int) -> list[Geometry]:
     """The slices along a dimension, without it."""
-    if not self._shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    dim = wrap_dim(dim, len(self._shape))
+    dim = wrap_dim(dim, len(self._shape), wrap_scalar=False)
     return [selected(self, dim, index) for index in range(self._shape[dim])]
 
 

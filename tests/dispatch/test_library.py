@@ -1,9 +1,12 @@
 """Libraries define, implement and fall back; a second registration is loud; all of it is undone, in any order."""
 
+import dis
 import gc
 import itertools
 import pickle
 import re
+import sys
+import threading
 
 import pytest
 
@@ -29,7 +32,10 @@ from redispatch.dispatch import (
     ops,
     own_namespace,
 )
+from redispatch.dispatch.core import registry
+from redispatch.dispatch.core.registry import OVERLOADS
 from redispatch.dispatch.library import _DEFINING
+from redispatch.library import register_fake
 
 from .fakes import CPU_KEYS, Fake
 
@@ -331,6 +337,90 @@ def test_a_scope_or_a_with_block_destroys_its_library_also_after_an_exception():
         raise KeyboardInterrupt
     assert not hasattr(ops.t, "f")
     lib._destroy()  # once is enough; twice does no harm
+
+
+# Behind these instructions the interpreter looks for signals. Elsewhere nobody is interrupted: between the end of a
+# `with` and its `__exit__`, say, where a lock would stay locked.
+INTERRUPTIBLE = {"RESUME", "CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD"}
+
+
+def interrupted(action, behind):
+    """Whether `action` ended before so many places; else a KeyboardInterrupt was raised at the one of that number."""
+    left, last = [behind], {}
+
+    def trace(frame, event, argument):
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left[0] -= last.get(frame) in INTERRUPTIBLE
+            last[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            if left[0] == 0:
+                left[0] = -1
+                raise KeyboardInterrupt
+        return trace
+
+    gc.disable()  # whoever listens to the collector would be interrupted, too, where nobody catches it
+    sys.settrace(trace)
+    try:
+        action()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+        gc.enable()
+    return left[0] <= 0
+
+
+def is_free(lock):
+    """Whether another thread can take a lock."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(lock.acquire(timeout=5) and (lock.release() or True)))
+    thread.start()
+    thread.join()
+    return found == [True]
+
+
+CPU = DispatchKey.CPU
+REGISTRATIONS = {
+    "define": lambda lib: lib.define("g(Tensor x) -> Tensor"),
+    "impl": lambda lib: lib.impl("f", lambda x: x, "CPU"),
+    "override": lambda lib: lib.impl("kept::f", lambda x: x, "CPU"),
+    "fake": lambda lib: register_fake("t::f", lambda x: x, lib=lib),
+    "destroy": lambda lib: lib._destroy(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Overriding")
+@pytest.mark.parametrize("name", REGISTRATIONS)
+def test_an_interrupt_anywhere_leaves_nothing_that_its_library_does_not_remove(name):
+    kept = library(namespace="kept")
+    kept.impl("f", lambda x: x + 1, "CPU")
+    op = operator_named("kept::f")
+    kernel = op.entry_at(CPU).kernel
+    with library() as first:  # what is imported or made at first may not be interrupted
+        REGISTRATIONS[name](first)
+    before, behind, more = set(OPERATORS), 1, True
+    while more:
+        lib = library()
+        more = interrupted(lambda lib=lib: REGISTRATIONS[name](lib), behind)
+        lib._destroy()
+        assert set(OPERATORS) == before and "g" not in OVERLOADS.get("t::g", {}), behind
+        assert op.registrations == {CPU: [kernel]} and op.entry_at(CPU).kernel is kernel, behind
+        behind += 1
+    assert behind > 20 and is_free(registry.LOCK)
+
+
+def test_an_interrupt_anywhere_in_fallback_leaves_nothing_either(monkeypatch):
+    define_key("Rare", above="AutogradFunctionality")
+    rare = DispatchKey.Rare
+    monkeypatch.setattr(registry, "OPERATORS", {})  # each of which has to forget what it remembers: that takes long
+    behind, more = 1, True
+    while more:
+        lib = Library("_", "IMPL")
+        more = interrupted(lambda lib=lib: lib.fallback(lambda op, *args: None, "Rare"), behind)
+        lib._destroy()
+        assert rare not in FALLBACKS, behind
+        behind += 1
+    assert behind > 20 and is_free(registry.LOCK)
 
 
 def test_a_late_undo_takes_nothing_from_a_new_owner():
