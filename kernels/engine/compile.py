@@ -22,8 +22,7 @@ from typing import Any
 
 from redispatch.dispatch.tensor.operand import TARGET
 
-from ..maths.vecmath import define
-from . import cache, lower, native, primitives
+from . import cache, lower, native, translate
 from .program import Program
 
 Entry = Callable[..., Any]
@@ -137,52 +136,16 @@ def _tell(name: str, seconds: float) -> None:
     _seconds = -1.0
 
 
-# The functions that loops call, by what they mean: `sin` of float32 is the same in a loop over rows and in a flat one.
-# About half of the time of compiling goes to them. Not all are kept, since each holds what LLVM made of it.
-INNER_KEPT = 256
-_inner: dict[tuple[bytes, frozenset[str]], Any] = {}
-
-
 def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> Any:
-    """The last function of the program, made into a module of LLVM by numba, with a function for Python to call it."""
-    import numba  # here, because importing numba takes 0.3 s
-
-    njit: Any = numba.njit  # its stubs do not know all of its options
-    types: Any = numba.types
-
-    primitives.register()
-    define.register()
-
-    def numba_type(name: str) -> Any:
-        if name.endswith("[]"):
-            return types.Array(numba_type(name[:-2]), 1, "C")
-        return types.boolean if name == "bool" else getattr(types, name)
-
-    # error_model "numpy": a division by zero gives inf or nan. Python's would raise, and keep loops from vectorising.
-    # _nrt: no numba runtime, which counts references to arrays. Callers hold theirs while a kernel runs, and kernels
-    # allocate none.
-    options: dict[str, Any] = dict(_nrt=False, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
-    options["pipeline_class"] = lower.pipeline()
-    if fastmath:
-        options["fastmath"] = set(fastmath)
-    namespace = program.load()
-    for name, meaning in program.meanings(namespace).items():
-        known = (meaning, fastmath)
-        found = _inner.pop(known, None)
-        if found is None:  # always inlined: a call that LLVM leaves standing keeps its loop scalar
-            found = njit(forceinline=True, **options)(namespace[name])
-        namespace[name] = _inner[known] = found  # put last, as the last used
-        if len(_inner) > INNER_KEPT:
-            del _inner[next(iter(_inner))]
-    dispatcher = njit(**options)(namespace[program.compiled[-1]])
-    dispatcher.compile(tuple(numba_type(name) for name in signature))
-    (lowered,) = dispatcher.overloads.values()
-    lowered.library.finalize()
-    module = lowered.library._final_module
-    loop = lowered.fndesc.llvm_func_name
-    types = [str(one.type) for one in module.get_function(loop).arguments]
-    result = str(lowered.fndesc.restype)
-    return native.optimised(module, native.calling(loop, types, signature, result, nogil))
+    """The last function of the program, as an optimised module of LLVM with a function for Python to call it."""
+    main, module = program.compiled[-1], None
+    try:
+        unit = translate.Unit()
+        function = unit.function(program, main, signature, fastmath)
+        text, result = unit.text() + native.plain(function.symbol, signature, function.result), function.result
+    except translate.Unknown:
+        text, module, result = lower.lowered(program, signature, fastmath)
+    return native.optimised(text + native.calling(signature, result, nogil), module)
 
 
 # --- which of some thousand lines of assembly are the loop that does the work -----------------------------------------

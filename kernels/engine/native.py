@@ -16,6 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from . import primitives
+from .promote import leaves, llvm
+
+LOOP = "redispatch_loop"  # the loop's name, whoever translated it
 CALL = "redispatch_call"  # the C function's name in every object file
 ARRAY_TYPE = "redispatch_ndarray"  # the address of numpy's class of arrays, for object files
 
@@ -83,6 +87,14 @@ done:
 }}
 """
 
+# The loop as the C function calls it: with a place for the result, and a status that is 0 when all went well.
+PLAIN = """
+define internal i32 @{loop}({parameters}) alwaysinline {{
+  {call}{kept}
+  ret i32 0
+}}
+"""
+
 # The C function, in LLVM's language; it is filled in by `calling`. The exit of an error ends in `failed`.
 TEMPLATE = """
 @{array_type} = external global i8
@@ -100,11 +112,9 @@ declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
-declare i32 @{loop}({types})
 
 define ptr @{call}(ptr %self, ptr %args, i64 %count) {{
   %result = alloca {place}
-  %exception = alloca ptr
   %right = icmp eq i64 %count, {count}
   br i1 %right, label %counted, label %miscounted, !prof !0
 counted:
@@ -131,34 +141,40 @@ failed:
 """
 
 
-def calling(loop: str, types: list[str], signature: tuple[str, ...], result: str, nogil: bool) -> str:
-    """Writes the C function that Python calls (METH_FASTCALL), in LLVM's language, for a loop as numba lowers it.
+def plain(function: str, signature: tuple[str, ...], result: str) -> str:
+    """The loop under its name, from a function that returns its result."""
+    passed = [f"{llvm(leaf)} %a{at}" for at, leaf in enumerate(leaf for kind in signature for leaf in leaves(kind))]
+    call, kept, word = f"call {llvm(result)} @{function}({', '.join(passed)})", "", llvm(result)
+    if result != "none":
+        call = f"%found = {call}"
+        if result == "bool":
+            call, word = f"{call}\n  %wide = zext i1 %found to i8", "i8"
+        kept = f"\n  store {word} {'%wide' if result == 'bool' else '%found'}, ptr %result"
+    return PLAIN.format(loop=LOOP, parameters=", ".join(["ptr %result", *passed]), call=call, kept=kept)
 
-    `types` are LLVM's, of all the parameters of the loop. The first two are the places of the result and of an
-    exception. An array is seven of them: two objects that are not used, the number of elements, the bytes of one, the
-    pointer, size and stride of the one dimension. The loop returns 0 when all went well.
+
+def calling(signature: tuple[str, ...], result: str, nogil: bool) -> str:
+    """Writes the C function that Python calls (METH_FASTCALL), in LLVM's language.
+
+    The loop takes the place of its result, and of each argument its number, of a complex one two, or an array's pointer
+    and size.
     """
-    rest = iter(types[2:])
-    passed = ["ptr %result", "ptr %exception"]
+    passed = ["ptr %result"]
     lines: list[str] = []
     doubts: list[str] = []
     for at, kind in enumerate(signature):
         lines += [f"  %slot{at} = getelementptr ptr, ptr %args, i64 {at}", f"  %o{at} = load ptr, ptr %slot{at}"]
         if kind.endswith("[]"):
             lines += _array(at)
-            size = np.dtype(kind[:-2]).itemsize
-            given = ("ptr null", "ptr null", f"i64 %n{at}", f"i64 {size}", f"ptr %d{at}", f"i64 %n{at}", f"i64 {size}")
-            passed += given
-            for _ in given:
-                next(rest)
+            passed += [f"ptr %d{at}", f"i64 %n{at}"]
             continue
-        for number, how in enumerate(PARTS if kind.startswith("complex") else (NUMBERS[kind],)):
-            name, wanted = f"%v{at}_{number}", next(rest)
-            lines += _number(name, f"%o{at}", wanted, how, doubts)
-            passed.append(f"{wanted} {name}")
+        for number, leaf in enumerate(leaves(kind)):
+            name, how = f"%v{at}_{number}", PARTS[number] if kind.startswith("complex") else NUMBERS[kind]
+            lines += _number(name, f"%o{at}", llvm(leaf), how, doubts)
+            passed.append(f"{llvm(leaf)} {name}")
     place, *_ = RESULTS[result]
     how_taken = {how[:2] for how in (*NUMBERS.values(), *PARTS)}
-    declared = {f"declare {llvm} @{name}(ptr)" for llvm, name in how_taken if not name.startswith("whole.")}
+    declared = {f"declare {word} @{name}(ptr)" for word, name in how_taken if not name.startswith("whole.")}
     whole = [WHOLE.format(function=name.removeprefix("whole.")) for _, name in how_taken if name.startswith("whole.")]
     declared |= {f"declare ptr @{function}({wide})" for _, wide, _, function in RESULTS.values() if function}
     texts = {
@@ -167,8 +183,7 @@ def calling(loop: str, types: list[str], signature: tuple[str, ...], result: str
     return TEMPLATE.format(
         array_type=ARRAY_TYPE,
         declarations="\n".join([*sorted(declared), *texts.values(), *sorted(whole)]),
-        loop=loop,
-        types=", ".join(types),
+        loop=LOOP,
         call=CALL,
         place=place,
         count=len(signature),
@@ -272,13 +287,19 @@ def _machine() -> Any:
     )
 
 
-def optimised(module: Any, calls: str) -> Any:
-    """Adds the C function `calls` to a module that has a loop, and optimises both as one."""
+def optimised(text: str, others: Any = None) -> Any:
+    """A text that has a loop and the C function that calls it, as one module, optimised.
+
+    others: a module with functions that the text calls, which may call primitives.
+    """
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
-    addition = llvm.parse_assembly(calls)
-    addition.triple, addition.data_layout = module.triple, module.data_layout
-    module.link_in(addition)
+    if others is not None:
+        text += primitives.wanted(one.name for one in others.functions if one.is_declaration)
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = _machine().triple, str(_machine().target_data)
+    if others is not None:
+        module.link_in(others)
     for one in (*module.functions, *module.global_variables):
         if not one.is_declaration and one.name != CALL:
             one.linkage = "internal"

@@ -178,6 +178,8 @@ class Program:
         self.names: dict[object, str] = {}  # what was added already -> its name in the text
         self.compiled: list[str] = []  # the functions of the text, callees first
         self.sources: dict[str, str] = {}  # the text of each
+        self.trees: dict[str, ast.FunctionDef] = {}  # and what it was parsed to
+        self.constants: dict[str, object] = {}  # the numbers to which the text gives the real type
 
     def add(self, func: Callable, given: Mapping[str, object] | None = None, rewrite: bool = True) -> str:
         """Add a plain function and all that it reaches; returns its name in the text.
@@ -200,18 +202,19 @@ class Program:
         assert isinstance(tree, ast.FunctionDef)
         self.reserved.add(name)
         renamed = {word: self._bind(word, value) for word, value in given.items()}
-        self._append(name, _rename(tree, renamed, text))
+        self._append(name, _rename(tree, renamed, text), tree)
         return name
 
     def _emit(self, func: Callable, tree: ast.FunctionDef) -> str:
         name = self._unused(tree.name)
         tree.name = name
         self.names[func] = name
-        self._append(name, ast.unparse(tree) + "\n")
+        self._append(name, ast.unparse(tree) + "\n", tree)
         return name
 
-    def _append(self, name: str, source: str) -> None:
+    def _append(self, name: str, source: str, tree: ast.FunctionDef) -> None:
         self.compiled.append(name)
+        self.trees[name] = tree
         self.sources[name] = source
         self.parts.append(source)
 
@@ -257,6 +260,8 @@ class Program:
             number = f'float("{value!r}")' if isinstance(value, float) else repr(value)
             self.parts.append(f"{word} = {self.real}({number})\n" if typed else f"{word} = {number}\n")
             self.namespace[word] = value
+            if typed:
+                self.constants[word] = np.dtype(self.real).type(value)
         elif not isinstance(value, (bool, int, float, complex)):
             if self.namespace.get(word, value) is not value:
                 word = self._unused(word)
