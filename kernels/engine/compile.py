@@ -89,7 +89,7 @@ class Kernel:
     def assembly(self, *signature: str) -> str:
         """The machine code for a signature, as this machine's assembler spells it. It is compiled for that alone."""
         with _LOCK:
-            return native.assembly(_compile(self.program(), signature, self.fastmath, self.nogil))
+            return native.assembly(_compile(self.program(), signature, self.fastmath, self.nogil)[0])
 
 
 def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
@@ -100,9 +100,9 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
     flags = ",".join([*sorted(kernel.fastmath), "nogil" if kernel.nogil else "gil", "no runtime"])
     key = cache.key(program.digest(), main, signature, flags)
     code = cache.load(key)
-    if code is None:
+    if code is None or native.outdated(code):
         start = perf_counter()
-        code = native.packed(_compile(program, signature, kernel.fastmath, kernel.nogil))
+        code = native.packed(*_compile(program, signature, kernel.fastmath, kernel.nogil))
         _tell(kernel.name, perf_counter() - start)
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
         cache.store(key, code, kernel.name, header + program.text())
@@ -136,16 +136,20 @@ def _tell(name: str, seconds: float) -> None:
     _seconds = -1.0
 
 
-def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> Any:
-    """The last function of the program, as an optimised module of LLVM with a function for Python to call it."""
-    main, module = program.compiled[-1], None
+def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> tuple[Any, str]:
+    """The last function of the program, as an optimised module of LLVM with a function for Python to call it.
+
+    The second is the version of numba if that has translated it.
+    """
+    others, version = None, ""
     try:
         unit = translate.Unit()
-        function = unit.function(program, main, signature, fastmath)
-        text, result = unit.text() + native.plain(function.symbol, signature, function.result), function.result
+        symbol, result = unit.function(program, program.compiled[-1], signature, fastmath)
+        text = unit.text() + native.plain(symbol, signature, result)
     except translate.Unknown:
-        text, module, result = lower.lowered(program, signature, fastmath)
-    return native.optimised(text + native.calling(signature, result, nogil), module)
+        text, others, result = lower.lowered(program, signature, fastmath)
+        version = native.numba_version()
+    return native.optimised(text + native.calling(signature, result, nogil), others), version
 
 
 # --- which of some thousand lines of assembly are the loop that does the work -----------------------------------------

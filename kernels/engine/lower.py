@@ -14,12 +14,7 @@ import numpy as np
 from ..maths.vecmath import define
 from . import native, primitives
 from .program import Program
-from .promote import leaves, llvm
-
-# The functions that loops call, by what they mean: `sin` of float32 is the same in a loop over rows and in a flat one.
-# About half of the time of compiling goes to them. Not all are kept, since each holds what LLVM made of it.
-INNER_KEPT = 256
-_inner: dict[tuple[bytes, frozenset[str]], Any] = {}
+from .translate.promote import leaves, llvm
 
 # A loop as numba lowers it, under our name
 ADAPTER = """
@@ -56,14 +51,8 @@ def lowered(program: Program, signature: tuple[str, ...], fastmath: frozenset[st
     if fastmath:
         options["fastmath"] = set(fastmath)
     namespace = program.load()
-    for name, meaning in program.meanings(namespace).items():
-        known = (meaning, fastmath)
-        found = _inner.pop(known, None)
-        if found is None:  # always inlined: a call that LLVM leaves standing keeps its loop scalar
-            found = njit(forceinline=True, **options)(namespace[name])
-        namespace[name] = _inner[known] = found  # put last, as the last used
-        if len(_inner) > INNER_KEPT:
-            del _inner[next(iter(_inner))]
+    for name in program.compiled[:-1]:  # always inlined: a call that LLVM leaves standing keeps its loop scalar
+        namespace[name] = njit(forceinline=True, **options)(namespace[name])
     dispatcher = njit(**options)(namespace[program.compiled[-1]])
     dispatcher.compile(tuple(numba_type(name) for name in signature))
     (overload,) = dispatcher.overloads.values()
@@ -85,7 +74,15 @@ def _adapter(loop: str, types: list[str], signature: tuple[str, ...]) -> str:
         if kind.endswith("[]"):
             size = np.dtype(kind[:-2]).itemsize
             parameters += [f"ptr %d{at}", f"i64 %n{at}"]
-            passed += ["ptr null", "ptr null", f"i64 %n{at}", f"i64 {size}", f"ptr %d{at}", f"i64 %n{at}", f"i64 {size}"]
+            passed += [
+                "ptr null",
+                "ptr null",
+                f"i64 %n{at}",
+                f"i64 {size}",
+                f"ptr %d{at}",
+                f"i64 %n{at}",
+                f"i64 {size}",
+            ]
             continue
         for number, leaf in enumerate(leaves(kind)):
             name, wanted = f"%x{at}_{number}", types[len(passed)]

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import primitives
-from .promote import leaves, llvm
+from .translate.promote import leaves, llvm
 
 LOOP = "redispatch_loop"  # the loop's name, whoever translated it
 CALL = "redispatch_call"  # the C function's name in every object file
@@ -57,14 +56,22 @@ MESSAGES = {
     "ended": "a kernel ended with status %d",
 }
 
-# Takes an integer out of an object: also of one that is a number, but no integer, such as 2.5, which is cut off.
+# Takes an integer out of an object: also of one that is a number, but no integer, such as 2.5, which is cut off. What
+# seldom happens is a function of its own, which stands once: a loop has ten integers.
 WHOLE = """
 declare i64 @{function}(ptr)
-define internal i64 @whole.{function}(ptr %o) {{
+define internal i64 @whole.{function}(ptr %o) alwaysinline {{
   %value = call i64 @{function}(ptr %o)
   %minus = icmp eq i64 %value, -1
   br i1 %minus, label %doubtful, label %done, !prof !1
 doubtful:
+  %other = call i64 @cut.{function}(ptr %o)
+  br label %done
+done:
+  %result = phi i64 [%value, %0], [%other, %doubtful]
+  ret i64 %result
+}}
+define internal i64 @cut.{function}(ptr %o) noinline cold {{
   %error = call ptr @PyErr_Occurred()
   %well = icmp eq ptr %error, null
   br i1 %well, label %done, label %refused
@@ -82,7 +89,7 @@ again:
   call void @Py_DecRef(ptr %cut)
   br label %done
 done:
-  %result = phi i64 [%value, %0], [%value, %doubtful], [%value, %refused], [-1, %fraction], [%found, %again]
+  %result = phi i64 [-1, %0], [-1, %refused], [-1, %fraction], [%found, %again]
   ret i64 %result
 }}
 """
@@ -290,20 +297,18 @@ def _machine() -> Any:
 def optimised(text: str, others: Any = None) -> Any:
     """A text that has a loop and the C function that calls it, as one module, optimised.
 
-    others: a module with functions that the text calls, which may call primitives.
+    others: a module with functions that the text calls.
     """
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
-    if others is not None:
-        text += primitives.wanted(one.name for one in others.functions if one.is_declaration)
-    module = llvm.parse_assembly(text)
-    module.triple, module.data_layout = _machine().triple, str(_machine().target_data)
+    machine = _machine()
+    layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
+    module = llvm.parse_assembly(layout + text)
     if others is not None:
         module.link_in(others)
     for one in (*module.functions, *module.global_variables):
         if not one.is_declaration and one.name != CALL:
             one.linkage = "internal"
-    module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization, options.slp_vectorization = True, False
     builder = llvm.create_pass_builder(_machine(), options)
@@ -316,11 +321,27 @@ def assembly(module: Any) -> str:
     return _machine().emit_assembly(module)
 
 
-def packed(module: Any) -> bytes:
-    """A module as bytes that `linked` takes: the names that it wants from others, a line; and an object file."""
+def packed(module: Any, version: str = "") -> bytes:
+    """A module as bytes that `linked` takes: a line of JSON, and an object file.
+
+    The line has the names that it wants from others, and the version of numba if that has translated it.
+    """
     wanted = [one.name for one in (*module.functions, *module.global_variables) if one.is_declaration]
-    names = json.dumps(sorted(name for name in wanted if not name.startswith("llvm.")))
+    names = json.dumps([sorted(name for name in wanted if not name.startswith("llvm.")), version])
     return names.encode() + b"\n" + _machine().emit_object(module)
+
+
+def outdated(payload: bytes) -> bool:
+    """Whether another version of numba than is installed has translated what is in it."""
+    _, version = json.loads(payload.partition(b"\n")[0])
+    return bool(version) and version != numba_version()
+
+
+def numba_version() -> str:
+    """The installed version, asked of the package's metadata, because importing numba takes 0.4 s."""
+    from importlib.metadata import version  # here, because it takes 10 ms, and few kernels are numba's
+
+    return version("numba")
 
 
 class _Definition(ctypes.Structure):
@@ -338,7 +359,7 @@ def linked(payload: bytes, name: str) -> Any:
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
     names, _, code = payload.partition(b"\n")
-    _provide(json.loads(names))
+    _provide(json.loads(names)[0])
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

@@ -6,8 +6,6 @@ transcendental functions built on these.
 """
 
 import math
-import re
-from collections.abc import Iterable
 from functools import cache as once
 from typing import Any, NamedTuple
 
@@ -138,7 +136,7 @@ def bits_of_turn(m, e, i):
     return np.int64((fraction >> (144 - 48 * int(i))) & (2**48 - 1))
 
 
-# What each is in LLVM's language ---------------------------------------------------------------------------------------
+# What each is in LLVM's language --------------------------------------------------------------------------------------
 
 
 class Form(NamedTuple):
@@ -222,7 +220,6 @@ FORMS: dict[Any, Form] = {
     minimum: Form("real", ("real",) * 2, EXTREME.format("minimum")),
 }
 TABLES = {bits_of_turn: f"@two_over_pi = internal constant i{TWO_OVER_PI_BITS + 256} {TWO_OVER_PI}\n"}
-SYMBOL = re.compile(r"primitive\.(\w+?)(?:\.(float\d\d))?")
 
 
 def symbol(primitive: Any, real: str) -> str:
@@ -242,18 +239,23 @@ def text(primitive: Any, real: str) -> str:
     return f"{TABLES.get(primitive, '')}{head} {{\n  {body}\n  ret {words[form.result]} %r\n}}\n"
 
 
-def wanted(names: Iterable[str]) -> str:
-    """The functions of all primitives among these names."""
-    known = {primitive.__name__: primitive for primitive in FORMS}
-    found = [match for name in names if (match := SYMBOL.fullmatch(name))]
-    return "\n".join(text(known[match[1]], match[2] or "") for match in found)
+@once
+def _library(primitive: Any, real: str) -> Any:
+    """A primitive's function, to be linked to those that numba translates."""
+    from llvmlite.binding import parse_assembly  # here, because importing numba takes 0.3 s
+    from numba.core.registry import cpu_target
+
+    library = cpu_target.target_context.codegen().create_library(symbol(primitive, real))
+    library.add_llvm_module(parse_assembly(text(primitive, real)))
+    library.finalize()
+    return library
 
 
 @once
 def register() -> None:
-    """Teach numba the primitives: each is a call of its function, which `wanted` gives."""
-    for primitive, form in FORMS.items():
-        _register(primitive, form)
+    """Teach numba the primitives: each is a call of its function."""
+    for function, form in FORMS.items():
+        _register(function, form)
 
 
 def _register(primitive: Any, form: Form) -> None:
@@ -282,4 +284,5 @@ def _register(primitive: Any, form: Form) -> None:
         result = context.get_value_type(called.return_type)
         kind = ir.FunctionType(result, [value.type for value in values])
         name = symbol(primitive, str(called.args[0]))
+        context.add_linking_libs((_library(primitive, str(called.args[0])),))
         return builder.call(get_or_insert_function(builder.module, kind, name), values)

@@ -177,8 +177,7 @@ class Program:
         self.uses_primitives = False
         self.names: dict[object, str] = {}  # what was added already -> its name in the text
         self.compiled: list[str] = []  # the functions of the text, callees first
-        self.sources: dict[str, str] = {}  # the text of each
-        self.trees: dict[str, ast.FunctionDef] = {}  # and what it was parsed to
+        self.trees: dict[str, ast.FunctionDef] = {}  # each of them, as it stands in the text
         self.constants: dict[str, object] = {}  # the numbers to which the text gives the real type
 
     def add(self, func: Callable, given: Mapping[str, object] | None = None, rewrite: bool = True) -> str:
@@ -215,7 +214,6 @@ class Program:
     def _append(self, name: str, source: str, tree: ast.FunctionDef) -> None:
         self.compiled.append(name)
         self.trees[name] = tree
-        self.sources[name] = source
         self.parts.append(source)
 
     def _add_globals(self, func: Callable, tree: ast.FunctionDef, given: Mapping[str, object]) -> None:
@@ -260,8 +258,8 @@ class Program:
             number = f'float("{value!r}")' if isinstance(value, float) else repr(value)
             self.parts.append(f"{word} = {self.real}({number})\n" if typed else f"{word} = {number}\n")
             self.namespace[word] = value
-            if typed:
-                self.constants[word] = np.dtype(self.real).type(value)
+            if self.real is not None and isinstance(value, float):
+                self.constants[word] = np.float32(value) if self.real == "float32" else np.float64(value)
         elif not isinstance(value, (bool, int, float, complex)):
             if self.namespace.get(word, value) is not value:
                 word = self._unused(word)
@@ -312,24 +310,6 @@ class Program:
             assert isinstance(function, FunctionType)
             function.__qualname__ = f"{name}_{short}"
         return namespace
-
-    def meanings(self, namespace: Mapping[str, Any]) -> dict[str, bytes]:
-        """Returns for each function but the last a hash of all that decides its results, itself and what it reaches."""
-        known: dict[str, bytes] = {}
-        primitives = _primitives_digest() if self.uses_primitives else b""
-        for name in self.compiled[:-1]:
-            reached = sorted(set(namespace[name].__code__.co_names) & namespace.keys())
-            facts = [known.get(word) or _described(namespace[word]).encode() for word in reached]
-            known[name] = digest(
-                self.sources[name].encode(), primitives, repr(list(zip(reached, facts, strict=True))).encode()
-            )
-        return known
-
-
-def _described(value: Any) -> str:
-    """Describes a function's global for a hash: a number, a type, a module or a primitive."""
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    return f"{type(value).__name__} {value!r}" if name is None else f"{getattr(value, '__module__', '')}.{name}"
 
 
 @once

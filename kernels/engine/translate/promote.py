@@ -1,9 +1,9 @@
 """The types of a program's values, and what comes of two that meet: numba's rules, which numpy's are not.
 
 A type is a word: "int64", "float32", "bool", "complex64"; "float32[]" for a flat array, "none" for nothing; a tuple of
-types for a tuple; a function is a type of its own (`Meant`). An operator has cases, each a result and what it takes (`BINARY`, `COMPARE`). The case is chosen to
-which the operands convert best: without loss rather than with, by widening (int8 to int64) rather than by changing
-kind (int64 to float64), the first of equals.
+types for a tuple; a function is a type of its own (`Meant`). An operator has cases, each a result and what it takes
+(`BINARY`, `COMPARE`). The case is chosen to which the operands convert best: without loss rather than with, by widening
+(int8 to int64) rather than by changing kind (int64 to float64), the first of equals.
 
     BINARY[ast.Add], ("int32", "float32")  ->  ("float64", "float64", "float64")
 
@@ -19,6 +19,8 @@ from functools import cache as once
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 Type = Any  # a word, a tuple of types, or a function
 Case = tuple[str, ...]  # the result, and what the operator takes
 
@@ -33,7 +35,7 @@ LLVM = {
     "float32": "float", "float64": "double", "ptr": "ptr", "none": "void",
 }  # fmt: skip
 PART = {"complex64": "float32", "complex128": "float64"}  # of a complex number
-BITS = {"bool": 1, **{name: int(name.lstrip("uintfloat")) for name in (*INTEGERS, *REALS)}}
+BITS = {"bool": 1, **{name: np.dtype(name).itemsize * 8 for name in (*INTEGERS, *REALS)}}
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,9 @@ def conversions() -> dict[tuple[str, str], int]:
         known |= {(a, b): WIDER for a, b in zip(row, row[1:])}  # noqa: B905  # each with the next
     known |= dict.fromkeys((("bool", "int8"), ("bool", "uint8")), SAFE)
     known |= dict.fromkeys((("uint8", "int16"), ("uint16", "int32"), ("uint32", "int64")), SAFE)
-    known |= dict.fromkeys((("int16", "float32"), ("int32", "float64"), ("int64", "float64"), ("uint64", "float64")), SAFE)
+    known |= dict.fromkeys(
+        (("int16", "float32"), ("int32", "float64"), ("int64", "float64"), ("uint64", "float64")), SAFE
+    )
     known |= {(b, a): LOSSY for (a, b) in [*known] if a != b}
     known |= {("float32", "complex64"): SAFE, ("float64", "complex128"): SAFE, ("int32", "float32"): LOSSY}
     for by, a, b in product(NUMBERS, repeat=3):
@@ -127,7 +131,11 @@ def unified(a: Type, b: Type) -> Type | None:
         signed, unsigned = (a, b) if kind(a) == "i" else (b, a)
         wide = max(BITS[signed], 2 * BITS[unsigned])
         return f"int{wide}" if wide <= 64 else "float64"
-    real = "float64" if any(x in INTEGERS and BITS[x] > 16 or x in ("float64", "complex128") for x in (a, b)) else "float32"
+    real = (
+        "float64"
+        if any(x in INTEGERS and BITS[x] > 16 or x in ("float64", "complex128") for x in (a, b))
+        else "float32"
+    )
     return {"float32": "complex64", "float64": "complex128"}[real] if "c" in (kind(a), kind(b)) else real
 
 
