@@ -1,13 +1,11 @@
-"""The one place that talks to numba: from a program to an entry point that Python calls directly.
+"""From a program to an entry point that Python calls directly.
 
-An entry point is numba's own C function for one signature, taken past numba's dispatcher, which would look at every
-argument's type on each call (155 against 275 ns for an add of 16 elements). It trusts its arguments: an array of
-another dtype than the signature's is read as if it had the right one. So callers choose entries by dtype. Kernels do
-without numba's runtime, which would make an object for each array that is passed: that leaves 95 ns. Nor does a small
-one give up the GIL, which leaves 65.
+A program is translated here (`translate/`), or by numba if it has anything that is not known there (`lower.py`); the
+rest is done in `native.py`. An entry point is a C function for one signature. It trusts its arguments: an array of
+another dtype than the signature's is read as if it had the right one. So callers choose entries by dtype. A small
+kernel does not give up the GIL, which takes half as long as all else that a call does.
 
-numba is imported when the first kernel is needed, never at import. What was compiled once is loaded from disk
-(`cache.py`) without parsing or typing anything. Read next: `elementwise.py`.
+What was compiled once is loaded from disk (`cache.py`) without parsing or typing anything. Read next: `elementwise.py`.
 """
 
 from __future__ import annotations

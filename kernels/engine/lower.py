@@ -1,7 +1,8 @@
-"""From a function in numba's Python to LLVM's language, as one module with all that it calls, and no further.
+"""The one place that talks to numba: for programs that have more than `translate/` knows, such as a user's may.
 
-numba would make machine code of each function that a loop calls by itself, and then again of the loop. Here a function
-is code for the module of who calls it; `native.py` optimises the whole, once.
+numba writes the loop and all that it calls in LLVM's language, as one module, and no further. It would make machine
+code of each function that a loop calls by itself, and then again of the loop. Here a function is code for the module of
+who calls it; `native.py` optimises the whole, once.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 The function is C code of the same module: it takes the arguments out of Python's objects, gives up the GIL where it is
 told to, and calls the loop. An array's pointer is read where numpy keeps it. That is 60 to 75 ns for a call with eleven
-arguments (numba's own way: 95; ctypes: 640), and the object file is all that a later process needs: it is linked
-without numba, which takes 0.4 s to import.
+arguments (numba's own way: 95; ctypes: 640), and the object file is all that a later process needs.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ dtype and device. To numba `0.5` is a float64, which would pull a float32 loop i
 rewritten for the real type that the kernel computes in: literals become `float32(0.5)`. The complete text also is
 the honest cache key (an edit in any helper changes it) and what a person opens to see what ran.
 
-Functions marked `@primitive` are not rewritten: they are machine-near, and `primitives.py` teaches numba what they
-mean. Read next: `compile.py`, which compiles the text.
+Functions marked `@primitive` are not rewritten: they are machine-near, and `primitives.py` says what they are in LLVM's
+language. Read next: `translate/`, which translates the text, and `compile.py`, which compiles it.
 """
 
 import ast
@@ -217,16 +217,18 @@ class Program:
         self.parts.append(source)
 
     def _add_globals(self, func: Callable, tree: ast.FunctionDef, given: Mapping[str, object]) -> None:
-        cells = inspect.getclosurevars(func).nonlocals if isinstance(func, FunctionType) else {}
-        scope = {**getattr(func, "__globals__", {}), **cells, **given}
-        polynomials = _WriteOutPolynomials(scope)
-        polynomials.visit(tree)
-        scope |= polynomials.coefficients
-        local = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        local |= {a.arg for a in tree.args.args}
-        words = sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - local)
+        scope = {**getattr(func, "__globals__", {}), **_cells(func), **given}
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        if any(scope.get(node.id) is polynomial for node in names):
+            polynomials = _WriteOutPolynomials(scope)
+            polynomials.visit(tree)
+            scope |= polynomials.coefficients
+            names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        local = {node.id for node in names if isinstance(node.ctx, ast.Store)} | {a.arg for a in tree.args.args}
+        words = sorted({node.id for node in names} - local)
         renamed = {}
-        _FollowModules(scope, self._bind).visit(tree)
+        if any(isinstance(scope.get(word), ModuleType) for word in words):
+            _FollowModules(scope, self._bind).visit(tree)
         for word in words:
             if word in scope:
                 bound = self._bind(word, scope[word])
@@ -234,9 +236,8 @@ class Program:
                     renamed[word] = bound
             elif not hasattr(builtins, word):
                 raise NameError(f"scalar function {func.__qualname__} uses {word!r}, which is not defined")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and node.id in renamed:
-                node.id = renamed[node.id]
+        for node in names:
+            node.id = renamed.get(node.id, node.id)
 
     def _bind(self, word: str, value: object) -> str:
         """Make `value` known to the text, under `word` if that is free; returns the name."""
@@ -325,7 +326,7 @@ def _parse(func: Callable) -> ast.FunctionDef:
     if isinstance(getattr(func, "__code__", None), CodeType):
         _check_unchanged(func)
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(func))).body[0]
+        tree = ast.parse(_source(getattr(func, "__code__", func))).body[0]
     except (OSError, TypeError, SyntaxError):
         tree = None
     if not isinstance(tree, ast.FunctionDef):
@@ -338,7 +339,24 @@ def _parse(func: Callable) -> ast.FunctionDef:
     tree.decorator_list, tree.returns = [], None  # not part of the program, and neither are the names they use
     for argument in tree.args.args:
         argument.annotation = None
-    return AsWhile().visit(tree)
+    code = getattr(func, "__code__", None)
+    return AsWhile().visit(tree) if code is None or "steps" in code.co_names else tree
+
+
+@once  # many kernels have the same functions
+def _source(code: Any) -> str:
+    """The text of a function's code."""
+    return textwrap.dedent(inspect.getsource(code))
+
+
+def _cells(func: Callable) -> dict[str, object]:
+    """What a function has from the functions around it."""
+    cells = getattr(func, "__closure__", None) or ()
+    return (
+        {}
+        if not cells
+        else {name: cell.cell_contents for name, cell in zip(func.__code__.co_freevars, cells, strict=True)}
+    )
 
 
 def _check_unchanged(func: Callable) -> None:
