@@ -338,3 +338,19 @@ def test_copies_for_saved_tensors_are_made_once_and_shown():
         assert len(context.cloned) == 1
         del out
         assert len(context.cloned) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "detached"),
+    [
+        (lambda x: x.max(1)[0], 0),  # the indices that it saves have no history, and are themselves
+        (lambda x: x.sort(1)[0], 0),
+        (lambda x: rd.nn.functional.layer_norm(x, (2,)), 0),
+        (lambda x: x.exp(), 2),  # the result that it saves has one: without it when saved, with it when unpacked
+    ],
+)
+def test_a_mode_sees_saved_results_detached_only_where_they_have_a_history(call, detached):
+    x = leaf(1.0, 2.0).reshape(1, 2)
+    with Seen() as seen:
+        call(x).sum().backward()
+    assert seen.names.count("detach") == detached + 1  # and that of x.grad
