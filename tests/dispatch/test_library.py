@@ -557,3 +557,7 @@ def test_an_empty_slot_says_what_is_missing():
     with pytest.raises(RuntimeError, match="nothing has been provided for: how a tensor becomes a view"):
         slot()
     assert slot.fill(len) is len is slot()
+
+
+def test_an_operator_says_whether_it_is_a_view():
+    assert rd.ops.aten.view.default.is_view and not rd.ops.aten.add_.Tensor.is_view
