@@ -19,6 +19,7 @@ from typing import Any
 from redispatch.dispatch import LAZY_BITS, Slot
 from redispatch.dispatch.specialiser.annotations import leaf
 
+from ..pytree import SequenceKey, register_pytree_node
 from .devices import device
 from .dtypes import dtype
 
@@ -84,6 +85,14 @@ class Size(tuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Size, (tuple(self),)
+
+
+register_pytree_node(
+    Size,
+    lambda size: (list(size), None),
+    lambda items, _: tuple(items),  # what is mapped need not be sizes
+    flatten_with_keys_fn=lambda size: ([(SequenceKey(at), one) for at, one in enumerate(size)], None),
+)
 
 
 def no_dimension(dim: int, ndim: int) -> IndexError:
