@@ -191,8 +191,8 @@ class Library:
     """A handle on registrations: `Library("mylib", "FRAGMENT")`.
 
     `kind` is "DEF" (owns the namespace; one per namespace), "FRAGMENT" (adds operators to any namespace) or "IMPL"
-    (kernels for operators, now or later; with the namespace "_", fallbacks for all operators). With `dispatch_key`, `impl`
-    uses that key where it is given none.
+    (kernels for operators, now or later; with the namespace "_", fallbacks for all operators). With `dispatch_key`,
+    `impl` uses that key where it is given none.
 
     >>> import redispatch as rd
     >>> from redispatch.library import Library
