@@ -37,7 +37,6 @@ from redispatch.dispatch import (
     asked_once,
     asks,
     call_overridden,
-    given_tensor_likes,
     handle_torch_function,
     of_builtin_method,
     overridden,
@@ -154,12 +153,12 @@ class overridable_property(property):
             if (kind is Tensor or id(kind) in state.plain) and not state.keys.by_mode:
                 return read(owner)
             if overridden((owner,), {}):
-                return ask(self.__get__, given_tensor_likes((owner,), {}), (owner,), None)
+                return ask(self.__get__, (owner,), (owner,), None)
             return long_way(owner)
 
         def set_(owner: Any, value: Any) -> None:
             if overridden((owner, value), {}):
-                ask(self.__set__, given_tensor_likes((owner,), {}), (owner, value), None)
+                ask(self.__set__, (owner,), (owner, value), None)
             else:
                 assert write is not None
                 write(owner, value)
