@@ -408,6 +408,22 @@ def second_gradients(grads: Sequence[Any], grad_output: Any, input: Any, weight:
 
 convolution_backward_op.derivative((("grad_output", "input", "weight"), second_gradients))
 
+
+@composite(
+    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, "
+    f"{ARGUMENTS}, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    face=False,
+)
+def convolution_double_backward_op(ggI, ggW, ggb, gO, weight, self, *how_and_mask):
+    """Returns the gradients of grad_output, input and weight by those of their gradients: all, whatever the mask."""
+    *how, _ = how_and_mask
+    grads = ggI, ggW, ggb
+    given = [grad is not None for grad in grads]
+    return second_gradients.function(
+        [grad for grad in grads if grad is not None], gO, self, weight, *how, given, (True,) * 3
+    )
+
+
 # --- what users call -------------------------------------------------------------------------------------------------
 
 
