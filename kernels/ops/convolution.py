@@ -372,10 +372,10 @@ def convolution_backward_op(grad_output, input, weight, bias_sizes, *how_and_mas
     )
 
 
-@taking("grad", "input", "weight", "bias", *HOW, "needs")
-def convolution_gradients(grad: Any, input: Any, weight: Any, bias: Any, *how_and_needs: Any) -> Any:
+@taking("grad", "input", "weight", "bias_shape", *HOW, "needs")
+def convolution_gradients(grad: Any, input: Any, weight: Any, bias_shape: Any, *how_and_needs: Any) -> Any:
     *how, needs = how_and_needs
-    sizes = None if bias is None else list(bias._shape)
+    sizes = list(bias_shape) or None  # that of no bias is ()
     return convolution_backward_op.functional(grad, input, weight, sizes, *how, list(needs))
 
 
