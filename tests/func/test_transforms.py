@@ -562,6 +562,13 @@ def test_what_is_asked_of_all_has_one_answer_for_all_examples():
     assert vmap(lambda x: x * 2 if rd._is_all_true(x > 0) else x)(rd.ones(2)).tolist() == [2, 2]
 
 
+def test_a_check_of_a_batch_holds_for_each_example():
+    check = vmap(lambda x: rd._test_check_tensor(x > 0))
+    assert check(X).all()
+    with pytest.raises(RuntimeError, match="Test message for TORCH_CHECK_TENSOR_ALL"):
+        check(X - 1)
+
+
 def test_gradients_of_a_convolution_s_gradients():
     double = rd.ops.aten._convolution_double_backward
     x, w, b = rd.randn(2, 1, 4, dtype=rd.float64), rd.randn(2, 1, 2, dtype=rd.float64), rd.zeros(2, dtype=rd.float64)
