@@ -1,4 +1,4 @@
-"""PyTorch's operators `_test_*`, which do little: programs test by them what schemas, vmap and backward can do.
+"""PyTorch's operators `_test_*` and `_foobar`, which do little: programs test by them what a dispatcher can do.
 
 Read next: ../declare/operator.py.
 """
@@ -12,6 +12,7 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor
 
+from ..declare.declare import no_formula
 from ..declare.operator import composite, kernel
 from ..declare.public import public
 from .from_data import tensor
@@ -53,6 +54,20 @@ def ambiguous_text_op(dummy, a, b):
     if (a, b) != (2, "2"):
         raise RuntimeError(f"expected 2 and '2', but got {a} and {b!r}")
     return dummy
+
+
+@kernel(
+    "_foobar(Tensor self, bool arg1=True, bool arg2=True, *, bool arg3=True) -> Tensor",
+    derivative={"self": no_formula("_foobar")},
+    face=True,
+    method=False,
+)
+def _foobar(self, arg1, arg2, arg3):
+    """Returns a copy: a handler sees which arguments a call has left to their defaults."""
+    return self.clone()
+
+
+_foobar.op.forward("linear")
 
 
 @composite("_test_check_tensor(Tensor self) -> Tensor", face=True, method=False)
