@@ -20,6 +20,7 @@ from .core.key import DispatchKey, key_named
 from .core.operator import OpOverload
 from .core.registry import (
     LISTENERS,
+    LOCK,
     OPERATORS,
     Undo,
     add_fallback,
@@ -107,23 +108,29 @@ class Registration:
 
     def enter(self) -> None:
         """RuntimeError, and nothing has happened, where the operator has another schema than the function."""
-        op = OPERATORS.get(self.name)
-        if op is not None:
-            self.check(op.schema, op.place)
-        REGISTRATIONS[self.name] = [*REGISTRATIONS.get(self.name, ()), self]
-        if op is not None:
-            self.attach(op)
+        with LOCK:  # else another thread may define the operator in between, and neither would attach the kernel
+            op = OPERATORS.get(self.name)
+            if op is not None:
+                self.check(op.schema, op.place)
+            REGISTRATIONS[self.name] = [*REGISTRATIONS.get(self.name, ()), self]
+            if op is not None:
+                self.attach(op)
 
     def attach(self, op: OpOverload) -> None:
-        self.op, self.kernel = op, made(op, *self.options)
-        op.register(self.key, self.kernel)
+        """Registers the kernel for an operator, unless it is registered for that one."""
+        with LOCK:
+            if self.op is not op:
+                self.op, self.kernel = op, made(op, *self.options)
+                op.register(self.key, self.kernel)
 
     def remove(self) -> None:
-        REGISTRATIONS[self.name] = [known for known in REGISTRATIONS.get(self.name, ()) if known is not self]
-        if not REGISTRATIONS[self.name]:
-            del REGISTRATIONS[self.name]
-        if self.op is not None:
-            self.op.unregister(self.key, self.kernel)
+        """Takes the kernel out again, wherever it is."""
+        with LOCK:
+            REGISTRATIONS[self.name] = [known for known in REGISTRATIONS.get(self.name, ()) if known is not self]
+            if not REGISTRATIONS[self.name]:
+                del REGISTRATIONS[self.name]
+            if self.op is not None:
+                self.op.unregister(self.key, self.kernel)
 
     def check(self, schema: FunctionSchema, place: str) -> None:
         inferred = getattr(self.kernel.function, "inferred_schema", None)
@@ -184,8 +191,8 @@ class Library:
     """A handle on registrations: `Library("mylib", "FRAGMENT")`.
 
     `kind` is "DEF" (owns the namespace; one per namespace), "FRAGMENT" (adds operators to any namespace) or "IMPL"
-    (kernels for operators that exist; with the namespace "_", fallbacks for all operators). With `dispatch_key`, `impl`
-    uses that key where it is given none.
+    (kernels for operators, now or later; with the namespace "_", fallbacks for all operators). With `dispatch_key`,
+    `impl` uses that key where it is given none.
 
     >>> import redispatch as rd
     >>> from redispatch.library import Library

@@ -96,6 +96,7 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {}
 _SERIALIZERS: dict[Any, _Serializer] = {}
 _TYPE_OF_NAME: dict[str, Any] = {}
 _NAMEDTUPLES: dict[str, type] = {}
+CONSTANTS: set[type] = set()  # classes whose instances are nodes without children
 
 
 def register_pytree_node(
@@ -131,6 +132,7 @@ def _register_pytree_node(cls, flatten_fn, unflatten_fn, to_str_fn=None, maybe_f
 def _deregister_pytree_node(cls: type[Any]) -> None:
     """Makes `cls` a leaf again."""
     del SUPPORTED_NODES[cls]
+    CONSTANTS.discard(cls)
     serializer = _SERIALIZERS.pop(cls, None)
     if serializer is not None:
         del _TYPE_OF_NAME[serializer.typename]
@@ -169,6 +171,35 @@ def register_dataclass(
     register_pytree_node(
         cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=flatten_with_keys
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class ConstantNode:
+    """The context of an object that is a node without children."""
+
+    value: Any
+
+
+def register_constant(cls: type[Any]) -> None:
+    """Makes the instances of a class part of the structure: nodes without children, compared by `==` and `hash`.
+
+    Errors: TypeError where the class has not both of its own.
+    """
+    for method in ("__eq__", "__hash__"):
+        if getattr(cls, method) in (getattr(object, method), None):
+            raise TypeError(f"register_constant(cls) expects `cls` to have a non-default `{method}` implementation.")
+
+    def flatten(obj):
+        return [], ConstantNode(obj)
+
+    SUPPORTED_NODES.pop(cls, None)  # once more changes nothing
+    register_pytree_node(cls, flatten, lambda _, context: context.value, flatten_with_keys_fn=flatten)
+    CONSTANTS.add(cls)
+
+
+def is_constant_class(cls: type[Any]) -> bool:
+    """Returns whether a class was registered by `register_constant`."""
+    return cls in CONSTANTS
 
 
 def is_structseq_class(cls: type) -> bool:
@@ -276,6 +307,11 @@ def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
     _NAMEDTUPLES[serialized_type_name] = cls
 
 
+def register_sequence(cls: type) -> None:
+    """Makes the instances of a tuple class nodes, which come back as tuples."""
+    _register_built_in(cls, lambda obj: (obj, None), lambda children, _: tuple(children), _sequence_keys)
+
+
 def _register_built_in(cls: Any, flatten: FlattenFn, unflatten: UnflattenFn, with_keys: Any, *context: Any) -> None:
     """`context`: the functions that write it as JSON and read it, where it is none already."""
     dump, load = context or (None, None)
@@ -290,7 +326,7 @@ def _register_built_in(cls: Any, flatten: FlattenFn, unflatten: UnflattenFn, wit
     )
 
 
-_register_built_in(tuple, lambda obj: (obj, None), lambda children, _: tuple(children), _sequence_keys)
+register_sequence(tuple)
 _register_built_in(list, lambda obj: (obj, None), lambda children, _: list(children), _sequence_keys)
 _register_built_in(deque, lambda obj: (obj, obj.maxlen), deque, _sequence_keys)
 _register_built_in(

@@ -122,13 +122,6 @@ def device(title: str, kinds: str = "") -> Absent:
 
 
 ABSENT = {
-    "__config__": Absent(
-        "nothing is built",
-        values={
-            "show": lambda: "Kernels are compiled by numba when they are first called.\n",
-            "parallel_info": lambda: "Threads are those of kernels/engine/pool.py.\n",
-        },
-    ),
     "_C._distributed_c10d": Absent("processes are not coordinated here", classes="FakeProcessGroup ProcessGroup Work"),
     "_dynamo.config": Absent(
         "nothing traces programs",

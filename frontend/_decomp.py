@@ -1,6 +1,7 @@
 """`redispatch._decomp`: tables of what stands for an operator in a trace, for `make_fx(f, decomposition_table=...)`.
 
-An operator that is made of others is traced as those without any table. A table has what programs register.
+An operator that is made of others is traced as those without any table. A table has what programs register, and nothing
+else: an operator that is one loop here, such as gelu, stays in a trace until a program says what stands for it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def remove_decompositions(decompositions: Table, aten_ops: Iterable[Any]) -> Non
 
 
 def core_aten_decompositions() -> Table:
-    """Returns a table by which a trace has operators of Core ATen alone, as far as programs registered one."""
+    """Returns what programs have registered; the library has nothing that stands for its own operators."""
     return dict(decomposition_table)
 
 

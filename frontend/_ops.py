@@ -34,5 +34,6 @@ def resolve_key(op: OpOverload, key: DispatchKey) -> DispatchKey:
 
 # what PyTorch's operators say of themselves in other words
 OpOverload._name = property(OpOverload.name)  # type: ignore[attr-defined]  # attached here
+OpOverload.is_view = property(lambda op: op.schema.is_view)  # type: ignore[attr-defined]  # the same
 OpOverload._defined_in_python = property(lambda op: op.namespace != "aten")  # type: ignore[attr-defined]  # the same
 OpOverloadPacket.op = property(lambda packet: packet)  # type: ignore[attr-defined]  # PyTorch's is the callable in C++

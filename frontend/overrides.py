@@ -325,9 +325,9 @@ def resolve_name(function: Any) -> str | None:
 
 
 def is_tensor_method_or_property(function: Callable[..., Any]) -> bool:
-    """Returns whether `function`, as a handler sees it, is a method or property of Tensor."""
+    """Returns whether `function`, as a handler sees it, is an overridable method or property of Tensor."""
     name = resolve_name(function)
-    return name is not None and name.startswith("torch.Tensor.")
+    return name is not None and name.startswith("torch.Tensor.") and function not in _listing().ignored
 
 
 # State ---------------------------------------------------------------------------------------------------------------

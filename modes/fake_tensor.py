@@ -117,7 +117,8 @@ class FakeTensor(rd.Tensor):
             facts.append(f"grad_fn=<{type(self.grad_fn).__name__}>")
         elif self.requires_grad:
             facts.append("requires_grad=True")
-        return f"FakeTensor(..., {', '.join(facts)})"
+        text = f"FakeTensor(..., {', '.join(facts)})"
+        return f"Parameter({text})" if isinstance(self, rd.nn.Parameter) else text
 
 
 class FakeTensorMode(TorchDispatchMode):
@@ -135,15 +136,26 @@ class FakeTensorMode(TorchDispatchMode):
 
     _mode_key = rd._C._TorchDispatchModeKey.FAKE  # its slot: below all other modes, whenever it is entered
 
-    def __init__(self, *, allow_non_fake_inputs: bool = False, allow_fallback_kernels: bool = True) -> None:
-        self.allow_non_fake_inputs = allow_non_fake_inputs
-        self.allow_fallback_kernels = allow_fallback_kernels
+    def __init__(
+        self,
+        *,
+        allow_fallback_kernels: bool = True,
+        allow_non_fake_inputs: bool = False,
+        shape_env: None = None,
+        static_shapes: bool = True,
+        export: bool = False,
+    ) -> None:
+        if shape_env is not None:
+            raise NotImplementedError("FakeTensorMode(shape_env=...): sizes are numbers here, no symbols")
+        self.allow_non_fake_inputs, self.allow_fallback_kernels = allow_non_fake_inputs, allow_fallback_kernels
+        self.shape_env, self.static_shapes, self.export = shape_env, True, export
+        self._constants: list[weakref.ref[FakeTensor]] = []  # fakes whose values are known
         self._fakes: dict[int, tuple[weakref.ref[rd.Tensor], weakref.ref[FakeTensor]]] = {}
 
     # Making fakes --------------------------------------------------------------------------------------------------
 
-    def from_tensor(self, tensor: rd.Tensor) -> FakeTensor:
-        """The fake of a tensor: the same one each time, as long as both live."""
+    def from_tensor(self, tensor: rd.Tensor, *, static_shapes: bool = True, **ignored: Any) -> FakeTensor:
+        """The fake of a tensor: the same one each time, as long as both live. Keywords about symbols change nothing."""
         if isinstance(tensor, FakeTensor):
             if tensor.fake_mode is not self:
                 raise AssertionError(f"Mixing fake modes NYI: {tensor.fake_mode!r} and {self!r}")
@@ -174,9 +186,13 @@ class FakeTensorMode(TorchDispatchMode):
                 "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
                 f"'allow_non_fake_inputs'. Found in {func}({', '.join(map(shown, args))})"
             )
-        self.refuse_what_needs_values(func, fakes)
-        if str(func) == "aten._local_scalar_dense.default":
-            return func(fakes[0].constant)
+        if fakes and not real and all(one.constant is not None for one in fakes):
+            known = self.of_constants(func, fakes, args, kwargs)
+            if known is not NotImplemented:
+                return known
+        if func._schema.is_mutable:
+            self.forget_what_is_written(func, args, kwargs)
+        self.refuse_what_needs_values(func, args)
         device = self.device_of(func, leaves, kwargs)
         if "device" in kwargs or not fakes and takes_device(func):
             kwargs["device"] = META
@@ -187,13 +203,52 @@ class FakeTensorMode(TorchDispatchMode):
     def constant(self, value: rd.Tensor) -> FakeTensor:
         """A tensor made from Python numbers: its values are known."""
         made = self.from_tensor(value)
-        made.constant = value if value.numel() <= 1 else None
+        if value.numel() <= 1:
+            made.constant = value
+            self._constants = [one for one in self._constants if one() is not None] + [weakref.ref(made)]
         return made
 
-    def refuse_what_needs_values(self, func: Any, fakes: list[FakeTensor]) -> None:
-        if rd.Tag.dynamic_output_shape in func.tags and not is_index_by_integers(func):
+    def of_constants(self, func: Any, fakes: list[FakeTensor], args: Any, kwargs: Any) -> Any:
+        """The result of an operator whose arguments are all known, where it is small; else NotImplemented."""
+        away = kwargs.get("device") is not None and rd.device(kwargs["device"]).type != "cpu"
+        if away or {rd.Tag.nondeterministic_seeded, rd.Tag.inplace_view} & set(func.tags):
+            return NotImplemented
+        with _disable_current_modes():
+            args, kwargs = pytree.tree_map_only(FakeTensor, lambda one: one.constant, (args, kwargs))
+            result = func(*args, **kwargs)
+        tensors = [one for one in pytree.tree_leaves(result) if isinstance(one, rd.Tensor)]
+        if any(one.numel() > 1 for one in tensors):
+            for one in tensors:
+                self.forget(one)  # a write to this view would not be seen in what it is a view of
+            return NotImplemented
+        by_value = {id(one.constant): one for one in fakes}
+        made = (by_value[id(one)] if id(one) in by_value else self.constant(one) for one in tensors)
+        return pytree.tree_map_only(rd.Tensor, lambda _: next(made), result)
+
+    def forget_what_is_written(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Forgets the values of fakes that an operator writes, and of those that share memory with them."""
+        arguments = func._schema.arguments
+        given = dict(zip((argument.name for argument in arguments), args, strict=False)) | kwargs
+        for argument in arguments:
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                for one in pytree.tree_leaves(given.get(argument.name)):
+                    if isinstance(one, FakeTensor) and one.constant is not None:
+                        self.forget(one.constant)
+
+    def forget(self, value: rd.Tensor) -> None:
+        """Forgets the values of all fakes that share memory with one."""
+        for one in [ref() for ref in self._constants]:
+            known = None if one is None else one.constant
+            if known is not None and known.untyped_storage()._cdata == value.untyped_storage()._cdata:
+                one.constant = None  # type: ignore[union-attr]  # known is of it
+
+    def refuse_what_needs_values(self, func: Any, args: Any) -> None:
+        if str(func) == "aten.index.Tensor":
+            if any(one is not None and one.dtype in (rd.bool, rd.uint8) for one in args[1]):
+                raise DynamicOutputShapeException(rd.ops.aten.nonzero.default)  # of the mask
+        elif rd.Tag.dynamic_output_shape in func.tags:
             raise DynamicOutputShapeException(func)
-        if rd.Tag.data_dependent_output in func.tags and not (fakes and all(one.constant is not None for one in fakes)):
+        if rd.Tag.data_dependent_output in func.tags:
             raise DataDependentOutputException(func)
 
     def device_of(self, func: Any, leaves: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -220,7 +275,6 @@ class FakeTensorMode(TorchDispatchMode):
             known = by_meta.get(id(value))
             if known is None:
                 return FakeTensor(self, value, device)
-            known.constant = None
             if known.shape != value.shape or known.stride() != value.stride():
                 lay_out(known, value.shape, value.stride(), value.storage_offset())
             return known
@@ -326,11 +380,6 @@ class CrossRefFakeMode(TorchDispatchMode):
 
 def takes_device(func: Any) -> bool:
     return any(argument.name == "device" for argument in func._schema.arguments)
-
-
-def is_index_by_integers(func: Any) -> bool:
-    """Whether it is `index`, whose shape depends on values with a mask alone: then its meta kernel says so."""
-    return str(func) == "aten.index.Tensor"
 
 
 def shown(value: Any) -> str:

@@ -362,6 +362,23 @@ def test_names_of_what_is_no_function_of_ours():
     assert overrides.is_tensor_method_or_property(rd.Tensor.add)
     assert overrides.is_tensor_method_or_property(rd.Tensor.grad.__set__)
     assert not overrides.is_tensor_method_or_property(rd.add)
+    assert not overrides.is_tensor_method_or_property(rd.Tensor.stride)  # which is listed as one that cannot be
+
+
+def test_a_mode_is_told_the_class_of_a_propertys_owner_even_where_that_opted_out():
+    seen = []
+
+    class Log(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(types)
+            return func(*args, **(kwargs or {}))
+
+    parameter, grad = rd.nn.Parameter(rd.ones(1)), rd.ones(1)
+    with Log():
+        assert parameter.shape == (1,)
+        parameter.grad = grad
+        parameter + 1
+    assert [*map(tuple, seen)] == [(rd.nn.Parameter,), (rd.nn.Parameter,), ()] and parameter.grad.item() == 1
 
 
 # redispatch_function --------------------------------------------------------------------------------------------------

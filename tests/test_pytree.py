@@ -8,6 +8,7 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
+import redispatch as rd
 from redispatch.utils import _pytree as pytree
 
 Point = namedtuple("Point", "x y")
@@ -52,6 +53,14 @@ def nodes(children):
 
 
 trees = st.recursive(st.integers() | st.none() | st.text(max_size=2), nodes, max_leaves=12)
+
+
+def test_a_size_is_a_node_that_comes_back_as_a_tuple():
+    leaves, spec = pytree.tree_flatten((rd.Size([2, 3]), 4))
+    assert leaves == [2, 3, 4] and spec.children_specs[0].type is rd.Size
+    doubled = pytree.tree_map(lambda n: 2 * n, rd.Size([2, 3]))
+    assert doubled == (4, 6) and type(doubled) is tuple
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
 
 
 @given(trees)
@@ -185,6 +194,39 @@ def test_a_registered_type_is_a_node(registered):
 def test_a_type_is_registered_once():
     with pytest.raises(ValueError, match="<class 'list'> is already registered as pytree node."):
         pytree.register_pytree_node(list, list, list)
+
+
+def test_a_constant_is_part_of_the_structure():
+    @dataclass(frozen=True)
+    class Kind:
+        name: str
+
+    class Unequal:
+        pass
+
+    class Unhashable:
+        def __eq__(self, other):
+            return True
+
+    for _ in range(2):
+        pytree.register_constant(Kind)
+    try:
+        leaves, spec = pytree.tree_flatten([Kind("a"), 1])
+        assert leaves == [1] and pytree.tree_unflatten([2], spec) == [Kind("a"), 2]
+        assert pytree.tree_leaves_with_path(Kind("a")) == [] and pytree.is_constant_class(Kind)
+        assert pytree.tree_structure(Kind("a")) == pytree.tree_structure(Kind("a")) != pytree.tree_structure(Kind("b"))
+    finally:
+        pytree._deregister_pytree_node(Kind)
+    assert not pytree.is_constant_class(Kind)
+    for refused, lacks in ((Unequal, "__eq__"), (Unhashable, "__hash__")):
+        with pytest.raises(TypeError, match=f"non-default `{lacks}`"):
+            pytree.register_constant(refused)
+
+
+def test_a_size_is_a_node_and_becomes_a_tuple():
+    leaves, spec = pytree.tree_flatten(rd.ones(2, 3).shape)
+    assert leaves == [2, 3] and pytree.tree_unflatten(leaves, spec) == (2, 3)
+    assert pytree.tree_map(str, rd.ones(2, 3).shape) == ("2", "3")
 
 
 def test_a_spec_survives_as_text():

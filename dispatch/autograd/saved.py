@@ -286,7 +286,7 @@ def kept_result_value(node: Any, value: Any, version: int | None, number: int) -
     state = STATE.get()
     if type(value) is tuple and not (state.grad_enabled or state.modes or state.function_modes):
         return tensor
-    return without_history(tensor) if node.outputs[number] is None else as_output(tensor, node, number)
+    return tensor if node.outputs[number] is None else as_output(tensor, node, number)  # None: saved as it is
 
 
 def saved_tensor(value: Any, version: int | None, number: int | None) -> Any:

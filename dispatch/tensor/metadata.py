@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any
 
 from redispatch.dispatch import LAZY_BITS, Slot
+from redispatch.dispatch.pytree import register_sequence
 from redispatch.dispatch.specialiser.annotations import leaf
 
 from .devices import device
@@ -84,6 +85,9 @@ class Size(tuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Size, (tuple(self),)
+
+
+register_sequence(Size)
 
 
 def no_dimension(dim: int, ndim: int) -> IndexError:

@@ -37,7 +37,6 @@ from redispatch.dispatch import (
     asked_once,
     asks,
     call_overridden,
-    given_tensor_likes,
     handle_torch_function,
     of_builtin_method,
     overridden,
@@ -154,12 +153,12 @@ class overridable_property(property):
             if (kind is Tensor or id(kind) in state.plain) and not state.keys.by_mode:
                 return read(owner)
             if overridden((owner,), {}):
-                return ask(self.__get__, given_tensor_likes((owner,), {}), (owner,), None)
+                return ask(self.__get__, (owner,), (owner,), None)
             return long_way(owner)
 
         def set_(owner: Any, value: Any) -> None:
             if overridden((owner, value), {}):
-                ask(self.__set__, given_tensor_likes((owner,), {}), (owner, value), None)
+                ask(self.__set__, (owner,), (owner, value), None)
             else:
                 assert write is not None
                 write(owner, value)
@@ -663,7 +662,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         if not state.showing and overridden((self,), {}):
             with within(state.replace(showing=True)):
                 return handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
-        return describe(self, tensor_contents)
+        text = describe(self, tensor_contents)
+        return f"Parameter({text})" if self._is_param and not prints_as_tensor(type(self)) else text
 
     def _repr_html_(self) -> str:
         """Returns the tensor for notebooks: its values, shape, strides, dtype, device and dispatch keys."""
@@ -832,8 +832,7 @@ def describe(tensor: Tensor, contents: str | None = None) -> str:
                 suffixes.append("requires_grad=True")
     if tensor._tangent is not None:
         suffixes.append(f"tangent={describe(tensor._tangent)}")
-    kind = type(tensor)
-    prefix = "tensor(" if kind is Tensor or kind.__dict__.get("_prints_as_tensor") else f"{kind.__name__}("
+    prefix = "tensor(" if prints_as_tensor(type(tensor)) else f"{type(tensor).__name__}("
     if contents is not None:
         return f"{prefix}{contents}{''.join(', ' + suffix for suffix in suffixes)})"
     has_values = tensor._array is not None or tensor._keyset & ZERO_TENSOR != 0 or is_elsewhere(tensor)
@@ -849,6 +848,11 @@ def describe(tensor: Tensor, contents: str | None = None) -> str:
         suffixes=suffixes,
         prefix=prefix,
     )
+
+
+def prints_as_tensor(kind: type) -> bool:
+    """Whether a class of tensors is shown as `tensor(...)`, without its own name."""
+    return kind is Tensor or bool(kind.__dict__.get("_prints_as_tensor"))
 
 
 def describe_wrapped(tensor: Any) -> str:

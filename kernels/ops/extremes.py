@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from redispatch import kernels
-from redispatch.dispatch import impl
+from redispatch.dispatch import impl, ops
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, empty_from, metadata_of, output_spec, wrap_dim
 from redispatch.kernels import Operand, Reduction
@@ -78,7 +78,7 @@ def selected(grad: Any, indices: Any, shape: Any, dim: int, keepdim: bool) -> An
         return grad
     if not keepdim:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
-    return grad.new_zeros(shape).scatter(dim, indices, grad)
+    return ops.aten.new_zeros.default(grad, shape).scatter(dim, indices, grad)  # the method names `pin_memory`, too
 
 
 def to_its_place(grad: Any, result1: Any, self_shape: Any, dim: int, keepdim: bool) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 from redispatch.dispatch.tensor import (
     Tensor,
     another,
+    cannot_allocate,
     dtype,
     dtypes,
     get_default_dtype,
@@ -436,8 +437,11 @@ def window_points(name: str, values: Callable[..., np.ndarray], length: int, sha
     if length == 1:
         return np.ones(1)
     periodic = not shape or shape[0]
-    turn = 2 * math.pi * np.arange(length) / (length if periodic else max(length - 1, 1))
-    return values(turn, *shape[1:])
+    try:
+        turn = 2 * math.pi * np.arange(length) / (length if periodic else max(length - 1, 1))
+        return values(turn, *shape[1:])
+    except (MemoryError, ValueError):  # of more elements than numpy can count
+        raise cannot_allocate(8 * length) from None
 
 
 hann_window = window("hann_window", hann_values)

@@ -34,7 +34,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.core import registry
 from redispatch.dispatch.core.registry import OVERLOADS
-from redispatch.dispatch.library import _DEFINING
+from redispatch.dispatch.library import _DEFINING, _meet
 from redispatch.library import register_fake
 
 from .fakes import CPU_KEYS, Fake
@@ -557,3 +557,17 @@ def test_an_empty_slot_says_what_is_missing():
     with pytest.raises(RuntimeError, match="nothing has been provided for: how a tensor becomes a view"):
         slot()
     assert slot.fill(len) is len is slot()
+
+
+def test_an_operator_says_whether_it_is_a_view():
+    assert rd.ops.aten.view.default.is_view and not rd.ops.aten.add_.Tensor.is_view
+
+
+def test_a_kernel_that_meets_its_operator_twice_is_registered_once():
+    with rd.library._scoped_library("meeting", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        op = rd.ops.meeting.f.default
+        lib.impl("f", lambda x: x, "CPU")
+        _meet("defined", op)  # as of a thread that defines it while another registers the kernel
+        assert len(op.registrations[rd.DispatchKey.CPU]) == 1
+    assert not op.registrations

@@ -8,6 +8,7 @@ from redispatch import nn
 from redispatch._higher_order_ops import auto_functionalized, cond, map, out_dtype, scan, while_loop
 from redispatch.func import functionalize, grad, vmap
 from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.modes.fake_tensor import FakeTensor
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from redispatch.testing import assert_close
 
@@ -318,3 +319,28 @@ def test_auto_functionalized_of_a_custom_op_keeps_its_declared_results():
 def counted(x: rd.Tensor) -> rd.Tensor:
     x.add_(1)
     return x * 2
+
+
+def test_results_are_written_as_they_are_nested_where_each_argument_is_a_leaf():
+    def f(x):
+        return {"most": x.max(0), "parts": [x, (x + 1, None, 3)]}
+
+    x = rd.arange(4.0).reshape(2, 2)
+    gm = make_fx(f)(x)
+    assert "tree_flatten_spec" not in gm.code and gm.code.rstrip().endswith(
+        "return {'most': (getitem, getitem_1), 'parts': [x_1, (add, None, 3)]}"
+    )
+    assert isinstance(make_fx(lambda x: rd.Size((1, 2)))(x)(x), tuple)
+    assert gm(x)["parts"][1][1:] == (None, 3) and rd.equal(gm(x)["most"][0], x[1])
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_each_node_has_a_fake_of_its_value(mode):
+    gm = make_fx(lambda x: (x.split(1)[0] + rd.tensor([1.0, 2.0])).t(), tracing_mode=mode)(rd.ones(2, 2))
+    nodes = {node.name: node for node in gm.graph.nodes}
+    vals = {name: node.meta["val"] for name, node in nodes.items() if node.op != "output"}
+    parts = vals.pop("split")
+    assert [tuple(one.shape) for one in parts] == [(1, 2), (1, 2)]
+    assert all(isinstance(one, FakeTensor) for one in [*parts, *vals.values()])
+    assert vals["t"].shape == (2, 1) and vals["t"].stride() == (1, 2) and vals["_tensor_constant0"].shape == (2,)
+    assert len({id(one.fake_mode) for one in vals.values()}) == 1

@@ -42,6 +42,15 @@ def test_fakes_stay_fake_outside_of_the_region():
     y = (x + x).sum(0)
     assert isinstance(y, FakeTensor) and y.fake_mode is mode and y.shape == (3,)
     assert mode.from_tensor(x) is x
+    assert (
+        repr(mode.from_tensor(rd.nn.Parameter(rd.ones(2))))
+        == "Parameter(FakeTensor(..., size=(2,), requires_grad=True))"
+    )
+    assert (
+        FakeTensorMode(shape_env=None, static_shapes=True, export=False).from_tensor(x.meta, static_shapes=True).is_meta
+    )
+    with pytest.raises(NotImplementedError, match="sizes are numbers here"):
+        FakeTensorMode(shape_env=object())
 
 
 def test_views_and_writes_are_those_of_real_tensors():
@@ -58,8 +67,14 @@ def test_constants_are_known_until_they_are_written():
         x = rd.tensor(3.0)
         assert x.item() == 3
         x.add_(1)
-        with pytest.raises(DataDependentOutputException):
-            x.item()
+        y = x.view(1).mul_(2) + 1
+        assert (x.item(), y.item(), bool(x == 8), rd.equal(y, rd.tensor([9.0]))) == (8, 9, True, True)
+        assert rd.nonzero(y).shape == (1, 1) and range(rd.tensor(2)) == range(2)
+        wide = y.expand(3)
+        x.add_(rd.ones(()))
+        for one in (x, x.view(1), y, wide[0], rd.rand_like(rd.tensor(1.0)), rd.tensor([1, 2])[0]):
+            with pytest.raises(DataDependentOutputException):
+                one.item()
         assert rd.tensor(4).tolist() == 4
         with pytest.raises(DataDependentOutputException):
             rd.ones(2).tolist()
@@ -68,6 +83,7 @@ def test_constants_are_known_until_they_are_written():
 @pytest.mark.parametrize(
     "call, error, message",
     [
+        (lambda: rd.ones(3)[rd.ones(3) > 0], DynamicOutputShapeException, "aten.nonzero.default"),
         (lambda: rd.nonzero(rd.ones(3)), DynamicOutputShapeException, "aten.nonzero.default"),
         (lambda: rd.ones(()).item(), DataDependentOutputException, "aten._local_scalar_dense.default"),
         (lambda: REAL.sin(), AssertionError, "Please convert all Tensors to FakeTensors first"),

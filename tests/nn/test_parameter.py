@@ -49,6 +49,16 @@ def test_operators_on_a_parameter_give_plain_tensors():
 def test_a_parameter_says_so_when_it_is_printed():
     assert repr(Parameter(rd.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
 
+    class Named(rd.Tensor):
+        pass
+
+    class Own(Parameter):
+        pass
+
+    named = Parameter(rd.ones(1).as_subclass(Named))
+    assert repr(named) == "Parameter(Named([1.], requires_grad=True))" and repr(named.data) == "Named([1.])"
+    assert repr(Own(rd.ones(1))) == "Parameter containing:\nParameter(Own([1.], requires_grad=True))"
+
 
 def test_a_tensor_subclass_keeps_its_class_and_is_a_parameter_by_its_flag():
     parameter = Parameter(rd.ones(2).as_subclass(Tagged))

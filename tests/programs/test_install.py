@@ -200,6 +200,17 @@ def test_packages_find_what_they_import_of_private_helpers(torch):
     assert _BaseDataLoaderIter
 
 
+def test_references_are_the_operators_and_no_module_runs_twice(torch):
+    import torch._refs.linalg
+    import torch._refs.nn.functional as functional
+    from torch._refs import add, special
+
+    assert add is torch.add and functional is torch.nn.functional and special is torch.special
+    assert torch._refs.linalg is torch.linalg and not hasattr(torch._refs, "__path__")
+    with pytest.raises(ImportError):
+        import torch._refs.optim  # which would be the library's own, once more
+
+
 def test_parts_of_an_absent_part_are_attributes_of_it(torch):
     from torch.distributed._composable.fsdp import FSDPModule
     from torch.distributed.elastic.multiprocessing.errors import record

@@ -23,6 +23,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import redispatch
@@ -39,7 +40,15 @@ from redispatch.dispatch import (
     wants_gradient,
 )
 from redispatch.dispatch.higher_order import HigherOrderOperator
-from redispatch.dispatch.pytree import tree_flatten, tree_leaves, tree_map, tree_map_only, tree_unflatten
+from redispatch.dispatch.pytree import (
+    is_structseq_instance,
+    tree_flatten,
+    tree_is_leaf,
+    tree_leaves,
+    tree_map,
+    tree_map_only,
+    tree_unflatten,
+)
 from redispatch.dispatch.tensor import Tensor
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 
@@ -90,14 +99,24 @@ class PythonKeyTracer(Tracer):
         self.outer = outer
         self.known: dict[int, Known] = {}  # by identity; the entry keeps the tensor alive
         self.by_place: dict[Any, Known] = {}  # Note [Tensors are known by their memory, too]
+        self.fakes = FakeTensorMode(allow_non_fake_inputs=True)  # of the values that nodes have in `meta["val"]`
 
     def track(self, tensor: Tensor, proxy: Proxy, constant: Tensor | None = None) -> None:
         """Remembers that a tensor is the value of a node from now on."""
         meta = proxy.node.meta
         meta["tensor_meta"] = metadata_of(tensor)
-        if isinstance(tensor, FakeTensor):
-            meta["val"] = tensor.detach()
+        meta["val"] = self.faked(tensor)
         self.by_place[place_of(tensor)] = self.known[id(tensor)] = Known(tensor, proxy, constant)
+
+    def faked(self, value: Any) -> Any:
+        """Returns a fake of a tensor, or of each in a list or tuple; a number is itself."""
+        if isinstance(value, FakeTensor):
+            return value.detach()
+        if isinstance(value, Tensor):
+            with without_modes():
+                elem = redispatch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+            return FakeTensor(self.fakes, elem, value.device)
+        return tree_map(self.faked, value) if isinstance(value, list | tuple) and value else value
 
     def find(self, tensor: Tensor) -> Known | None:
         found = self.known.get(id(tensor))
@@ -110,6 +129,7 @@ class PythonKeyTracer(Tracer):
         if isinstance(value, Tensor):
             self.track(value, proxy, constant)
         elif isinstance(value, list | tuple):
+            proxy.node.meta["val"] = self.faked(value)
             for index, one in enumerate(value):
                 if any(isinstance(leaf, Tensor) for leaf in tree_leaves(one)):
                     self.track_tree(one, proxy[index])
@@ -126,6 +146,10 @@ class PythonKeyTracer(Tracer):
                 return name
         return super().path_of_module(mod)
 
+    def node_of(self, value: Any) -> Any:
+        """Returns the node of a tensor; anything else as it is."""
+        return self.create_leaf(value) if isinstance(value, Tensor) else value
+
     def tensor_node(self, tensor: Tensor) -> Node:
         found = self.find(tensor)
         if found is not None:
@@ -138,7 +162,9 @@ class PythonKeyTracer(Tracer):
                     "around it has computed or was given; pass it among the operands"
                 )
             outer = outer.outer
-        return super().tensor_node(tensor)
+        node = super().tensor_node(tensor)
+        node.meta.setdefault("val", self.faked(tensor))
+        return node
 
 
 def place_of(tensor: Any) -> Any:
@@ -260,38 +286,44 @@ def make_fx(
         active = current_proxy_mode()
         tracer = PythonKeyTracer(None if active is None else active.tracer)
         mode = ProxyTorchDispatchMode(tracer, tracing_mode, pre_dispatch, decomposition_table)
-        leaves, in_spec = tree_flatten(list(args))
+        given, in_spec = tree_flatten(list(args))
+        leaves = given
         names = parameter_names(f, len(args))
         with contextlib.ExitStack() as stack:
             if tracing_mode == "fake":
                 fake_mode: Any = next((one.fake_mode for one in leaves if isinstance(one, FakeTensor)), None)
-                fake_mode = fake_mode or FakeTensorMode(allow_non_fake_inputs=_allow_non_fake_inputs)
+                fake_mode = tracer.fakes = fake_mode or FakeTensorMode(allow_non_fake_inputs=_allow_non_fake_inputs)
                 leaves = [fake_mode.from_tensor(one) if isinstance(one, Tensor) else one for one in leaves]
                 stack.enter_context(fake_mode)
             enter_inputs(tracer, leaves, args, names)
             stack.enter_context(mode)
             result = f(*tree_unflatten(leaves, in_spec))
-            results, out_spec = tree_flatten(result)
-        values = [tracer.create_leaf(one) if isinstance(one, Tensor) else one for one in results]
-        plain = all(not isinstance(one, list | tuple | dict) for one in args) and len(leaves) == len(args)
-        if plain and isinstance(result, Tensor):
-            tracer.create_node("output", "output", (values[0],), {})
-        elif plain and is_flat(result):
-            tracer.create_node("output", "output", (tree_unflatten(values, out_spec),), {})
+        if all(one is leaf for one, leaf in zip_longest(args, given)) and is_written(result):
+            tracer.create_node("output", "output", (written(result, tracer.node_of),), {})
         else:
+            results, out_spec = tree_flatten(result)
             tracer.graph.set_codegen(PyTreeCodeGen(names, in_spec, out_spec))
-            tracer.create_node("output", "output", (values,), {})
+            tracer.create_node("output", "output", (written(results, tracer.node_of),), {})
         name = getattr(f, "__name__", type(f).__name__)
         return GraphModule(tracer.root, tracer.graph, name if name.isidentifier() else "GraphModule")
 
     return traced
 
 
-def is_flat(result: Any) -> bool:
-    """Returns whether a result can be written down as it is: a leaf, or a tuple or list of leaves."""
-    if type(result) in (tuple, list):
-        return not any(isinstance(one, list | tuple | dict) for one in result)
-    return not isinstance(result, list | tuple | dict)
+def is_written(result: Any) -> bool:
+    """Returns whether a result can be written down as it is: leaves, and tuples, lists and dicts of them."""
+    if type(result) in (tuple, list, dict) or is_structseq_instance(result):
+        return all(map(is_written, result.values() if isinstance(result, dict) else result))
+    return tree_is_leaf(result)
+
+
+def written(result: Any, node_of: Callable[[Any], Any]) -> Any:
+    """Returns such a result with a node in the place of each tensor."""
+    if isinstance(result, dict):
+        return {key: written(one, node_of) for key, one in result.items()}
+    if isinstance(result, list | tuple):
+        return (list if isinstance(result, list) else tuple)(written(one, node_of) for one in result)
+    return node_of(result)
 
 
 def enter_inputs(tracer: PythonKeyTracer, leaves: list[Any], args: Any, names: list[str]) -> None:
