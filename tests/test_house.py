@@ -123,6 +123,7 @@ NO_FACTS = {
     "frontend/testing/op_db": "samples of operators, by their names",
     "kernels/cuda/intrinsics.py": "functions of libdevice",
     "kernels/declare/scalar_functions.py": "functions of Python's math",
+    "kernels/engine/translate/instructions.py": "functions of Python's math and of LLVM",
     "kernels/ops/device_memory.py": "what an allocator needs to be a device; the file's subject",
     "kernels/ops/foreach.py": "operators on lists, which are declared here by the names of those that they call",
     "subclasses": "a subclass says itself what operators mean for it, as a user's does",

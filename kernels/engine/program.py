@@ -350,7 +350,7 @@ def _source(code: Any) -> str:
 
 
 def _cells(func: Callable) -> dict[str, object]:
-    """What a function has from the functions around it."""
+    """Returns what a function has from the functions around it."""
     cells = getattr(func, "__closure__", None) or ()
     return (
         {}

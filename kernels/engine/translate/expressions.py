@@ -161,7 +161,7 @@ class Expressions(Flow):
         return self.parts(container)[index]
 
     def rest(self, array: Value, which: ast.Slice) -> Value:
-        """What is left of an array from an element on; nothing where there is no such element."""
+        """The part of an array from an element on; nothing where there is no such element."""
         if kind(array.type) != "a" or which.lower is None or which.upper is not None or which.step is not None:
             raise Unknown("a slice")
         index, (start, size) = self.value(which.lower), self.parts(array)
@@ -183,7 +183,7 @@ class Expressions(Flow):
         return self.line("ptr", f"getelementptr {self.stored(element)}, ptr {start.text}, i64 {index.text}")
 
     def place(self, node: ast.Subscript, array: Value | None = None) -> tuple[Value, str]:
-        """Where an element of an array lies, and its type. A signed index may count from the end."""
+        """The address of an element of an array, and its type. A signed index may count from the end."""
         array = self.value(node.value) if array is None else array
         if kind(array.type) != "a":
             raise Unknown(f"an element of {array.type}")
@@ -211,7 +211,7 @@ class Expressions(Flow):
     # Calls
 
     def meaning(self, node: ast.expr) -> Any:
-        """What a global is: a name of the program, a builtin, or a module's attribute."""
+        """Finds what a global is: a name of the program, a builtin, or a module's attribute."""
         if isinstance(node, ast.Attribute):
             module = self.meaning(node.value)
             if module not in (np, math):

@@ -80,7 +80,7 @@ class Flow(Writer):
         }  # fmt: skip
 
     def named(self, name: str, among: dict[str, Any] | None = None) -> Value:
-        """What a name stands for."""
+        """Returns what a name stands for."""
         names = self.names if among is None else among
         found = names[name]
         if isinstance(found, Join):
@@ -88,7 +88,7 @@ class Flow(Writer):
         return found
 
     def joined(self, place: Join, name: str) -> Value:
-        """What a name stands for where ways join: each converts its value to one type."""
+        """Joins the values of a name: each way converts its own to one type."""
         if name not in place.found:
             values = [self.named(name, way.names) if name in way.names else None for way in place.ways]
             type: Type = None

@@ -29,7 +29,7 @@ from .promote import (
 
 
 class Unknown(Exception):
-    """What a program has that is not translated here: numba takes the whole program then."""
+    """A part of a program that is not translated here: numba takes the whole program then."""
 
 
 VARIES = object()  # a value that is not known before the loop runs

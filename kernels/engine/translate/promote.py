@@ -81,7 +81,7 @@ SAME, WIDER, SAFE, LOSSY = range(4)
 
 @once
 def conversions() -> dict[tuple[str, str], int]:
-    """How good a conversion of one type of numbers to another is. It is as good as the worst step of the best way."""
+    """Rates the conversions of types of numbers to others. One is as good as the worst step of the best way."""
     known = {(name, name): SAME for name in NUMBERS}
     for row in (SIGNED, UNSIGNED, REALS, COMPLEX):
         known |= {(a, b): WIDER for a, b in zip(row, row[1:])}  # noqa: B905  # each with the next

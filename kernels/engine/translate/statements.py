@@ -206,7 +206,7 @@ class Statements(Expressions):
         self.loop([*_assigned(node), number, left], turn, body)
 
     def turns(self, start: Value, stop: Value, step: Value) -> Value:
-        """How often a loop over a range runs: not at all if this is negative, and with a step of 0."""
+        """The turns of a loop over a range: it takes none if this is negative, and with a step of 0."""
         way, zero = self.plainly("sub", stop, start), constant(0, start.type)
         if step.known == 1:
             return way

@@ -121,7 +121,7 @@ def with_parameters(count: int, function: Callable) -> Any:
 
 
 class Form(NamedTuple):
-    """What a function is compiled from for arguments of some types."""
+    """The body from which a function is compiled, for arguments of some types."""
 
     body: Callable
     real: str  # the type of its literals
