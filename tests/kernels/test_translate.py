@@ -221,6 +221,10 @@ STATEMENTS = {
         "    t = (a, b)\n    if c:\n        t = (b, 2)\n    return t[0], t[-1], c, len(t)",
         ("float32",),
     ),
+    "tables of literals": (
+        "def f(x, n):\n    return x * (0.5, 1.5, -2.5)[n % 3] + (1, 2)[-1 - n % 2]",
+        ("float32", "int64"),
+    ),
     "functions that are passed": (
         "def double(x):\n    return 2 * x\n"
         "def twice(g, x):\n    return g(g(x))\ndef f(x):\n    return twice(double, x)",

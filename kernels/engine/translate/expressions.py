@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from redispatch.dispatch.disk import digest
+
 from ...maths.vecmath import define
 from .. import primitives
 from ..program import Program
@@ -155,10 +157,27 @@ class Expressions(Flow):
             return self.rest(container, node.slice)
         if not isinstance(container.type, tuple):
             return self.load(*self.place(node, container))
-        index = self.value(node.slice).known
-        if type(index) is not int or not -len(container.type) <= index < len(container.type):
+        index = self.value(node.slice)
+        if index.known is VARIES:
+            return self.looked_up(container, index)
+        if type(index.known) is not int or not -len(container.type) <= index.known < len(container.type):
+            raise Unknown("an element of a tuple that has none such")
+        return self.parts(container)[index.known]
+
+    def looked_up(self, table: Value, index: Value) -> Value:
+        """The element of a tuple of literals of one type. Beyond its ends stands the last."""
+        numbers, size = self.parts(table), constant(len(table.type))
+        element = table.type[0] if table.type else ""
+        plain = {*table.type} == {element} and kind(element) in "iuf" and kind(index.type) in "iu"
+        if not plain or any(number.known is VARIES for number in numbers):
             raise Unknown("an element of a tuple that is not known")
-        return self.parts(container)[index]
+        words = f"[{size.text} x {llvm(element)}] [{', '.join(f'{llvm(element)} {one.text}' for one in numbers)}]"
+        symbol = f"table.{digest(words.encode()).hex()[:16]}"
+        self.require(symbol, f"@{symbol} = internal constant {words}\n")
+        index = self.wrapped(self.cast(index, "int64"), size)
+        inside = self.plainly("icmp ult", index, size, "bool")
+        index = self.select(inside, index, constant(len(numbers) - 1))
+        return self.load(self.at(Value("ptr", f"@{symbol}"), element, index), element)
 
     def rest(self, array: Value, which: ast.Slice) -> Value:
         """The part of an array from an element on; nothing where there is no such element."""
