@@ -345,8 +345,10 @@ def _parse(func: Callable) -> ast.FunctionDef:
 
 @once  # many kernels have the same functions
 def _source(code: Any) -> str:
-    """The text of a function's code."""
-    return textwrap.dedent(inspect.getsource(code))
+    """The text of a function's code. `inspect.getsource` would look through all modules for its file."""
+    lines = linecache.getlines(code.co_filename) if isinstance(code, CodeType) else []
+    found = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :])) if lines else inspect.getsource(code)
+    return textwrap.dedent(found)
 
 
 def _cells(func: Callable) -> dict[str, object]:
