@@ -289,6 +289,14 @@ def _jit_get_schemas_for_operator(name: str) -> list[FunctionSchema]:
     return [op.schema for op in OVERLOADS.get(name, {}).values()]
 
 
+def _get_schema(name: str, overload: str) -> FunctionSchema:
+    """The schema of an overload of "aten::add". RuntimeError where there is none."""
+    for schema in _jit_get_schemas_for_operator(name):
+        if schema.overload_name == overload:
+            return schema
+    raise RuntimeError("Found no matching schema")
+
+
 def _jit_get_all_schemas() -> list[FunctionSchema]:
     """The schemas of all operators."""
     return [op.schema for op in list(OPERATORS.values())]
@@ -471,6 +479,10 @@ __all__ += take(
     {
         "._autograd": """
             _WeakTensorRef _current_graph_task_execution_order _current_graph_task_id _will_engine_execute_node
+        """,
+        "._schema_types": """
+            AnyType BoolType ComplexType DeviceObjType DictType FloatType IntType ListType NoneType NumberType
+            OptionalType StreamObjType StringType TensorType TupleType Type
         """,
         "redispatch.dispatch": "TensorBase",
         "redispatch.dispatch.autograd": "is_anomaly_check_nan_enabled is_anomaly_enabled is_grad_enabled",
