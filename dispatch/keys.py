@@ -58,8 +58,8 @@ class DispatchKeySet(int):
     def remove(self, key: DispatchKey | str) -> DispatchKeySet:
         return DispatchKeySet(without(int(self), key_named(key).bits))
 
-    def has(self, key: DispatchKey) -> bool:
-        return has(self, key)
+    def has(self, key: DispatchKey | str) -> bool:
+        return has(self, key_named(key))
 
     __contains__ = has
 

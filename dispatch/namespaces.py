@@ -99,6 +99,7 @@ class _OpNamespace:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.__name__ = f"torch.ops.{name}"
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
         with LOCK:

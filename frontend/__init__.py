@@ -100,8 +100,9 @@ _names.take(
         "redispatch.kernels.ops.spectra": "pca_lowrank svd_lowrank",
         "redispatch.kernels.ops.stft": "stft",
         "._C": """
-            Argument DisableTorchFunction DisableTorchFunctionSubclass ExcludeDispatchKeyGuard FunctionSchema
-            parse_schema
+            AnyType Argument BoolType ComplexType DeviceObjType DictType DisableTorchFunction
+            DisableTorchFunctionSubclass ExcludeDispatchKeyGuard FloatType FunctionSchema IntType ListType NoneType
+            NumberType OptionalType StreamObjType StringType TensorType TupleType Type parse_schema
         """,
         "._higher_order_ops": "cond while_loop",
         ".amp": "GradScaler autocast is_autocast_available",

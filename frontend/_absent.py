@@ -259,7 +259,7 @@ ABSENT = {
 }
 
 TOP = [  # what the package adds to its own names
-    Absent("Python is not compiled", nothing="init_num_threads", classes="ScriptFunction ScriptModule TensorType"),
+    Absent("Python is not compiled", nothing="init_num_threads", classes="ScriptFunction ScriptModule"),
     Absent(
         SPARSE,
         "dsmm",
@@ -341,15 +341,13 @@ UNWRITTEN = "it has not been written yet"
 MISSING: dict[str, dict[str, str]] = {
     "": {
         LEAKED: """
-            AVG AggregationType AliasDb AnyType ArgumentSpec AwaitType BenchmarkConfig BenchmarkExecutionStats Block
-            BoolType BufferDict CallStack Capsule ClassType Code CompilationUnit CompleteArgumentSpec ComplexType
-            ConcreteModuleType* DeepCopyMemoTable DeserializationStorageContext DeviceObjType DictType EnumType
-            ErrorReport ExecutionPlan FatalError FloatType FutureType Gradient Graph GraphExecutorState IODescriptor
-            InferredType IntType InterfaceType JITException ListType LiteScriptModule LockingLogger ModuleDict Node
-            NoneType NoopLogger NumberType OperatorInfo OptionalType ParameterDict PyObjectType PyTorchFile* RRefType
-            SUM Script* SerializationStorageContext StaticModule StreamObjType StringType SymBoolType SymIntType
-            TensorType ThroughputBenchmark TracingState TupleType Type UnionType Use Value cpp import_ir_module*
-            merge_type_from_type_comment parse_ir parse_type_comment unify_type_list
+            AVG AggregationType AliasDb ArgumentSpec AwaitType BenchmarkConfig BenchmarkExecutionStats Block BufferDict
+            CallStack Capsule ClassType Code CompilationUnit CompleteArgumentSpec ConcreteModuleType* DeepCopyMemoTable
+            DeserializationStorageContext EnumType ErrorReport ExecutionPlan FatalError FutureType Gradient Graph
+            GraphExecutorState IODescriptor InferredType InterfaceType JITException LiteScriptModule LockingLogger
+            ModuleDict Node NoopLogger OperatorInfo ParameterDict PyObjectType PyTorchFile* RRefType SUM Script*
+            SerializationStorageContext StaticModule SymBoolType SymIntType ThroughputBenchmark TracingState UnionType
+            Use Value cpp import_ir_module* merge_type_from_type_comment parse_ir parse_type_comment unify_type_list
         """,
         OTHER: "cudnn_* miopen_* mkldnn_*",
         QUANTIZED: "dequantize empty_quantized qscheme",

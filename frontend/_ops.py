@@ -32,6 +32,8 @@ def resolve_key(op: OpOverload, key: DispatchKey) -> DispatchKey:
     return next((known for known, kernels in op.registrations.items() if kernels[-1] is entry.kernel), key)
 
 
+ops.loaded_libraries = set()  # type: ignore[attr-defined]  # of C++, of which there are none; attached here
+
 # what PyTorch's operators say of themselves in other words
 OpOverload._name = property(OpOverload.name)  # type: ignore[attr-defined]  # attached here
 OpOverload.is_view = property(lambda op: op.schema.is_view)  # type: ignore[attr-defined]  # the same

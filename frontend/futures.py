@@ -99,7 +99,8 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
     def count(_: Any) -> None:
         with lock:
             left[0] -= 1
-        if left[0] == 0:
+            last = left[0] == 0  # asked here, else two threads may both find it so
+        if last:
             together.set_result(futures)
 
     for each in futures:

@@ -156,8 +156,8 @@ def _dispatch_key_set(tensor: Any) -> str:
     return str(as_keyset(tensor))
 
 
-def _dispatch_key_name(key: DispatchKey) -> str:
-    return key.name
+def _dispatch_key_name(key: DispatchKey | str) -> str:
+    return key_named(key).name
 
 
 def _parse_dispatch_key(name: str) -> DispatchKey | None:
@@ -183,26 +183,27 @@ def _dispatch_keyset_full() -> DispatchKeySet:
     return DispatchKeySet(runtime_table_keys())
 
 
-def _dispatch_keyset_full_after(key: DispatchKey) -> DispatchKeySet:
+def _dispatch_keyset_full_after(key: DispatchKey | str) -> DispatchKeySet:
     """The set of all keys below `key`."""
-    return _dispatch_keyset_full() & below(key)
+    return _dispatch_keyset_full() & below(key_named(key))
 
 
 def _dispatch_keyset_to_string(keys: DispatchKeySet) -> str:
     return str(keys)
 
 
-def _dispatch_is_alias_key(key: DispatchKey) -> bool:
-    return key.is_alias
+def _dispatch_is_alias_key(key: DispatchKey | str) -> bool:
+    return key_named(key).is_alias
 
 
-def _dispatch_is_included_in_alias(key: DispatchKey, alias: DispatchKey) -> bool:
-    return alias.is_alias and key in members(alias)
+def _dispatch_is_included_in_alias(key: DispatchKey | str, alias: DispatchKey | str) -> bool:
+    alias = key_named(alias)
+    return alias.is_alias and key_named(key) in members(alias)
 
 
-def _dispatch_get_backend_keyset_from_autograd(key: DispatchKey) -> DispatchKeySet:
+def _dispatch_get_backend_keyset_from_autograd(key: DispatchKey | str) -> DispatchKeySet:
     """The backend keys that lie under an autograd key."""
-    return DispatchKeySet(backends_of_autograd(key))
+    return DispatchKeySet(backends_of_autograd(key_named(key)))
 
 
 def _dispatch_isTensorSubclassLike(tensor: Any) -> bool:
@@ -268,8 +269,8 @@ def _dispatch_kernel_for_dispatch_key_is_fallthrough(name: str, key: DispatchKey
     return entry is not None and entry.kernel.is_fallthrough
 
 
-def _dispatch_has_backend_fallback(key: DispatchKey) -> bool:
-    return bool(FALLBACKS.get(key))
+def _dispatch_has_backend_fallback(key: DispatchKey | str) -> bool:
+    return bool(FALLBACKS.get(key_named(key)))
 
 
 def _dispatch_get_registrations_for_dispatch_key(dispatch_key: str = "") -> list[str]:
@@ -287,6 +288,14 @@ def _dispatch_print_registrations_for_dispatch_key(dispatch_key: str = "") -> No
 def _jit_get_schemas_for_operator(name: str) -> list[FunctionSchema]:
     """The schemas of all overloads of "aten::add"."""
     return [op.schema for op in OVERLOADS.get(name, {}).values()]
+
+
+def _get_schema(name: str, overload: str) -> FunctionSchema:
+    """The schema of an overload of "aten::add". RuntimeError where there is none."""
+    for schema in _jit_get_schemas_for_operator(name):
+        if schema.overload_name == overload:
+            return schema
+    raise RuntimeError("Found no matching schema")
 
 
 def _jit_get_all_schemas() -> list[FunctionSchema]:
@@ -339,23 +348,24 @@ def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
     return DispatchKeySet(STATE.get().excluded)
 
 
-def _dispatch_tls_is_dispatch_key_included(key: DispatchKey) -> bool:
-    return has(STATE.get().included, key)
+def _dispatch_tls_is_dispatch_key_included(key: DispatchKey | str) -> bool:
+    return has(STATE.get().included, key_named(key))
 
 
-def _dispatch_tls_is_dispatch_key_excluded(key: DispatchKey) -> bool:
+def _dispatch_tls_is_dispatch_key_excluded(key: DispatchKey | str) -> bool:
     """Returns whether no call stops at the functionality of `key`, on whatever backend."""
-    return without(key.bits, STATE.get().excluded) != key.bits
+    bits = key_named(key).bits
+    return without(bits, STATE.get().excluded) != bits
 
 
-def _dispatch_tls_set_dispatch_key_included(key: DispatchKey, included: bool) -> None:
-    state = STATE.get()
-    STATE.set(state.replace(included=state.included | key.bits if included else without(state.included, key.bits)))
+def _dispatch_tls_set_dispatch_key_included(key: DispatchKey | str, included: bool) -> None:
+    state, bits = STATE.get(), key_named(key).bits
+    STATE.set(state.replace(included=state.included | bits if included else without(state.included, bits)))
 
 
-def _dispatch_tls_set_dispatch_key_excluded(key: DispatchKey, excluded: bool) -> None:
-    state = STATE.get()
-    STATE.set(state.excluding(key.bits) if excluded else state.replace(excluded=without(state.excluded, key.bits)))
+def _dispatch_tls_set_dispatch_key_excluded(key: DispatchKey | str, excluded: bool) -> None:
+    state, bits = STATE.get(), key_named(key).bits
+    STATE.set(state.excluding(bits) if excluded else state.replace(excluded=without(state.excluded, bits)))
 
 
 _ExcludeDispatchKeyGuard = ExcludeDispatchKeyGuard
@@ -471,6 +481,10 @@ __all__ += take(
     {
         "._autograd": """
             _WeakTensorRef _current_graph_task_execution_order _current_graph_task_id _will_engine_execute_node
+        """,
+        "._schema_types": """
+            AnyType BoolType ComplexType DeviceObjType DictType FloatType IntType ListType NoneType NumberType
+            OptionalType StreamObjType StringType TensorType TupleType Type
         """,
         "redispatch.dispatch": "TensorBase",
         "redispatch.dispatch.autograd": "is_anomaly_check_nan_enabled is_anomaly_enabled is_grad_enabled",

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import STATE
 from redispatch.dispatch.tensor import (
     Tensor,
     another,
@@ -107,7 +108,10 @@ def in_the_middle(window: Any, length: int, width: int, like: Any) -> Any:
     """The window, or ones, with zeros on both sides."""
     model = like if window is None else window
     longer: Any = zeros_op.functional([length], dtype=model._dtype, device=model._device)
-    middle = longer.narrow(0, (length - width) // 2, width)
+    start = (length - width) // 2
+    middle = longer.narrow(0, start, width)
+    if window is not None and STATE.get().levels:  # each example may have its own
+        return constant_pad_nd.op.functional(window, [start, length - width - start])
     middle.fill_(1) if window is None else middle.copy_(window)
     return longer
 

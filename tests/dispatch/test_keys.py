@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import redispatch as rd
+from redispatch import _C
 from redispatch.dispatch import (
     FALLBACKS,
     DispatchKey,
@@ -296,3 +298,19 @@ def test_pytorchs_names_find_the_same_keys():
     ] == [*("ADInplaceOrView", "CPU", "Python")]
     assert not _C._after_ADInplaceOrView_keyset.has(key.ADInplaceOrView)
     assert _C._dispatch_keyset_full().has(key.SparseCsrMeta)
+
+
+def test_a_key_may_be_given_by_its_name():
+    assert rd.DispatchKeySet(rd.DispatchKey.CPU).has("CPU") and not rd.DispatchKeySet("Meta").has("CPU")
+    with _C._IncludeDispatchKeyGuard("Negative"):
+        assert _C._dispatch_tls_is_dispatch_key_included("Negative")
+    _C._dispatch_tls_set_dispatch_key_excluded("Negative", True)
+    try:
+        assert _C._dispatch_tls_is_dispatch_key_excluded("Negative")
+    finally:
+        _C._dispatch_tls_set_dispatch_key_excluded("Negative", False)
+    _C._dispatch_tls_set_dispatch_key_included("Negative", False)
+    assert not _C._dispatch_tls_is_dispatch_key_excluded("Negative") and _C._dispatch_key_name("CPU") == "CPU"
+    assert _C._dispatch_get_backend_keyset_from_autograd("AutogradCPU") == rd.DispatchKeySet("CPU")
+    assert _C._dispatch_is_alias_key("Autograd") and _C._dispatch_is_included_in_alias("AutogradCPU", "Autograd")
+    assert _C._dispatch_has_backend_fallback("AutogradCPU") and rd.ops.loaded_libraries == set()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import redispatch as rd
+from redispatch import _C
 from redispatch.dispatch import OPERATORS
 from redispatch.dispatch.errors import SchemaError
 from redispatch.dispatch.schema.parser import MAX_LENGTH, parse_schema
@@ -382,3 +383,24 @@ def test_importing_parses_next_to_no_schema_of_the_library():
 def test_a_derivative_is_read_when_it_is_needed():
     x = rd.ones(2, requires_grad=True)
     assert type((x * 2).grad_fn).__name__ == "MulBackward0"
+
+
+def test_types_are_of_the_classes_that_pytorch_has():
+    schema = _C.parse_schema("f(Tensor a, SymInt b, Tensor?[] c, str? d, (int, float) e, Dict(str, int) f) -> Device")
+    a, b, c, d, e, f = (argument.type for argument in schema.arguments)
+    assert a == _C.TensorType.get() and isinstance(a, rd.TensorType) and not isinstance(b, rd.TensorType)
+    assert isinstance(b, _C.IntType) and isinstance(schema.returns[0].type, _C.DeviceObjType)
+    assert isinstance(c, _C.ListType) and c == _C.ListType(_C.OptionalType.ofTensor())
+    assert isinstance(c.getElementType().getElementType(), _C.TensorType) and d == _C.OptionalType(_C.StringType.get())
+    assert e == _C.TupleType([_C.IntType.get(), _C.FloatType.get()]) and isinstance(e, _C.TupleType)
+    assert f == _C.DictType(_C.StringType.get(), _C.IntType.get()) and isinstance(f, _C.DictType)
+    assert _C.ListType.ofInts() == _C.ListType(_C.IntType.get()) != _C.ListType.ofTensors()
+    assert all(isinstance(one, _C.Type) for one in (a, b, c, d, e, f)) and not isinstance("Tensor", _C.Type)
+
+
+def test_a_schema_is_found_by_name_and_overload():
+    assert _C._get_schema("aten::add", "Tensor") is rd.ops.aten.add.Tensor._schema
+    assert _C._get_schema("aten::sin", "").name == "aten::sin" and rd.ops.aten.__name__ == "torch.ops.aten"
+    for name, overload in (("aten::add", "nope"), ("aten::nope", "")):
+        with pytest.raises(RuntimeError, match="Found no matching schema"):
+            _C._get_schema(name, overload)
