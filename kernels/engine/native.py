@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from .translate.promote import leaves, llvm
+from .translate.promote import leaves
+from .translate.promote import llvm as llvm_type
 
 LOOP = "redispatch_loop"  # the loop's name, whoever translated it
 CALL = "redispatch_call"  # the C function's name in every object file
@@ -149,8 +150,10 @@ failed:
 
 def plain(function: str, signature: tuple[str, ...], result: str) -> str:
     """The loop under its name, from a function that returns its result."""
-    passed = [f"{llvm(leaf)} %a{at}" for at, leaf in enumerate(leaf for kind in signature for leaf in leaves(kind))]
-    call, kept, word = f"call {llvm(result)} @{function}({', '.join(passed)})", "", llvm(result)
+    passed = [
+        f"{llvm_type(leaf)} %a{at}" for at, leaf in enumerate(leaf for kind in signature for leaf in leaves(kind))
+    ]
+    call, kept, word = f"call {llvm_type(result)} @{function}({', '.join(passed)})", "", llvm_type(result)
     if result != "none":
         call = f"%found = {call}"
         if result == "bool":
@@ -176,8 +179,8 @@ def calling(signature: tuple[str, ...], result: str, nogil: bool) -> str:
             continue
         for number, leaf in enumerate(leaves(kind)):
             name, how = f"%v{at}_{number}", PARTS[number] if kind.startswith("complex") else NUMBERS[kind]
-            lines += _number(name, f"%o{at}", llvm(leaf), how, doubts)
-            passed.append(f"{llvm(leaf)} {name}")
+            lines += _number(name, f"%o{at}", llvm_type(leaf), how, doubts)
+            passed.append(f"{llvm_type(leaf)} {name}")
     place, *_ = RESULTS[result]
     how_taken = {how[:2] for how in (*NUMBERS.values(), *PARTS)}
     declared = {f"declare {word} @{name}(ptr)" for word, name in how_taken if not name.startswith("whole.")}
