@@ -200,6 +200,8 @@ class _Convolution(Module):
             raise ValueError("out_channels must be divisible by groups")
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
+        if padding == "same" and not self.transposed and {*each(stride, self.dims)} != {1}:
+            raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in PADDINGS:
             raise ValueError(f"padding_mode must be one of {set(PADDINGS)}, but got padding_mode='{padding_mode}'")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups

@@ -35,15 +35,24 @@ INSTRUCTIONS = {getattr(pickle, name)[0] for name in (*PLAIN, *RESTRICTED)}
 MAP_LOCATION: TypeAlias = Callable[[UntypedStorage, str], UntypedStorage] | device | str | dict[str, str] | None
 
 
-def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None) -> Any:
+def load(
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+) -> Any:
     """Loads a file that `save` wrote, here or in PyTorch. No code that the file brings along is run.
 
     map_location: where storages go: a device, a dict from saved places to others, or `f(storage, place)`.
     weights_only: always so. With False, too, classes that are not allowed are refused: they would run code.
     mmap: whether storages are windows onto the file, which must then be a path.
     Errors: pickle.UnpicklingError for a name that is not allowed (see add_safe_globals); RuntimeError for a damaged
-    file, or a place that does not exist here.
+    file, or a place that does not exist here; NotImplementedError for another unpickler than Python's.
     """
+    if pickle_module not in (None, pickle):
+        raise NotImplementedError(f"load(): the reader restricts Python's unpickler, and cannot use {pickle_module}")
     if mmap and not is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
     with opened(f) as file:

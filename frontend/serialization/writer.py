@@ -34,11 +34,19 @@ STORED = 0  # how zip archives call members that are not compressed
 PADDING = 0x4246  # the tag of the extra field that moves a member to its place: "FB"
 
 
-def save(obj: Any, f: Any, *, pickle_protocol: int = 2) -> None:
+def save(
+    obj: Any,
+    f: Any,
+    pickle_module: Any = pickle,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
     """Writes tensors, and containers and objects that hold them, to a path or an open file.
 
     Storages are written once, however many tensors view them, and wholly: save `x.clone()` where `x` is a small part
-    of something large. Errors: RuntimeError where the folder does not exist, or one storage is seen as two dtypes.
+    of something large. Errors: RuntimeError where the folder does not exist, or one storage is seen as two dtypes;
+    NotImplementedError for another pickler than Python's, and for the format that PyTorch wrote before 1.6.
 
     >>> import redispatch as rd
     >>> import io
@@ -50,6 +58,10 @@ def save(obj: Any, f: Any, *, pickle_protocol: int = 2) -> None:
     """
     if not is_path(f) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    if pickle_module is not pickle:
+        raise NotImplementedError(f"save(): the writer extends Python's pickler, and cannot use {pickle_module}")
+    if not _use_new_zipfile_serialization:
+        raise NotImplementedError("save(): files are zip archives here, and not of the format before PyTorch 1.6")
     folder = "archive"
     if is_path(f):
         parent, name = os.path.split(os.path.abspath(os.fspath(f)))

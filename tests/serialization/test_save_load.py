@@ -42,6 +42,18 @@ def test_each_dtype_comes_back(dtype):
     assert y.dtype is dtype and y.shape == (2, 3) and y.tolist() == x.tolist()
 
 
+def test_save_and_load_are_called_as_pytorch_s_are():
+    file = io.BytesIO()
+    rd.save(rd.ones(2), file, pickle, 3, _use_new_zipfile_serialization=True)
+    file.seek(0)
+    assert rd.load(file, "cpu", pickle, weights_only=True).tolist() == [1, 1]
+    for options in ({"_use_new_zipfile_serialization": False}, {"pickle_module": io}):
+        with pytest.raises(NotImplementedError):
+            saved(1, **options)
+    with pytest.raises(NotImplementedError, match="cannot use"):
+        rd.load(file, pickle_module=io)
+
+
 def test_views_come_back_as_views_of_one_storage():
     x = rd.arange(6.0).view(2, 3)
     y, column = back([x, x.t()[1]])
