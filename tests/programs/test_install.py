@@ -205,8 +205,8 @@ def test_private_modules_are_attributes_of_their_packages_as_in_pytorch():
     paths = """
         _library.custom_ops.CustomOpDef _guards.detect_fake_mode _functorch.eager_transforms.grad _functorch.vmap.vmap
         _functorch.pyfunctorch _functorch.aot_autograd.aot_function _prims_common.wrappers.out_wrapper
-        testing._internal.two_tensor.TwoTensor testing._internal.common_utils.TestCase nn.utils.stateless.functional_call
-        fx.passes.shape_prop.ShapeProp
+        testing._internal.two_tensor.TwoTensor testing._internal.common_utils.TestCase
+        nn.utils.stateless.functional_call fx.passes.shape_prop.ShapeProp
     """
     program = "import redispatch; redispatch.install(); import torch; " + "; ".join(
         f"torch.{path}" for path in paths.split()
