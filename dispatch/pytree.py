@@ -307,6 +307,11 @@ def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
     _NAMEDTUPLES[serialized_type_name] = cls
 
 
+def register_sequence(cls: type) -> None:
+    """Makes the instances of a tuple class nodes, which come back as tuples."""
+    _register_built_in(cls, lambda obj: (obj, None), lambda children, _: tuple(children), _sequence_keys)
+
+
 def _register_built_in(cls: Any, flatten: FlattenFn, unflatten: UnflattenFn, with_keys: Any, *context: Any) -> None:
     """`context`: the functions that write it as JSON and read it, where it is none already."""
     dump, load = context or (None, None)
@@ -321,7 +326,7 @@ def _register_built_in(cls: Any, flatten: FlattenFn, unflatten: UnflattenFn, wit
     )
 
 
-_register_built_in(tuple, lambda obj: (obj, None), lambda children, _: tuple(children), _sequence_keys)
+register_sequence(tuple)
 _register_built_in(list, lambda obj: (obj, None), lambda children, _: list(children), _sequence_keys)
 _register_built_in(deque, lambda obj: (obj, obj.maxlen), deque, _sequence_keys)
 _register_built_in(

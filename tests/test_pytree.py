@@ -55,6 +55,14 @@ def nodes(children):
 trees = st.recursive(st.integers() | st.none() | st.text(max_size=2), nodes, max_leaves=12)
 
 
+def test_a_size_is_a_node_that_comes_back_as_a_tuple():
+    leaves, spec = pytree.tree_flatten((rd.Size([2, 3]), 4))
+    assert leaves == [2, 3, 4] and spec.children_specs[0].type is rd.Size
+    doubled = pytree.tree_map(lambda n: 2 * n, rd.Size([2, 3]))
+    assert doubled == (4, 6) and type(doubled) is tuple
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+
+
 @given(trees)
 def test_a_tree_is_its_leaves_and_its_spec(tree):
     leaves, spec = pytree.tree_flatten(tree)

@@ -135,7 +135,7 @@ class OperatorDerivative:
         """The class of the nodes, which shows what is saved as PyTorch's do: `_saved_other`, `_raw_saved_other`."""
         members: dict[str, Any] = {"rule": self}
         slots = []
-        names = [argument.name for argument in self.op.schema.arguments]
+        arguments = {argument.name: argument for argument in self.op.schema.arguments}
         both: tuple[tuple[str, Sequence[Any]], ...] = (("kept", self.kept), ("results", self.results))
         for slot, saved in both:
             for index, one in enumerate(saved):
@@ -146,7 +146,7 @@ class OperatorDerivative:
             if saved:
                 slots.append(slot)
         for index, fact in enumerate(self.facts):
-            members[shown_name(fact.parameter, names)] = saved_fact(index)
+            members[shown_name(fact.parameter, arguments)] = saved_fact(index)
         if slots:
             members["release"] = RELEASES[tuple(slots)]
         members["__slots__"] = (*slots, *(("facts",) if self.facts else ()), *(("counts",) if self.has_list else ()))

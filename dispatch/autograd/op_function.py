@@ -188,7 +188,10 @@ def finish_slow(op: OpOverload, node: OperatorFunctionNode, stack: list[Any], re
         len(value) if is_tensor_list(value) else None if isinstance(value, TensorBase) else NO_TENSOR
         for value in returns
     ]
-    skipped = frozenset(i for i, v in enumerate(returns) if any(v is one for one in ctx.non_differentiable))
+    marked = set(map(id, ctx.non_differentiable))
+    skipped = frozenset(
+        i for i, v in enumerate(returns) if marked.issuperset(map(id, v if is_tensor_list(v) and v else [v]))
+    )
     result, outputs = tie_results(op, node, stack, result, skipped)
     node.facts = [metadata_of(output) for output in outputs]
     ctx.non_differentiable = ()

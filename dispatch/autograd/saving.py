@@ -9,11 +9,12 @@ Each is a slot of the node, if its class needs it. Read next: derivative.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from redispatch.dispatch import TensorBase, wants_gradient
+from redispatch.dispatch.schema.schema import Argument, OptionalType
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import metadata_of
 from redispatch.dispatch.tensor.metadata import Metadata
@@ -187,11 +188,11 @@ def saved_fact(index: int) -> property:
 _ENDINGS = {"_shape": "_sym_sizes", "_stride": "_sym_strides", "_dtype": "_scalar_type"}
 
 
-def shown_name(parameter: str, tensors: Sequence[str]) -> str:
+def shown_name(parameter: str, arguments: Mapping[str, Argument]) -> str:
     """The name under which users find what a parameter stands for: `self_shape` as `_saved_self_sym_sizes`."""
     for ending, shown in _ENDINGS.items():
-        if parameter.endswith(ending) and parameter.removesuffix(ending) in tensors:
-            return f"_saved_{parameter.removesuffix(ending)}{shown}"
+        if parameter.endswith(ending) and (argument := arguments.get(parameter.removesuffix(ending))):
+            return f"_saved_{argument.name}{shown}{'_opt' * isinstance(argument.type, OptionalType)}"
     return f"_saved_{parameter}"
 
 

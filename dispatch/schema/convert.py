@@ -6,7 +6,7 @@ Read next: ../core/boxing.py, which converts whole calls.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.base import ARGUMENT_TYPES, TensorBase
@@ -49,7 +49,7 @@ def _list_of(element: Convert, type_: ListType) -> Convert:
     size = type_.size if element in (_int, _float, _bool) else None
 
     def convert(value: Any) -> list[Any]:
-        if isinstance(value, list | tuple):
+        if isinstance(value, list | tuple) or (isinstance(value, Sequence) and not isinstance(value, str | bytes)):
             if element is _bool and size not in (None, len(value)):
                 raise RuntimeError(
                     f"Tried to convert a List with {len(value)} elements to a fixed-size array of size {size}"

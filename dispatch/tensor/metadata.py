@@ -17,9 +17,9 @@ from enum import Enum
 from typing import Any
 
 from redispatch.dispatch import LAZY_BITS, Slot
+from redispatch.dispatch.pytree import register_sequence
 from redispatch.dispatch.specialiser.annotations import leaf
 
-from ..pytree import SequenceKey, register_pytree_node
 from .devices import device
 from .dtypes import dtype
 
@@ -87,12 +87,7 @@ class Size(tuple):
         return Size, (tuple(self),)
 
 
-register_pytree_node(
-    Size,
-    lambda size: (list(size), None),
-    lambda items, _: tuple(items),  # what is mapped need not be sizes
-    flatten_with_keys_fn=lambda size: ([(SequenceKey(at), one) for at, one in enumerate(size)], None),
-)
+register_sequence(Size)
 
 
 def no_dimension(dim: int, ndim: int) -> IndexError:

@@ -8,6 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.public import FUNCTIONS
 
@@ -31,6 +32,9 @@ def functions_of(module: str, path: str) -> Callable[[str], Any]:
         for found in (getattr(public, short, None), FUNCTIONS[module].get(short)):
             if name.startswith(prefix) and getattr(found, "__module__", None) in (home, "torch"):
                 return found
+        in_python = name == "unique_dim" or getattr(getattr(public, name, None), "__module__", "") == "torch.functional"
+        if in_python and not module and hasattr(ops.aten, name):  # PyTorch shows another function
+            return getattr(ops.aten, name)
         raise AttributeError(f"module {home.replace('torch', LIBRARY)!r} has no attribute {name!r}")
 
     return __getattr__

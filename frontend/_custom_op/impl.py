@@ -191,16 +191,18 @@ class CustomOp:
         ctx.places = [isinstance(leaf, Tensor) for leaf in leaves]
         ctx.save_for_backward(*(leaf for leaf in leaves if isinstance(leaf, Tensor)))
         ctx.others = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
+        constant: list[Any] = []
         results = output if len(self._schema.returns) > 1 else (output,)
         for i, (result, wanted) in enumerate(zip(results, self._output_differentiability or (), strict=False)):
             if not wanted:
-                ctx.mark_non_differentiable(*(one for one in tree_leaves(result) if isinstance(one, Tensor)))
+                constant += (one for one in tree_leaves(result) if isinstance(one, Tensor))
             elif any(not isinstance(one, Tensor) for one in tree_leaves(result)):
                 raise RuntimeError(
                     f"With output_differentiability={self._output_differentiability}. At idx {i}, we received an "
                     f"object of type {type(result)} that is not a Tensor, so it cannot have be marked as "
                     "differentiable in output_differentiability."
                 )
+        ctx.mark_non_differentiable(*constant)
 
     def _backward(self, ctx: Any, *gradients: Any) -> Any:
         tensors, others = iter(ctx.saved_tensors), iter(ctx.others)

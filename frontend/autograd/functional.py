@@ -168,12 +168,10 @@ def jvp(
         xs = separate(given, create_graph)
         moves = direction(v, xs, inputs_tuple, "jvp")
         outputs_tuple, unpacked = pushed(func, xs, moves, "jvp")
-        for index, (output, tangent) in enumerate(unpacked if strict else ()):
-            if not output.requires_grad:
-                raise unrelated(index)
-            if tangent is None:
-                raise RuntimeError(f"The output of the user-provided function is independent of input 0. {STRICT}")
-            if create_graph and not tangent.requires_grad:
+        if strict:  # which inputs the outputs depend on, backward tells
+            gradients([y for y, _ in unpacked], xs, [y.new_ones(y.shape) for y, _ in unpacked], False, True)
+        for index, (_, tangent) in enumerate(unpacked if strict and create_graph else ()):
+            if tangent is None or not tangent.requires_grad:
                 raise constant("jacobian", index)
         moved = [y.new_zeros(y.shape) if tangent is None else tangent for y, tangent in unpacked]
     return tidy([y for y, _ in unpacked], outputs_tuple, create_graph), tidy(moved, outputs_tuple, create_graph)

@@ -119,6 +119,9 @@ def wait(future: Future[Any]) -> Any:
     return future.wait()
 
 
+_fork, _wait = fork, wait
+
+
 class Error(RuntimeError):
     """An error in a program that was compiled; there is none."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch import OpOverload, call, ops
+from redispatch.dispatch import DispatchKey, OpOverload, Tag, call, ops
+from redispatch.dispatch.tensor import META
 
 from ...dispatch.transforms.batched import dims_of_result, each, front, is_tensor, padded, rank, ranks, shifted, whole
 from .fallback import one_by_one
@@ -68,12 +69,24 @@ def leading_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) 
     found = [rank(value, dim) for value, dim in zip(values, dims, strict=True) if is_tensor(value)]
     names = [argument.name for argument, value in zip(op.schema.arguments, values, strict=True) if is_tensor(value)]
     found = [count + (name in ONE_LESS) for count, name in zip(found, names, strict=True)]
-    if len(set(found)) > 1 and op._opname in BROADCAST:
-        return broadcast_in_front(op, values, dims, size, max(found))
-    if len(set(found)) > 1:
+    low = min(found, default=2) < 2 and Tag.pointwise not in op.tags and not op._opname.endswith("_backward")
+    broadcasts = op._opname in BROADCAST
+    if len(set(found)) > 1 and not broadcasts or low and op.entry_at(DispatchKey.Meta).rule == "backend fallback":
         return one_by_one(op, values, dims, size)
+    if low:
+        call(op, each(op.schema, values, dims, like_example))  # else a batch of vectors would pass for one matrix
+    if len(set(found)) > 1:
+        return broadcast_in_front(op, values, dims, size, max(found))
     result = call(op, each(op.schema, values, dims, lambda value, dim: whole(value, dim, size)))
     return result, dims_of_result(op, result, size)
+
+
+def like_example(value: Any, dim: int | None) -> Any:
+    """Returns a tensor without data that has an example's sizes: the operator says whether it takes them."""
+    kept = [place for place in range(value.dim()) if place != dim]
+    sizes, steps = value.shape, value.stride()
+    made = [sizes[place] for place in kept], [steps[place] for place in kept]
+    return ops.aten.empty_strided.default(*made, dtype=value.dtype, device=META)
 
 
 BROADCAST = (

@@ -8,25 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from redispatch.dispatch import DispatchKey, OpOverload, call, ops
 from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.layers.transforms import BATCHING
-from redispatch.kernels.ops import linalg
+from redispatch.kernels import broadcast_shapes
+from redispatch.kernels.ops import linalg, matrix_functions
 from redispatch.kernels.ops.batch_norm import batch_norm_no_stats_op, batch_norm_no_training_op
 from redispatch.kernels.ops.distances import pdist_backward_op, pdist_forward_op
 from redispatch.kernels.ops.embedding import embedding_dense_backward_op
 from redispatch.kernels.ops.functional_forms import MADE
 from redispatch.kernels.ops.index_functions import put_op
 from redispatch.kernels.ops.masking import masked_scatter_op
+from redispatch.kernels.ops.masking import masked_select as masked_select_face
 from redispatch.kernels.ops.norms import renorm as renorm_face
+from redispatch.kernels.ops.rearrange import block_diag_op, shape_of_block
 from redispatch.kernels.ops.solving import solve_lu_op
 from redispatch.kernels.ops.sorting import isin_op, scalar_isin_op
 
-from ...dispatch.transforms.batched import Decomposition, whole
+from ...dispatch.transforms.batched import Decomposition, padded, whole
 from .by_dims import leading_rule
-from .fallback import batches, one_by_one
+from .fallback import batches, one_by_one, refuse
 
 aten = ops.aten
 # Derived rules --------------------------------------------------------------------------------------------------------
@@ -153,6 +157,33 @@ def masked_scatter(op: OpOverload, stack: list[Any]) -> Any:
     return source.reshape(-1).take(number).view(x.shape).where(mask, x) if source.numel() else NotImplemented
 
 
+@batches("parts", block_diag_op, otherwise=one_by_one)
+def block_diag(op: OpOverload, stack: list[Any]) -> Any:
+    """Rows of each matrix, with zeros before and behind them."""
+    blocks = [x.reshape(shape_of_block(position, x)) for position, x in enumerate(stack[0])]
+    ends = list(accumulate(block.shape[1] for block in blocks))
+    padded = (
+        aten.constant_pad_nd.default(block, [end - block.shape[1], ends[-1] - end])
+        for block, end in zip(blocks, ends, strict=True)
+    )
+    return aten.cat.default(list(padded), 0)
+
+
+@batches("dynamic", masked_select_face.op)
+def masked_select(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """The same places of each example, unless these have masks of their own."""
+    x, mask = values
+    if dims[1] is not None:
+        refuse(op, "dynamic")()
+    x = padded(x, dims[0], mask.dim())
+    shape = broadcast_shapes(mask.shape, x.shape[1:])
+    places = mask.expand(shape).reshape(-1).nonzero().squeeze(1)
+    return x.expand((size, *shape)).reshape(size, -1).index_select(1, places), 0
+
+
+batches("other", matrix_functions.vander.op)(one_by_one)  # it writes into a matrix that all examples would share
+
+
 @batches("parts", isin_op, otherwise=one_by_one)
 def isin(op: OpOverload, stack: list[Any]) -> Any:
     x, among, _, invert = stack
@@ -173,6 +204,12 @@ def distances(x: Any, p: float) -> Any:
     first, second = aten.triu_indices.default(count, count, 1, device=x.device).unbind(0)
     apart = x.index_select(0, first) - x.index_select(0, second)
     return aten.linalg_vector_norm.default(apart, p, [1])
+
+
+@batches("parts", ops.aten._is_all_true.default, ops.aten._is_any_true.default)
+def of_all_examples(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """One answer for all examples, which a program may read: what is checked has to hold for each."""
+    return call(op, values), None
 
 
 @batches("parts", pdist_forward_op, otherwise=one_by_one)

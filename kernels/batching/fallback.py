@@ -133,3 +133,6 @@ def refuse(op: OpOverload, why: str) -> Callable[..., Any]:
         raise RuntimeError(text)
 
     return refused
+
+
+batches("dynamic", ops.aten.where.default)(refuse(ops.aten.where.default, "dynamic"))  # else its parts would tell

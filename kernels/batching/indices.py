@@ -167,6 +167,11 @@ def along_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) ->
     self, dim, index, source, *rest = values
     count = rank(self, dims[0])
     fills = op.schema.arguments[3].name == "value"
+    if not count and fills:  # an example without dimensions has one that may be named
+        own = list(values)
+        own[0] = whole(self, dims[0], size).unsqueeze(1)
+        filled, _ = along_rule(op, own, [0, *dims[1:]], size)
+        return (whole(self, dims[0], size) if op.schema.mutable_positions else filled.squeeze(1)), 0
     if op._opname.startswith("index_reduce") and dims[2] is not None or not count:
         return one_by_one(op, values, dims, size)
     if dims[2] is not None or (fills and dims[3] is not None):

@@ -11,9 +11,19 @@ from redispatch.kernels.ops.rearrange import roll_op
 from redispatch.kernels.ops.scattering import as_strided_scatter_op
 from redispatch.kernels.ops.shape import cat_op, repeat_op
 from redispatch.kernels.ops.view_copies import as_strided_copy_op
-from redispatch.kernels.ops.views import as_strided_op, expand_op, permute_op, squeeze_op, t_op
+from redispatch.kernels.ops.views import (
+    as_strided_op,
+    expand_op,
+    permute_op,
+    squeeze_dim_op,
+    squeeze_dims_op,
+    squeeze_op,
+    t_op,
+    transpose_op,
+)
 
 from ...dispatch.transforms.batched import front, padded, rank, shifted, whole
+from .by_dims import dims_rule
 from .fallback import batches
 
 aten = ops.aten
@@ -57,6 +67,22 @@ def squeeze_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) 
     """All dimensions of size 1 but the batch's."""
     x = front(values[0], dims[0])
     return aten.squeeze.dims(x, [dim for dim in range(1, x.dim()) if x.shape[dim] == 1]), 0
+
+
+@batches("dims", squeeze_dim_op, squeeze_dims_op, transpose_op)
+def lonely_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """For examples without dimensions, which have one that may be named all the same: what was given."""
+    if rank(values[0], dims[0]):
+        return dims_rule(op, values, dims, size)
+    if op._opname == "squeeze":
+        named = values[1] if isinstance(values[1], list | tuple) else [values[1]]
+        if not {-1, 0}.issuperset(named):
+            raise RuntimeError(
+                f"Dimension is out of range (expected to be in range of [-1, 0], but got [{', '.join(map(str, named))}]"
+            )
+        return aten.alias.default(values[0]), dims[0]
+    shifted(values[1:], 0)
+    return values[0], dims[0]
 
 
 @batches("dims", as_strided_op, as_strided_copy_op)

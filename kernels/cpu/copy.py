@@ -151,7 +151,8 @@ def _cat_entry(dtype: str, count: int) -> Entry:
     if entry is None:
         arrays = [f"x{k}, x{k}_at" for k in range(count)]
         lines = [f"def cat_{count}(lo, hi, widths, out, out_at, {', '.join(arrays)}):"]
-        lines += ["    to = out_at + lo * widths.sum()", "    for i in range(lo, hi):"]
+        total = " + ".join(f"widths[{k}]" for k in range(count))
+        lines += [f"    to = out_at + lo * ({total})", "    for i in range(lo, hi):"]
         for k in range(count):
             lines += [
                 f"        for j in range(widths[{k}]):",

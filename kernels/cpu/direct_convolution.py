@@ -34,7 +34,7 @@ from redispatch.dispatch.tensor.operand import Operand
 from redispatch.dispatch.tensor.storage import allocate
 
 from ..engine.pool import parallel_for
-from ..engine.program import integral
+from ..engine.program import integral, steps
 from ..engine.template import Template, zero
 from .blas import CONTRACT
 from .convolution import Product, Windows, copy_row, first_behind, first_inside
@@ -187,7 +187,7 @@ def products_loop(lo, hi, g, taps, w, y, x):
         row, group = unit % blocks * 4, unit // blocks
         few, channel = min(4, rows - row), group * rows + row
         w0 = channel * count
-        for start in range(0, places, chunk):
+        for start in steps(0, places, chunk):
             n, at = min(chunk, places - start), group * of_group + start
             y0 = channel * of_row + start
             y1, y2, y3 = y0 + min(1, few - 1) * of_row, y0 + min(2, few - 1) * of_row, y0 + (few - 1) * of_row

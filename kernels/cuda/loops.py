@@ -107,8 +107,7 @@ class DeviceLoop:
         """The arguments whose lengths the loop asks for, and those that it writes to; counted behind lo and hi."""
         if self.facts is None:
             program = self.loop.program()
-            (function,) = ast.parse(program.sources[program.compiled[-1]]).body
-            assert isinstance(function, ast.FunctionDef)
+            function = program.trees[program.compiled[-1]]
             names = [argument.arg for argument in function.args.args]
             sized, written = set(), set()
             for node in ast.walk(function):

@@ -3,7 +3,8 @@
 Why not numba's own cache: its key misses edits in other files and checked against unchecked builds, a damaged file
 of its crashes the interpreter, and where nothing can be written the import fails. Here
 
-- the key is a hash of the kernel's complete text, its signature and flags, the versions, and the CPU;
+- the key is a hash of the kernel's complete text, its signature and flags, the versions, and the CPU (numba's version
+  is inside of the file, and only of a kernel that it has translated);
 - the directory is one where damage is a miss, many processes may write at once, and which need not be there.
 
 A cached kernel is machine code, and is run: that is why the directory must be private. Beside each kernel lies its
@@ -11,7 +12,6 @@ source, `<name>-<key>.py`, to read; its first line says what was compiled. `pyth
 empties the directory.
 """
 
-import inspect
 import os
 import re
 import sys
@@ -23,20 +23,17 @@ import numpy as np
 
 from redispatch.dispatch.disk import digest, directory, read_sealed, warn_once, write_sealed, write_whole
 
-from . import lower, native
-
 
 @once
 def _machine() -> str:
     """Everything outside a kernel's text that its machine code depends on."""
-    from importlib.metadata import version  # here, because this file is imported long before a kernel is needed
-
     import llvmlite  # here, because importing it takes 40 ms, and no kernel may be needed
     import llvmlite.binding as llvm
 
-    # asked of the package's metadata, because importing numba takes 0.4 s
-    parts = [sys.version, version("numba"), llvmlite.__version__, np.__version__]
-    parts += [inspect.getsource(module) for module in (lower, native)]  # how a kernel is called is their matter
+    parts = [sys.version, llvmlite.__version__, np.__version__]
+    here = Path(__file__).parent
+    files = [here / "lower.py", here / "native.py", *sorted((here / "translate").glob("*.py"))]
+    parts += [file.read_text() for file in files]  # they decide how a kernel is translated and called
     parts += [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()]
     parts += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
     return "\n".join(parts)

@@ -1,13 +1,11 @@
-"""The one place that talks to numba: from a program to an entry point that Python calls directly.
+"""From a program to an entry point that Python calls directly.
 
-An entry point is numba's own C function for one signature, taken past numba's dispatcher, which would look at every
-argument's type on each call (155 against 275 ns for an add of 16 elements). It trusts its arguments: an array of
-another dtype than the signature's is read as if it had the right one. So callers choose entries by dtype. Kernels do
-without numba's runtime, which would make an object for each array that is passed: that leaves 95 ns. Nor does a small
-one give up the GIL, which leaves 65.
+A program is translated here (`translate/`), or by numba if it has anything that is not known there (`lower.py`); the
+rest is done in `native.py`. An entry point is a C function for one signature. It trusts its arguments: an array of
+another dtype than the signature's is read as if it had the right one. So callers choose entries by dtype. A small
+kernel does not give up the GIL, which takes half as long as all else that a call does.
 
-numba is imported when the first kernel is needed, never at import. What was compiled once is loaded from disk
-(`cache.py`) without parsing or typing anything. Read next: `elementwise.py`.
+What was compiled once is loaded from disk (`cache.py`) without parsing or typing anything. Read next: `elementwise.py`.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ from typing import Any
 
 from redispatch.dispatch.tensor.operand import TARGET
 
-from ..maths.vecmath import define
-from . import cache, lower, native, primitives
+from . import cache, lower, native, translate
 from .program import Program
 
 Entry = Callable[..., Any]
@@ -90,7 +87,7 @@ class Kernel:
     def assembly(self, *signature: str) -> str:
         """The machine code for a signature, as this machine's assembler spells it. It is compiled for that alone."""
         with _LOCK:
-            return native.assembly(_compile(self.program(), signature, self.fastmath, self.nogil))
+            return native.assembly(_compile(self.program(), signature, self.fastmath, self.nogil)[0])
 
 
 def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
@@ -101,9 +98,9 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
     flags = ",".join([*sorted(kernel.fastmath), "nogil" if kernel.nogil else "gil", "no runtime"])
     key = cache.key(program.digest(), main, signature, flags)
     code = cache.load(key)
-    if code is None:
+    if code is None or native.outdated(code):
         start = perf_counter()
-        code = native.packed(_compile(program, signature, kernel.fastmath, kernel.nogil))
+        code = native.packed(*_compile(program, signature, kernel.fastmath, kernel.nogil))
         _tell(kernel.name, perf_counter() - start)
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
         cache.store(key, code, kernel.name, header + program.text())
@@ -137,52 +134,20 @@ def _tell(name: str, seconds: float) -> None:
     _seconds = -1.0
 
 
-# The functions that loops call, by what they mean: `sin` of float32 is the same in a loop over rows and in a flat one.
-# About half of the time of compiling goes to them. Not all are kept, since each holds what LLVM made of it.
-INNER_KEPT = 256
-_inner: dict[tuple[bytes, frozenset[str]], Any] = {}
+def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> tuple[Any, str]:
+    """The last function of the program, as an optimised module of LLVM with a function for Python to call it.
 
-
-def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> Any:
-    """The last function of the program, made into a module of LLVM by numba, with a function for Python to call it."""
-    import numba  # here, because importing numba takes 0.3 s
-
-    njit: Any = numba.njit  # its stubs do not know all of its options
-    types: Any = numba.types
-
-    primitives.register()
-    define.register()
-
-    def numba_type(name: str) -> Any:
-        if name.endswith("[]"):
-            return types.Array(numba_type(name[:-2]), 1, "C")
-        return types.boolean if name == "bool" else getattr(types, name)
-
-    # error_model "numpy": a division by zero gives inf or nan. Python's would raise, and keep loops from vectorising.
-    # _nrt: no numba runtime, which counts references to arrays. Callers hold theirs while a kernel runs, and kernels
-    # allocate none.
-    options: dict[str, Any] = dict(_nrt=False, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
-    options["pipeline_class"] = lower.pipeline()
-    if fastmath:
-        options["fastmath"] = set(fastmath)
-    namespace = program.load()
-    for name, meaning in program.meanings(namespace).items():
-        known = (meaning, fastmath)
-        found = _inner.pop(known, None)
-        if found is None:  # always inlined: a call that LLVM leaves standing keeps its loop scalar
-            found = njit(forceinline=True, **options)(namespace[name])
-        namespace[name] = _inner[known] = found  # put last, as the last used
-        if len(_inner) > INNER_KEPT:
-            del _inner[next(iter(_inner))]
-    dispatcher = njit(**options)(namespace[program.compiled[-1]])
-    dispatcher.compile(tuple(numba_type(name) for name in signature))
-    (lowered,) = dispatcher.overloads.values()
-    lowered.library.finalize()
-    module = lowered.library._final_module
-    loop = lowered.fndesc.llvm_func_name
-    types = [str(one.type) for one in module.get_function(loop).arguments]
-    result = str(lowered.fndesc.restype)
-    return native.optimised(module, native.calling(loop, types, signature, result, nogil))
+    The second is the version of numba if that has translated it.
+    """
+    others, version = None, ""
+    try:
+        unit = translate.Unit()
+        symbol, result = unit.function(program, program.compiled[-1], signature, fastmath)
+        text = unit.text() + native.plain(symbol, signature, result)
+    except translate.Unknown:
+        text, others, result = lower.lowered(program, signature, fastmath)
+        version = native.numba_version()
+    return native.optimised(text + native.calling(signature, result, nogil), others), version
 
 
 # --- which of some thousand lines of assembly are the loop that does the work -----------------------------------------

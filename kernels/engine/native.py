@@ -2,8 +2,7 @@
 
 The function is C code of the same module: it takes the arguments out of Python's objects, gives up the GIL where it is
 told to, and calls the loop. An array's pointer is read where numpy keeps it. That is 60 to 75 ns for a call with eleven
-arguments (numba's own way: 95; ctypes: 640), and the object file is all that a later process needs: it is linked
-without numba, which takes 0.4 s to import.
+arguments (numba's own way: 95; ctypes: 640), and the object file is all that a later process needs.
 """
 
 from __future__ import annotations
@@ -16,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from .translate.promote import leaves, llvm
+
+LOOP = "redispatch_loop"  # the loop's name, whoever translated it
 CALL = "redispatch_call"  # the C function's name in every object file
 ARRAY_TYPE = "redispatch_ndarray"  # the address of numpy's class of arrays, for object files
 
@@ -53,14 +55,22 @@ MESSAGES = {
     "ended": "a kernel ended with status %d",
 }
 
-# Takes an integer out of an object: also of one that is a number, but no integer, such as 2.5, which is cut off.
+# Takes an integer out of an object: also of one that is a number, but no integer, such as 2.5, which is cut off. What
+# seldom happens is a function of its own, which stands once: a loop has ten integers.
 WHOLE = """
 declare i64 @{function}(ptr)
-define internal i64 @whole.{function}(ptr %o) {{
+define internal i64 @whole.{function}(ptr %o) alwaysinline {{
   %value = call i64 @{function}(ptr %o)
   %minus = icmp eq i64 %value, -1
   br i1 %minus, label %doubtful, label %done, !prof !1
 doubtful:
+  %other = call i64 @cut.{function}(ptr %o)
+  br label %done
+done:
+  %result = phi i64 [%value, %0], [%other, %doubtful]
+  ret i64 %result
+}}
+define internal i64 @cut.{function}(ptr %o) noinline cold {{
   %error = call ptr @PyErr_Occurred()
   %well = icmp eq ptr %error, null
   br i1 %well, label %done, label %refused
@@ -78,8 +88,16 @@ again:
   call void @Py_DecRef(ptr %cut)
   br label %done
 done:
-  %result = phi i64 [%value, %0], [%value, %doubtful], [%value, %refused], [-1, %fraction], [%found, %again]
+  %result = phi i64 [-1, %0], [-1, %refused], [-1, %fraction], [%found, %again]
   ret i64 %result
+}}
+"""
+
+# The loop as the C function calls it: with a place for the result, and a status that is 0 when all went well.
+PLAIN = """
+define internal i32 @{loop}({parameters}) alwaysinline {{
+  {call}{kept}
+  ret i32 0
 }}
 """
 
@@ -100,11 +118,9 @@ declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
-declare i32 @{loop}({types})
 
 define ptr @{call}(ptr %self, ptr %args, i64 %count) {{
   %result = alloca {place}
-  %exception = alloca ptr
   %right = icmp eq i64 %count, {count}
   br i1 %right, label %counted, label %miscounted, !prof !0
 counted:
@@ -131,34 +147,40 @@ failed:
 """
 
 
-def calling(loop: str, types: list[str], signature: tuple[str, ...], result: str, nogil: bool) -> str:
-    """Writes the C function that Python calls (METH_FASTCALL), in LLVM's language, for a loop as numba lowers it.
+def plain(function: str, signature: tuple[str, ...], result: str) -> str:
+    """The loop under its name, from a function that returns its result."""
+    passed = [f"{llvm(leaf)} %a{at}" for at, leaf in enumerate(leaf for kind in signature for leaf in leaves(kind))]
+    call, kept, word = f"call {llvm(result)} @{function}({', '.join(passed)})", "", llvm(result)
+    if result != "none":
+        call = f"%found = {call}"
+        if result == "bool":
+            call, word = f"{call}\n  %wide = zext i1 %found to i8", "i8"
+        kept = f"\n  store {word} {'%wide' if result == 'bool' else '%found'}, ptr %result"
+    return PLAIN.format(loop=LOOP, parameters=", ".join(["ptr %result", *passed]), call=call, kept=kept)
 
-    `types` are LLVM's, of all the parameters of the loop. The first two are the places of the result and of an
-    exception. An array is seven of them: two objects that are not used, the number of elements, the bytes of one, the
-    pointer, size and stride of the one dimension. The loop returns 0 when all went well.
+
+def calling(signature: tuple[str, ...], result: str, nogil: bool) -> str:
+    """Writes the C function that Python calls (METH_FASTCALL), in LLVM's language.
+
+    The loop takes the place of its result, and of each argument its number, of a complex one two, or an array's pointer
+    and size.
     """
-    rest = iter(types[2:])
-    passed = ["ptr %result", "ptr %exception"]
+    passed = ["ptr %result"]
     lines: list[str] = []
     doubts: list[str] = []
     for at, kind in enumerate(signature):
         lines += [f"  %slot{at} = getelementptr ptr, ptr %args, i64 {at}", f"  %o{at} = load ptr, ptr %slot{at}"]
         if kind.endswith("[]"):
             lines += _array(at)
-            size = np.dtype(kind[:-2]).itemsize
-            given = ("ptr null", "ptr null", f"i64 %n{at}", f"i64 {size}", f"ptr %d{at}", f"i64 %n{at}", f"i64 {size}")
-            passed += given
-            for _ in given:
-                next(rest)
+            passed += [f"ptr %d{at}", f"i64 %n{at}"]
             continue
-        for number, how in enumerate(PARTS if kind.startswith("complex") else (NUMBERS[kind],)):
-            name, wanted = f"%v{at}_{number}", next(rest)
-            lines += _number(name, f"%o{at}", wanted, how, doubts)
-            passed.append(f"{wanted} {name}")
+        for number, leaf in enumerate(leaves(kind)):
+            name, how = f"%v{at}_{number}", PARTS[number] if kind.startswith("complex") else NUMBERS[kind]
+            lines += _number(name, f"%o{at}", llvm(leaf), how, doubts)
+            passed.append(f"{llvm(leaf)} {name}")
     place, *_ = RESULTS[result]
     how_taken = {how[:2] for how in (*NUMBERS.values(), *PARTS)}
-    declared = {f"declare {llvm} @{name}(ptr)" for llvm, name in how_taken if not name.startswith("whole.")}
+    declared = {f"declare {word} @{name}(ptr)" for word, name in how_taken if not name.startswith("whole.")}
     whole = [WHOLE.format(function=name.removeprefix("whole.")) for _, name in how_taken if name.startswith("whole.")]
     declared |= {f"declare ptr @{function}({wide})" for _, wide, _, function in RESULTS.values() if function}
     texts = {
@@ -167,8 +189,7 @@ def calling(loop: str, types: list[str], signature: tuple[str, ...], result: str
     return TEMPLATE.format(
         array_type=ARRAY_TYPE,
         declarations="\n".join([*sorted(declared), *texts.values(), *sorted(whole)]),
-        loop=loop,
-        types=", ".join(types),
+        loop=LOOP,
         call=CALL,
         place=place,
         count=len(signature),
@@ -272,17 +293,21 @@ def _machine() -> Any:
     )
 
 
-def optimised(module: Any, calls: str) -> Any:
-    """Adds the C function `calls` to a module that has a loop, and optimises both as one."""
+def optimised(text: str, others: Any = None) -> Any:
+    """A text that has a loop and the C function that calls it, as one module, optimised.
+
+    others: a module with functions that the text calls.
+    """
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
-    addition = llvm.parse_assembly(calls)
-    addition.triple, addition.data_layout = module.triple, module.data_layout
-    module.link_in(addition)
+    machine = _machine()
+    layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
+    module = llvm.parse_assembly(layout + text)
+    if others is not None:
+        module.link_in(others)
     for one in (*module.functions, *module.global_variables):
         if not one.is_declaration and one.name != CALL:
             one.linkage = "internal"
-    module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization, options.slp_vectorization = True, False
     builder = llvm.create_pass_builder(_machine(), options)
@@ -295,11 +320,27 @@ def assembly(module: Any) -> str:
     return _machine().emit_assembly(module)
 
 
-def packed(module: Any) -> bytes:
-    """A module as bytes that `linked` takes: the names that it wants from others, a line; and an object file."""
+def packed(module: Any, version: str = "") -> bytes:
+    """A module as bytes that `linked` takes: a line of JSON, and an object file.
+
+    The line has the names that it wants from others, and the version of numba if that has translated it.
+    """
     wanted = [one.name for one in (*module.functions, *module.global_variables) if one.is_declaration]
-    names = json.dumps(sorted(name for name in wanted if not name.startswith("llvm.")))
+    names = json.dumps([sorted(name for name in wanted if not name.startswith("llvm.")), version])
     return names.encode() + b"\n" + _machine().emit_object(module)
+
+
+def outdated(payload: bytes) -> bool:
+    """Whether another version of numba than is installed has translated what is in it."""
+    _, version = json.loads(payload.partition(b"\n")[0])
+    return bool(version) and version != numba_version()
+
+
+def numba_version() -> str:
+    """The installed version, asked of the package's metadata, because importing numba takes 0.4 s."""
+    from importlib.metadata import version  # here, because it takes 10 ms, and few kernels are numba's
+
+    return version("numba")
 
 
 class _Definition(ctypes.Structure):
@@ -317,7 +358,7 @@ def linked(payload: bytes, name: str) -> Any:
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
     names, _, code = payload.partition(b"\n")
-    _provide(json.loads(names))
+    _provide(json.loads(names)[0])
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

@@ -1,13 +1,13 @@
-"""Machine-near scalar functions: what they mean in Python, and what numba makes of them.
+"""Machine-near scalar functions: what they mean in Python, and in LLVM's language.
 
 Each is a plain Python function marked `@primitive`, which is its definition (and what runs under
-`NUMBA_DISABLE_JIT=1`). `register()` gives numba the compiled form, when the first kernel is compiled: an LLVM
-instruction. Read next: `vecmath/`, the transcendental functions built on these.
+`NUMBA_DISABLE_JIT=1`). `FORMS` has the compiled form: a short function in LLVM's language. Read next: `vecmath/`, the
+transcendental functions built on these.
 """
 
 import math
 from functools import cache as once
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -136,9 +136,132 @@ def bits_of_turn(m, e, i):
     return np.int64((fraction >> (144 - 48 * int(i))) & (2**48 - 1))
 
 
-def _instruction(primitive: Any, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
-    """Has `primitive` be a short run of LLVM instructions, from `arguments` to `result`; see `_of_one_type`."""
-    from numba import types  # here, because importing numba takes 0.3 s
+# What each is in LLVM's language --------------------------------------------------------------------------------------
+
+
+class Form(NamedTuple):
+    """A primitive as a function in LLVM's language.
+
+    Its arguments are %a, %b and %c, its result is %r. The type "real" is that of the first argument, a float: {t} is
+    LLVM's word for it, {s} its name in LLVM's functions, and {single} the instructions that make a float32 of %a.
+    """
+
+    result: str
+    arguments: tuple[str, ...]
+    body: str
+
+
+WORDS = {"float32": ("float", "f32"), "float64": ("double", "f64")}
+INTEGERS = {f"{u}int{bits}": f"i{bits}" for u in ("", "u") for bits in (16, 32, 64)}
+
+# Where a double's copysign is rounded to 16 bits by way of 32, LLVM rounds but once, from 64 to 16. It has no
+# instruction for that, and calls a function which nothing provides: a null pointer. Behind `canonicalize`, which
+# changes no number, it does not see what comes next.
+SINGLE = {
+    "float32": "%single = bitcast float %a to float",
+    "float64": "%cut = fptrunc double %a to float\n  %single = call float @llvm.canonicalize.f32(float %cut)",
+}
+
+# LLVM turns a loop of its own instruction into one over vectors, where a comparison with a NaN test would keep the loop
+# scalar. "nsz", as it may return either zero: 3 machine instructions for a vector instead of 9.
+EXTREME = "%r = call nsz {{t}} @llvm.{}.{{s}}({{t}} %a, {{t}} %b)"
+
+FORMS: dict[Any, Form] = {
+    half_to_float: Form("float32", ("uint16",), "%half = bitcast i16 %a to half\n  %r = fpext half %half to float"),
+    float_to_half: Form(
+        "uint16", ("real",), "{single}\n  %half = fptrunc float %single to half\n  %r = bitcast half %half to i16"
+    ),
+    rounded: Form("float32", ("float64",), SINGLE["float64"].replace("%single", "%r")),
+    bits_of_float: Form("int32", ("float32",), "%r = bitcast float %a to i32"),
+    float_of_bits: Form("float32", ("int32",), "%r = bitcast i32 %a to float"),
+    bits_of_double: Form("int64", ("float64",), "%r = bitcast double %a to i64"),
+    double_of_bits: Form("float64", ("int64",), "%r = bitcast i64 %a to double"),
+    bfloat16_to_float: Form(
+        "float32",
+        ("uint16",),
+        "%wide = zext i16 %a to i32\n  %bits = shl i32 %wide, 16\n  %r = bitcast i32 %bits to float",
+    ),
+    float_to_bfloat16: Form(
+        "uint16",
+        ("float32",),
+        """%bits = bitcast float %a to i32
+  %down = lshr i32 %bits, 16
+  %odd = and i32 %down, 1
+  %half = add i32 %bits, 32767
+  %sum = add i32 %half, %odd
+  %rounded = lshr i32 %sum, 16
+  %none = fcmp uno float %a, %a
+  %found = select i1 %none, i32 32704, i32 %rounded
+  %r = trunc i32 %found to i16""",
+    ),
+    bits_of_turn: Form(  # the 192 bits that count, from the byte in which they begin; 32 bytes hold them
+        "int64",
+        ("int64",) * 3,
+        f"""%shift = sub i64 {TWO_OVER_PI_BITS - 190}, %b
+  %byte = lshr i64 %shift, 3
+  %start = getelementptr i8, ptr @two_over_pi, i64 %byte
+  %bytes = load i256, ptr %start, align 1
+  %left = and i64 %shift, 7
+  %wide_left = zext i64 %left to i256
+  %aligned = lshr i256 %bytes, %wide_left
+  %m = zext i64 %a to i256
+  %fraction = mul i256 %aligned, %m
+  %before = mul i64 48, %c
+  %down = sub i64 144, %before
+  %wide_down = zext i64 %down to i256
+  %found = lshr i256 %fraction, %wide_down
+  %word = trunc i256 %found to i64
+  %r = and i64 %word, {2**48 - 1}""",
+    ),
+    seed_from: Form("uint64", ("uint64",) * 2, "%r = bitcast i64 %a to i64"),
+    offset_from: Form("uint64", ("uint64",) * 2, "%r = bitcast i64 %b to i64"),
+    fma: Form("real", ("real",) * 3, "%r = call {t} @llvm.fma.{s}({t} %a, {t} %b, {t} %c)"),
+    maximum: Form("real", ("real",) * 2, EXTREME.format("maximum")),
+    minimum: Form("real", ("real",) * 2, EXTREME.format("minimum")),
+}
+TABLES = {bits_of_turn: f"@two_over_pi = internal constant i{TWO_OVER_PI_BITS + 256} {TWO_OVER_PI}\n"}
+
+
+def symbol(primitive: Any, real: str) -> str:
+    """The name of a primitive's function, for a first argument of that type."""
+    return f"primitive.{primitive.__name__}" + f".{real}" * ("real" in FORMS[primitive].arguments)
+
+
+@once
+def text(primitive: Any, real: str) -> str:
+    """A primitive's function, for a first argument of that type."""
+    form = FORMS[primitive]
+    word, short = WORDS.get(real, ("", ""))
+    words = {**INTEGERS, **{name: one[0] for name, one in WORDS.items()}, "real": word}
+    parameters = ", ".join(f"{words[one]} %{name}" for one, name in zip(form.arguments, "abc", strict=False))
+    body = form.body.format(t=word, s=short, single=SINGLE.get(real, ""))
+    head = f"define {words[form.result]} @{symbol(primitive, real)}({parameters}) alwaysinline"
+    return f"{TABLES.get(primitive, '')}{head} {{\n  {body}\n  ret {words[form.result]} %r\n}}\n"
+
+
+@once
+def _library(primitive: Any, real: str) -> Any:
+    """A primitive's function, to be linked to those that numba translates."""
+    from llvmlite.binding import parse_assembly  # here, because importing numba takes 0.3 s
+    from numba.core.registry import cpu_target
+
+    library = cpu_target.target_context.codegen().create_library(symbol(primitive, real))
+    library.add_llvm_module(parse_assembly(text(primitive, real)))
+    library.finalize()
+    return library
+
+
+@once
+def register() -> None:
+    """Teach numba the primitives: each is a call of its function."""
+    for function, form in FORMS.items():
+        _register(function, form)
+
+
+def _register(primitive: Any, form: Form) -> None:
+    from llvmlite import ir  # here, because importing numba takes 0.3 s
+    from numba import types
+    from numba.core.cgutils import get_or_insert_function
     from numba.core.typing import signature
     from numba.extending import lower_builtin, type_callable
 
@@ -149,110 +272,17 @@ def _instruction(primitive: Any, result: Any, arguments: tuple[Any, ...], emit: 
     }
 
     def typed(*given: Any) -> Any:
-        kind = given[0]
-        return signature(result or kind, *(argument or kind for argument in arguments))
+        known = {"real": given[0], **{name: getattr(types, name) for name in (*INTEGERS, *WORDS)}}
+        return signature(known[form.result], *(known[argument] for argument in form.arguments))
 
     @type_callable(primitive)
     def typer(context):
-        return typers[len(arguments)]
+        return typers[len(form.arguments)]
 
-    @lower_builtin(primitive, *[types.Any] * len(arguments))
+    @lower_builtin(primitive, *[types.Any] * len(form.arguments))
     def lower(context, builder, called, values):
-        return emit(builder, *values)
-
-
-def _of_one_type(primitive: Any, emit: Any) -> None:
-    """Has `primitive` take floats of one type, and return another one of it."""
-    _instruction(primitive, None, (None,) * primitive.__code__.co_argcount, emit)
-
-
-def _extreme(name: str, wins: str) -> Any:
-    """LLVM's instruction for the larger or smaller of two floats, which NaN wins.
-
-    LLVM turns a loop of it into one over vectors, where a comparison with a NaN test would keep the loop scalar.
-    "nsz", as it may return either zero: 3 machine instructions for a vector instead of 9.
-    """
-    from llvmlite import ir  # here, because importing numba takes 0.3 s
-    from llvmlite.binding import llvm_version_info
-
-    def emit(builder: Any, x: Any, y: Any) -> Any:
-        if llvm_version_info < (18,):  # which does not know how x86 does it
-            first = builder.or_(builder.fcmp_ordered(wins, x, y), builder.fcmp_unordered("uno", x, x))
-            return builder.select(first, x, y)
-        function = builder.module.declare_intrinsic(name, [x.type], ir.FunctionType(x.type, [x.type, x.type]))
-        return builder.call(function, [x, y], fastmath=("nsz",))
-
-    return emit
-
-
-def _turned(builder: Any, m: Any, e: Any, i: Any) -> Any:
-    """Loads the 192 bits that count from the byte in which they begin; 32 bytes hold them."""
-    from llvmlite import ir  # here, because importing numba takes 0.3 s
-
-    i64 = ir.IntType(64)
-    digits, window, byte = ir.IntType(TWO_OVER_PI_BITS + 256), ir.IntType(256), ir.IntType(8)
-    table = builder.module.globals.get("two_over_pi")
-    if table is None:
-        table = ir.GlobalVariable(builder.module, digits, "two_over_pi")
-        table.initializer, table.linkage, table.global_constant = ir.Constant(digits, TWO_OVER_PI), "internal", True
-    shift = builder.sub(ir.Constant(i64, TWO_OVER_PI_BITS - 190), e)
-    start = builder.gep(builder.bitcast(table, byte.as_pointer()), [builder.lshr(shift, ir.Constant(i64, 3))])
-    found = builder.load(builder.bitcast(start, window.as_pointer()), align=1)
-    aligned = builder.lshr(found, builder.zext(builder.and_(shift, ir.Constant(i64, 7)), window))
-    fraction = builder.mul(aligned, builder.zext(m, window))
-    down = builder.sub(ir.Constant(i64, 144), builder.mul(ir.Constant(i64, 48), i))
-    piece = builder.trunc(builder.lshr(fraction, builder.zext(down, window)), i64)
-    return builder.and_(piece, ir.Constant(i64, 2**48 - 1))
-
-
-@once
-def register() -> None:
-    """Teach numba the primitives."""
-    from llvmlite import ir  # here, because importing numba takes 0.3 s
-    from llvmlite.binding import llvm_version_info
-    from numba import types
-
-    i16, i32, i64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
-    half, single, double = ir.HalfType(), ir.FloatType(), ir.DoubleType()
-
-    def round_to_bfloat16(builder: Any, x: Any) -> Any:
-        bits = builder.bitcast(x, i32)
-        odd = builder.and_(builder.lshr(bits, ir.Constant(i32, 16)), ir.Constant(i32, 1))
-        rounded = builder.lshr(builder.add(builder.add(bits, ir.Constant(i32, 0x7FFF)), odd), ir.Constant(i32, 16))
-        is_nan = builder.fcmp_unordered("uno", x, x)
-        return builder.trunc(builder.select(is_nan, ir.Constant(i32, 0x7FC0), rounded), i16)
-
-    def round_to_single(builder: Any, x: Any) -> Any:
-        """Rounds to 32 bits. Where a double's copysign is rounded to 16 then, LLVM 20 rounds but once, from 64 to 16.
-
-        It has no instruction for that, and calls a function which nothing provides: a null pointer. Behind
-        `canonicalize`, which changes no number, it does not see what comes next.
-        """
-        x = builder.fptrunc(x, single)
-        if llvm_version_info < (20,):  # which does not know how x86 does it
-            return x
-        function = builder.module.declare_intrinsic("llvm.canonicalize", [single], ir.FunctionType(single, [single]))
-        return builder.call(function, [x])
-
-    def round_to_half(builder: Any, x: Any) -> Any:
-        x = round_to_single(builder, x) if x.type == double else x
-        return builder.bitcast(builder.fptrunc(x, half), i16)
-
-    def widen_bfloat16(builder: Any, x: Any) -> Any:
-        return builder.bitcast(builder.shl(builder.zext(x, i32), ir.Constant(i32, 16)), single)
-
-    _instruction(half_to_float, types.float32, (types.uint16,), lambda b, x: b.fpext(b.bitcast(x, half), single))
-    _instruction(float_to_half, types.uint16, (None,), round_to_half)
-    _instruction(rounded, types.float32, (types.float64,), round_to_single)
-    _instruction(bits_of_float, types.int32, (types.float32,), lambda b, x: b.bitcast(x, i32))
-    _instruction(float_of_bits, types.float32, (types.int32,), lambda b, x: b.bitcast(x, single))
-    _instruction(bits_of_double, types.int64, (types.float64,), lambda b, x: b.bitcast(x, i64))
-    _instruction(double_of_bits, types.float64, (types.int64,), lambda b, x: b.bitcast(x, double))
-    _instruction(bfloat16_to_float, types.float32, (types.uint16,), widen_bfloat16)
-    _instruction(float_to_bfloat16, types.uint16, (types.float32,), round_to_bfloat16)
-    _instruction(bits_of_turn, types.int64, (types.int64,) * 3, _turned)
-    _instruction(seed_from, types.uint64, (types.uint64,) * 2, lambda b, seed, offset: seed)
-    _instruction(offset_from, types.uint64, (types.uint64,) * 2, lambda b, seed, offset: offset)
-    _of_one_type(fma, lambda b, x, y, z: b.fma(x, y, z))
-    _of_one_type(maximum, _extreme("llvm.maximum", ">"))
-    _of_one_type(minimum, _extreme("llvm.minimum", "<"))
+        result = context.get_value_type(called.return_type)
+        kind = ir.FunctionType(result, [value.type for value in values])
+        name = symbol(primitive, str(called.args[0]))
+        context.add_linking_libs((_library(primitive, str(called.args[0])),))
+        return builder.call(get_or_insert_function(builder.module, kind, name), values)

@@ -5,8 +5,8 @@ dtype and device. To numba `0.5` is a float64, which would pull a float32 loop i
 rewritten for the real type that the kernel computes in: literals become `float32(0.5)`. The complete text also is
 the honest cache key (an edit in any helper changes it) and what a person opens to see what ran.
 
-Functions marked `@primitive` are not rewritten: they are machine-near, and `primitives.py` teaches numba what they
-mean. Read next: `compile.py`, which compiles the text.
+Functions marked `@primitive` are not rewritten: they are machine-near, and `primitives.py` says what they are in LLVM's
+language. Read next: `translate/`, which translates the text, and `compile.py`, which compiles it.
 """
 
 import ast
@@ -177,7 +177,8 @@ class Program:
         self.uses_primitives = False
         self.names: dict[object, str] = {}  # what was added already -> its name in the text
         self.compiled: list[str] = []  # the functions of the text, callees first
-        self.sources: dict[str, str] = {}  # the text of each
+        self.trees: dict[str, ast.FunctionDef] = {}  # each of them, as it stands in the text
+        self.constants: dict[str, object] = {}  # the numbers to which the text gives the real type
 
     def add(self, func: Callable, given: Mapping[str, object] | None = None, rewrite: bool = True) -> str:
         """Add a plain function and all that it reaches; returns its name in the text.
@@ -200,32 +201,34 @@ class Program:
         assert isinstance(tree, ast.FunctionDef)
         self.reserved.add(name)
         renamed = {word: self._bind(word, value) for word, value in given.items()}
-        self._append(name, _rename(tree, renamed, text))
+        self._append(name, _rename(tree, renamed, text), tree)
         return name
 
     def _emit(self, func: Callable, tree: ast.FunctionDef) -> str:
         name = self._unused(tree.name)
         tree.name = name
         self.names[func] = name
-        self._append(name, ast.unparse(tree) + "\n")
+        self._append(name, ast.unparse(tree) + "\n", tree)
         return name
 
-    def _append(self, name: str, source: str) -> None:
+    def _append(self, name: str, source: str, tree: ast.FunctionDef) -> None:
         self.compiled.append(name)
-        self.sources[name] = source
+        self.trees[name] = tree
         self.parts.append(source)
 
     def _add_globals(self, func: Callable, tree: ast.FunctionDef, given: Mapping[str, object]) -> None:
-        cells = inspect.getclosurevars(func).nonlocals if isinstance(func, FunctionType) else {}
-        scope = {**getattr(func, "__globals__", {}), **cells, **given}
-        polynomials = _WriteOutPolynomials(scope)
-        polynomials.visit(tree)
-        scope |= polynomials.coefficients
-        local = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        local |= {a.arg for a in tree.args.args}
-        words = sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - local)
+        scope = {**getattr(func, "__globals__", {}), **_cells(func), **given}
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        if any(scope.get(node.id) is polynomial for node in names):
+            polynomials = _WriteOutPolynomials(scope)
+            polynomials.visit(tree)
+            scope |= polynomials.coefficients
+            names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        local = {node.id for node in names if isinstance(node.ctx, ast.Store)} | {a.arg for a in tree.args.args}
+        words = sorted({node.id for node in names} - local)
         renamed = {}
-        _FollowModules(scope, self._bind).visit(tree)
+        if any(isinstance(scope.get(word), ModuleType) for word in words):
+            _FollowModules(scope, self._bind).visit(tree)
         for word in words:
             if word in scope:
                 bound = self._bind(word, scope[word])
@@ -233,9 +236,8 @@ class Program:
                     renamed[word] = bound
             elif not hasattr(builtins, word):
                 raise NameError(f"scalar function {func.__qualname__} uses {word!r}, which is not defined")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and node.id in renamed:
-                node.id = renamed[node.id]
+        for node in names:
+            node.id = renamed.get(node.id, node.id)
 
     def _bind(self, word: str, value: object) -> str:
         """Make `value` known to the text, under `word` if that is free; returns the name."""
@@ -257,6 +259,8 @@ class Program:
             number = f'float("{value!r}")' if isinstance(value, float) else repr(value)
             self.parts.append(f"{word} = {self.real}({number})\n" if typed else f"{word} = {number}\n")
             self.namespace[word] = value
+            if self.real is not None and isinstance(value, float):
+                self.constants[word] = np.float32(value) if self.real == "float32" else np.float64(value)
         elif not isinstance(value, (bool, int, float, complex)):
             if self.namespace.get(word, value) is not value:
                 word = self._unused(word)
@@ -308,24 +312,6 @@ class Program:
             function.__qualname__ = f"{name}_{short}"
         return namespace
 
-    def meanings(self, namespace: Mapping[str, Any]) -> dict[str, bytes]:
-        """Returns for each function but the last a hash of all that decides its results, itself and what it reaches."""
-        known: dict[str, bytes] = {}
-        primitives = _primitives_digest() if self.uses_primitives else b""
-        for name in self.compiled[:-1]:
-            reached = sorted(set(namespace[name].__code__.co_names) & namespace.keys())
-            facts = [known.get(word) or _described(namespace[word]).encode() for word in reached]
-            known[name] = digest(
-                self.sources[name].encode(), primitives, repr(list(zip(reached, facts, strict=True))).encode()
-            )
-        return known
-
-
-def _described(value: Any) -> str:
-    """Describes a function's global for a hash: a number, a type, a module or a primitive."""
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    return f"{type(value).__name__} {value!r}" if name is None else f"{getattr(value, '__module__', '')}.{name}"
-
 
 @once
 def _primitives_digest() -> bytes:
@@ -340,7 +326,7 @@ def _parse(func: Callable) -> ast.FunctionDef:
     if isinstance(getattr(func, "__code__", None), CodeType):
         _check_unchanged(func)
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(func))).body[0]
+        tree = ast.parse(_source(getattr(func, "__code__", func))).body[0]
     except (OSError, TypeError, SyntaxError):
         tree = None
     if not isinstance(tree, ast.FunctionDef):
@@ -353,7 +339,24 @@ def _parse(func: Callable) -> ast.FunctionDef:
     tree.decorator_list, tree.returns = [], None  # not part of the program, and neither are the names they use
     for argument in tree.args.args:
         argument.annotation = None
-    return AsWhile().visit(tree)
+    code = getattr(func, "__code__", None)
+    return AsWhile().visit(tree) if code is None or "steps" in code.co_names else tree
+
+
+@once  # many kernels have the same functions
+def _source(code: Any) -> str:
+    """The text of a function's code."""
+    return textwrap.dedent(inspect.getsource(code))
+
+
+def _cells(func: Callable) -> dict[str, object]:
+    """What a function has from the functions around it."""
+    cells = getattr(func, "__closure__", None) or ()
+    return (
+        {}
+        if not cells
+        else {name: cell.cell_contents for name, cell in zip(func.__code__.co_freevars, cells, strict=True)}
+    )
 
 
 def _check_unchanged(func: Callable) -> None:

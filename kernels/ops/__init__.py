@@ -78,6 +78,7 @@ with collector_paused():
         pair_losses,
         plain_methods,
         pooling,
+        probes,
         pseudo_inverse,
         random,
         ranges,

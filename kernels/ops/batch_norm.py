@@ -507,8 +507,8 @@ def native_group_norm_backward_op(grad_out, input, mean, rstd, weight, N, C, HxW
 
 
 def group_norm_backward(
-    grads: Any, input: Any, weight: Any, bias: Any, result1: Any, result2: Any, N: int, C: int, HxW: int, group: int,
-    eps: float, needs: Sequence[bool],
+    grads: Any, input: Any, weight: Any, result1: Any, result2: Any, N: int, C: int, HxW: int, group: int, eps: float,
+    needs: Sequence[bool],
 ) -> Any:  # fmt: skip
     """One operator; where mean and deviation have gradients of their own, or the gradient is itself to be
     differentiated, both are formed again for it."""

@@ -372,10 +372,10 @@ def convolution_backward_op(grad_output, input, weight, bias_sizes, *how_and_mas
     )
 
 
-@taking("grad", "input", "weight", "bias", *HOW, "needs")
-def convolution_gradients(grad: Any, input: Any, weight: Any, bias: Any, *how_and_needs: Any) -> Any:
+@taking("grad", "input", "weight", "bias_shape", *HOW, "needs")
+def convolution_gradients(grad: Any, input: Any, weight: Any, bias_shape: Any, *how_and_needs: Any) -> Any:
     *how, needs = how_and_needs
-    sizes = None if bias is None else list(bias._shape)
+    sizes = list(bias_shape) or None  # that of no bias is ()
     return convolution_backward_op.functional(grad, input, weight, sizes, *how, list(needs))
 
 
@@ -407,6 +407,22 @@ def second_gradients(grads: Sequence[Any], grad_output: Any, input: Any, weight:
 
 
 convolution_backward_op.derivative((("grad_output", "input", "weight"), second_gradients))
+
+
+@composite(
+    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, "
+    f"{ARGUMENTS}, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    face=False,
+)
+def convolution_double_backward_op(ggI, ggW, ggb, gO, weight, self, *how_and_mask):
+    """Returns the gradients of grad_output, input and weight by those of their gradients: all, whatever the mask."""
+    *how, _ = how_and_mask
+    grads = ggI, ggW, ggb
+    given = [grad is not None for grad in grads]
+    return second_gradients.function(
+        [grad for grad in grads if grad is not None], gO, self, weight, *how, given, (True,) * 3
+    )
+
 
 # --- what users call -------------------------------------------------------------------------------------------------
 

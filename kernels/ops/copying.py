@@ -720,6 +720,11 @@ zero_inplace_op.forward("linear")
 zero_ = public(zero_inplace_op, doc="Fills the tensor with zeros.")
 
 
+def updated(x: Any, operation: str, *arguments: Any) -> Any:
+    """Returns `x.operation(*arguments)`: in the memory of `x`, unless all examples of a transform may share that."""
+    return getattr(x, operation if STATE.get().levels else f"{operation}_")(*arguments)
+
+
 def first_gradient(tensor: Tensor) -> Tensor:
     """Ones. A mode or a subclass sees them asked for in the words of PyTorch's C++; otherwise these would only cost."""
     if type(tensor) is Tensor and not STATE.get().modes:

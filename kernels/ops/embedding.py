@@ -329,27 +329,28 @@ def rows_of_bags(grad: Any, indices: Any, bag: Any, mode: int, factors: Any, pad
 
 
 def embedding_bag_backward(
-    grad: Any, weight: Any, indices: Any, offsets: Any, result3: Any, scale_grad_by_freq: bool, mode: int,
-    sparse: bool, per_sample_weights: Any, include_last_offset: bool, padding_idx: int, needs: Sequence[bool],
-) -> tuple[Any, Any]:  # fmt: skip
+    grad: Any, weight_shape: Any, indices: Any, offsets: Any, result3: Any, scale_grad_by_freq: bool, mode: int,
+    sparse: bool, per_sample_weights: Any, include_last_offset: bool, padding_idx: int,
+) -> Any:  # fmt: skip
     if sparse:
         raise NotImplementedError("embedding_bag: sparse gradients are not supported; use sparse=False")
     bag = places(indices, offsets, include_last_offset)
-    to_weight = to_factors = None
-    if needs[0] and mode == MAX:
+    if mode == MAX:
         filled = grad.new_zeros([grad.shape[0]]).index_add(0, bag, (indices != padding_idx).to(grad.dtype))
         kept = grad.masked_fill((filled == 0).unsqueeze(1), 0)
-        to_weight = grad.new_zeros(weight.shape).scatter_add(0, result3, kept)
-    elif needs[0]:
-        rows = rows_of_bags(grad, indices, bag, mode, per_sample_weights, padding_idx)
-        if scale_grad_by_freq:
-            uses = grad.new_zeros([weight.shape[0]]).index_add(0, indices, grad.new_ones([indices.shape[0]]))
-            rows = rows / uses.index_select(0, indices).unsqueeze(1)
-        to_weight = grad.new_zeros(weight.shape).index_add(0, indices, rows)
-    if needs[1]:
-        rows = rows_of_bags(grad, indices, bag, mode, None, padding_idx)
-        to_factors = (rows * weight.index_select(0, indices)).sum(1)
-    return to_weight, to_factors
+        return grad.new_zeros(weight_shape).scatter_add(0, result3, kept)
+    rows = rows_of_bags(grad, indices, bag, mode, per_sample_weights, padding_idx)
+    if scale_grad_by_freq:
+        uses = grad.new_zeros([weight_shape[0]]).index_add(0, indices, grad.new_ones([indices.shape[0]]))
+        rows = rows / uses.index_select(0, indices).unsqueeze(1)
+    return grad.new_zeros(weight_shape).index_add(0, indices, rows)
+
+
+def factors_backward(
+    grad: Any, weight: Any, indices: Any, offsets: Any, mode: int, include_last_offset: bool, padding_idx: int
+) -> Any:
+    rows = rows_of_bags(grad, indices, places(indices, offsets, include_last_offset), mode, None, padding_idx)
+    return (rows * weight.index_select(0, indices)).sum(1)
 
 
 def bag_operator(name: str, **facts: Any) -> Any:
@@ -366,7 +367,7 @@ def bag_operator(name: str, **facts: Any) -> Any:
 
 embedding_bag_op = bag_operator(
     "_embedding_bag",
-    derivative={("weight", "per_sample_weights"): embedding_bag_backward},
+    derivative={"weight": embedding_bag_backward, "per_sample_weights": factors_backward},
     nondifferentiable=(1, 2, 3),
     core=True,
 )

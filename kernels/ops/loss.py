@@ -28,6 +28,7 @@ from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 from .comparison import where_op
 from .convolution import flat, zeros
+from .copying import updated
 from .from_data import tensor
 from .normalization import log_softmax
 from .pair_losses import MEAN, NONE, SUM, reduced
@@ -354,7 +355,7 @@ def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index
     terms = scores if weight is None else scores * along_classes(scores, weight)
     smooth = -terms.sum(class_dim(scores))
     ignored = target == ignore_index
-    smooth.masked_fill_(ignored, 0.0)
+    smooth = updated(smooth, "masked_fill", ignored, 0.0)
     if reduction == SUM:
         return smooth.sum()
     if reduction == NONE:
@@ -363,7 +364,7 @@ def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index
         counted = (~ignored).sum()
         return smooth.sum() / counted
     weights = weight.gather(0, target.masked_fill(ignored, 0).flatten())
-    total = weights.masked_fill_(ignored.flatten(), 0).sum()
+    total = updated(weights, "masked_fill", ignored.flatten(), 0).sum()
     return smooth.sum() / total
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import ops
+from redispatch.dispatch import STATE, ops
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, contiguous_format, dtypes, empty, result_type, wrap_dim
 
 from ..declare.operator import composite, kernel
@@ -33,6 +33,14 @@ def pad_sequence(sequences, batch_first, padding_value, padding_side):
         raise RuntimeError("pad_sequence: expected sequences with at least one dimension")
     longest, rest = max(x.shape[0] for x in sequences), list(sequences[0].shape[1:])
     shape = [len(sequences), longest, *rest] if batch_first else [longest, len(sequences), *rest]
+    if STATE.get().levels:  # each example may have its own sequences
+        gaps = [longest - x.shape[0] for x in sequences]
+        sides = [[0, gap] if padding_side == "right" else [gap, 0] for gap in gaps]
+        pads = ([*(0, 0) * len(rest), *side] for side in sides)
+        filled = [
+            ops.aten.constant_pad_nd.default(x, pad, padding_value) for x, pad in zip(sequences, pads, strict=True)
+        ]
+        return ops.aten.stack.default(filled, 0 if batch_first else 1)
     kind, device = result_type(*sequences), sequences[0].device
     padded = ops.aten.full.default(shape, padding_value, dtype=kind, device=device)
     for number, x in enumerate(sequences):

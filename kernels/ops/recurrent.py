@@ -21,6 +21,7 @@ from redispatch.dispatch.layers.autocast import autocast_key
 from redispatch.dispatch.tensor import as_numpy, dtypes
 
 from ..declare.operator import composite
+from .copying import updated
 from .dropout import dropout_op
 from .linalg import linear
 from .packing import check_lengths
@@ -52,17 +53,17 @@ def gates_of(hidden: Any, weights: Weights) -> Any:
 
 
 def tanh_step(gates: Any, hidden: Any, weights: Weights) -> Any:
-    return gates_of(hidden, weights).add_(gates).tanh()
+    return updated(gates_of(hidden, weights), "add", gates).tanh()
 
 
 def relu_step(gates: Any, hidden: Any, weights: Weights) -> Any:
-    return gates_of(hidden, weights).add_(gates).relu()
+    return updated(gates_of(hidden, weights), "add", gates).relu()
 
 
 def lstm_step(gates: Any, state: tuple[Any, Any], weights: Weights) -> tuple[Any, Any]:
     """c ← f c + i g, h ← o tanh(c): what is forgotten, let in and let out is for the gates to say."""
     hidden, cell = state
-    i, f, g, o = unsafe_chunk_op.functional(gates_of(hidden, weights).add_(gates), 4, 1)
+    i, f, g, o = unsafe_chunk_op.functional(updated(gates_of(hidden, weights), "add", gates), 4, 1)
     i, f, g, o = i.sigmoid_(), f.sigmoid_(), g.tanh_(), o.sigmoid_()
     cell = (f * cell).add_(i * g)
     hidden = o * cell.tanh()
@@ -75,9 +76,9 @@ def gru_step(gates: Any, hidden: Any, weights: Weights) -> Any:
     """h ← n + z (h - n), n the new content: the reset gate says how much of h goes into it, z how much of h stays."""
     of_input = unsafe_chunk_op.functional(gates, 3, 1)
     of_hidden = unsafe_chunk_op.functional(gates_of(hidden, weights), 3, 1)
-    reset = of_hidden[0].add_(of_input[0]).sigmoid_()
-    stays = of_hidden[1].add_(of_input[1]).sigmoid_()
-    new = of_input[2].add(of_hidden[2].mul_(reset)).tanh_()
+    reset = updated(of_hidden[0], "add", of_input[0]).sigmoid_()
+    stays = updated(of_hidden[1], "add", of_input[1]).sigmoid_()
+    new = of_input[2].add(updated(of_hidden[2], "mul", reset)).tanh_()
     return (hidden - new).mul_(stays).add_(new)
 
 

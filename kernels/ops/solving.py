@@ -87,9 +87,9 @@ def solve_with_lu(out: Any, LU: Tensor, pivots: Tensor, B: Any, left: bool, adjo
 
 
 @solve_lu_op.gradient("A", "B", nondifferentiable=(1, 2, 3), for_complex=True)
-def solve_backward(grad, A, B, result0, result1, result2, left):
+def solve_backward(grad, A, result0, result1, result2, left):
     """With X = A⁻¹ B, the gradient of B is G = A⁻ᴴ grad, and that of A is -G Xᴴ."""
-    vector = is_vector(A, B)
+    vector = len(grad._shape) < len(A._shape)
     if vector:
         grad, result0 = grad.unsqueeze(-1), result0.unsqueeze(-1)
     if is_grad_enabled():

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import STATE
 from redispatch.dispatch.tensor import (
     Tensor,
     another,
+    cannot_allocate,
     dtype,
     dtypes,
     get_default_dtype,
@@ -106,7 +108,10 @@ def in_the_middle(window: Any, length: int, width: int, like: Any) -> Any:
     """The window, or ones, with zeros on both sides."""
     model = like if window is None else window
     longer: Any = zeros_op.functional([length], dtype=model._dtype, device=model._device)
-    middle = longer.narrow(0, (length - width) // 2, width)
+    start = (length - width) // 2
+    middle = longer.narrow(0, start, width)
+    if window is not None and STATE.get().levels:  # each example may have its own
+        return constant_pad_nd.op.functional(window, [start, length - width - start])
     middle.fill_(1) if window is None else middle.copy_(window)
     return longer
 
@@ -436,8 +441,11 @@ def window_points(name: str, values: Callable[..., np.ndarray], length: int, sha
     if length == 1:
         return np.ones(1)
     periodic = not shape or shape[0]
-    turn = 2 * math.pi * np.arange(length) / (length if periodic else max(length - 1, 1))
-    return values(turn, *shape[1:])
+    try:
+        turn = 2 * math.pi * np.arange(length) / (length if periodic else max(length - 1, 1))
+        return values(turn, *shape[1:])
+    except (MemoryError, ValueError):  # of more elements than numpy can count
+        raise cannot_allocate(8 * length) from None
 
 
 hann_window = window("hann_window", hann_values)

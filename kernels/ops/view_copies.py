@@ -15,13 +15,14 @@ from typing import Any
 
 from redispatch.dispatch import call
 from redispatch.dispatch.tensor import Tensor, contiguous_format, wrap_dim
+from redispatch.dispatch.tensor.wrapped import is_wrapped
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.operator import kernel
 from ..declare.public import public
 from .complex_numbers import conj_view_op, neg_view_op, view_as_complex_op, view_as_real_op
-from .copying import alias_op, copied, detach_op
+from .copying import alias_op, clone_op, copied, detach_op
 from .views import (
     as_strided_op,
     diagonal_op,
@@ -77,6 +78,8 @@ def copying(view: Operator) -> Operator:
 
 
 def dense(shown: Tensor) -> Tensor:
+    if is_wrapped(shown):  # under vmap: the kernel is what the batch is taken apart by
+        return clone_op.functional(shown, memory_format=contiguous_format)
     return copied(shown, None, None, contiguous_format)
 
 

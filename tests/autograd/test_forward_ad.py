@@ -195,5 +195,7 @@ def test_functional_says_in_strict_mode_what_does_not_depend_on_what():
     ):
         with pytest.raises(RuntimeError, match=text):
             functional.hessian(function, x, strict=True)
+    with pytest.raises(RuntimeError, match="The output of the user-provided function is independent of input 1"):
+        functional.jvp(lambda x, y: x * 2, (x, x), (x, x), strict=True)
     with pytest.raises(RuntimeError, match="jacobian of the user-provided function is independent of input 0"):
         functional.jvp(lambda x: x.clone(), x.requires_grad_(), rd.ones(3), create_graph=True, strict=True)

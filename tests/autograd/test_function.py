@@ -359,6 +359,40 @@ def test_a_view_made_by_a_function_where_nothing_is_recorded_stays_one():
         part.zero_()
 
 
+def test_lists_and_several_results_of_an_operator_may_have_no_gradient():
+    with rd.library._scoped_library("unlisted", "DEF") as lib:
+        lib.define("f(Tensor x) -> (Tensor[], Tensor, Tensor)")
+        lib.impl("f", lambda x: ([x.clone(), x * 2], x + 1, x * 3), "CompositeExplicitAutograd")
+        rd.library.register_autograd(
+            "unlisted::f",
+            lambda ctx, of_list, of_second, of_third: 3 * of_third,
+            setup_context=lambda ctx, inputs, output: ctx.mark_non_differentiable(*output[0], output[1]),
+        )
+        x = rd.ones(2, requires_grad=True)
+        parts, second, third = rd.ops.unlisted.f(x)
+        assert [one.requires_grad for one in (*parts, second, third)] == [False, False, False, True]
+        assert rd.autograd.grad(third.sum(), x)[0].tolist() == [3, 3]
+
+
+def test_results_that_are_declared_constant_have_no_gradient():
+    from redispatch import _custom_ops as custom
+
+    @custom.custom_op("constant_parts::f")
+    def f(x: rd.Tensor) -> tuple[rd.Tensor, rd.Tensor, rd.Tensor]:
+        raise NotImplementedError
+
+    custom.impl("constant_parts::f")(lambda x: (x + 1, x + 2, x + 3))
+    custom.impl_save_for_backward("constant_parts::f")(lambda inputs, output: [])
+    custom.impl_backward("constant_parts::f", output_differentiability=[False, True, False])(
+        lambda ctx, saved, *grads: {"x": grads[1]}
+    )
+    try:
+        found = rd.ops.constant_parts.f(rd.ones(2, requires_grad=True))
+        assert [one.requires_grad for one in found] == [False, True, False]
+    finally:
+        custom._destroy("constant_parts::f")
+
+
 def applied(forward, jvp):
     """Applies a Function of these to dual numbers."""
     made = type("Made", (Function,), {"forward": staticmethod(forward), "jvp": staticmethod(jvp)})

@@ -7,6 +7,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.autograd import graph
+from redispatch.testing import assert_close
 
 from ..seeing import Seen
 
@@ -278,6 +279,29 @@ def test_saved_things_have_the_names_that_they_have_in_pytorch():
     assert shown(x.permute(1, 0)) == {"dims": (1, 0)}
     assert "indices" in shown(x.max(0)[0])
     assert shown(x * 2) == {"self": None, "other": 2}  # what nobody needs is not saved
+    image, weight = rd.ones(1, 1, 3, requires_grad=True), rd.ones(2, 1, 2)
+    assert [
+        shown(rd.conv1d(image, weight, bias))["bias_sym_sizes_opt"] for bias in (None, rd.ones(2, requires_grad=True))
+    ] == [(), (2,)]
+
+
+SHIFTED = {  # calls whose gradients do not depend on what the last argument holds, but for its shape
+    "convolution": lambda b: rd.conv1d(rd.ones(1, 1, 3, requires_grad=True), rd.ones(2, 1, 2), b),
+    "group_norm": lambda b: rd.group_norm(rd.arange(8.0).view(2, 2, 2).requires_grad_(), 1, rd.ones(2), b),
+    "solve": lambda b: rd.linalg.solve(rd.eye(2, requires_grad=True), b),
+    "embedding_bag": lambda b: rd.nn.functional.embedding_bag(rd.tensor([[0, 1]]), b.unsqueeze(1).expand(2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_what_no_gradient_depends_on_may_be_written_before_backward(name):
+    last = rd.ones(2, requires_grad=True)
+    loss = SHIFTED[name](last).sum()
+    with rd.no_grad():
+        last.add_(1)
+    (gradient,) = rd.autograd.grad(loss, last)
+    other = rd.ones(2, requires_grad=True)
+    assert_close(gradient, rd.autograd.grad(SHIFTED[name](other).sum(), other)[0])
 
 
 def test_a_mode_sees_a_saved_result_detached_when_it_is_unpacked():

@@ -43,6 +43,7 @@ def test_a_call_becomes_a_stack_of_the_schemas_types(args, kwargs, stack):
         (([x],), {}, [[x], [1, 1], None, None, 1, "a"]),
         (((x, y), 3), {}, [[x, y], [3, 3], None, None, 1, "a"]),
         (([], [3]), {}, [[], [3], None, None, 1, "a"]),
+        (([x], range(3, 5)), {}, [[x], [3, 4], None, None, 1, "a"]),
         (([x], (4, 5), y, (3, True)), {}, [[x], [4, 5], y, [3, 1], 1, "a"]),
         (([x],), {"c": True, "m": "b"}, [[x], [1, 1], None, None, True, "b"]),
         (([x],), {"c": np.float64(0.5)}, [[x], [1, 1], None, None, 0.5, "a"]),

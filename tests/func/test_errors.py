@@ -84,6 +84,17 @@ def test_a_tensor_that_all_examples_share_is_not_written_by_each(name):
         (lambda: vmap(functools.partial(max, 1), in_dims=3)(X), ValueError, r"functools.partial\(max, ...\)"),
         (lambda: vmap(lambda x: x.masked_select(x > 0))(ROWS), RuntimeError, "Attempted to vmap over `mask`"),
         (lambda: vmap(copy.deepcopy)(X), NotImplementedError, "Cannot access storage of BatchedTensorImpl"),
+        (lambda: vmap(lambda x: x.squeeze(1))(X), RuntimeError, r"range of \[-1, 0\], but got \[1\]"),
+        (lambda: vmap(lambda x: x.transpose(0, 1))(X), IndexError, "Dimension out of range"),
+        (lambda: vmap(rd.where)(ROWS), RuntimeError, "Attempted to vmap over aten::where"),
+        (lambda: vmap(rd.view_as_complex)(rd.ones(2)), RuntimeError, "must have one or more dimensions"),
+        (lambda: vmap(rd.linalg.inv)(rd.eye(2)), RuntimeError, "must have at least 2 dimensions"),
+        (lambda: vmap(rd.linalg.svd)(rd.eye(2)), RuntimeError, "must have at least 2 dimensions"),
+        (
+            lambda: vmap(lambda a, b: rd.linalg.solve_triangular(a, b, upper=True))(rd.eye(2), rd.eye(2)),
+            RuntimeError,
+            "A must have at least 2 dimensions",
+        ),
         (lambda: grad(lambda x: x.untyped_storage())(X), NotImplementedError, "storage of TensorWrapper"),
         (lambda: vmap(lambda x: x.data_ptr())(X), RuntimeError, "Cannot access data pointer"),
         (

@@ -546,6 +546,45 @@ def test_dimensions_are_merged_and_split():
         _functorch.reshape_dim_outof(0, 2, merged)
 
 
+def test_examples_without_dimensions_have_one_that_may_be_named():
+    assert vmap(lambda x: x.transpose(0, -1))(X) is X
+    assert vmap(lambda x: x.squeeze(0) + x.squeeze(dim=(-1,)))(X).tolist() == (2 * X).tolist()
+    filled = vmap(lambda x, i: x.index_fill(0, i, 7.0))(X, rd.zeros(X.shape[0], 1, dtype=rd.int64))
+    assert filled.tolist() == [7.0] * X.shape[0]
+    written = X.clone()
+    vmap(lambda x: x.index_fill_(0, rd.tensor([0]), 3.0))(written)
+    assert written.tolist() == [3.0] * X.shape[0]
+
+
+def test_what_is_asked_of_all_has_one_answer_for_all_examples():
+    answers = vmap(lambda x: (rd._is_all_true(x > 1), rd._is_any_true(x > 1)), out_dims=None)(X)
+    assert [answer.item() for answer in answers] == [(X > 1).all().item(), (X > 1).any().item()]
+    assert vmap(lambda x: x * 2 if rd._is_all_true(x > 0) else x)(rd.ones(2)).tolist() == [2, 2]
+
+
+def test_a_check_of_a_batch_holds_for_each_example():
+    check = vmap(lambda x: rd._test_check_tensor(x > 0))
+    assert check(X).all()
+    with pytest.raises(RuntimeError, match="Test message for TORCH_CHECK_TENSOR_ALL"):
+        check(X - 1)
+
+
+def test_gradients_of_a_convolution_s_gradients():
+    double = rd.ops.aten._convolution_double_backward
+    x, w, b = rd.randn(2, 1, 4, dtype=rd.float64), rd.randn(2, 1, 2, dtype=rd.float64), rd.zeros(2, dtype=rd.float64)
+    how = [1], [0], [1], False, [0], 1
+    made = rd.randn(2, 2, 3, dtype=rd.float64)
+
+    def gradients(made, x, w):
+        return rd.ops.aten.convolution_backward(made, x, w, [2], *how, [True] * 3)
+
+    given = rd.randn_like(x), rd.randn_like(w), rd.randn_like(b)
+    wanted = rd.func.vjp(gradients, made, x, w)[1](given)
+    for found, right in zip(double(*given, made, w, x, *how, [False] * 3), wanted, strict=True):
+        assert_close(found, right)
+    assert double(None, None, given[2], made, w, x, *how, [True] * 3)[1:] == (None, None)
+
+
 def test_the_fallback_can_be_turned_off():
     x = rd.rand(2, 3)
     _functorch._set_vmap_fallback_enabled(False)

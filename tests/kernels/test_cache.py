@@ -95,12 +95,12 @@ def test_a_kernel_says_what_it_cannot_take(folder):
     assert sys.getrefcount(x) == 2 and abs(sys.getrefcount(None) - holders) < 500
 
 
-def test_a_kept_kernel_is_linked_without_numba(folder):
+def test_kernels_are_compiled_and_linked_without_numba(folder):
     program = (
         "import sys, redispatch as rd; x = rd.arange(20.0); print((x * x).sum(), rd.exp(x)[1], 'numba' in sys.modules)"
     )
     first, second = (subprocess.run([sys.executable, "-c", program], capture_output=True, text=True) for _ in range(2))
-    assert first.stdout == "tensor(2470.) tensor(2.7183) True\n", first.stderr
+    assert first.stdout == "tensor(2470.) tensor(2.7183) False\n", first.stderr
     assert second.stdout == "tensor(2470.) tensor(2.7183) False\n", second.stderr
 
 
@@ -154,32 +154,6 @@ def test_an_edit_in_a_helper_of_a_helper_changes_the_key():
 
     assert len({program(helper), program(other), program(renamed)}) == 3
     assert program(helper) == program(helper)
-
-
-def test_a_function_means_the_same_in_two_programs_unless_something_that_it_reaches_differs():
-    def meanings(body, loop, real="float32"):
-        made = Program(real)
-        called = made.add(shifted, {"helper": body})
-        made.add_text(loop, f"def {loop}(x):\n    return f(x)\n", {"f": shifted})
-        return made.meanings(made.load())[called]
-
-    def other(x):
-        return x * 3
-
-    assert meanings(helper, "flat") == meanings(helper, "rows")
-    assert len({meanings(helper, "flat"), meanings(other, "flat"), meanings(helper, "flat", "float64")}) == 3
-
-
-def test_loops_of_one_function_share_what_was_compiled_of_it(folder, monkeypatch):
-    monkeypatch.setattr(compile_, "_inner", {})
-    loops = Elementwise("shifted", shifted)
-    x = np.arange(12, dtype=np.float32).reshape(3, 4)
-    for source in (x, x.T.copy().T, x[:, ::2]):
-        out = dense(np.zeros(source.shape, np.float32))
-        loops.run(out, Operand(x.ravel(), "float32", source.shape, tuple(s // 4 for s in source.strides), 0))
-    assert len(list(folder.glob("*.kernel"))) > 1
-    dispatchers = [one for one in compile_._inner.values() if one.__name__.startswith(("shifted", "helper"))]
-    assert len(dispatchers) == 2 and all(len(one.signatures) == 1 for one in dispatchers)
 
 
 def test_where_nothing_can_be_written_kernels_run_and_one_warning_says_so(folder):

@@ -30,6 +30,7 @@ FEW = [0, -1, 2**40, 2**62, -(2**63)]
 FLOATS = [0.0, -1.0, 1e30, math.nan, -math.inf]
 DTYPES = ["bool", "uint8", "int64", "float32", "float64", "complex64"]
 INDICES = [-1, 1 << 40, -(2**63)]
+AS_LONG = ("special_laguerre_polynomial_l",)  # which takes as many steps as its degree, as PyTorch's does
 MANY = 1 << 20  # elements of a result that is not read
 
 
@@ -283,7 +284,8 @@ def findings(names, samples=1, forms=False, every=1):
             names.remove(str(info))
             cases = Cases(info, samples, forms)
             for number, fate in guarded.isolated(lambda n, c=cases: c.run(n * every), len(cases) // every, seconds=20):
-                yield f"{cases.describe(max(number, 0) * every)}: {fate}"
+                if fate != "timeout" or not str(info).startswith(AS_LONG):
+                    yield f"{cases.describe(max(number, 0) * every)}: {fate}"
             yield len(cases) // every
 
 

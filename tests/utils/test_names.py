@@ -310,7 +310,7 @@ def test_an_error_in_a_future_is_raised_by_whoever_waits():
 
 
 def test_a_fork_has_run():
-    assert rd.jit.wait(rd.jit.fork(lambda a, b: a + b, 1, b=2)) == 3 and isinstance(rd.fork(int), rd.Future)
+    assert rd.jit._wait(rd.jit.fork(lambda a, b: a + b, 1, b=2)) == 3 and isinstance(rd.fork(int), rd.Future)
     assert not isinstance(nn.Linear(1, 1), rd.jit.ScriptModule)
 
 
@@ -350,3 +350,28 @@ def test_what_pytorch_has_removed_says_so(name):
     for function in (getattr(rd, name), getattr(rd.Tensor, name)):
         with pytest.raises(RuntimeError, match="was deprecated since version 1.9 and is now removed"):
             function(rd.eye(2))
+
+
+def test_functions_in_c_have_the_names_of_two_modules():
+    x = rd.tensor([2, 1, 2])
+    for module in (rd._VF, rd._C._VariableFunctions):
+        assert module.lstm is rd.lstm and module.add is rd.add
+        assert [part.tolist() for part in module.unique_dim(x, 0)] == [[1, 2], [1, 0, 1], [1, 2]]
+        assert module.norm(x.float(), 2).item() == 3 and module.norm is not rd.norm
+        assert not hasattr(module, "linear")
+
+
+def test_operators_that_programs_test_by():
+    dummy, probes = rd.ones(2, requires_grad=True), rd._C._nn
+    for call in (probes._test_string_default, probes._test_ambiguous_defaults):
+        assert call(dummy) is dummy
+    assert probes._test_ambiguous_defaults(dummy, 2, "2") is dummy
+    with pytest.raises(RuntimeError, match="expected 1 and 1"):
+        probes._test_ambiguous_defaults(dummy, 1, 2)
+    assert probes._test_optional_filled_intlist(rd.tensor([1, 2]), 3).tolist() == [4, 5]
+    with pytest.raises(RuntimeError, match="expected 1 values in one dimension"):
+        probes._test_optional_intlist(rd.tensor([1, 2]), [3])
+    with pytest.warns(UserWarning, match="Warn from backward"):
+        probes._test_warn_in_autograd(dummy).sum().backward()
+    assert rd.autograd.grad(rd._test_autograd_multiple_dispatch(dummy).sum(), dummy)[0].tolist() == [2, 2]
+    assert rd._test_autograd_multiple_dispatch_view(dummy.view(2, 1))._base is dummy

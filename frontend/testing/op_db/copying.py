@@ -74,6 +74,14 @@ COPIES = table(
     *entries("set_.source_Tensor_storage_offset", calls([fixed(1), fixed(2, 3), 1, [2, 2], [3, 1]]), gradients=False),
     *entries("to_dense", USUAL),
     *entries("_test_functorch_fallback", calls([(2, 3), (2, 3)])),
+    *entries("_test_optional_intlist", calls([(2,), [3, 4]], [(2,), None]), FLOATS),
+    *entries("_test_optional_filled_intlist", calls([(2,), [3, 3]], [(2,), None]), FLOATS),
+    *entries("_test_optional_floatlist", calls([(2,), [0.5, 2.0]], [(2,), None]), FLOATS),
+    *entries("_test_string_default _test_ambiguous_defaults.a _test_ambiguous_defaults.b", USUAL),
+    *entries("_foobar _test_warn_in_autograd _test_autograd_multiple_dispatch.fullcoverage", USUAL),
+    *entries("_test_autograd_multiple_dispatch.ntonly", calls([(2, 3), True])),
+    *entries("_test_autograd_multiple_dispatch_view _test_autograd_multiple_dispatch_view_copy", USUAL),
+    *entries("_test_check_tensor", calls([x.values([True, True], dtypes.bool)]), (dtypes.bool,), gradients=False),
     references={
         "clone contiguous to.device to.other to.dtype_layout type_as to_dense": lambda self, *args, **kwargs: self,
         "_to_copy": lambda self, dtype=None: self.astype(dtype or self.dtype),
@@ -82,6 +90,14 @@ COPIES = table(
         "_local_scalar_dense item": lambda self: self.item(),
         "is_nonzero": lambda self: bool(self.item()),
         "_test_functorch_fallback": lambda self, other: self,
+        "_test_optional_intlist _test_optional_filled_intlist _test_optional_floatlist": lambda values, addends: (
+            values if addends is None else values + np.asarray(addends, values.dtype)
+        ),
+        "_test_string_default _test_ambiguous_defaults.a _test_ambiguous_defaults.b": lambda dummy: dummy,
+        "_test_warn_in_autograd _test_autograd_multiple_dispatch.fullcoverage _test_check_tensor": lambda self: self,
+        "_foobar": lambda self: self,
+        "_test_autograd_multiple_dispatch.ntonly": lambda self, b: self,
+        "_test_autograd_multiple_dispatch_view _test_autograd_multiple_dispatch_view_copy": lambda self: self.ravel(),
         "resize_as_": lambda self, other: self.reshape(-1)[: other.size].reshape(other.shape),
         "set_.source_Tensor": lambda self, source: source,
         "set_.source_Tensor_storage_offset": lambda self, source, *place: source.reshape(-1)[1:].reshape(-1)[
@@ -89,6 +105,7 @@ COPIES = table(
         ],
     },
     errors={
+        "_test_check_tensor": {"Test message for TORCH_CHECK_TENSOR_ALL": [x.values([True, False], dtypes.bool)]},
         "copy": NOT_BROADCASTABLE,
         "fill.Tensor": {"fill_ only supports 0-dimension value tensor but got tensor with 1 dimensions.": [(2,), (2,)]},
         "item": {"a Tensor with 2 elements cannot be converted to Scalar": [(2,)]},
@@ -96,10 +113,14 @@ COPIES = table(
     },
     skips={
         "its result is a value, which a tensor without data does not have": (
-            "meta: _local_scalar_dense item is_nonzero equal allclose"
+            "meta: _local_scalar_dense item is_nonzero equal allclose _test_check_tensor"
         ),
         "its result is no tensor": "layouts: _local_scalar_dense item is_nonzero",
-        "it has no derivative in PyTorch, either": "gradients second_gradients: _test_functorch_fallback",
+        "its gradient is made up, as in PyTorch": (
+            "gradients second_gradients: _test_autograd_multiple_dispatch.fullcoverage"
+        ),
+        "a view in one dimension needs memory that lies so": "layouts: _test_autograd_multiple_dispatch_view*",
+        "it has no derivative in PyTorch, either": "gradients second_gradients: _test_functorch_fallback _foobar",
         "PyTorch's functionalization knows no storages": "functionalized: set_ set_.source_Storage*",
         "what is fresh has no history: nothing is recorded": "trace: lift_fresh",
         "what a wrapper makes anew has no history": "subclass: lift_fresh",

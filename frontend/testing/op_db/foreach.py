@@ -16,7 +16,7 @@ from redispatch.kernels.ops.foreach import ON_EACH, OnEach
 from ..op_info import Maker, OpInfo, SampleInput, Samples
 from .common import some_number
 
-PACKED = {"meta": "numbers are read out of a tensor, as by item()"}
+PACKED = dict.fromkeys(("meta", "vmap"), "numbers are read out of a tensor, as by item()")
 TOGETHER = 3  # how many calls are made at once
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -145,6 +146,31 @@ def wrong(input=(1, 3, 4, 4), weight=(2, 3, 3, 3), bias=None, s=1, p=0, d=1, g=1
     return [input, weight, bias, per_axis(s, 2), per_axis(p, 2), per_axis(d, 2), False, [0, 0], g]
 
 
+def twice(input, weight, result, *how):
+    """A call of `_convolution_double_backward` that asks for all."""
+    bias = (result[1],)
+    return [input, weight, bias, result, weight, input, *how, [True] * 3]
+
+
+def convolved_twice(gg_input, gg_weight, gg_bias, grad, weight, input, *how_and_mask):
+    """A convolution is linear in both: gradients are sums over what each single element would change."""
+    how = how_and_mask[:-1]
+
+    def change(shape, convolve):
+        units = np.eye(math.prod(shape)).reshape(-1, *shape)
+        return np.array([(grad * convolve(unit)).sum() for unit in units]).reshape(shape)
+
+    return (
+        convolved(gg_input, weight, None, *how) + convolved(input, gg_weight, gg_bias, *how),
+        change(input.shape, lambda unit: convolved(unit, gg_weight, None, *how)),
+        change(weight.shape, lambda unit: convolved(gg_input, unit, None, *how)),
+    )
+
+
+TWICE = [
+    twice((2, 2, 5), (3, 2, 3), (2, 3, 3), [1], [0], [1], False, [0], 1),
+    twice((1, 2, 4), (2, 1, 3), (1, 2, 8), [2], [1], [1], True, [1], 2),
+]
 OVER_TIME = (((5, 2, 3), (3, 3, 2), (2,), 0), ((4, 2, 3), (2, 3, 2), (2,), 1))
 CONVOLUTIONS = [(dims, transposed) for dims in (1, 2, 3) for transposed in (False, True)]
 CONVOLUTION = table(
@@ -159,6 +185,7 @@ CONVOLUTION = table(
         for name in [f"{base}.input" if transposed and dims > 1 else base]
     ),
     *(OpInfo(f"conv{dims}d.padding", in_words(dims), plain(dims, False), FLOATS) for dims in (1, 2, 3)),
+    OpInfo("_convolution_double_backward", calls(*TWICE), convolved_twice, FLOATS),
     OpInfo("conv_tbc", calls(*map(list, OVER_TIME)), over_time, FLOATS),
     OpInfo("thnn_conv2d", with_sizes(2), sized, FLOATS),
     OpInfo("slow_conv3d", with_sizes(3), sized, FLOATS),

@@ -461,7 +461,7 @@ PACKING = table(
     },
     skips={
         "a plain tensor is filled in place, as in PyTorch": "subclass: pad_sequence",
-        "lengths are data": "meta: _*",
+        "lengths are data": "meta vmap: _*",
         "of lengths laid out otherwise the sum is another one": "layouts: _*",
         "how many rows each step has is data, which a wrapper does not show": "subclass: _*",
     },

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from functools import cache as once
 from functools import update_wrapper
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,6 +120,37 @@ def with_parameters(count: int, function: Callable) -> Any:
     return (lambda x: function(x)) if count == 1 else (lambda x, y: function(x, y))
 
 
+class Form(NamedTuple):
+    """What a function is compiled from for arguments of some types."""
+
+    body: Callable
+    real: str  # the type of its literals
+    in_double: bool = False  # whether the arguments become float64
+    rounds: bool = False  # whether the result becomes float32 again
+
+
+def form_of(function: Callable, types: tuple[str, ...]) -> Form | None:
+    """The form of a function for arguments of these types; None where that is numpy's, of complex numbers."""
+    bodies = BODIES[function]
+    if any(name.startswith("complex") for name in types):
+        wide = bodies["complex"]
+        single = all(name == "complex64" for name in types)
+        return Form(wide, "float32" if single else "float64") if isinstance(wide, FunctionType) else None
+    single = all(name == "float32" for name in types)
+    if single and "float32" in bodies:
+        return Form(bodies["float32"], "float32")
+    doubles = all(name == "float64" for name in types)
+    return Form(bodies["float64"], "float64", in_double=not doubles, rounds=single)
+
+
+@once
+def program_of(body: Callable, real: str) -> Program:
+    """A body and what it calls, as a program."""
+    program = Program(real)
+    program.add(body)
+    return program
+
+
 # "contract" lets a multiply and an add become one instruction, which rounds once instead of twice
 OPTIONS: dict[str, Any] = dict(error_model="numpy", fastmath={"contract"}, forceinline=True)
 
@@ -130,8 +161,7 @@ def loaded(body: Callable, real: str) -> Any:
     import numba  # here, because importing numba takes 0.3 s
 
     njit: Any = numba.njit  # its stubs do not know all of its options
-    program = Program(real)
-    program.add(body)
+    program = program_of(body, real)
     namespace = program.load()
     for name in program.compiled[:-1]:
         namespace[name] = njit(no_cpython_wrapper=True, **OPTIONS)(namespace[name])
@@ -152,27 +182,22 @@ def converting(body: Callable) -> Any:
 @once
 def register() -> None:
     """Give numba the compiled forms."""
-    from numba import types  # here, because importing numba takes 0.3 s
-    from numba.extending import overload
+    from numba.extending import overload  # here, because importing numba takes 0.3 s
 
-    for function, bodies in BODIES.items():
-        _register(function, bodies, overload, types)
+    for function in BODIES:
+        _register(function, overload)
 
 
-def _register(function: Callable, bodies: dict[str, Callable], overload: Any, types: Any) -> None:
+def _register(function: Callable, overload: Any) -> None:
     @overload(function, target="cpu", strict=False, jit_options=OPTIONS)  # not strict: the body's parameters have names
     def choose(*numbers):
-        if any(isinstance(x, types.Complex) for x in numbers):
-            wide = bodies["complex"]
-            if isinstance(wide, FunctionType):  # one of ours, rather than numpy's
-                return loaded(wide, "float32" if all(x == types.complex64 for x in numbers) else "float64")
+        form = form_of(function, tuple(map(str, numbers)))
+        if form is None:
+            wide = BODIES[function]["complex"]
             return lambda *numbers: wide(*numbers)
-        single = all(x == types.float32 for x in numbers)
-        if single and "float32" in bodies:
-            return loaded(bodies["float32"], "float32")
-        if all(x == types.float64 for x in numbers):
-            return loaded(bodies["float64"], "float64")
-        double = converting(bodies["float64"])
-        if single:
+        if not form.in_double:
+            return loaded(form.body, form.real)
+        double = converting(form.body)
+        if form.rounds:
             return lambda *numbers: rounded(double(*numbers))
         return lambda *numbers: double(*numbers)
