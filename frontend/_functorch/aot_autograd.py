@@ -16,11 +16,13 @@ from typing import Any, NoReturn
 from redispatch.autograd import Function, enable_grad, grad, no_grad
 from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
 from redispatch.dispatch.tensor import Tensor
-from redispatch.func import functionalize
+from redispatch.func import functional_call, functionalize
 from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.nn import Module
 
 __all__ = [
     "aot_function",
+    "aot_module",
     "compiled_function",
     "default_partition",
     "make_boxed_func",
@@ -84,6 +86,25 @@ def aot_function(
 compiled_function = aot_function
 
 
+def aot_module(mod: Any, *args: Any, **kwargs: Any) -> Any:
+    """Returns a module that runs as `aot_function` has it, with the parameters and buffers of `mod`."""
+
+    def functional(state: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        return functional_call(mod, state, args, kwargs)
+
+    compiled = aot_function(functional, *args, **kwargs)
+
+    class AOTModule(Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.orig_module = mod
+
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return compiled({**dict(mod.named_parameters()), **dict(mod.named_buffers())}, args, kwargs)
+
+    return AOTModule()
+
+
 def look(leaf: Any) -> Any:
     """Returns what a graph depends on: how a tensor looks, or the value itself."""
     if not isinstance(leaf, Tensor):
@@ -101,6 +122,7 @@ class Graphs:
         self.pure = self.flat if writes else functionalize(self.flat)
         self.results: list[Any] = []  # the leaves of the result, of which the tensors come from the graph
         self.differentiable: list[bool] = []
+        self.written: list[bool] = []  # which of the inputs the function writes
 
     def flat(self, *tensors: Any) -> list[Any]:
         """The function of its tensors alone, which returns those of the result."""
@@ -115,9 +137,8 @@ class Graphs:
         """The gradients of the inputs that want one, for the inputs and the gradients of the results."""
         count = len(self.places)
         with enable_grad():
-            pairs = zip(tensors[:count], self.wanted, strict=True)
-            inputs = [one.detach().requires_grad_(wanted) for one, wanted in pairs]
-            outputs = self.flat(*(one.alias() if wanted else one for one, wanted in zip(inputs, self.wanted)))  # noqa: B905  # as long
+            inputs = [one.detach().requires_grad_(want) for one, want in zip(tensors[:count], self.wanted, strict=True)]
+            outputs = self.flat(*map(self.handed, inputs, self.written))
             self.differentiable = [one.requires_grad for one in outputs]
             used = [(one, tangent) for one, tangent in zip(outputs, tensors[count:], strict=True) if one.requires_grad]
             asked = [one for one in inputs if one.requires_grad]
@@ -125,11 +146,20 @@ class Graphs:
                 return [None for _ in asked]
             return list(grad([one for one, _ in used], asked, [tangent for _, tangent in used], allow_unused=True))
 
+    def handed(self, tensor: Tensor, written: bool) -> Tensor:
+        """Returns what the function gets for an input: a copy, where it writes it and may do so once more."""
+        return tensor.clone() if written else tensor.alias() if tensor.requires_grad else tensor
+
     def compile(self, fw_compiler: Any, bw_compiler: Any) -> None:
         examples = [self.leaves[i].detach().clone() for i in self.places]
         with no_grad():
             traced = make_fx(self.pure, self.decompositions)(*(one.clone() for one in examples))
-            outputs = [one.detach() for one in self.flat(*(one.clone() for one in examples))]
+            copies = [one.clone() for one in examples]
+            outputs = [one.detach() for one in self.flat(*copies)]
+            # By the values: batch_norm counts no version where it writes its statistics.
+            self.written = [
+                one._version > 0 or not one.equal(first) for one, first in zip(copies, examples, strict=True)
+            ]
         self.forward = fw_compiler(traced, examples)
         self.backward = None
         if any(self.wanted):
@@ -152,9 +182,10 @@ class Ahead(Function):
 
     @staticmethod
     def forward(ctx: Any, graphs: Graphs, *tensors: Any) -> Any:
+        kept = [one.clone() if written else one for one, written in zip(tensors, graphs.written, strict=True)]
         results = run(graphs.forward, list(tensors))
         ctx.graphs = graphs
-        ctx.save_for_backward(*tensors)
+        ctx.save_for_backward(*kept)
         ctx.mark_non_differentiable(*(one for one, d in zip(results, graphs.differentiable, strict=True) if not d))
         return tuple(results)
 

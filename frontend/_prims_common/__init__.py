@@ -20,6 +20,7 @@ from redispatch.dispatch.tensor.layouts import channels_last, channels_last_3d, 
 from redispatch.modes.fake_tensor import MetadataMismatchError
 
 from .._checks import _check as check
+from .._names import late
 
 TensorLike = TensorLikeType = Tensor
 Dim = int
@@ -555,4 +556,7 @@ def mask_tensor(mask: Tensor, t: Tensor) -> Tensor:
     return t.logical_and(mask) if t.dtype is dtypes.bool else t.where(mask, t.new_zeros(()))
 
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("annotations", "pairwise", "reduce")]
+__all__ = [
+    name for name in dir() if not name.startswith("_") and name not in ("annotations", "late", "pairwise", "reduce")
+]
+_PLACES, __getattr__, __dir__ = late(globals(), {".": "wrappers"})

@@ -77,7 +77,7 @@ class Globals:
             return name
         module = getattr(thing, "__module__", None) or ""
         qualname = getattr(thing, "__qualname__", name) or ""
-        if module in ("torch", "redispatch") or module.startswith("redispatch."):
+        if module.partition(".")[0] in ("torch", "redispatch"):
             for path in library_paths(module, qualname):
                 if found_at(redispatch, path) is thing:
                     return f"torch.{path}"
@@ -104,7 +104,9 @@ class Globals:
 
 def library_paths(module: str, qualname: str) -> Iterable[str]:
     """Returns where in the library a function may have its public name."""
-    inside = module.partition(".")[2]
+    root, _, inside = module.partition(".")
+    if root == "torch" and inside:  # PyTorch's own path: `torch.functional.split`
+        yield f"{inside}.{qualname}"
     for room in PUBLIC:
         for name in {qualname, qualname.removeprefix(f"{room}_")}:
             yield f"{room}.{name}" if room else name

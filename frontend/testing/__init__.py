@@ -18,6 +18,7 @@ from .scalar_info import info_of
 _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
+        ".": "_internal",
         ".file_check": "FileCheck",
         ".report": "Finding Report ReportError",
         ".subclass_check": "check_mode check_subclass",

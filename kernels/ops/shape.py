@@ -242,7 +242,7 @@ def at_least(name: str, prepare: Callable[[Any], Any]) -> Any:
             tensors = tuple(tensors[0])
         return tuple(several.functional(list(tensors)))
 
-    function.__name__ = name
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"Returns views of the tensors that have at least {name[-2]} dimensions.\n\n    {one.text}\n    {several.text}"
     )

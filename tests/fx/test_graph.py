@@ -3,6 +3,8 @@
 import copy
 import operator
 import pickle
+from operator import attrgetter
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from expecttest import assert_expected_inline
 import redispatch as rd
 from redispatch import fx, nn
 from redispatch.fx import Graph, GraphModule, Interpreter, Node, Tracer, Transformer, symbolic_trace
+from redispatch.fx.codegen import Globals
 
 
 class Model(nn.Module):
@@ -246,3 +249,17 @@ def test_code_writes_what_a_person_would():
 
     code = fx.symbolic_trace(function).code
     assert "def forward(self, x):" in code and "Ellipsis" in code and "+ 1j" in code
+
+
+def test_each_public_function_stands_in_code_by_its_path():
+    found = 0
+    for room in (rd, rd.nn.functional, rd.linalg, rd.fft, rd.special, rd.functional):
+        for name in dir(room):
+            function = None if name.startswith("_") else getattr(room, name, None)
+            if isinstance(function, FunctionType) and (function.__module__ or "").partition(".")[0] == "torch":
+                path = Globals().name_of(function)
+                assert path.startswith("torch.") and attrgetter(path.removeprefix("torch."))(rd) is function
+                found += 1
+    assert found > 500
+    code = fx.symbolic_trace(lambda x: rd.split(rd.nn.functional.linear(x, x), 1)).code
+    assert "torch.functional.split(linear, 1, dim = 0)" in code and "torch._C._nn.linear(x, x)" in code

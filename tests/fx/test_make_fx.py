@@ -1,10 +1,13 @@
 """make_fx: graphs of what operators were called, control flow included."""
 
+import copy
+
 import pytest
 from expecttest import assert_expected_inline
 
 import redispatch as rd
 from redispatch import nn
+from redispatch._functorch.aot_autograd import aot_function, aot_module
 from redispatch._higher_order_ops import auto_functionalized, cond, map, out_dtype, scan, while_loop
 from redispatch.func import functionalize, grad, vmap
 from redispatch.fx.experimental.proxy_tensor import make_fx
@@ -344,3 +347,37 @@ def test_each_node_has_a_fake_of_its_value(mode):
     assert all(isinstance(one, FakeTensor) for one in [*parts, *vals.values()])
     assert vals["t"].shape == (2, 1) and vals["t"].stride() == (1, 2) and vals["_tensor_constant0"].shape == (2,)
     assert len({id(one.fake_mode) for one in vals.values()}) == 1
+
+
+# Forward and backward, traced ahead -----------------------------------------------------------------------------------
+
+
+def test_a_module_is_compiled_with_its_parameters_and_buffers():
+    seen = []
+
+    def keep(graph_module, inputs):
+        seen.append(len(inputs))
+        return graph_module
+
+    module = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    other = copy.deepcopy(module)
+    compiled, x = aot_module(module, keep), rd.tensor([[1.0, 2.0], [3.0, 5.0], [0.0, 1.0]])
+    for _ in range(2):
+        result, wanted = compiled(x), other(x)
+        assert_close(result, wanted)
+        (result**3).sum().backward()
+        (wanted**3).sum().backward()
+    for one, same in zip(compiled.orig_module.parameters(), other.parameters(), strict=True):
+        assert_close(one.grad, same.grad, atol=1e-3, rtol=1e-3)
+    assert_close(module[1].running_mean, other[1].running_mean)
+    assert len(seen) == 2 and seen[0] == 8  # once forward and once backward; x, four parameters and three buffers
+
+
+def test_backward_neither_sees_nor_repeats_what_the_function_writes():
+    def f(weight, count):
+        count.add_(1)
+        return (weight * count).sum()
+
+    weight, count = rd.ones(2, requires_grad=True), rd.ones(2)
+    aot_function(f, lambda graph_module, inputs: graph_module)(weight, count).backward()
+    assert count.tolist() == weight.grad.tolist() == [2, 2]

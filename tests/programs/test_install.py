@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import pickle
+import subprocess
 import sys
 from types import ModuleType
 
@@ -198,6 +199,19 @@ def test_packages_find_what_they_import_of_private_helpers(torch):
     for differentiable in (False, True):
         assert Mine([weight], {"differentiable": differentiable}).step() is differentiable
     assert _BaseDataLoaderIter
+
+
+def test_private_modules_are_attributes_of_their_packages_as_in_pytorch():
+    paths = """
+        _library.custom_ops.CustomOpDef _guards.detect_fake_mode _functorch.eager_transforms.grad _functorch.vmap.vmap
+        _functorch.pyfunctorch _functorch.aot_autograd.aot_function _prims_common.wrappers.out_wrapper
+        testing._internal.two_tensor.TwoTensor testing._internal.common_utils.TestCase
+        nn.utils.stateless.functional_call fx.passes.shape_prop.ShapeProp
+    """
+    program = "import redispatch; redispatch.install(); import torch; " + "; ".join(
+        f"torch.{path}" for path in paths.split()
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_references_are_the_operators_and_no_module_runs_twice(torch):

@@ -1,1 +1,5 @@
 """Passes over graphs."""
+
+from ..._names import late
+
+_PLACES, __getattr__, __dir__ = late(globals(), {".": "fake_tensor_prop infra reinplace shape_prop"})

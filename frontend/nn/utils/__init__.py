@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import GeneratorType
 from typing import Any
 
-from redispatch import _moved
+from redispatch import _moved, _names
 from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.ops import creation, shape
@@ -170,3 +170,4 @@ def _check_one_device(parameters: list[Any]) -> None:
 
 
 _moved.join(__name__)
+_PLACES, __getattr__, __dir__ = _names.late(globals(), {".": "stateless"})
