@@ -152,6 +152,7 @@ def test_nobody_is_forgotten():
     assert sorted(MODES) == sorted(modes.__all__) and sorted(SUBCLASSES) == sorted(subclasses.__all__)
 
 
+@pytest.mark.filterwarnings("ignore:Warn from backward")  # of _test_warn_in_autograd, which does nothing else
 @pytest.mark.parametrize("name", [*MODES, *SUBCLASSES])
 def test_a_slice_of_the_table_passes(name):
     report = report_on(name, ops=drawn(name)).check()
