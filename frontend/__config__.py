@@ -10,7 +10,7 @@ __all__ = ["parallel_info", "show"]
 def show() -> str:
     """Returns what the library runs on, a line for each fact."""
     facts = get_env_info()
-    lines = [f"redispatch {facts.torch_version}: Python, compiled by numba as it runs"]
+    lines = [f"redispatch {facts.torch_version}: Python, compiled by LLVM as it runs"]
     lines += [f"Python {facts.python_version}", facts.os, facts.cpu]
     lines += [f"{name} {version}" for name, version in facts.packages.items()]
     return "\n  - ".join(lines) + "\n"

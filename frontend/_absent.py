@@ -147,17 +147,17 @@ ABSENT = {
         none="default_observer default_per_channel_weight_observer default_qconfig default_weight_observer",
     ),
     "backends.cusparselt": Absent(SPARSE, "get_max_alg_id version", "is_available"),
-    "backends.kleidiai": Absent("kernels are compiled by numba", no="is_available"),
+    "backends.kleidiai": Absent("kernels are compiled by LLVM", no="is_available"),
     "backends.mha": Absent(
         "MultiheadAttention has one path", no="get_fastpath_enabled", nothing="set_fastpath_enabled"
     ),
-    "backends.mkl": Absent("kernels are compiled by numba", no="is_available"),
+    "backends.mkl": Absent("kernels are compiled by LLVM", no="is_available"),
     "backends.mps": Absent("there is no device of Apple's", no="is_available is_built is_macos13_or_newer"),
     "backends.opt_einsum": Absent("einsum goes from left to right", no="is_available", none="enabled strategy"),
-    "backends.nnpack": Absent("kernels are compiled by numba", no="is_available set_flags", regions="flags"),
+    "backends.nnpack": Absent("kernels are compiled by LLVM", no="is_available set_flags", regions="flags"),
     "backends.openmp": Absent("threads are those of kernels/engine/pool.py", no="is_available"),
     "backends.quantized": Absent(QUANTIZED, values={"engine": "none", "supported_engines": ["none"]}),
-    "backends.xnnpack": Absent("kernels are compiled by numba", none="enabled"),
+    "backends.xnnpack": Absent("kernels are compiled by LLVM", none="enabled"),
     "distributed": Absent(
         "processes are not coordinated here",
         refused="""
@@ -330,7 +330,7 @@ GPU = "the GPU's driver is asked by nvidia-smi; redispatch.cuda has devices, str
 PROCESSES = "processes are not coordinated here; modules and batches stay on one device"
 PIPES = "loading is done by Dataset, IterableDataset and DataLoader; there are no data pipes"
 OLD = "PyTorch keeps it for programs that were written long ago"
-BUILD = "it belongs to PyTorch's build in C++; kernels are Python, compiled by numba"
+BUILD = "it belongs to PyTorch's build in C++; kernels are Python, compiled by LLVM"
 TOOL = "it writes for, or reads from, a tool of its own; redispatch.profiler exports traces for Chrome"
 FILES = "files are read and written in one format, and in one way; see redispatch.save and load"
 DIMENSIONS = "dimensions are numbers and no objects; einsum has letters for them"

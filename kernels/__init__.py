@@ -1,10 +1,10 @@
 """Loops over raw arrays: elementwise, reductions, indexing, random numbers, matrix products. No tensors here.
 
 A kernel takes `Operand`s (a storage's flat array, and how to walk it) and writes into one. It allocates no result and
-promotes no dtype: callers decide both. From one scalar function per operator come its loops; numba compiles them when
+promotes no dtype: callers decide both. From one scalar function per operator come its loops; they are compiled when
 they are first used, and the machine code is kept on disk.
 
-Read `operand.py`, `geometry.py`; then `program.py`, `compile.py`, `cache.py`, `pool.py`; then
+Read `operand.py`, `geometry.py`; then `program.py`, `compile.py`, `translate/`, `cache.py`, `pool.py`; then
 `elementwise.py` and the families after it.
 """
 

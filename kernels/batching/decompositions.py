@@ -171,7 +171,7 @@ def block_diag(op: OpOverload, stack: list[Any]) -> Any:
 
 @batches("dynamic", masked_select_face.op)
 def masked_select(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
-    """The same places of each example, unless these have masks of their own."""
+    """Selects the same places of each example; examples with masks of their own are refused."""
     x, mask = values
     if dims[1] is not None:
         refuse(op, "dynamic")()

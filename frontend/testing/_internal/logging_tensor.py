@@ -84,7 +84,7 @@ class LoggingTensor(rd.Tensor):
 
 
 class LoggingTensorReentrant(LoggingTensor):
-    """The same, whose operators run with everything above dispatch as it was for the user."""
+    """Logs the operators, too, that a decomposed one is made of: each runs with all layers as the user had them."""
 
     context = enable_reentrant_dispatch
 

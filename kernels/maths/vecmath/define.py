@@ -3,7 +3,7 @@
     exp = of_numpy("exp", np.exp, ...)    # what it means: what runs without a compiler
 
     @compiled(exp, "float64")
-    def exp_float64(x): ...               # what numba compiles for the CPU, and LLVM turns into vector instructions
+    def exp_float64(x): ...               # what is compiled for the CPU, and LLVM turns into vector instructions
 
     @in_double
     def lgamma(x): ...                    # what neither numpy nor math has: the body says what it means, too
