@@ -18,6 +18,9 @@ Note [Gradients of gradients]
 A backward graph has no derivative of its own. Where one is asked for, the joint graph is interpreted, so that autograd
 records it: with the inputs, and the state of the random numbers, that forward had.
 
+An input that a program writes, but whose new value no gradient comes from, gets a gradient of zeros where it gets none
+from the program as it is.
+
 Source: PyTorch's torch._functorch.aot_autograd. Read next: partitioners.py, ../fx/experimental/proxy_tensor.py.
 """
 
@@ -28,13 +31,18 @@ from contextlib import nullcontext
 from functools import wraps
 from typing import Any, NamedTuple
 
-from redispatch.autograd import Function, enable_grad, grad, is_grad_enabled, no_grad
+from redispatch.autograd import Function, SavedTensor, enable_grad, grad, is_grad_enabled, no_grad
 from redispatch.dispatch import STATE, OpOverload, Tag
 from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
 from redispatch.dispatch.tensor import Tensor, get_default_dtype
+from redispatch.dispatch.transforms.functionalize import (
+    _functionalize_has_data_mutation,
+    _functionalize_has_metadata_mutation,
+)
 from redispatch.func import functional_call
 from redispatch.fx import GraphModule, Interpreter
 from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.kernels.ops.creation import empty_like
 from redispatch.kernels.ops.random import fork_rng, get_rng_state, set_rng_state
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
@@ -154,7 +162,7 @@ compiled_module = aot_module
 
 def aot_module_simplified(mod: Any, args: Any, fw_compiler: Any, *more: Any, **options: Any) -> Callable[..., Any]:
     """Returns the forward of `aot_module`: a function of the module's arguments. args: examples, not looked at."""
-    return aot_module(mod, fw_compiler, *more, **options).forward  # type: ignore[no-any-return]  # nn.Module's
+    return aot_module(mod, fw_compiler, *more, **options).forward
 
 
 # What a graph depends on ----------------------------------------------------------------------------------------------
@@ -202,7 +210,7 @@ def apart(value: Tensor) -> tuple[list[Tensor], Callable[[Iterator[Any]], Any]]:
 
 
 class Layout(NamedTuple):
-    """Where a tensor lies in memory."""
+    """Place of a tensor in memory."""
 
     size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -210,12 +218,12 @@ class Layout(NamedTuple):
 
     @staticmethod
     def of(tensor: Tensor, base: Tensor | None = None) -> Layout:
-        """That of a tensor; relative to the beginning of `base`, if there is one."""
+        """Returns the layout of a tensor; relative to the beginning of `base`, if there is one."""
         offset = tensor.storage_offset() - (0 if base is None else base.storage_offset())
         return Layout(tuple(tensor.shape), tensor.stride(), offset)
 
     def on(self, base: Tensor) -> Tensor:
-        """The view of `base` that lies so."""
+        """Returns the view of `base` that lies so."""
         return base.as_strided(self.size, self.stride, self.offset + base.storage_offset())
 
 
@@ -225,7 +233,7 @@ class Layout(NamedTuple):
 class Written(NamedTuple):
     """An input that the function writes. layout: its new one, if that changes. silent: autograd was off."""
 
-    index: int
+    number: int
     data: bool
     layout: Layout | None
     silent: bool
@@ -252,7 +260,7 @@ class Result(NamedTuple):
 
 
 class Effects:
-    """What one run of a function did: the inputs written, its results, and the values that a graph must return."""
+    """The effects of one run of a function: inputs written, results, and the values that a graph must return."""
 
     def __init__(self, inputs: list[Any], before: list[Any], leaves: list[Any], structure: Any) -> None:
         self.structure = structure
@@ -283,8 +291,10 @@ class Effects:
                 values.append(base)
             return Result(None, None, number, None if base is leaf else Layout.of(leaf, base), leaf.requires_grad)
 
+        # Of each leaf the number of the first that is the same object
+        self.first = first_of(map(id, leaves))
         self.results = [result(leaf) for leaf in leaves]
-        self.values = [inputs[one.index] for one in self.written] + values
+        self.values = [inputs[one.number] for one in self.written] + values
         # Of which a gradient may come: not of what was written while autograd was off.
         silent = [one.silent for one in self.written] + [False] * len(values)
         self.wanted = [one.requires_grad and not still for one, still in zip(self.values, silent, strict=True)]
@@ -295,11 +305,14 @@ class Effects:
         for one, new in zip(self.written, values, strict=False):
             with no_grad() if one.silent else nullcontext():
                 if one.layout is not None:
-                    inputs[one.index].as_strided_(*one.layout)
+                    inputs[one.number].as_strided_(*one.layout)
                 if one.data:
-                    inputs[one.index].copy_(new)
+                    inputs[one.number].copy_(new)
         rest = values[len(self.written) :]
-        return tree_unflatten([one.made(inputs, rest) for one in self.results], self.structure)
+        made: list[Any] = []
+        for number, (result, first) in enumerate(zip(self.results, self.first, strict=True)):
+            made.append(result.made(inputs, rest) if first == number else made[first])
+        return tree_unflatten(made, self.structure)
 
 
 def is_plain(value: Any) -> bool:
@@ -308,8 +321,6 @@ def is_plain(value: Any) -> bool:
 
 def changes(value: Tensor) -> tuple[bool, bool]:
     """Returns whether (the data, the layout) of a functional tensor was changed; of a subclass, those within it."""
-    from redispatch import _functionalize_has_data_mutation, _functionalize_has_metadata_mutation
-
     inner = [one.elem for one in apart(value)[0] if isinstance(one, FunctionalTensor)]
     data = any(map(_functionalize_has_data_mutation, inner))
     return data, any(map(_functionalize_has_metadata_mutation, inner))
@@ -328,11 +339,13 @@ class Compiled:
         self.asked = [is_grad_enabled() and one.requires_grad for one in inputs]
         self.parts = [apart(one)[1] for one in inputs]
         plain = plain_of(inputs)
-        self.copied = [want and not one.is_leaf for one, want in zip(inputs, self.asked, strict=True)]
+        # What is no leaf may be written, and its casts are not kept: a copy stands for it, or a view if that will do.
+        inner = [want and not one.is_leaf for one, want in zip(inputs, self.asked, strict=True)]
+        self.stand_ins: list[Any] = [copied if one else None for one in inner]
         # Note [What a graph takes and returns]: the number of the input that each plain tensor is, or is a view of
         self.owners, self.layouts = list(range(len(plain))), [Layout.of(one) for one in plain]
         self.effects = self.observed(plain)
-        written = {memory(one) for w in self.effects.written for one in apart(inputs[w.index])[0]}
+        written = {memory(one) for w in self.effects.written for one in apart(inputs[w.number])[0]}
         owners = first_of(map(memory, plain))
         grouped = {owner for i, owner in enumerate(owners) if i != owner and memory(plain[i]) in written}
         self.as_it_is = False
@@ -344,9 +357,8 @@ class Compiled:
             self.as_it_is = any(memory(one) in wanting or one.dtype != members[0].dtype for one in members)
             self.owners = [owner if owner in grouped else i for i, owner in enumerate(owners)]
             self.effects = self.observed(plain)
-        self.copied = [
-            copied and any(w.index == i for w in self.effects.written) for i, copied in enumerate(self.copied)
-        ]
+        written_ones = {w.number for w in self.effects.written}
+        self.stand_ins = [(copied if i in written_ones else aliased) if one else None for i, one in enumerate(inner)]
         self.examples = self.entering(plain)
 
     def distinct(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[int, int]]:
@@ -393,8 +405,9 @@ class Compiled:
         inner = self.entered(FunctionalTensor.to_functional(one) if self.functional else one.alias() for one in inputs)
         roots = [make(inner).requires_grad_(want) for make, want in zip(self.parts, self.asked, strict=True)]
         with enable_grad() if any(self.asked) else nullcontext():
-            # An input that is no leaf may be written, which a leaf of autograd's may not.
-            given = [one.clone() if copied else one for one, copied in zip(roots, self.copied, strict=True)]
+            given = [
+                one if stand_in is None else stand_in(one) for one, stand_in in zip(roots, self.stand_ins, strict=True)
+            ]
             before = [one.grad_fn for one in given]
             leaves = list(self.leaves)
             for i, number in self.places.items():
@@ -417,7 +430,11 @@ class Compiled:
             asked = [one for one, want in zip(roots, self.asked, strict=True) if want]
             gradients: list[Any] = [None] * len(asked)
             if pairs and asked:
-                gradients = list(grad([one for one, _ in pairs], asked, [one for _, one in pairs], allow_unused=True))
+                outputs, given = zip(*pairs, strict=True)
+                try:
+                    gradients = list(grad(outputs, asked, given, allow_unused=True))
+                except RuntimeError as problem:
+                    raise NoBackward from problem
             self.gradients = [None if one is None else apart(one) for one in gradients]
             values = plain_of([*effects.values, *(one for one in gradients if one is not None)])
         return [shown(one) for one in values]
@@ -436,12 +453,17 @@ class Compiled:
                 effects.values = []
                 return
             wanted = [value for value, want in zip(effects.values, effects.wanted, strict=True) if want]
-            tangents = list(map(shown, plain_of(wanted)))
-            self.tangents = [Layout.of(one) for one in tangents]
-            self.whole = make_fx(self.joint, self.decompositions, "fake")(self.examples, tangents)
+            tangents = [empty_like(shown(one)) for one in plain_of(wanted)]
+            self.tangents, self.kinds = [Layout.of(one) for one in tangents], list(map(kind_of, wanted))
+            try:
+                self.whole = make_fx(self.joint, self.decompositions, "fake")(self.examples, tangents)
+            except NoBackward:
+                self.as_it_is = True
+                return
             tidy(self.whole)
-            first, second = partition(self.whole, (self.examples, tangents), num_fwd_outputs=self.count)
-            self.forward, self.backward = forward(first, examples_of(first)), backward(second, examples_of(second))
+            first, self.second = partition(self.whole, (self.examples, tangents), num_fwd_outputs=self.count)
+            self.forward = forward(first, examples_of(first))
+            self.backward = backward(self.second, examples_of(self.second))
         self.draws = any(
             isinstance(node.target, OpOverload) and Tag.nondeterministic_seeded in node.target.tags
             for node in self.whole.graph.nodes
@@ -463,9 +485,13 @@ class Compiled:
         return self.effects.after(inputs, values)
 
     def dressed(self, plain: Sequence[Any]) -> list[Any]:
-        """The values of the forward, put together of plain tensors."""
-        inner = iter(plain)
+        """The values of the forward, put together of plain tensors: different objects, as each has its own flags."""
+        inner = iter(one.detach() if any(one is other for other in plain[:i]) else one for i, one in enumerate(plain))
         return [make(inner) for make in self.effects.makers]
+
+
+class NoBackward(Exception):
+    """Backward raises an error. That is the program's affair, which may never call it, so it runs as it is."""
 
 
 class Ahead(Function):
@@ -478,10 +504,11 @@ class Ahead(Function):
         found = run(compiled.forward, plain)
         values, saved = compiled.dressed(found[: compiled.count]), found[compiled.count :]
         # What is about to be written is saved as it is now.
-        changing = {memory(one) for w in compiled.effects.written for one in apart(inputs[w.index])[0]}
+        changing = {memory(one) for w in compiled.effects.written for one in apart(inputs[w.number])[0]}
         saved = [one.clone() if isinstance(one, Tensor) and memory(one) in changing else one for one in saved]
-        ctx.compiled, ctx.state, ctx.count = compiled, state, len(saved)
-        ctx.save_for_backward(*saved, *inputs)
+        ctx.compiled, ctx.state = compiled, state
+        ctx.inputs = [SavedTensor(one) for one in inputs]  # apart: few ask for them, and they may be written
+        ctx.save_for_backward(*saved)
         ctx.mark_non_differentiable(
             *(one for one, want in zip(values, compiled.effects.wanted, strict=True) if not want)
         )
@@ -490,19 +517,21 @@ class Ahead(Function):
     @staticmethod
     def backward(ctx: Any, *tangents: Any) -> Any:
         compiled: Compiled = ctx.compiled
-        kept = list(ctx.saved_tensors)
-        saved, inputs = kept[: ctx.count], kept[ctx.count :]
         wanted = [one for one, want in zip(tangents, compiled.effects.wanted, strict=True) if want]
-        plain = [laid_out(one, layout) for one, layout in zip(plain_of(wanted), compiled.tangents, strict=True)]
+        plain = [one for value, kind in zip(wanted, compiled.kinds, strict=True) for one in inner_of(value, kind)]
+        wanted = [laid_out(one, layout) for one, layout in zip(plain, compiled.tangents, strict=True)]
         if is_grad_enabled():  # Note [Gradients of gradients]
+            inputs = [one.unpack(None) for one in ctx.inputs]
             if any(map(is_traceable_wrapper_subclass, inputs)):
                 raise NotImplementedError("aot_function: no gradient of a gradient where inputs are wrapper subclasses")
             with fork_rng(enabled=ctx.state is not None):
                 if ctx.state is not None:
                     set_rng_state(ctx.state)
-                found = Interpreter(compiled.whole).run(inputs, plain)[compiled.count :]
+                found = Interpreter(compiled.whole).run(inputs, wanted)[compiled.count :]
         else:
-            found = run(compiled.backward, [*(one.detach() for one in saved), *plain])
+            # Where a loss is of a subclass, so are the gradients of plain tensors, which only operators can take.
+            backward = compiled.backward if all(map(is_plain, plain)) else Interpreter(compiled.second).run
+            found = run(backward, [*(one.detach() for one in ctx.saved_tensors), *wanted])
         inner = iter(found)
         gradients = iter([None if pair is None else pair[1](inner) for pair in compiled.gradients])
         return None, *(next(gradients) if want else None for want in compiled.asked)
@@ -519,8 +548,33 @@ def shown(tensor: Any) -> Any:
     return tensor.from_functional() if isinstance(tensor, FunctionalTensor) else tensor.detach()
 
 
+def kind_of(value: Any) -> type | None:
+    """The class of a subclass that is taken apart; None for a tensor that is plain in a graph."""
+    return type(value) if is_traceable_wrapper_subclass(value) else None
+
+
+def inner_of(gradient: Any, kind: type | None) -> list[Any]:
+    """The tensors that a graph takes for the gradient of a value of such a kind."""
+    if kind is None:
+        return [gradient]
+    if type(gradient) is not kind:
+        raise RuntimeError(
+            f"aot_function: the gradient of a {kind.__name__} was a {kind.__name__} when backward was traced, but is a "
+            f"{type(gradient).__name__} now; compute the loss of results of the same class"
+        )
+    return apart(gradient)[0]  # type: ignore[arg-type]  # a class of tensors, as `kind` is
+
+
 def detached(tensor: Any) -> Any:
     return tensor.detach()
+
+
+def copied(tensor: Any) -> Any:
+    return tensor.clone()
+
+
+def aliased(tensor: Any) -> Any:
+    return tensor.view_as(tensor)
 
 
 def plain_of(values: Iterable[Any]) -> list[Any]:

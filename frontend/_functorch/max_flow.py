@@ -6,8 +6,8 @@
     1 in network.leading_to(1)         # the side of the drain; the cut lies where it begins
 
 Each round numbers the places by their distance from the source, and fills the ways on which the distance grows until
-all of these have a full pipe. A round is linear in the pipes but for the ways found, and there are few rounds, since the
-distance of the drain grows from one to the next. Capacities are of any size, infinite ones included.
+all of these have a full pipe. A round is linear in the pipes but for the ways found; there are few, since the distance
+of the drain grows from one to the next. Capacities are of any size, infinite ones included.
 
 Source: Dinic, "Algorithm for solution of a problem of maximum flow in a network with power estimation", 1970.
 """

@@ -62,7 +62,10 @@ class Joint:
                     f"partition: the result {node.format_node()} of the forward depends on a tangent, which there is "
                     "only in backward" + written_at(node)
                 )
-        self.in_forward = before(self.results)
+        # Whether somebody uses its numbers or not, what draws some is where it is in the program.
+        self.drawing = [node for node in self.nodes if draws(node) and node not in self.late]
+        self.in_forward = before([*self.results, *self.drawing]) | set(self.primals)
+        self.in_forward |= {node for node in self.nodes if is_item(node) and node.args[0] in self.in_forward}
         self.in_backward = before(self.gradients)
 
     def saved_by_default(self) -> list[Node]:
@@ -81,7 +84,7 @@ class Joint:
 
     def parted(self, saved: Sequence[Node]) -> tuple[GraphModule, GraphModule]:
         """(the forward, which returns the results and then what is saved; the backward)."""
-        forward = extracted(self.module, self.primals, [*self.results, *saved], "forward")
+        forward = extracted(self.module, self.primals, [*self.results, *saved], "forward", self.drawing)
         backward = extracted(self.module, [*saved, *self.tangents], self.gradients, "backward")
         return forward, backward
 
@@ -130,7 +133,8 @@ def cheapest(joint: Joint, recomputable: Callable[[Node], bool]) -> list[Node]:
     for node, entry in entries.items():
         never = is_several(node) or node.meta.get("recompute") is CheckpointPolicy.MUST_RECOMPUTE
         network.add(entry, entry + 1, math.inf if never else bytes_of(node))
-        if node.op == "placeholder" or not recomputable(node):
+        # What forward does not need is not recomputed, but computed in backward alone.
+        if node.op == "placeholder" or (node in joint.in_forward and not recomputable(node)):
             network.add(source, entry, math.inf)
         if node in joint.gradients:
             network.add(entry + 1, drain, math.inf)
@@ -141,8 +145,8 @@ def cheapest(joint: Joint, recomputable: Callable[[Node], bool]) -> list[Node]:
                 network.add(entry + 1, drain, math.inf)
     if network.flow(source, drain) == math.inf:
         raise RuntimeError(
-            "partition: there are no values that forward could save and from which backward could recompute the others: "
-            "a chain of nodes leads there that may be neither saved nor recomputed (their meta['recompute'])"
+            "partition: there are no values to save from which backward could recompute the others: a chain of nodes "
+            "leads to it that may be neither saved nor recomputed (their meta['recompute'])"
         )
     behind = network.leading_to(drain)
     return [node for node, entry in entries.items() if entry not in behind and entry + 1 in behind]
@@ -153,15 +157,25 @@ def may_recompute(node: Node, allowed: set[Any] | None) -> bool:
     policy, op = node.meta.get("recompute"), node.target
     if isinstance(policy, CheckpointPolicy):
         return policy not in SAVED
-    if op is operator.getitem:
+    if is_item(node):
         return True  # its producer decides
-    if not isinstance(op, OpOverload) or Tag.nondeterministic_seeded in op.tags or op._schema.is_mutable:
+    if not isinstance(op, OpOverload) or draws(node) or op.schema.is_mutable:
         return False
     if allowed is not None:
         return op.overloadpacket in allowed
     if Tag.reduction in op.tags:
         return 4 * bytes_of(node) > sum(map(bytes_of, node.all_input_nodes))
-    return Tag.pointwise in op.tags or op.is_view or op.overloadpacket in MOVES or not node.all_input_nodes
+    return Tag.pointwise in op.tags or op.schema.is_view or op.overloadpacket in MOVES or not node.all_input_nodes
+
+
+def draws(node: Node) -> bool:
+    """Returns whether an operator draws random numbers."""
+    return isinstance(node.target, OpOverload) and Tag.nondeterministic_seeded in node.target.tags
+
+
+def is_item(node: Node) -> bool:
+    """Returns whether the value is one of several that an operator returned."""
+    return node.target is operator.getitem
 
 
 def is_several(node: Node) -> bool:
@@ -180,8 +194,10 @@ def saved_bytes(forward: GraphModule, num_fwd_outputs: int) -> int:
     return sum(map(bytes_of, set(forward.graph.output_node().args[0][num_fwd_outputs:])))
 
 
-def extracted(module: GraphModule, inputs: Sequence[Node], outputs: Sequence[Any], name: str) -> GraphModule:
-    """Returns the part of a graph that computes these outputs of these inputs.
+def extracted(
+    module: GraphModule, inputs: Sequence[Node], outputs: Sequence[Any], name: str, more: Sequence[Node] = ()
+) -> GraphModule:
+    """Returns the part of a graph that computes these outputs of these inputs, and `more`.
 
     Errors: RuntimeError that names the node where an output needs an input that is not among them.
     """
@@ -189,7 +205,7 @@ def extracted(module: GraphModule, inputs: Sequence[Node], outputs: Sequence[Any
     for node in inputs:
         copies[node] = graph.placeholder(node.name)
         copies[node].meta = dict(node.meta)
-    needed = before(outputs, until=set(inputs))
+    needed = before([*outputs, *more], until=set(inputs))
     for node in module.graph.nodes:
         if node in needed and node not in copies:
             if node.op == "placeholder":
