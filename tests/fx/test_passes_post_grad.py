@@ -7,6 +7,7 @@ import redispatch as rd
 from redispatch._functorch.aot_autograd import aot_function, min_cut_rematerialization_partition
 from redispatch.fx.experimental.proxy_tensor import make_fx
 from redispatch.fx.passes import post_grad
+from redispatch.fx.passes.matching import register_replacement
 from redispatch.fx.passes.post_grad import PASSES, register_pass, run_passes, stable_topological_sort
 from tests.drawing import at_length
 from tests.fx.random_programs import EFFECTS, define_operators, outcome, programs
@@ -113,3 +114,51 @@ def test_a_pass_of_ones_own_runs_where_it_is_put_and_is_named_if_it_breaks_a_gra
             after([breaks], lambda x: x.relu(), rd.ones(2))
     finally:
         PASSES[:] = before
+
+
+@pytest.fixture
+def passes():
+    before = list(PASSES)
+    yield PASSES
+    PASSES[:] = before
+
+
+def fused(passes, extra_check=lambda match: True):
+    x = rd.ones(2, 2)
+    return register_replacement(lambda a, b, c: a @ b + c, lambda a, b, c: rd.addmm(c, a, b), [x, x, x], extra_check)
+
+
+def test_a_sum_of_a_product_is_replaced_in_either_order_where_its_shape_is_right(passes):
+    one = fused(passes, lambda match: match.values["c"].dim() == 2)
+    x, y = rd.randn(3, 3), rd.randn(3)
+    for f, left in (
+        (lambda x: x @ x + x, ["addmm"]),
+        (lambda x: x.sin() + x @ x, ["sin", "addmm"]),
+        (lambda x: (x @ x + y).sum(), ["mm", "add", "sum"]),
+        (lambda x: rd.add(x @ x, x, alpha=2), ["mm", "add"]),
+        (lambda x: (z := x @ x, z + x), ["mm", "add"]),  # the product is used elsewhere
+    ):
+        module = make_fx(f, tracing_mode="fake", _allow_non_fake_inputs=True)(x)
+        wanted = module(x)
+        run_passes(module, [one])
+        assert names(module) == left
+        for found, same in zip(
+            *([one] if isinstance(one, rd.Tensor) else one for one in (module(x), wanted)), strict=True
+        ):
+            rd.testing.assert_close(found, same)
+    assert all("val" in node.meta for node in module.graph.nodes if node.op == "call_function")
+
+
+def test_new_nodes_have_values_for_the_passes_behind(passes):
+    one = register_replacement(lambda a: a.relu(), lambda a: a.clamp(min=0) * 1, [rd.ones(2)])
+    module = make_fx(lambda x: x.relu().sin(), tracing_mode="fake")(rd.ones(2))
+    assert names(run_passes(module, [one, post_grad.remove_noop_ops])) == ["clamp", "sin"]
+
+
+def test_a_pattern_of_several_results_is_replaced_whole(passes):
+    one = register_replacement(lambda a: (a.sin(), a.cos()), lambda a: ((a + 1).sin(), (a + 1).cos()), [rd.ones(2)])
+    module = make_fx(lambda x: x.exp().cos() * 2 + x.exp().sin(), tracing_mode="fake")(rd.ones(2))
+    run_passes(module, [post_grad.eliminate_common_subexpressions, one])
+    assert sorted(names(module)) == ["add", "add", "add", "cos", "exp", "mul", "sin"]
+    with pytest.raises(ValueError, match="must return what it computes"):
+        register_replacement(lambda a: a, lambda a: a + 1, [rd.ones(2)])
