@@ -326,6 +326,8 @@ class Function:
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         state = STATE.get()
+        if state.levels and not split and not SINGLE_LEVEL.get():
+            return SPLIT()(cls, args, kwargs)
         if state.dual_level is not None and any(is_dual(value) for value in args):
             return DUAL_CALL()(cls, args, kwargs)
         if state.levels and not SINGLE_LEVEL.get():
@@ -363,6 +365,9 @@ def is_dual(value: Any) -> bool:
 
 # (Function, args, kwargs) -> the result of `apply` where an argument may have a tangent: forward_ad.py
 DUAL_CALL: Slot[Callable[..., Any]] = Slot("how a Function is called in forward mode")
+
+# (Function, args, kwargs) -> the result of `apply` under a transform, where forward takes the context: see `split`
+SPLIT: Slot[Callable[..., Any]] = Slot("how a Function without setup_context is called under a transform")
 
 
 def takes_just(function: Callable[..., Any], count: int) -> bool:
