@@ -232,7 +232,7 @@ JOINED = {
         "type_names": "symbolic",
     },
     "redispatch.utils.data": {
-        "dataloader": "collate worker",
+        "dataloader": "collate pin_memory worker",
         "dataset": "sampler",
     },
     "redispatch.viz": {
