@@ -2,11 +2,23 @@
 `functorch_1124` is pytorch/functorch#1124, a bare number an issue or change of pytorch/pytorch.
 """
 
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
 import redispatch as rd
 from redispatch import nn
 from redispatch.autograd import Function
 from redispatch.func import functional_call, grad, jacrev, jvp, vmap
+from redispatch.modes import FakeTensorMode
+from redispatch.modes.fake_tensor import FakeTensor
+from redispatch.overrides import TorchFunctionMode, skip_torch_function_mode_dispatch
 from redispatch.testing import assert_close
+from redispatch.utils import _pytree as pytree
+from redispatch.utils._python_dispatch import TorchDispatchMode, with_current_modes
+from redispatch.utils.data import dataloader
+from redispatch.utils.data._utils.pin_memory import pin_memory
 
 BATCH = rd.linspace(-1.0, 2.0, 12, dtype=rd.float64).reshape(4, 3)
 
@@ -139,3 +151,237 @@ def test_a_function_that_writes_its_argument_or_has_a_jvp_is_split_as_well():
     assert_close(vmap(grad(lambda x: Tripled.apply(x.clone())))(BATCH[0]), rd.full((3,), 3.0, dtype=rd.float64))
     x, y = BATCH[0], BATCH[1]
     assert_close(jvp(lambda x, y: Scaled.apply(x, y, factor=2.0), (x, y), (y, x))[1], 2 * (x + y))
+
+
+# Errors that name tensor, mode and fix ------------------------------------------------------------------------------
+
+
+def test_147822_mixing_fake_modes_names_the_tensor_and_both_modes():
+    of = FakeTensorMode().from_tensor(rd.ones(4))
+    expected = (
+        r"Mixing fake modes NYI x.fake_mode=<FakeTensorMode> vs self=<FakeTensorMode>\n"
+        r"  x is argument 'other' of aten.add.Tensor, FakeTensor\(..., size=\(4,\)\)\n"
+        rf"  x.fake_mode was made at {__file__}:\d+, self at {__file__}:\d+\n  To fix: make all fakes by one mode; "
+    )
+    with pytest.raises(AssertionError, match=expected) as caught:
+        FakeTensorMode().from_tensor(rd.ones(4)) + of
+    assert len(set(re.findall(r"complaints.py:(\d+)", str(caught.value)))) == 2
+    with FakeTensorMode() as other, pytest.raises(AssertionError, match="x is argument 'self' of aten.relu.default"):
+        of.relu()
+    with pytest.raises(AssertionError, match=r"x is FakeTensor\(..., size=\(4,\)\)\n"):
+        other.from_tensor(of)
+
+
+def test_127374_convert_all_tensors_names_the_one_that_is_not_converted():
+    weight = nn.Linear(3, 2).weight
+    with pytest.raises(AssertionError) as caught, FakeTensorMode() as mode:
+        rd.ones(1, 3) @ weight.t()
+    text = str(caught.value)
+    assert text.startswith("Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_")
+    assert "It has values: argument 'self' of aten.t.default, tensor([...], size=(2, 3))\n" in text
+    assert f"The mode was made at {__file__}:" in text and "To fix: pass mode.from_tensor(x)" in text
+    with mode:
+        assert (rd.ones(1, 3) @ mode.from_tensor(weight).t()).shape == (1, 2)
+
+
+# Tensor-likes --------------------------------------------------------------------------------------------------------
+
+
+class Diagonal:
+    """A diagonal matrix, by its diagonal. It is no Tensor."""
+
+    def __init__(self, diagonal):
+        self.diagonal, self.dtype, self.shape = diagonal, diagonal.dtype, (len(diagonal),) * 2
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        assert cls in types
+        if func is rd.ops.aten.mm.default and isinstance(args[0], cls):
+            if isinstance(args[1], cls):
+                return cls(args[0].diagonal * args[1].diagonal)
+            return args[0].diagonal[:, None] * args[1]
+        args, kwargs = pytree.tree_map_only(cls, lambda one: rd.diag(one.diagonal), (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+def test_68265_an_object_without_a_tensor_base_takes_part_below_autograd():
+    scale, x = Diagonal(BATCH[3]), BATCH.t().clone().requires_grad_()
+    dense = rd.diag(scale.diagonal)
+    result = scale_matmul = rd.matmul(scale, x)  # a composite: the class is asked about mm
+    assert_close(result, dense @ x)
+    assert_close(rd.autograd.grad(scale_matmul.sum(), x)[0], dense.t() @ rd.ones_like(x))
+    squared = rd.mm(scale, scale)
+    assert type(squared) is Diagonal and squared.diagonal.equal(scale.diagonal**2)
+    assert_close(rd.ops.aten.add.Tensor(x, other=dense[:, :1]), x + dense[:, :1])
+    assert_close(rd.ones(3, 3, dtype=rd.float64) - scale, 1 - dense)
+    assert_close(rd.cat([scale, x], 1), rd.cat([dense, x], 1))
+    assert_close(nn.functional.linear(x.t(), scale), x.t() @ dense.t())
+    assert_close(vmap(lambda x: rd.mv(scale, x))(x.t()), (dense @ x).t())
+
+
+def test_150861_what_a_tensor_like_answers_keeps_its_history_and_modes_see_it():
+    class Held:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        @property
+        def shape(self):
+            return self.tensor.shape
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            args, kwargs = pytree.tree_map_only(cls, lambda one: one.tensor, (args, kwargs or {}))
+            result = func(*args, **kwargs)
+            return result if func is rd.ops.aten.sum.default else pytree.tree_map_only(rd.Tensor, cls, result)
+
+    seen = []
+
+    class Shapes(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((str(func), tuple(args[0].shape)))
+            return func(*args, **(kwargs or {}))
+
+    w, held = rd.tensor([1.0, 2.0], requires_grad=True), Held(rd.tensor([3.0, 4.0]))
+    with Shapes():
+        loss = rd.sum(rd.exp(rd.mul(w, held)))
+    assert [name for name, shape in seen if shape == (2,)] == [name for name, _ in seen]
+    assert [name for name, _ in seen if "detach" not in name] == [
+        f"aten.{x}" for x in ("mul.Tensor", "exp.default", "sum.default")
+    ]
+    loss.backward()
+    assert_close(w.grad.like.tensor, rd.tensor([3.0, 4.0]) * (w.detach() * rd.tensor([3.0, 4.0])).exp())
+
+
+def test_a_tensor_like_that_answers_to_nothing_is_named_and_other_objects_are_refused_as_ever():
+    class Silent:
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with pytest.raises(TypeError, match=r"(?s)all __torch_dispatch__ handlers returned NotImplemented:.*Silent"):
+        rd.add(rd.ones(2), Silent())
+    with pytest.raises(TypeError, match=r"add\(\): argument 'other' \(position 2\) must be Tensor, not object"):
+        rd.add(rd.ones(2), object())
+
+
+# Modes ---------------------------------------------------------------------------------------------------------------
+
+
+class Names(TorchDispatchMode):
+    def __init__(self, _dispatch_key=None):
+        super().__init__(_dispatch_key)
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func._opname)
+        return func(*args, **(kwargs or {}))
+
+
+def test_103719_modes_go_to_other_threads_on_request():
+    def work(x):
+        return rd.ones(2) + x
+
+    def parts(x):
+        yield x.exp()
+        yield x.neg()
+
+    with ThreadPoolExecutor(1) as pool:
+        with Names() as names, FakeTensorMode(), rd.device("meta"):
+            assert pool.submit(work, 1).result().tolist() == [2, 2] and names.seen == []
+            result = pool.submit(with_current_modes(work), 1).result()
+            assert result.device.type == "meta" and names.seen == ["ones", "add"] and isinstance(result, FakeTensor)
+            lazy = with_current_modes(parts)
+        names.seen.clear()
+        assert pool.submit(lambda x: [*lazy(x)], rd.ones(2, device="meta")).exception() is not None  # a real one
+        assert [*pool.map(with_current_modes(work), [1])][0].tolist() == [2, 2]  # those of here: none
+    assert names.seen == ["exp"]
+
+
+def test_174098_a_function_mode_stays_active_in_the_backward_pass_that_it_lets_through():
+    seen = []
+
+    class Calls(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            if func not in (rd.Tensor.backward, rd.autograd.backward, rd.autograd.grad):
+                return func(*args, **(kwargs or {}))
+            with skip_torch_function_mode_dispatch(self):
+                return func(*args, **(kwargs or {}))
+
+    x = rd.ones(2, requires_grad=True)
+    x.register_hook(lambda gradient: gradient.neg())
+    losses = [x.sum() for _ in range(3)]
+    with Calls():
+        losses[0].backward()
+        rd.autograd.backward(losses[1])
+        rd.autograd.grad(losses[2], x)
+    assert [name for name in seen if name in ("backward", "grad", "neg")] == 2 * ["backward", "neg"] + ["grad", "neg"]
+
+
+def test_65426_a_mode_may_ask_to_see_composites_before_they_decompose_in_inference_mode_or_not():
+    module, x = nn.Linear(3, 2), rd.ones(4, 3)
+
+    def seen(run, key=None):
+        with Names(key) as names:
+            run()
+        return names.seen
+
+    assert seen(lambda: module(x)) == ["t", "addmm"]
+    for run in (lambda: module(x), rd.inference_mode()(lambda: module(x)), rd.no_grad()(lambda: module(x))):
+        assert seen(run, rd._C.DispatchKey.PreDispatch) == ["linear"]
+
+
+# Inference tensors, parameters, batches ------------------------------------------------------------------------------
+
+
+class Unwrapping(rd.Tensor):
+    """A wrapper whose operators give plain tensors."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return rd.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        args, kwargs = pytree.tree_map_only(cls, lambda one: one.inner, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+def test_77265_a_subclass_that_unwraps_is_a_parameter_and_trains():
+    given = Unwrapping(rd.ones(2, 3))
+    weight = nn.Parameter(given)
+    assert type(weight) is Unwrapping and isinstance(weight, nn.Parameter) and weight.requires_grad and weight.is_leaf
+    assert weight is not given and weight.inner is given.inner and not given.requires_grad
+    module = nn.Linear(3, 2)
+    module.weight = weight
+    assert dict(module.named_parameters())["weight"] is weight
+    optimizer = rd.optim.SGD(module.parameters(), lr=0.5, momentum=0.9)
+    module(rd.ones(1, 3)).sum().backward()
+    optimizer.step()
+    assert_close(weight.inner, rd.full((2, 3), 0.5))
+    frozen = nn.Parameter(Unwrapping(rd.ones(2, dtype=rd.int64)), requires_grad=False)
+    assert type(frozen) is Unwrapping and not frozen.requires_grad
+
+
+def test_82185_pin_memory_is_the_objects_own_method_before_it_is_that_of_a_container(monkeypatch):
+    class Batch(dict):
+        def pin_memory(self):
+            return "of the batch"
+
+    class Aware:
+        def pin_memory(self, device=None):
+            return f"of {device}"
+
+    class Kept(dict):
+        pass
+
+    assert pin_memory(Batch(x=rd.ones(2))) == "of the batch"
+    assert pin_memory([Aware(), "text"], "cuda") == ["of cuda", "text"] and pin_memory(Aware()) == "of None"  # 116403
+    held = pin_memory(Kept(x=(Aware(), 1)))  # 67831
+    assert type(held) is Kept and held == {"x": ("of None", 1)}
+    monkeypatch.setattr(dataloader, "pinned_memory", lambda size: memoryview(bytearray(size)))
+    loader = rd.utils.data.DataLoader([1, 2], collate_fn=lambda samples: Batch(), pin_memory=True)
+    assert [*loader] == 2 * ["of the batch"]
