@@ -14,6 +14,7 @@ from redispatch.func import functional_call, grad, jacrev, jvp, vmap
 from redispatch.modes import FakeTensorMode
 from redispatch.modes.fake_tensor import FakeTensor
 from redispatch.overrides import TorchFunctionMode, skip_torch_function_mode_dispatch
+from redispatch.subclasses import TwoTensor
 from redispatch.testing import assert_close
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode, with_current_modes
@@ -332,6 +333,58 @@ def test_65426_a_mode_may_ask_to_see_composites_before_they_decompose_in_inferen
 
 
 # Inference tensors, parameters, batches ------------------------------------------------------------------------------
+
+
+def inference_tensor(*size):
+    with rd.inference_mode():
+        return rd.ones(*size)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x.add_(1),
+        lambda x: x * rd.ones(3, requires_grad=True),
+        lambda x: x.requires_grad_(),
+        lambda x: x._version,
+    ],
+)
+def test_57369_inference_tensors_say_where_they_were_made_and_how_they_come_back(use):
+    with pytest.raises(RuntimeError, match="(?i)inference tensor") as caught:
+        use(inference_tensor(3))
+    assert "x.to_normal_()" in caught.value.__notes__[1] and "config.debug_origins = True" in caught.value.__notes__[0]
+    rd.config.debug_origins = True
+    try:
+        with pytest.raises(RuntimeError, match=rf"made at +{re.escape(__file__)}:\d+, by aten.ones.default"):
+            use(inference_tensor(3))
+    finally:
+        rd.config.debug_origins = False
+    use(inference_tensor(3).to_normal_())
+
+
+def test_rfcs_55_an_inference_tensor_becomes_a_normal_one_without_a_copy_where_no_other_tensor_sees_its_memory():
+    x = inference_tensor(3)
+    place = x.data_ptr()
+    assert x.to_normal_() is x and not x.is_inference() and x.data_ptr() == place
+    assert rd._C._dispatch_keys(x) == rd._C._dispatch_keys(rd.ones(3)) and x.add_(1)._version == 1
+    assert x.to_normal_()._version == 1
+    with rd.inference_mode():
+        base = rd.arange(6.0).reshape(2, 3)
+        part = base.t()
+    part.to_normal_().add_(1)  # it has a copy: what writes `base` is not counted for it
+    assert base.is_inference() and base.tolist() == [[0, 1, 2], [3, 4, 5]] and part.tolist() == [[1, 4], [2, 5], [3, 6]]
+
+
+def test_1968_a_module_that_was_made_in_inference_mode_trains():
+    with rd.inference_mode():
+        module, pair = nn.Linear(2, 1), TwoTensor(rd.ones(2), rd.ones(2))
+    for parameter in module.parameters():
+        parameter.to_normal_()
+    loss = module(rd.ones(2))
+    loss.backward()
+    assert type(module.weight) is nn.Parameter and module.weight.grad.tolist() == [[1, 1]]
+    pair.to_normal_().add_(1)
+    assert pair.a.tolist() == [2, 2] and not pair.b.is_inference()
 
 
 class Unwrapping(rd.Tensor):

@@ -96,6 +96,13 @@ def telling_origin(error: RuntimeError, **tensors: Any) -> RuntimeError:
     return type(error)(str(error) + "".join(lines))
 
 
+def about_inference(text: str, tensor: Any) -> RuntimeError:
+    """The error where an inference tensor is used as only a normal one may be."""
+    error = telling_origin(RuntimeError(text), tensor=tensor)
+    error.add_note("To fix: x.to_normal_() makes it a normal tensor in place; x.clone() gives one beside it.")
+    return error
+
+
 def forget_origins(_: bool | str) -> None:
     """Drops what was noted, where it is not to be told any more."""
     if not config.debug_origins:
