@@ -212,7 +212,7 @@ class FakeTensorMode(TorchDispatchMode):
         )
 
     def named(self, tensor: rd.Tensor, func: Any, args: Any, kwargs: Any) -> str:
-        """A tensor for a message: which argument of the operator it is, and its looks."""
+        """A tensor for a message: which argument of the operator it is, and its metadata."""
         names = [argument.name for argument in func._schema.arguments] if func else []
         for name, value in (*zip(names, args, strict=False), *kwargs.items()):
             if any(one is tensor for one in pytree.tree_leaves(value)):

@@ -65,7 +65,7 @@ def surface():
 
 
 def recorded():
-    """What surface.txt has: the same, and the own names that are gone."""
+    """The contents of surface.txt: own names, those that are gone, and PyTorch's by module."""
     own, gone, theirs = set(), set(), {}
     for block in FILE.read_text().split("\n\n"):
         for line in block.splitlines() if not block.startswith("torch") else ():

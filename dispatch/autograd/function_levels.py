@@ -173,7 +173,7 @@ class Placed:
 
 
 class Kept:
-    """What one call of `forward` left in its context, its tensors replaced by their places.
+    """The contents of the context after one call of `forward`, with places for tensors.
 
     outputs: how many tensors and other values forward returned; several: whether as a tuple.
     """
