@@ -140,6 +140,15 @@ def test_finufft_95_a_forward_that_leaves_the_library_is_differentiated():
     assert_close(jacrev(Foreign.apply)(BATCH[0]), rd.diag(2 * BATCH[0]))
 
 
+def test_a_split_function_that_returns_too_many_gradients_is_told_of_its_own_arguments():
+    class Many(Function):
+        forward = staticmethod(lambda ctx, x: x * 2)
+        backward = staticmethod(lambda ctx, gradient: (gradient, gradient))
+
+    with pytest.raises(RuntimeError, match=r"ManyBackward returned an incorrect number .*expected 1, got 2\)"):
+        grad(lambda x: Many.apply(x).sum())(BATCH)
+
+
 def test_a_function_that_writes_its_argument_or_has_a_jvp_is_split_as_well():
     class Tripled(Function):
         @staticmethod

@@ -163,10 +163,7 @@ class FunctionNode(Node):
         while len(results) > expected and results[-1] is None:
             results.pop()
         if len(results) != expected:
-            raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got "
-                f"{len(results)})"
-            )
+            raise wrong_count(self.name(), expected, len(results))
         if all(self.inputs):
             return results
         for position, (result, is_tensor) in enumerate(zip(results, self.inputs, strict=True), 1):
@@ -222,6 +219,10 @@ class FunctionNode(Node):
         if name in FunctionNode.__slots__ or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.ctx, name)
+
+
+def wrong_count(name: str, expected: int, given: int) -> RuntimeError:
+    return RuntimeError(f"function {name} returned an incorrect number of gradients (expected {expected}, got {given})")
 
 
 class Function:

@@ -19,7 +19,7 @@ from redispatch.dispatch.pytree import tree_map, tree_map_only
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.dispatch.tensor.wrapped import is_wrapped
 
-from .function import SPLIT, Function, FunctionCtx, is_among, tie_outputs
+from .function import SPLIT, Function, FunctionCtx, is_among, tie_outputs, wrong_count
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -239,6 +239,8 @@ def split(cls: type[Function]) -> type[Function]:
         results = list(found) if isinstance(found, tuple | list) else [found]
         while len(results) > len(ctx.needs_input_grad) and results[-1] is None:
             results.pop()
+        if len(results) != len(ctx.needs_input_grad):
+            raise wrong_count(f"{cls.__name__}Backward", len(ctx.needs_input_grad), len(results))
         return (None, *results, *by_keyword)
 
     def jvp(ctx: Any, *tangents: Any) -> Any:
