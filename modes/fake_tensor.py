@@ -20,10 +20,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from traceback import walk_stack
 from typing import Any
 
 import redispatch as rd
-from redispatch.dispatch.inspection.origins import place_of_the_program
 from redispatch.dispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import (
@@ -145,7 +145,8 @@ class FakeTensorMode(TorchDispatchMode):
             raise NotImplementedError("FakeTensorMode(shape_env=...): sizes are numbers here, no symbols")
         self.allow_non_fake_inputs, self.allow_fallback_kernels = allow_non_fake_inputs, allow_fallback_kernels
         self.shape_env, self.static_shapes, self.export = shape_env, True, export
-        self._place = place_of_the_program()
+        outside = (at for at in walk_stack(None) if not at[0].f_globals.get("__name__", "").startswith("redispatch."))
+        self._place = next((f"{frame.f_code.co_filename}:{line}" for frame, line in outside), "?")
         self._constants: list[weakref.ref[FakeTensor]] = []  # fakes whose values are known
         self._fakes: dict[int, tuple[weakref.ref[rd.Tensor], weakref.ref[FakeTensor]]] = {}
 
