@@ -7,7 +7,10 @@ paragraphs, by module. A line that begins with `-` was in the last release. docs
 """
 
 import inspect
+import json
 import os
+import subprocess
+import sys
 import textwrap
 from importlib import import_module
 from pathlib import Path
@@ -54,14 +57,22 @@ def own_names():
 
 
 def surface():
-    """The surface of today: the lines of own names, and PyTorch's names by module."""
+    """The surface of today, in a process of its own: other tests may have declared operators, or imported more."""
+    command = "import json; from tests.test_surface import collected; print(json.dumps(collected()))"
+    ran = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    own, theirs = json.loads(ran.stdout)
+    return set(own), {module: set(names) for module, names in theirs.items()}
+
+
+def collected():
+    """The lines of own names, and PyTorch's names by module."""
     own = {f"{name}{parameters(value)}" if callable(value) else name for name, value in own_names()}
     theirs = {}
     for module in torch_names.listings():
         names = {name for state in ("here", "forwards") for one in module.names[state].values() for name in one}
         if names:
-            theirs[module.module] = names
-    return own, theirs
+            theirs[module.module] = sorted(names)
+    return sorted(own), theirs
 
 
 def recorded():
@@ -101,6 +112,16 @@ def test_a_name_that_is_gone_is_in_the_changelog():
     unreleased = (ROOT / "CHANGELOG.md").read_text().partition("## [Unreleased]")[2].partition("\n## [")[0]
     _, gone, _ = recorded()
     assert [line for line in gone if line.partition("(")[0].rpartition(".")[2] not in unreleased] == []
+
+
+def test_a_name_that_came_or_went_is_seen(monkeypatch, tmp_path):
+    own, gone, theirs = recorded()
+    monkeypatch.setitem(globals(), "FILE", tmp_path / "surface.txt")
+    write(own - {"config"} | {"lost(x)"}, gone, theirs | {"fx": theirs["fx"] | {"Lost"}})
+    was, _, before = recorded()
+    assert own - was == {"config"} and was - own == {"lost(x)"} and before["fx"] - theirs["fx"] == {"Lost"}
+    write(own, {"lost(x)"}, theirs)
+    assert recorded() == (own, {"lost(x)"}, theirs)
 
 
 def test_a_lost_name_and_a_changed_parameter_are_seen():
