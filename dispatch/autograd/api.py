@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import STATE, handle_torch_function, overridden, overrides, wants_gradient
-from redispatch.dispatch.inspection.origins import about_inference
+from redispatch.dispatch.inspection.origins import telling_origin
 from redispatch.dispatch.tensor import (
     SET_REQUIRES_GRAD,
     AutogradRecord,
@@ -373,7 +373,7 @@ def set_requires_grad(
         raise RuntimeError(f"{allowed} can require gradients")
     if value and tensor._counter is None and not STATE.get().inference:
         text = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
-        raise about_inference(text, tensor)
+        raise telling_origin(RuntimeError(text), tensor=tensor)
     if record is None:
         if not value:
             return

@@ -31,7 +31,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from redispatch.dispatch import STATE, wants_gradient, within
-from redispatch.dispatch.inspection.origins import about_inference
+from redispatch.dispatch.inspection.origins import telling_origin
 from redispatch.dispatch.layers.autograd import AUTOGRAD
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, metadata_of
@@ -221,7 +221,7 @@ def refuse_inference_tensor(tensor: Any) -> int:
         "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
         "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
     )
-    raise about_inference(text, tensor)
+    raise telling_origin(RuntimeError(text), tensor=tensor)
 
 
 @inline

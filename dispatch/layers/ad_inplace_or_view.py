@@ -19,7 +19,7 @@ from ..core.keyset import below, keyset
 from ..core.operator import OpOverload
 from ..core.registry import Undo
 from ..core.state import STATE, within
-from ..inspection.origins import about_inference
+from ..inspection.origins import telling_origin
 from ..rules import Slot, place_of
 from ..schema.schema import FunctionSchema, ListType
 from ..specialiser.annotations import inline, pure
@@ -118,7 +118,7 @@ def inference_tensor_written(written: Any) -> RuntimeError:
         "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
         "details."
     )
-    return about_inference(text, written)
+    return telling_origin(RuntimeError(text), tensor=written)
 
 
 @inline

@@ -43,7 +43,7 @@ from redispatch.dispatch import (
     within,
 )
 from redispatch.dispatch.core.state import PLAIN_TENSORS, State
-from redispatch.dispatch.inspection.origins import about_inference
+from redispatch.dispatch.inspection.origins import telling_origin
 from redispatch.dispatch.layers.lazy_bit import CONJUGATE, NEGATIVE, ZERO_TENSOR
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.protocols.override import DEFAULT_HANDLER, PLAIN_TYPES
@@ -457,7 +457,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def _version(self) -> int:
         """Counts the writes to the memory through this tensor or one that aliases it."""
         if self._counter is None:
-            raise about_inference("Inference tensors do not track version counter.", self)
+            raise telling_origin(RuntimeError("Inference tensors do not track version counter."), tensor=self)
         return self._counter[0]
 
     @overridable
