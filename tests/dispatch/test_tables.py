@@ -241,7 +241,7 @@ def test_registrations_are_printed_as_pytorch_prints_them():
         "alias analysis kind: FROM_SCHEMA",
         "CPU: registered at newer :: (none) [ boxed ]",
         "CPU (inactive): registered at CPU of the test :: (none) [ boxed ]",
-        "CUDA: fallthrough registered at skip :: (none) [ boxed ]",
+        "CUDA: registered at skip :: (none) [ fallthrough boxed ]",
         "Autograd[alias]: registered at Autograd of the test :: (none) [ boxed ]",
     ]
 
