@@ -390,7 +390,9 @@ def package(tmp_path, monkeypatch):
 
 
 def test_the_backends_of_other_packages_are_loaded_with_the_library(package, tmp_path, monkeypatch):
-    package("a_backend:load", "import sys\ndef load():\n    import redispatch as rd\n    print(rd.ones(2).sum().item())\n")
+    package(
+        "a_backend:load", "import sys\ndef load():\n    import redispatch as rd\n    print(rd.ones(2).sum().item())\n"
+    )
     for switch, printed in (("1", "2.0\n"), ("0", "")):
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TORCH_DEVICE_BACKEND_AUTOLOAD": switch}
         program = [sys.executable, "-c", "import redispatch"]
@@ -399,7 +401,11 @@ def test_the_backends_of_other_packages_are_loaded_with_the_library(package, tmp
 
 @pytest.mark.parametrize(
     ("entry_point", "cause"),
-    [("a_backend:load", ZeroDivisionError), ("a_backend:nothing", AttributeError), ("nowhere:load", ModuleNotFoundError)],
+    [
+        ("a_backend:load", ZeroDivisionError),
+        ("a_backend:nothing", AttributeError),
+        ("nowhere:load", ModuleNotFoundError),
+    ],
 )
 def test_a_backend_that_does_not_load_is_named(entry_point, cause, package, monkeypatch):
     package(entry_point, "def load():\n    1 / 0\n")
