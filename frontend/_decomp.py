@@ -8,16 +8,17 @@ program registers its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import redispatch as rd
 from redispatch.dispatch import DispatchKey, OpOverload, OpOverloadPacket, Tag, bind, call, operators, ops
-from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.transforms.batched import Decomposition
 from redispatch.kernels.batching.decompositions import by_its_kernel, scaled_sum
+from redispatch.kernels.ops.functional_forms import MADE
 
 __all__ = [
     "core_aten_decompositions",
@@ -115,7 +116,12 @@ def written(op: OpOverload) -> Callable[..., Any] | None:
     schema = op.schema
     packet = getattr(aten, op._opname if schema.is_out else op._opname.removesuffix("_"), None)
     place = len(schema.arguments) - 1 if schema.is_out else 0
-    if packet is None or schema.mutable_positions != (place,) or not (schema.is_out or op._opname.endswith("_")):
+    if (
+        op in MADE
+        or packet is None
+        or schema.mutable_positions != (place,)
+        or not (schema.is_out or op._opname.endswith("_"))
+    ):
         return None
     end = len(schema.arguments) - schema.is_out
     for name in packet.overloads():
@@ -256,23 +262,34 @@ def of_layer(grad: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: Any, b
     )
 
 
-def padded(place: Callable[..., Any]) -> Callable[..., Any]:
-    """Padding whose elements are others of the same line: number `place(index, size)`."""
-
-    def pad(x: Any, padding: Any) -> Any:
-        for number in range(len(padding) // 2):
-            dim = x.dim() - 1 - number
-            low, high = padding[2 * number : 2 * number + 2]
-            index = aten.arange.start(-low, x.shape[dim] + high, device=x.device)
-            x = x.index_select(dim, place(index, x.shape[dim]))
-        return x
-
-    return pad
+def places(x: Any, padding: Any, place: Callable[..., Any]) -> Iterator[tuple[int, Any]]:
+    """Yields, for each dimension that is padded, which elements of its lines stand in the result."""
+    for number in range(len(padding) // 2):
+        dim = x.dim() - 1 - number
+        low, high = padding[2 * number : 2 * number + 2]
+        yield dim, place(aten.arange.start(-low, x.shape[dim] + high, device=x.device), x.shape[dim])
 
 
-def back_through(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The gradient of a function of the first of its arguments."""
-    return lambda grad, x, *rest: pulled_back(lambda x: [function(x, *rest)], [x], [grad])[0]
+def padded(x: Any, padding: Any, place: Callable[..., Any]) -> Any:
+    for dim, index in places(x, padding, place):
+        x = x.index_select(dim, index)
+    return x
+
+
+def padded_slope(grad: Any, x: Any, padding: Any, place: Callable[..., Any]) -> Any:
+    for dim, index in places(x, padding, place):
+        shape = [*grad.shape]
+        shape[dim] = x.shape[dim]
+        grad = put(grad.new_zeros(shape), dim, index, grad, True)
+    return grad
+
+
+def mirrored(index: Any, size: int) -> Any:
+    return -((size - 1) - index.abs()).abs() + (size - 1)
+
+
+def clamped(index: Any, size: int) -> Any:
+    return index.clamp(0, size - 1)
 
 
 def put(x: Any, dim: int, index: Any, values: Any, accumulate: bool) -> Any:
@@ -339,8 +356,6 @@ def from_pixels(x: Any, r: int) -> Any:
     )
 
 
-REFLECT = padded(lambda index, size: (size - 1) - ((size - 1) - index.abs()).abs())
-REPLICATE = padded(lambda index, size: index.clamp(0, size - 1))
 FORMULAS: dict[str, Callable[..., Any]] = {
     "addcdiv": lambda x, a, b, value: x + a / b * value,
     "addcmul": lambda x, a, b, value: x + a * b * value,
@@ -396,7 +411,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
         grad.where(x > 0, weight * grad),
         (x * grad).masked_fill(x > 0, 0),
     ),
-    "rsub.*": lambda x, other, alpha: other - x * alpha,
+    "rsub.*": lambda x, other, alpha: -(x * alpha) + other,
     "sgn": lambda x: (x / x.abs()).masked_fill(x == 0, 0) if x.is_complex() else x.sign(),
     "sigmoid_backward": lambda grad, y: grad * (y * (1 - y)).conj(),
     "silu": lambda x: x * x.sigmoid(),
@@ -448,10 +463,12 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "triu": lambda x, diagonal: triangle(x, lambda apart: apart >= diagonal),
     "roll": rolled,
     "linalg_cross": crossed,
-    **{f"reflection_pad{n}d": REFLECT for n in (1, 2, 3)},
-    **{f"reflection_pad{n}d_backward": back_through(REFLECT) for n in (1, 2, 3)},
-    **{f"replication_pad{n}d": REPLICATE for n in (1, 2, 3)},
-    **{f"replication_pad{n}d_backward": back_through(REPLICATE) for n in (1, 2, 3)},
+    **{
+        f"{name}_pad{n}d{end}": partial(formula, place=place)
+        for name, place in (("reflection", mirrored), ("replication", clamped))
+        for end, formula in (("", padded), ("_backward", padded_slope))
+        for n in (1, 2, 3)
+    },
     "stack": lambda tensors, dim: aten.cat.default([x.unsqueeze(dim) for x in tensors], dim),
     "t": lambda x: swapped(x, 0, 1) if x.dim() == 2 else x.view(x.shape),
     "transpose.int": swapped,
@@ -465,8 +482,10 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "pixel_shuffle": to_pixels,
     "pixel_unshuffle": from_pixels,
 }
+# to copy is what forms that write are made of, and the gradient of pdist is found by a graph that a trace cannot hold
+NOT_KNOWN = (aten.copy_.default, aten._pdist_backward.default)
 decomposition_table.update(
     (op, Known(op, function))
     for op in operators()
-    if op.namespace == "aten" and Tag.core not in op.tags and (function := known(op))
+    if op.namespace == "aten" and Tag.core not in op.tags and op not in NOT_KNOWN and (function := known(op))
 )
