@@ -118,6 +118,7 @@ def written(op: OpOverload) -> Callable[..., Any] | None:
     place = len(schema.arguments) - 1 if schema.is_out else 0
     if (
         op in MADE
+        or Tag.inplace_view in op.tags
         or packet is None
         or schema.mutable_positions != (place,)
         or not (schema.is_out or op._opname.endswith("_"))
