@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from .core.registry import LOCK, Undo, forget_entries
@@ -53,7 +54,7 @@ def body() -> list[Undo]:
     Where the body is executed anew, as `importlib.reload` does, all that its former execution registered is undone now.
     Functions and programs (what is typed, or run as `__main__`) have no such list: theirs is a new one.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_own(frame.f_code.co_filename):
         frame = frame.f_back
     spec = frame.f_globals.get("__spec__") if frame is not None and frame.f_code.co_name == "<module>" else None

@@ -93,7 +93,8 @@ class PythonKernels:
     """The stop before the kernels of operators that have Python kernels."""
 
     def concerns(self, op: Any) -> bool:
-        return not {"py_kernels", "python_key_table"}.isdisjoint(vars(op))
+        made = vars(op)  # where the tables are as soon as somebody has asked for them
+        return bool(made.get("py_kernels") or made.get("python_key_table"))
 
     def before(self, op: Any, entry: Entry) -> Entry:
         if not self.concerns(op):

@@ -332,7 +332,7 @@ def test_pytorchs_python_dispatcher_shows_tables():
         "AutogradOther   ambiguous_autogradother [ambiguous autogradother]",
     ]
     assert "CompositeImplicitAutograd[alias] fn_CompositeImplicitAutograd" in dispatcher.registrations()
-    with pytest.raises(RuntimeError, match="Overriden is not allowed"):
+    with pytest.raises(RuntimeError, match="Overridden is not allowed"):
         dispatcher.register(["Lazy", "Lazy"])
     with pytest.raises(RuntimeError, match="Meta is not supported, please select"):
         dispatcher.register(["Meta"])
