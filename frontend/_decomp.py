@@ -86,7 +86,7 @@ def overloads(ops: Iterable[Any]) -> list[OpOverload]:
 
 
 class Known:
-    """What stands for an operator: `function` of the values of all its arguments. NotImplemented where it does not."""
+    """A decomposition of the library, `function` of all arguments; NotImplemented where it has nothing to say."""
 
     def __init__(self, op: OpOverload, function: Callable[..., Any]) -> None:
         self.op, self.function = op, function
@@ -141,7 +141,7 @@ def reduced(values: Any, reduction: int) -> Any:
 
 
 def share(reduction: int, values: Any) -> float:
-    """What an element has of the loss's gradient."""
+    """Returns the share of the gradient of a loss that an element has."""
     return 1 / values.numel() if reduction == 1 else 1.0
 
 

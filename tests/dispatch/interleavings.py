@@ -122,7 +122,7 @@ class Program:
         return list(self.ran)
 
     def seen(self):
-        """What there is of this namespace: dumps, tables, listings, calls."""
+        """Returns dumps, tables, listings and calls of this namespace."""
         C = self.torch._C
 
         def mine(found):
