@@ -333,8 +333,9 @@ def _dispatch_check_invariants(name: str) -> None:
 
 
 def _dispatch_check_all_invariants() -> None:
-    for name in list(OPERATORS):  # a late one has remembered nothing yet
-        _dispatch_check_invariants(name)
+    for name, op in list(OPERATORS.items()):
+        if op._entries:  # else it has remembered nothing yet; programs check after each of thousands of steps
+            _dispatch_check_invariants(name)
 
 
 # The state of a thread ------------------------------------------------------------------------------------------------
