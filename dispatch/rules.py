@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +24,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # o
 ROOMS = ("dispatch", "kernels", "modes", "subclasses", "frontend") if os.path.isdir(HERE + "frontend") else ()
 
 
+@lru_cache(1 << 10)
 def is_own(file: str) -> bool:
     """Whether a file is one of the library's sources."""
     return file.startswith(HERE) and (not ROOMS or file[len(HERE) :].replace("\\", "/").startswith(ROOMS))

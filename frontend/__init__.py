@@ -138,7 +138,6 @@ _names.take(
             _assert _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with
             _check_type _check_value _check_with
         """,
-        "._streams": "Event Stream",
     },
 )
 for _name, _function in _FUNCTIONS[""].items():  # of operators: each is named by its declaration in kernels/ops/
@@ -161,6 +160,7 @@ del _row
 _places, __getattr__, __dir__ = _names.late(
     globals(),
     {
+        "._streams": "Event Stream",
         ".": """
             _VF __config__ _custom_op _custom_ops _decomp _dispatch _dynamo _export _functorch _guards _library _prims
             _prims_common _python_dispatcher _refs _subclasses _tensor _tensor_str _utils _vmap_internals accelerator

@@ -309,7 +309,7 @@ def test_an_import_without_a_reason_is_seen():
 PROJECT = ROOT / "pyproject.toml"
 SETUP = tomllib.loads(PROJECT.read_text())["tool"]["setuptools"]
 PATHS = {name: ROOT / folder for name, folder in SETUP["package-dir"].items()}  # package -> folder
-HEAVY = {"numba", "llvmlite", "torch", "scipy", "sklearn", "matplotlib"}
+HEAVY = {"numba", "llvmlite", "torch", "scipy", "sklearn", "matplotlib", "logging", "redispatch.kernels.cuda"}
 
 
 def folders(root: Path) -> list[Path]:

@@ -15,7 +15,6 @@ import contextlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -275,6 +274,8 @@ STYLE = """<style>
 
 def tensor_html(printed: str, look: Iterable[tuple[str, str]], keyset: int) -> str:
     """The text of a tensor, its facts (name, value) and its dispatch keys, as HTML."""
+    from html import escape  # here, because only notebooks ask
+
     keys = describe(keyset).removeprefix("DispatchKeySet(").removesuffix(")")
     facts = "".join(f"<span><small>{name}</small>{escape(value)}</span>" for name, value in (*look, ("keyset", keys)))
     return f'{STYLE}<div class="redispatch-tensor"><pre>{escape(printed)}</pre>{facts}</div>'

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
-from redispatch.kernels.cuda.runtime import is_built as is_built
+from redispatch.kernels.first_use import is_built as is_built
 from redispatch.kernels.ops.fused_attention import (
     ALLOWED,
     CUDNN,

@@ -12,14 +12,14 @@ from typing import Any
 from redispatch import _names
 from redispatch.amp import by_device
 from redispatch.dispatch.tensor import UntypedStorage
-from redispatch.kernels.cuda.runtime import start
+from redispatch.kernels.first_use import RUNTIME as RUNTIME
+from redispatch.kernels.first_use import start
 from redispatch.kernels.ops.storages import TypedStorage, _warn_typed_storage_removal
 
 from . import nvtx
 
 amp = by_device.cuda_amp
 
-RUNTIME = "redispatch.kernels.cuda.runtime"
 # Modules by which programs name some of these, too; `nvtx` has names of its own.
 MODULES = {
     "graphs": {

@@ -9,7 +9,7 @@ PLACES, __getattr__, __dir__ = late(
     {
         ".": """
             _contextlib _dtype_abbrs _mode_utils _python_dispatch _pytree backend_registration benchmark checkpoint
-            collect_env data deterministic dlpack flop_counter hooks module_tracker weak
+            collect_env data deterministic dlpack flop_counter hooks module_tracker type_names weak
         """,
         ".backend_registration": "generate_methods_for_privateuse1_backend rename_privateuse1_backend",
         ".settings": "set_module",

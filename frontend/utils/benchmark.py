@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.kernels import get_num_threads, set_num_threads
-from redispatch.kernels.cuda.runtime import PACKAGE as CUDA
+from redispatch.kernels.first_use import RUNTIME
 
 __all__ = [
     "Colorize",
@@ -209,9 +209,9 @@ def set_torch_threads(n: int) -> Iterator[None]:
 
 def timer() -> float:
     """Returns the time, when all that a GPU was given to do is done."""
-    devices = sys.modules.get(f"{CUDA}.devices")  # loaded by the first that asks for one
+    devices = sys.modules.get(f"{RUNTIME}.devices")  # loaded by the first that asks for one
     if devices is not None and devices.started():
-        import_module(f"{CUDA}.streams").synchronize()
+        import_module(f"{RUNTIME}.streams").synchronize()
     return timeit.default_timer()
 
 

@@ -19,7 +19,6 @@ Read next: infer_schema.py, kernel_promises.py, tree_arguments.py; dispatch/libr
 from __future__ import annotations
 
 import inspect
-import logging
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -56,7 +55,6 @@ from .tree_arguments import TreeArguments
 
 Function = Callable[..., Any]
 
-LOG = logging.getLogger("torch._library.custom_ops")  # where programs listen
 _DEFINITIONS: dict[str, CustomOpDef] = {}
 
 
@@ -236,17 +234,20 @@ class CustomOpDef(HasEntryPoint):
 
         Returns a context manager that puts the former setting back.
         """
+        from logging import getLogger  # here, because few programs ask, and it takes as long as 20 of our files
+
+        log = getLogger("torch._library.custom_ops")  # where programs listen
         former = set(self._disabled)
         if device_type not in self._kernels:
-            LOG.warning(
+            log.warning(
                 "Attempted to %s kernel for %s but no kernel was registered for this device type.",
                 "enable" if enabled else "disable",
                 device_type,
             )
         if enabled and device_type not in former:
-            LOG.warning("Attempted to enable kernel for %s but it was already enabled.", device_type)
+            log.warning("Attempted to enable kernel for %s but it was already enabled.", device_type)
         elif not enabled and device_type in former:
-            LOG.warning("Attempted to disable kernel for %s but it was already disabled.", device_type)
+            log.warning("Attempted to disable kernel for %s but it was already disabled.", device_type)
         (self._disabled.discard if enabled else self._disabled.add)(device_type)
         return _Restored(self, former)
 

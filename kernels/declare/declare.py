@@ -26,7 +26,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from inspect import Parameter, Signature
 from types import FrameType, MappingProxyType
 from typing import Any
@@ -410,7 +410,7 @@ def declared_at() -> str:
     Where that is in a function of the library, which makes a family, it is the statement that calls that.
     """
     frame = sys._getframe(1)
-    while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in MACHINERY:
+    while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
         frame = frame.f_back
     outer: FrameType | None = frame
     while outer is not None and is_own(outer.f_code.co_filename) and outer.f_code.co_name != "<module>":
@@ -418,6 +418,11 @@ def declared_at() -> str:
     if outer is not None and is_own(outer.f_code.co_filename):
         frame = outer
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+@cache
+def _is_machinery(file: str) -> bool:
+    return os.path.basename(file) in MACHINERY
 
 
 MACHINERY = (

@@ -14,8 +14,9 @@ import numpy as np
 from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, device, from_numpy_dtype, indexed, tensor_over
 from redispatch.kernels import contiguous_strides, last_element
 from redispatch.kernels.cuda import Driver, Memory, current_stream
+from redispatch.kernels.first_use import start
 
-from . import dlpack, start
+from . import dlpack
 
 
 class Foreign(Memory):
