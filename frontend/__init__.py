@@ -169,6 +169,7 @@ _places, __getattr__, __dir__ = _names.late(
         """,
         "._absent": _absent.NAMES,
         ".backend": "get_device_module",
+        ".backends": "_import_device_backends _is_device_backend_autoload_enabled",
         ".compiler": "_disable_dynamo compile",
         ".futures": "Future",
         ".jit": "fork wait",
@@ -193,3 +194,4 @@ _modules[f"{__name__}.__future__"] = __future__
 _enter_former_paths()
 _absent.enter(_PRESENT)
 _resume()
+backends.autoload()

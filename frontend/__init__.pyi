@@ -46,6 +46,7 @@ from ._checks import _assert as _assert, _check as _check, _check_index as _chec
 from ._streams import Event as Event, Stream as Stream
 from ._absent import _inductor as _inductor, ao as ao, distributed as distributed, export as export, mps as mps, mtia as mtia, nested as nested, numa as numa, onnx as onnx, package as package, quantization as quantization, sparse as sparse, xpu as xpu
 from .backend import get_device_module as get_device_module
+from .backends import _import_device_backends as _import_device_backends, _is_device_backend_autoload_enabled as _is_device_backend_autoload_enabled
 from .compiler import _disable_dynamo as _disable_dynamo, compile as compile
 from .futures import Future as Future
 from .jit import fork as fork, wait as wait

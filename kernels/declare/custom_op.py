@@ -21,6 +21,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from redispatch.dispatch import (
@@ -164,6 +165,7 @@ class CustomOpDef(HasEntryPoint):
         self._lib.undo_with(ad_inplace_or_view.register_alias_tracking(self._opoverload))
         self._lib.undo_with(backend_select.register_backend_select(self._opoverload))
         _DEFINITIONS[self._qualname] = self
+        self._lib.undo_with(partial(_forget, self._qualname, self._opoverload))
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -372,6 +374,11 @@ def register_batching(op: OpOverload, rule: Function, place: str) -> Undo:
             f"not kwarg-only. Got: {schema}"
         )
     return BATCHING.override(op, ByUser(rule), place)
+
+
+def _forget(name: str, op: OpOverload) -> None:
+    if name in _DEFINITIONS and _DEFINITIONS[name]._opoverload is op:
+        del _DEFINITIONS[name]
 
 
 def definition_of(op: Any) -> CustomOpDef:
