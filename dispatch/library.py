@@ -67,6 +67,10 @@ def operator_of(schema: FunctionSchema | SchemaText | str, tags: Iterable[Any], 
     return op
 
 
+# What a selective build makes of a kernel of the library's own: the same, one that refuses more, or None (_selection.py)
+SELECTED: list[Callable[[OpOverload, Callable[..., Any]], Callable[..., Any] | None]] = []
+
+
 def impl(
     op: OpOverload,
     key: DispatchKey | str,
@@ -81,6 +85,11 @@ def impl(
 
     `name` is how traces call the kernel, where the function's own name says little.
     """
+    for selected in SELECTED:
+        kept = selected(op, function)
+        if kept is None:
+            return lambda: None
+        function = kept
     return op.register(key, made(op, function, convention, place, library, name))
 
 

@@ -12,13 +12,13 @@ draws the rooms.
 """
 
 from ._collector import resume as _resume  # isort: split
+from . import _selection  # isort: split
 
 from sys import modules as _modules
 
 from redispatch.kernels.declare import return_types
 from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
 from redispatch.kernels.declare.public import private as _private
-from redispatch.kernels.ops import aliases as _aliases
 from redispatch.kernels.ops import random
 from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
 
@@ -144,7 +144,6 @@ _names.take(
 for _name, _function in _FUNCTIONS[""].items():  # of operators: each is named by its declaration in kernels/ops/
     globals().setdefault(_name, _function)
 del _name, _function
-globals().update(_aliases.WRITTEN_OVER)
 
 __version__ = "0.1.0"
 newaxis = None  # as an index, a dimension of size 1

@@ -74,7 +74,7 @@ def attach_dunder(name: str, meaning: Callable[..., Any], lanes: Any = None, ord
     made = meaning
     if lanes is not None:
         parameters = ("self", "other")[: len(order)]
-        forms = entry_point_of(lanes).forms
+        forms = lambda: entry_point_of(lanes).forms()  # asked when a first call comes
         made = FixedEntryPoint(
             name, parameters, order, forms, meaning, module=meaning.__module__, by_default=ask_default
         ).function

@@ -1,0 +1,174 @@
+"""Selective builds: which operators a program needs, in a list that an import can hold to, and a wheel of no more.
+
+    traced = selective.trace(model, x)           # roots: what the program calls; closure: what these call in turn
+    traced.write("ops.txt")
+    $ REDISPATCH_OPS=ops.txt python program.py   # other operators are not registered, their files not opened
+    $ python -m redispatch selective cut ops.txt program.py       # a wheel of the files that the program opens
+
+Read next: _selection.py, the import under a list.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from importlib import import_module, metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from redispatch.dispatch import LATE, OPERATORS, OpOverload
+
+from redispatch.dispatch.autograd.engine import current_task
+from redispatch.dispatch.config import config
+from redispatch.dispatch.disk import write_whole
+from redispatch.dispatch.rules import TABLES
+from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.declare.declare import Operator
+from redispatch.kernels.declare.public import FUNCTIONS
+
+from . import _selection
+
+Names = dict[str, frozenset[str]]  # of operators -> the dtypes of their tensors
+
+
+def where() -> dict[str, Any]:
+    """Where things are, for an import under a list: of each operator the module that declares it and those that
+    register something for it; of functions and methods the module and the operator; and the modules that give Tensor
+    what it cannot be without."""
+    for module in [*LATE.values()]:
+        import_module(module)
+    files = {getattr(module, "__file__", None): name for name, module in sys.modules.items() if stands_there(name)}
+
+    def module_of(place: str) -> str:
+        return files.get(place.rpartition(":")[0], "")
+
+    found: dict[str, dict[str, None]] = {}
+    for op in OPERATORS.values():
+        places = [op.place, *(kernel.place for kernels in op.registrations.values() for kernel in kernels)]
+        places += [table._rules[op].place for table in TABLES if op in table._rules]
+        found.setdefault(op.packet_name, {}).update((module_of(place), None) for place in places)
+    operators = {name: [*modules] for name, modules in found.items()}
+
+    def row(face: Any) -> list[str]:
+        op = face.operators[0]
+        return [operators[op.packet_name][0], op.packet_name]
+
+    functions = {
+        table: {name: row(face) for name, face in rows.items() if hasattr(face, "operators")}
+        for table, rows in FUNCTIONS.items()
+    }
+    methods = {name: row(face) for name, face in vars(Tensor).items() if hasattr(face, "operators")}
+    methods.update((op._opname, [operators[op.packet_name][0], op.packet_name]) for op in OPERATORS.values() if op._opname.startswith("__") and op._opname not in methods)
+    always = {f"{__package__}.kernels.ops.dunders"}
+    for name, member in vars(Tensor).items():
+        function = inspect.unwrap(member.fget if isinstance(member, property) else member)  # type: ignore[arg-type]
+        module = files.get(getattr(getattr(function, "__code__", None), "co_filename", None), "")
+        if module.startswith(_selection.ROOMS) and name not in methods:
+            if name.startswith("__") or isinstance(member, property):
+                always.add(module)
+            else:
+                methods[name] = [module, f"aten::{name}"]
+    values = {name: values_of(sys.modules[name]) for name in files.values() if name.startswith(_selection.ROOMS)}
+    shown = {"operators": operators, "functions": functions, "methods": methods}
+    return {**shown, "always": [*always], "values": values}
+
+
+def values_of(module: ModuleType) -> dict[str, list[Any]]:
+    """The names of a module that stand for no function or operator, which a `Later` could not replace: `x is NONE`.
+
+    Of each the value in a list, or an empty one if it is to be had from the module alone.
+    """
+    found: dict[str, list[Any]] = {}
+    for name, value in vars(module).items():
+        is_class = inspect.isclass(value) and ".cuda." not in module.__name__
+        if name.startswith("__") or callable(value) and not is_class or isinstance(value, Operator):
+            continue
+        if not is_class or value.__module__ == module.__name__:
+            found[name] = [value] if type(value) in (int, str, float, bool) else []
+    return found
+
+
+def stands_there(name: str) -> bool:
+    """Whether a module is imported under its own name, and not only as a former path of another."""
+    module = sys.modules[name]
+    return name.partition(".")[0] == __package__ and getattr(module.__spec__, "name", "") == name
+
+
+class Traced(NamedTuple):
+    """The operators that a program calls, and those that these call in turn, each with the dtypes of its tensors."""
+
+    roots: Names
+    closure: Names
+
+    def write(self, path: str | os.PathLike[str], dtypes: bool = False) -> None:
+        """Writes the list of these operators, one a line; with dtypes, in no others than it was seen with."""
+        parts = (("called by the program", self.roots), ("called by these, and by the gradient", self.closure))
+        lines = []
+        for what, names in parts:
+            lines.append(f"# {what}")
+            lines += [
+                " ".join([name, *sorted(seen if dtypes else ())])
+                for name, seen in sorted(names.items())
+                if _selection.packet(name).removeprefix("aten::") not in _selection.ALWAYS
+            ]
+        write_whole(Path(path).absolute(), "\n".join([*lines, ""]).encode())
+
+
+def trace(function: Callable[..., Any], *examples: Any) -> Traced:
+    """Runs a function once, and returns what operators of the library it needs: exactly those whose kernels ran.
+
+    What runs in a backward pass is seen where the function calls for one. Every call goes through the interpreter.
+    """
+    roots: Names = {}
+    closure: Names = {}
+    with recorded(roots, closure):
+        function(*examples)
+    return Traced(roots, {name: seen for name, seen in closure.items() if name not in roots})
+
+
+@contextmanager
+def recorded(roots: Names, closure: Names) -> Iterator[None]:
+    """Notes the operators that run meanwhile: the outermost among the roots, those inside and of gradients apart."""
+    entry, before, depth = OpOverload.entry, config.specialize, 0
+
+    def note(op: OpOverload, stack: Any) -> None:
+        names = closure if depth or current_task() is not None else roots
+        seen = {dtype.name for dtype in _selection.dtypes_in(stack)}
+        names[op.qualified_name] = names.get(op.qualified_name, frozenset()) | seen
+
+    def noting(op: OpOverload, keyset: int) -> Any:
+        found = entry(op, keyset)
+        kernel = found.kernel
+
+        def boxed(op: OpOverload, keyset: int, stack: Any) -> Any:
+            nonlocal depth
+            note(op, stack)
+            depth += 1
+            try:
+                return kernel.boxed(op, keyset, stack)
+            finally:
+                depth -= 1
+
+        own = op.namespace == "aten" and any(kernel in kernels for kernels in op.registrations.values())
+        wanted = own and not kernel.is_fallthrough and not is_layer(kernel)
+        return replace(found, kernel=replace(kernel, boxed=boxed)) if wanted else found
+
+    config.specialize, OpOverload.entry = False, noting  # type: ignore[method-assign]  # for as long as this runs
+    try:
+        yield
+    finally:
+        config.specialize, OpOverload.entry = before, entry  # type: ignore[method-assign]
+
+
+def is_layer(kernel: Any) -> bool:
+    """Whether a kernel does what its key does for all operators, and stays where an operator is left out."""
+    return kernel.convention == "boxed" and kernel.function.__module__.startswith(f"{__package__}.dispatch.layers.")
