@@ -11,15 +11,17 @@ Read next: _selection.py, the import under a list.
 from __future__ import annotations
 
 import inspect
+import json
 import os
+import pkgutil
 import subprocess
 import sys
 import tempfile
 import zipfile
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
@@ -29,13 +31,14 @@ from redispatch.dispatch import LATE, OPERATORS, OpOverload
 
 from redispatch.dispatch.autograd.engine import current_task
 from redispatch.dispatch.config import config
-from redispatch.dispatch.disk import write_whole
+from redispatch.dispatch.disk import digest, write_whole
 from redispatch.dispatch.rules import TABLES
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.declare import Operator
 from redispatch.kernels.declare.public import FUNCTIONS
 
 from . import _selection
+from ._postponed import dtypes_in, places
 
 Names = dict[str, frozenset[str]]  # of operators -> the dtypes of their tensors
 
@@ -142,7 +145,7 @@ def recorded(roots: Names, closure: Names) -> Iterator[None]:
 
     def note(op: OpOverload, stack: Any) -> None:
         names = closure if depth or current_task() is not None else roots
-        seen = {dtype.name for dtype in _selection.dtypes_in(stack)}
+        seen = {dtype.name for dtype in dtypes_in(stack)}
         names[op.qualified_name] = names.get(op.qualified_name, frozenset()) | seen
 
     def noting(op: OpOverload, keyset: int) -> Any:
@@ -172,3 +175,77 @@ def recorded(roots: Names, closure: Names) -> Iterator[None]:
 def is_layer(kernel: Any) -> bool:
     """Whether a kernel does what its key does for all operators, and stays where an operator is left out."""
     return kernel.convention == "boxed" and kernel.function.__module__.startswith(f"{__package__}.dispatch.layers.")
+
+
+# A wheel of no more -----------------------------------------------------------------------------------------------------
+
+# Wanted whatever the program: what declares and calls operators, and makes code where none is kept on disk.
+WHOLE = ("dispatch", "kernels.declare", "kernels.engine", "kernels.maths", "kernels.cpu")
+RUN = """
+import json, runpy, sys
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+from {0}.selective import loaded
+from pathlib import Path
+Path({1!r}).write_text(json.dumps(loaded()))
+"""
+
+
+def cut(path: str | os.PathLike[str], program: str, *arguments: str, folder: str | os.PathLike[str] = ".") -> Path:
+    """Writes a wheel of the files that a program opens under a list of operators, and returns its path.
+
+    Such an installation runs that program, and whatever needs the same: other operators, and modules that the program
+    did not use, are not in it. Errors: RuntimeError, with what it printed, if the program fails.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        names = Path(temporary, "files")
+        environment = {**os.environ, "REDISPATCH_OPS": os.fspath(path), "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-c", RUN.format(__package__, str(names)), program, *arguments]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
+        if run.returncode or not names.exists():
+            raise RuntimeError(f"{program} fails under the operators of {os.fspath(path)}:\n{run.stderr or run.stdout}")
+        opened = json.loads(names.read_text())
+    files = {f"{__package__}/py.typed": b""} | {name: Path(file).read_bytes() for name, file in opened.items()}
+    files[f"{__package__}/{_selection.LIST}"] = Path(path).read_bytes()
+    files[f"{__package__}/{_selection.WHERE}"] = json.dumps(places()).encode()
+    return wheel(Path(folder), files)
+
+
+def loaded() -> dict[str, str]:
+    """The files of the library that this process has opened, and those that every build has: where in a wheel -> path."""
+    found = {name: getattr(module, "__file__", None) for name, module in sys.modules.items() if is_wanted(name)}
+    for room in WHOLE:
+        package = import_module(f"{__package__}.{room}")
+        for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            found[one.name] = one.module_finder.find_spec(one.name, None).origin  # type: ignore[call-arg, union-attr]
+    files = {name.replace(".", "/"): path for name, path in found.items() if path and os.path.exists(path)}
+    end = f"{os.sep}__init__.py"
+    return {f"{name}/__init__.py" if path.endswith(end) else f"{name}.py": path for name, path in files.items()}
+
+
+def is_wanted(name: str) -> bool:
+    """Whether a module of the library has really been imported."""
+    held = vars(sys.modules[name]).get("__held__")
+    return stands_there(name) and name != __name__ and (held is None or held.begun)
+
+
+def wheel(folder: Path, files: dict[str, bytes]) -> Path:
+    """Packs files as a wheel of this library, whose version says that they are a selection."""
+    known = metadata.metadata(__package__)
+    version = f"{known['Version']}+selected"
+    needs = [f"Requires-Dist: {need}" for need in metadata.requires(__package__) or () if "extra ==" not in need]
+    facts = ["Metadata-Version: 2.1", f"Name: {__package__}", f"Version: {version}", *needs, ""]
+    about = f"{__package__}-{version}.dist-info"
+    files = files | {
+        f"{about}/METADATA": "\n".join(facts).encode(),
+        f"{about}/WHEEL": b"Wheel-Version: 1.0\nGenerator: redispatch\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = f"{about}/RECORD"
+    lines = [f"{name},sha256={urlsafe_b64encode(digest(data)).decode().rstrip('=')},{len(data)}" for name, data in files.items()]
+    files[record] = "\n".join([*lines, f"{record},,", ""]).encode()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{__package__}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, data in files.items():
+            packed.writestr(name, data)
+    return path
