@@ -122,6 +122,10 @@ def find(module: ModuleType, name: str) -> Any:
     return vars(module)[name] if name in vars(module) else import_module(f"{module.__name__}.{name}")
 
 
+def is_postponed(module: ModuleType) -> bool:
+    return isinstance(module, Postponed) and not module.__held__.begun
+
+
 def load(module: Postponed) -> None:
     """Imports a module, if that has not begun. NotImplementedError where it is not there."""
     held = module.__held__
@@ -135,6 +139,9 @@ def load(module: Postponed) -> None:
         tensor = sys.modules[f"{ROOT}.dispatch.tensor"].Tensor
         before = {name: member for name, member in vars(tensor).items() if type(member) is not Later}
         held.spec.loader.exec_module(module)
+        late = sys.modules[f"{ROOT}.dispatch.core.registry"].LATE
+        for name in [name for name, place in late.items() if place == module.__name__]:
+            del late[name]
         for scope in held.homes.values():
             replace_names(module, scope)
         for name, member in before.items():  # of modules that would have been imported after this one
@@ -174,22 +181,25 @@ class Finder:
         run = spec.loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
-            self.prepare(places())
+            where = places()
+            self.prepare(where)
             run(module)
+            late = import_module(f"{ROOT}.dispatch.core.registry").LATE
+            for name, (place, *_) in where["operators"].items():
+                if place not in sys.modules or is_postponed(sys.modules[place]):
+                    late[name] = place
 
         spec.loader.exec_module = exec_module
         return spec
 
     def prepare(self, where: dict[str, Any]) -> None:
         library = import_module(f"{ROOT}.dispatch.library")
-        late = import_module(f"{ROOT}.dispatch.core.registry").LATE
         operators = where["operators"]
         for name in self.listed:
             if packet(name) not in operators:
                 raise ValueError(f"{self.path}: there is no operator {name!r}")
         modules = {module for name in self.listed for module in operators[packet(name)]}.union(where["always"])
         self.wanted = {module for module in modules if module.startswith(ROOMS[0])}  # loops of devices come when asked
-        late.update((name, modules[0]) for name, modules in operators.items() if modules[0] not in self.wanted)
         self.values = where["values"]
         library.SELECTED.append(self.selected)
         self.promise(where)

@@ -38,7 +38,7 @@ from redispatch.kernels.declare.declare import Operator
 from redispatch.kernels.declare.public import FUNCTIONS
 
 from . import _selection
-from ._postponed import dtypes_in, places
+from ._postponed import dtypes_in, is_postponed, places
 
 Names = dict[str, frozenset[str]]  # of operators -> the dtypes of their tensors
 
@@ -225,8 +225,7 @@ def loaded() -> dict[str, str]:
 
 def is_wanted(name: str) -> bool:
     """Whether a module of the library has really been imported."""
-    held = vars(sys.modules[name]).get("__held__")
-    return stands_there(name) and name != __name__ and (held is None or held.begun)
+    return stands_there(name) and name != __name__ and not is_postponed(sys.modules[name])
 
 
 def wheel(folder: Path, files: dict[str, bytes]) -> Path:
