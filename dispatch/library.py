@@ -67,7 +67,7 @@ def operator_of(schema: FunctionSchema | SchemaText | str, tags: Iterable[Any], 
     return op
 
 
-# What a selective build makes of a kernel of the library's own: the same, one that refuses more, or None (_selection.py)
+# What a selective build makes of a kernel of the library's: the same, one that refuses more, or None (_postponed.py)
 SELECTED: list[Callable[[OpOverload, Callable[..., Any]], Callable[..., Any] | None]] = []
 
 

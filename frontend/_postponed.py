@@ -23,14 +23,32 @@ from threading import RLock
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from ._selection import ALWAYS, HERE, ROOMS, ROOT, WHERE, entries, packet
-
+ROOT = __name__.partition(".")[0]
+HERE = os.path.dirname(__file__)
+WHERE = "selection.json"  # in a wheel that was cut from a list
+ROOMS = tuple(f"{ROOT}.{room}" for room in ("kernels.ops.", "kernels.batching", "kernels.cuda", "viz"))
+ALWAYS = "lift_fresh empty full ones zeros".split()  # with these tensors come into being; no list need name them
 LOCK = RLock()
 OMITTED = (
     "Could not run '{0}' with arguments from the '{1}' backend. This could be because the operator doesn't exist for "
     "this backend, or was omitted during the selective/custom build process (if using custom build). '{0}' is only "
     "available for these backends: []."
 )
+
+
+def entries(path: str | os.PathLike[str]) -> dict[str, frozenset[str]]:
+    """Reads a list: "aten::add.Tensor", or "add" for all overloads -> the dtypes that are wanted, none for all.
+
+    A line is a name and its dtypes; what follows a # is a comment.
+    """
+    with open(path, encoding="utf-8") as lines:
+        rows = [line.partition("#")[0].split() for line in lines]
+    return {row[0]: frozenset(row[1:]) for row in rows if row}
+
+
+def packet(name: str) -> str:
+    """The overloads to which an entry belongs: "aten::add" for "aten::add.Tensor" and for "add"."""
+    return name.partition(".")[0] if "::" in name else f"aten::{name}"
 
 
 class Later:
@@ -46,12 +64,16 @@ class Later:
             object.__setattr__(self, field, value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._op and self._module.__held__.spec is None:
+        if self._op and self._module.__held__.spec() is None:
             given = next((value for value in args if hasattr(value, "_keyset")), None)
-            raise NotImplementedError(OMITTED.format(self._op, given.device.type.upper() if given is not None else "CPU"))
+            raise NotImplementedError(
+                OMITTED.format(self._op, given.device.type.upper() if given is not None else "CPU")
+            )
         return real(self)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("__name__", "__qualname__", "__dict__", "__annotations__") and self._op:  # for functools.wraps
+            return self._op.rpartition(":")[2] if "name" in name else {}
         if name == "inplace":  # of a function, which nobody compares
             return Later(self._module, lambda: getattr(self._find(), name), self._op)
         return getattr(real(self), name)
@@ -60,10 +82,21 @@ class Later:
         setattr(real(self), name, value)
 
     def __get__(self, instance: Any, owner: Any) -> Any:
-        return self if instance is None or not self._op else partial(self, instance)
+        if instance is None or not self._op:
+            return self
+        return partial(self, instance) if self._module.__held__.spec() is None else real(self).__get__(instance, owner)
 
     def __mro_entries__(self, bases: Any) -> tuple[Any, ...]:
         return (real(self),)
+
+
+class LaterProperty(Later):
+    """A property of Tensor."""
+
+    __slots__ = ()
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        real(self).__set__(instance, value)
 
 
 for _name, _does in {
@@ -96,9 +129,11 @@ def replace_names(module: Postponed, scope: dict[str, Any]) -> None:
 class Postponed(ModuleType):
     """A module that is imported when one of its names is used, or its names are asked for.
 
-    `__held__` is what is known of it: its real spec, whether its import has begun, which of its names are no functions
+    `__held__` is what is known of it: what finds its real spec, whether its import has begun, which of its names are no functions
     (with their values, if these are simple), who has imported some, and who has had them replaced.
     """
+
+    __held__: SimpleNamespace
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or self.__held__.begun:
@@ -117,6 +152,12 @@ class Postponed(ModuleType):
         return list(vars(self))
 
 
+def postponed(name: str) -> Postponed:
+    module = import_module(name)
+    assert isinstance(module, Postponed), name
+    return module
+
+
 def find(module: ModuleType, name: str) -> Any:
     """Returns what has this name: something in the module, or a module in the package."""
     return vars(module)[name] if name in vars(module) else import_module(f"{module.__name__}.{name}")
@@ -132,13 +173,17 @@ def load(module: Postponed) -> None:
     with LOCK:
         if held.begun:
             return
-        if held.spec is None:
+        spec = held.spec()
+        if spec is None:
             raise NotImplementedError(f"{module.__name__} is not in this build, which was cut from a list of operators")
         held.begun = True
-        module.__spec__, module.__loader__, module.__file__ = held.spec, held.spec.loader, held.spec.origin
+        module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
+        for name, part in [*sys.modules.items()]:  # a package is imported as a whole
+            if name.startswith(f"{module.__name__}.") and isinstance(part, Postponed):
+                load(part)
         tensor = sys.modules[f"{ROOT}.dispatch.tensor"].Tensor
-        before = {name: member for name, member in vars(tensor).items() if type(member) is not Later}
-        held.spec.loader.exec_module(module)
+        before = {name: member for name, member in vars(tensor).items() if not isinstance(member, Later)}
+        spec.loader.exec_module(module)
         late = sys.modules[f"{ROOT}.dispatch.core.registry"].LATE
         for name in [name for name, place in late.items() if place == module.__name__]:
             del late[name]
@@ -156,21 +201,25 @@ class Finder:
         self.path = path
         self.listed = entries(path) | {name: frozenset() for name in ALWAYS}
         self.wanted: set[str] = set()
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}  # of each module in the rooms
+        self.packages: set[str] = set()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name == f"{ROOT}.kernels.ops":
             return self.around(PathFinder.find_spec(name, path))
-        if not name.startswith(ROOMS) or name in self.wanted:
+        parent = sys.modules[name.rpartition(".")[0]] if name.startswith(ROOMS) else None
+        if parent is None or name in self.wanted or (isinstance(parent, Postponed) and parent.__held__.begun):
             return None
-        spec = PathFinder.find_spec(name, path)
-        found = ModuleSpec(name, self, origin=spec and spec.origin, loader_state=spec)  # type: ignore[arg-type]
-        found.submodule_search_locations = spec.submodule_search_locations if spec else []
+        found = ModuleSpec(name, self, loader_state=path)  # type: ignore[arg-type]  # a loader by what it has
+        if name in self.packages:
+            found.submodule_search_locations = [os.path.join(path[0], name.rpartition(".")[2])]
         return found
 
     def create_module(self, spec: ModuleSpec) -> Postponed:
         module = Postponed(spec.name)
-        module.__held__ = SimpleNamespace(spec=spec.loader_state, begun=False, homes={}, values=self.values.get(spec.name, {}))
+        find_real = partial(PathFinder.find_spec, spec.name, spec.loader_state)
+        values = self.values.get(spec.name, {})
+        module.__held__ = SimpleNamespace(spec=find_real, begun=False, homes={}, values=values)
         return module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -198,9 +247,10 @@ class Finder:
         for name in self.listed:
             if packet(name) not in operators:
                 raise ValueError(f"{self.path}: there is no operator {name!r}")
-        modules = {module for name in self.listed for module in operators[packet(name)]}.union(where["always"])
+        modules = {module for name in self.listed for module in operators[packet(name)]}
         self.wanted = {module for module in modules if module.startswith(ROOMS[0])}  # loops of devices come when asked
         self.values = where["values"]
+        self.packages = {name.rpartition(".")[0] for name in self.values}
         library.SELECTED.append(self.selected)
         self.promise(where)
 
@@ -208,26 +258,28 @@ class Finder:
         """Gives the tables of public functions, and Tensor, the names of modules that are not wanted."""
         functions = import_module(f"{ROOT}.kernels.declare.public").FUNCTIONS
         tensor = import_module(f"{ROOT}.dispatch.tensor").Tensor
+        modules = {
+            module: postponed(module) for module in self.values.keys() - self.wanted if module.startswith(ROOMS[0])
+        }
         for table, rows in where["functions"].items():
             for name, (module, op) in rows.items():
-                if module not in self.wanted:
-                    find = partial(functions[table].__getitem__, name)
-                    functions[table][name] = Later(import_module(module), find, op)  # type: ignore[arg-type]
-        for name, (module, op) in where["methods"].items():
-            if module not in self.wanted:
-                setattr(tensor, name, Later(import_module(module), partial(getattr, tensor, name), op))  # type: ignore[arg-type]
-
+                if module in modules:
+                    functions[table][name] = Later(modules[module], partial(functions[table].__getitem__, name), op)
+        for name, (module, op, is_property) in where["methods"].items():
+            if module in modules:
+                kind = LaterProperty if is_property else Later
+                setattr(tensor, name, kind(modules[module], partial(vars(tensor).__getitem__, name), op))
         batched = import_module(f"{ROOT}.dispatch.transforms.batched")
         tables = import_module(f"{ROOT}.dispatch.layers.transforms")
-        batching = import_module(f"{ROOT}.kernels.batching")
+        batching = postponed(f"{ROOT}.kernels.batching")
 
         def rule_of(op: Any) -> Any:
-            load(batching)  # type: ignore[arg-type]
+            load(batching)
             return tables.BATCHING.get(op) or batched.RULES().of(op)
 
         def later(name: str) -> Callable[..., Any]:
             def ask(*args: Any) -> Any:
-                load(batching)  # type: ignore[arg-type]
+                load(batching)
                 return getattr(batched.RULES(), name)(*args)
 
             return ask

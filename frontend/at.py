@@ -25,6 +25,8 @@ from redispatch.dispatch import (
     bind,
     call,
     ops,
+    overridden,
+    without_overrides,
 )
 from redispatch.dispatch.schema.convert import NUMBERS
 from redispatch.dispatch.schema.schema import Type
@@ -99,7 +101,13 @@ def function(name: str, overloads: list[OpOverload]) -> Callable[..., Any]:
         op = known.get(kinds)
         if op is None:
             op = known[kinds] = meant(args, kwargs)
-        return with_grad(named_result(op, call(op, bind(op.schema, args, kwargs))), wants_grad)
+        stack = bind(op.schema, args, kwargs)
+        if overridden(args, kwargs):  # nor is anybody asked by what the operator calls
+            with without_overrides():
+                result = call(op, stack)
+        else:
+            result = call(op, stack)
+        return with_grad(named_result(op, result), wants_grad)
 
     run.__name__ = run.__qualname__ = name
     run.__doc__ = "\n".join(str(op.schema) for op in overloads)

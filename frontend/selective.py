@@ -5,7 +5,7 @@
     $ REDISPATCH_OPS=ops.txt python program.py   # other operators are not registered, their files not opened
     $ python -m redispatch selective cut ops.txt program.py       # a wheel of the files that the program opens
 
-Read next: _selection.py, the import under a list.
+Read next: py, the import under a list.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import LATE, OPERATORS, OpOverload
-
 from redispatch.dispatch.autograd.engine import current_task
 from redispatch.dispatch.config import config
 from redispatch.dispatch.disk import digest, write_whole
@@ -37,16 +36,15 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.declare import Operator
 from redispatch.kernels.declare.public import FUNCTIONS
 
-from . import _selection
-from ._postponed import dtypes_in, is_postponed, places
+from ._postponed import ALWAYS, ROOMS, WHERE, dtypes_in, is_postponed, packet, places
+from ._selection import LIST
 
 Names = dict[str, frozenset[str]]  # of operators -> the dtypes of their tensors
 
 
 def where() -> dict[str, Any]:
     """Where things are, for an import under a list: of each operator the module that declares it and those that
-    register something for it; of functions and methods the module and the operator; and the modules that give Tensor
-    what it cannot be without."""
+    register something for it; of functions and methods the module and the operator; and what is no function."""
     for module in [*LATE.values()]:
         import_module(module)
     files = {getattr(module, "__file__", None): name for name, module in sys.modules.items() if stands_there(name)}
@@ -69,34 +67,37 @@ def where() -> dict[str, Any]:
         table: {name: row(face) for name, face in rows.items() if hasattr(face, "operators")}
         for table, rows in FUNCTIONS.items()
     }
-    methods = {name: row(face) for name, face in vars(Tensor).items() if hasattr(face, "operators")}
-    methods.update((op._opname, [operators[op.packet_name][0], op.packet_name]) for op in OPERATORS.values() if op._opname.startswith("__") and op._opname not in methods)
-    always = {f"{__package__}.kernels.ops.dunders"}
+    methods: dict[str, list[Any]] = {}
+    for op in OPERATORS.values():
+        if op._opname.startswith("__"):  # which dunders.py takes as what its own are made of
+            methods[op._opname] = [operators[op.packet_name][0], op.packet_name, False]
     for name, member in vars(Tensor).items():
-        function = inspect.unwrap(member.fget if isinstance(member, property) else member)  # type: ignore[arg-type]
+        is_property = isinstance(member, property)
+        function = inspect.unwrap(member.fget if is_property else member)
         module = files.get(getattr(getattr(function, "__code__", None), "co_filename", None), "")
-        if module.startswith(_selection.ROOMS) and name not in methods:
-            if name.startswith("__") or isinstance(member, property):
-                always.add(module)
-            else:
-                methods[name] = [module, f"aten::{name}"]
-    values = {name: values_of(sys.modules[name]) for name in files.values() if name.startswith(_selection.ROOMS)}
-    shown = {"operators": operators, "functions": functions, "methods": methods}
-    return {**shown, "always": [*always], "values": values}
+        if module.endswith(".entries"):  # Python's operators, in whose code no place is seen
+            module = f"{__package__}.kernels.ops.dunders"
+        if hasattr(member, "operators"):
+            methods[name] = [*row(member), False]
+        elif module.startswith(ROOMS[0]):
+            methods[name] = [module, f"aten::{name}", is_property]
+    values = {name: values_of(sys.modules[name]) for name in files.values() if name.startswith(ROOMS)}
+    return {"operators": operators, "functions": functions, "methods": methods, "values": values}
 
 
 def values_of(module: ModuleType) -> dict[str, list[Any]]:
     """The names of a module that stand for no function or operator, which a `Later` could not replace: `x is NONE`.
+    What is not simple is told of operators' modules alone: the others are imported as a whole, if at all.
 
     Of each the value in a list, or an empty one if it is to be had from the module alone.
     """
     found: dict[str, list[Any]] = {}
     for name, value in vars(module).items():
-        is_class = inspect.isclass(value) and ".cuda." not in module.__name__
+        simple, is_class = type(value) in (int, str, float, bool), inspect.isclass(value)
         if name.startswith("__") or callable(value) and not is_class or isinstance(value, Operator):
             continue
-        if not is_class or value.__module__ == module.__name__:
-            found[name] = [value] if type(value) in (int, str, float, bool) else []
+        if simple or (module.__name__.startswith(ROOMS[0]) and not (is_class and value.__module__ != module.__name__)):
+            found[name] = [value] if simple else []
     return found
 
 
@@ -121,7 +122,7 @@ class Traced(NamedTuple):
             lines += [
                 " ".join([name, *sorted(seen if dtypes else ())])
                 for name, seen in sorted(names.items())
-                if _selection.packet(name).removeprefix("aten::") not in _selection.ALWAYS
+                if packet(name).removeprefix("aten::") not in ALWAYS
             ]
         write_whole(Path(path).absolute(), "\n".join([*lines, ""]).encode())
 
@@ -165,7 +166,7 @@ def recorded(roots: Names, closure: Names) -> Iterator[None]:
         wanted = own and not kernel.is_fallthrough and not is_layer(kernel)
         return replace(found, kernel=replace(kernel, boxed=boxed)) if wanted else found
 
-    config.specialize, OpOverload.entry = False, noting  # type: ignore[method-assign]  # for as long as this runs
+    config.specialize, OpOverload.entry = False, noting  # type: ignore[method-assign, assignment]  # for as long as this runs
     try:
         yield
     finally:
@@ -177,7 +178,7 @@ def is_layer(kernel: Any) -> bool:
     return kernel.convention == "boxed" and kernel.function.__module__.startswith(f"{__package__}.dispatch.layers.")
 
 
-# A wheel of no more -----------------------------------------------------------------------------------------------------
+# A wheel of no more ---------------------------------------------------------------------------------------------------
 
 # Wanted whatever the program: what declares and calls operators, and makes code where none is kept on disk.
 WHOLE = ("dispatch", "kernels.declare", "kernels.engine", "kernels.maths", "kernels.cpu")
@@ -206,18 +207,18 @@ def cut(path: str | os.PathLike[str], program: str, *arguments: str, folder: str
             raise RuntimeError(f"{program} fails under the operators of {os.fspath(path)}:\n{run.stderr or run.stdout}")
         opened = json.loads(names.read_text())
     files = {f"{__package__}/py.typed": b""} | {name: Path(file).read_bytes() for name, file in opened.items()}
-    files[f"{__package__}/{_selection.LIST}"] = Path(path).read_bytes()
-    files[f"{__package__}/{_selection.WHERE}"] = json.dumps(places()).encode()
+    files[f"{__package__}/{LIST}"] = Path(path).read_bytes()
+    files[f"{__package__}/{WHERE}"] = json.dumps(places()).encode()
     return wheel(Path(folder), files)
 
 
 def loaded() -> dict[str, str]:
-    """The files of the library that this process has opened, and those that every build has: where in a wheel -> path."""
+    """The library's files that this process has opened, and those of every build: where in a wheel -> path."""
     found = {name: getattr(module, "__file__", None) for name, module in sys.modules.items() if is_wanted(name)}
     for room in WHOLE:
         package = import_module(f"{__package__}.{room}")
         for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            found[one.name] = one.module_finder.find_spec(one.name, None).origin  # type: ignore[call-arg, union-attr]
+            found[one.name] = one.module_finder.find_spec(one.name, None).origin  # type: ignore[union-attr]  # modules have a file
     files = {name.replace(".", "/"): path for name, path in found.items() if path and os.path.exists(path)}
     end = f"{os.sep}__init__.py"
     return {f"{name}/__init__.py" if path.endswith(end) else f"{name}.py": path for name, path in files.items()}
@@ -240,7 +241,10 @@ def wheel(folder: Path, files: dict[str, bytes]) -> Path:
         f"{about}/WHEEL": b"Wheel-Version: 1.0\nGenerator: redispatch\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = f"{about}/RECORD"
-    lines = [f"{name},sha256={urlsafe_b64encode(digest(data)).decode().rstrip('=')},{len(data)}" for name, data in files.items()]
+    lines = [
+        f"{name},sha256={urlsafe_b64encode(digest(data)).decode().rstrip('=')},{len(data)}"
+        for name, data in files.items()
+    ]
     files[record] = "\n".join([*lines, f"{record},,", ""]).encode()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{__package__}-{version}-py3-none-any.whl"

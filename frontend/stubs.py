@@ -23,7 +23,6 @@ from types import ModuleType
 from typing import Any, cast
 
 import redispatch
-from redispatch import at
 from redispatch.dispatch import LATE, ListType, OpOverload, OptionalType, entry_point_of
 from redispatch.dispatch.entry.signature import Signature
 from redispatch.dispatch.schema.convert import NUMBER_FOR_TENSOR
@@ -171,7 +170,10 @@ def at_stub() -> str:
     """The functions of `redispatch.at`: of each operator there is, by its schema; factories also take options."""
     for place in LATE.values():
         import_module(place)
-    names = [name for name in dir(at) if name.isidentifier() and not keyword.iskeyword(name) and name != "TensorOptions"]
+    at: Any = import_module("redispatch.at")  # whose own stub has the functions of operators alone
+    names = [
+        name for name in dir(at) if name.isidentifier() and not keyword.iskeyword(name) and name != "TensorOptions"
+    ]
     written = [written_overloads(name, at_forms(at.overloads_of(name))) for name in names]
     tuples = {line for name in names for op in at.overloads_of(name) for line in named_tuple(Signature(op))}
     brings = [

@@ -13,7 +13,8 @@ from .layouts import layout
 class TensorOptions:
     """Dtype, layout, device and the rest of a new tensor: `TensorOptions().dtype(float32).device("cpu")`.
 
-    Each method returns a new value with one thing said; what nobody says is the factory's default. `given` has what was.
+    Each method returns a new value with one thing said; what nobody says is the factory's default. `given` has
+    what was said.
     """
 
     given: tuple[tuple[str, object], ...] = ()

@@ -142,4 +142,6 @@ sinh_ = elementary.sinh.inplace
 tan_ = elementary.tan.inplace
 tanh_ = elementary.tanh.inplace
 
-FUNCTIONS[""].update({name: face for name, face in globals().items() if name.endswith("_") and not name.startswith("_")})
+FUNCTIONS[""].update(
+    {name: face for name, face in globals().items() if name.endswith("_") and not name.startswith("_")}
+)
