@@ -72,6 +72,10 @@ def operator_of(schema: FunctionSchema | SchemaText | str, tags: Iterable[Any], 
     return op
 
 
+# What a selective build makes of a kernel of the library's: the same, one that refuses more, or None (_postponed.py)
+SELECTED: list[Callable[[OpOverload, Callable[..., Any]], Callable[..., Any] | None]] = []
+
+
 def impl(
     op: OpOverload,
     key: DispatchKey | str,
@@ -86,6 +90,11 @@ def impl(
 
     `name` is how traces call the kernel, where the function's own name says little.
     """
+    for selected in SELECTED:
+        kept = selected(op, function)
+        if kept is None:
+            return lambda: None
+        function = kept
     mine = [] if is_own(place) else body()
     mine.append(op.register(key, made(op, function, convention, place, library, name)))
     return mine[-1]
