@@ -312,7 +312,7 @@ def as_output(tensor: Any, node: Any, number: int) -> Any:
 
 
 def refuse_changed(tensor: Any, version: int, number: int | None, node: Any) -> None:
-    """RuntimeError for a saved tensor of another version; of one that only lost its history, a Function is told nothing."""
+    """RuntimeError for a saved tensor of another version; a Function is not told that one only lost its history."""
     if (tensor._counter[0] - version) % EPOCH:
         raise modified(tensor, version, number, node)
     if not hasattr(node, "saved"):
