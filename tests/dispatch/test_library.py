@@ -571,3 +571,13 @@ def test_a_kernel_that_meets_its_operator_twice_is_registered_once():
         _meet("defined", op)  # as of a thread that defines it while another registers the kernel
         assert len(op.registrations[rd.DispatchKey.CPU]) == 1
     assert not op.registrations
+
+
+def test_a_librarys_kernels_are_among_those_of_all_libraries_while_it_lives():
+    lib = rd.library.Library("t", "FRAGMENT")
+    lib.define("listed(Tensor x) -> Tensor")
+    lib.impl("listed", lambda x: x.clone(), "CPU")
+    assert lib._op_impls == {"t/listed/CPU"} <= rd.library._impls
+    assert rd.ops.t.listed.default._overloadpacket is rd.ops.t.listed
+    lib._destroy()
+    assert "t/listed/CPU" not in rd.library._impls
