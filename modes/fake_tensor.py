@@ -54,6 +54,14 @@ class DataDependentOutputException(RuntimeError):
         self.func = func
 
 
+class UnsupportedOperatorException(RuntimeError):
+    """An operator that says for no fake what its result looks like. `func`: the operator."""
+
+    def __init__(self, func: Any) -> None:
+        super().__init__(str(func))
+        self.func = func
+
+
 class UnsupportedFakeTensorException(RuntimeError):
     """A tensor, or a thing among an operator's arguments, of which there can be no fake."""
 
@@ -200,7 +208,12 @@ class FakeTensorMode(TorchDispatchMode):
         if "device" in kwargs or not fakes and takes_device(func):
             kwargs["device"] = META
         args, kwargs = pytree.tree_map_only(rd.Tensor, lambda one: self.from_tensor(one).meta, (args, kwargs))
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except NotImplementedError as error:
+            if getattr(error, "op", None) is not func:  # it has a kernel there, which says so
+                raise
+            raise UnsupportedOperatorException(func) from error
         return self.dressed(func, fakes, result, device)
 
     def mixed(self, tensor: FakeTensor, func: Any = None, args: Any = (), kwargs: Any = None) -> AssertionError:

@@ -140,6 +140,8 @@ class AccumulateGrad(Node):
         if gradients[0]._dtype.is_complex:
             gradients[0] = resolved(gradients[0])
         record = variable._autograd
+        if not record.requires_grad:  # it does no more
+            return ()
         self.lock.acquire()  # backward may run in several threads
         try:
             if record.grad is None:

@@ -70,23 +70,26 @@ def values_in_slots(tensor: Any) -> dict[str, Any]:
 
 
 def _copied(self: Any, memo: dict[int, Any]) -> Any:
-    if hasattr(self, "__tensor_flatten__"):
-        names, context = self.__tensor_flatten__()
-        inner = {name: copy.deepcopy(getattr(self, name), memo) for name in names}
-        return type(self).__tensor_unflatten__(inner, context, self._shape, self._stride)
     if not self._storage.has_data and self._device.type == "cpu":
         result = self.clone()  # a wrapper: its handler knows what there is to copy
-        if type(result) is not type(self):
-            raise RuntimeError(
-                f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types "
-                f"that properly implement clone() and for which cloning returns another instance of the same subclass. "
-                f"You should either properly implement clone() for your subclass {type(self).__name__}, which gave "
-                f"{type(result).__name__}, or override __deepcopy__()."
-            )
-        return result
+        return of_the_same_class(result, self, "wrapper", "clone()", "cloning")
+    if type(self) is not Tensor:
+        of_the_same_class(self.new_empty([]), self, "non-wrapper", "new_empty()", "that function")
     if self._keyset & LAZY_BITS:
         return self.clone()
     return rebuild(type(self), copy.deepcopy(self._storage, memo), *_geometry(self))
+
+
+def of_the_same_class(made: Any, source: Any, sort: str, method: str, which: str) -> Any:
+    """What a method of a subclass returned to be the copy. RuntimeError where that is of another class."""
+    if type(made) is not type(source):
+        raise RuntimeError(
+            f"The default implementation of __deepcopy__() for {sort} subclasses only works for subclass types that "
+            f"implement {method} and for which {which} returns another instance of the same subclass. You should "
+            f"either properly implement {method} for your subclass or override __deepcopy__() if it is intended "
+            f"behavior for {method} to return an instance of a different type."
+        )
+    return made
 
 
 def _geometry(self: Any) -> tuple[Any, ...]:
