@@ -12,7 +12,7 @@ from redispatch import _names
 from redispatch.dispatch.tensor import preserve_format
 from redispatch.kernels.ops import creation, norms
 
-from .optimizer import Formula, Group, Many, _to_scalar, at, begin, decayed, options, owns, zeros_like
+from .optimizer import Formula, Group, Many, _to_scalar, at, begin, decayed, options, owns, put, zeros_like
 
 _, __getattr__, __dir__ = _names.late(globals(), {"._functional": "adadelta adagrad rmsprop rprop"})
 
@@ -222,9 +222,9 @@ class Rprop(Formula):
         before, size = state["prev"], state["step_size"]
 
         def set_factor(turn: Any) -> None:
-            turn[turn.gt(0)] = grow
-            turn[turn.lt(0)] = shrink
-            turn[turn.eq(0)] = 1
+            put(turn, turn.gt(0), grow)
+            put(turn, turn.lt(0), shrink)
+            put(turn, turn.eq(0), 1)
 
         if isinstance(param, Many):
             turns, uphill = grad.mul(before), group.get("maximize")
@@ -247,7 +247,7 @@ class Rprop(Formula):
         set_factor(turn)
         size.mul_(turn).clamp_(*group["step_sizes"])
         grad = grad.clone(memory_format=preserve_format)
-        grad[turn.eq(shrink)] = 0
+        put(grad, turn.eq(shrink), 0)
         param.addcmul_(grad.sign(), size, value=-1)
         before.copy_(grad)
 

@@ -13,6 +13,7 @@ from typing import Any
 from redispatch import _names
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels.ops import arithmetic, extremes, from_data, shape
+from redispatch.utils._foreach_utils import unseen
 
 from .optimizer import (
     Formula,
@@ -23,14 +24,15 @@ from .optimizer import (
     at,
     begin,
     decayed,
+    largest_in,
     number,
     options,
     owns,
     read,
-    unseen,
     zeros_like,
 )
 
+SWITCHES = ("fused", "foreach", "capturable", "differentiable")
 SAME_BITS = (
     dtypes.float32,
     dtypes.float64,
@@ -77,22 +79,22 @@ class Adam(Formula):
 
     def move_all(self, params: list[Any], grads: list[Any], states: list[dict[str, Any]], group: Group) -> None:
         """Moves all; by one operator also where nobody sees it and the bits are the same."""
-        fused = not (
-            any(group.get(name) for name in ("foreach", "capturable", "differentiable"))
-            or isinstance(group["lr"], Tensor)
-            or not all(param.dtype in SAME_BITS for param in params)
-            or not unseen(params)
-            or not unseen(grads)
-        )
-        super().move_all(params, grads, states, {**group, "fused": True} if fused else group)
+        if any(map(group.get, SWITCHES)) or isinstance(group["lr"], Tensor) or not params:
+            super().move_all(params, grads, states, group)
+            return
+        kinds = {(x.dtype, x.device) for x in params}
+        if not unseen({*map(type, params), *map(type, grads)}) or len(kinds) > 1 or kinds.pop()[0] not in SAME_BITS:
+            super().move_all(params, grads, states, group)
+            return
+        self.move_fused(params, grads, states, group)
 
     def move_fused(self, params: list[Any], grads: list[Any], states: list[dict[str, Any]], group: Group) -> None:
-        own = "amsgrad", "lr", "weight_decay", "eps", "maximize"
         beta1, beta2 = group["betas"]
+        own = {name: group[name] for name in ("amsgrad", "lr", "weight_decay", "eps", "maximize")}
         self.by_operator(
             "_fused_adamw_" if group.get("decoupled_weight_decay") else "_fused_adam_",
             *(params, grads, states, "exp_avg exp_avg_sq max_exp_avg_sq step"),
-            {**{name: group[name] for name in own}, "beta1": beta1, "beta2": beta2},
+            {**own, "beta1": beta1, "beta2": beta2},
         )
 
     def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: Any, step: Any) -> None:
@@ -115,7 +117,7 @@ class Adam(Formula):
             square = square if largest is None else largest.maximum_(square)
             param.addcdiv_(mean, square.sqrt().div_(root).add_(group["eps"]), value=[-one for one in size])
             return
-        square = square if largest is None else arithmetic.maximum(largest, square, out=largest)
+        square = square if largest is None else largest_in(largest, square)
         param.addcdiv_(mean, (square.sqrt() / root).add_(group["eps"]), value=-size)
 
 
@@ -190,7 +192,7 @@ class Adamax(Formula):
         elif recorded:
             largest.copy_(extremes.amax(shape.cat([*pair, size.unsqueeze_(0)], 0), 0, keepdim=False))
         else:
-            arithmetic.maximum(largest, size, out=largest)
+            largest_in(largest, size)
         param.addcdiv_(mean, largest, value=at(read(step), lambda t: -(number(lr) / (1 - beta1**t))))
 
 

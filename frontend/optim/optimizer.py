@@ -23,18 +23,21 @@ from typing import Any
 
 import redispatch
 from redispatch.autograd import RemovableHandle, enable_grad, set_grad_enabled
-from redispatch.dispatch import DEFAULT, STATE, ops
+from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import TYPE_NAMED, Tensor, dtypes, preserve_format
-from redispatch.kernels.ops import creation, from_data
+from redispatch.kernels.ops import arithmetic, creation, from_data
 from redispatch.nn.checkpoint import registered
 from redispatch.nn.module import clear_grad
 from redispatch.nn.parameter import Parameter
 from redispatch.nn.tree import typename
 from redispatch.utils._foreach_utils import (
+    PLAIN_TYPES,
     _get_fused_kernels_supported_devices,
     _group_tensors_by_device_and_dtype,
+    unseen,
 )
 
+PLAIN_TYPES.add(Parameter)
 Group = dict[str, Any]
 Hooks = OrderedDict[int, Callable[..., Any]]
 
@@ -164,6 +167,13 @@ class Optimizer:
         if devices is not None and not all(param.device.type in devices for param in params):
             raise AssertionError(f"If capturable=True, params and state_steps must be on supported devices: {devices}.")
         if group.get("fused"):
+            supported = _get_fused_kernels_supported_devices()
+            for param in params:
+                if not (param.is_floating_point() and param.device.type in supported):
+                    raise RuntimeError(
+                        "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                        f"{supported} but {param.dtype} and {param.device.type}"
+                    )
             for rows in self._kinds(params, grads, states):
                 self.move_fused(*(list(column) for column in zip(*rows, strict=True)), group)
             return
@@ -199,19 +209,12 @@ class Optimizer:
         self, name: str, params: list[Any], grads: list[Any], states: list[dict[str, Any]], kept: str, options: Group
     ) -> None:
         """Calls an operator that moves parameters of one kind, with what the state keeps under these names."""
-        supported = _get_fused_kernels_supported_devices()
-        for param in params:
-            if not (param.is_floating_point() and param.device.type in supported):
-                raise RuntimeError(
-                    "`fused=True` requires all the params to be floating point Tensors of supported devices: "
-                    f"{supported} but {param.dtype} and {param.device.type}"
-                )
         lists = [[state[one] for state in states if one in state] for one in kept.split()]
         scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
         counts = lists[-1] if kept.endswith("step") else None
-        if counts is not None:
-            redispatch._foreach_add_(counts, 1)
-        getattr(redispatch, name)(params, grads, *lists, **options, grad_scale=scale, found_inf=found)
+        if counts is not None:  # the operator by its name costs half as much as the function, which no mode misses then
+            (ops.aten._foreach_add_.Scalar if unseen(()) else redispatch._foreach_add_)(counts, 1)
+        function(name)(params, grads, *lists, **options, grad_scale=scale, found_inf=found)
         if counts is not None and found is not None:
             redispatch._foreach_sub_(counts, [found] * len(counts))
 
@@ -489,14 +492,20 @@ def options(scope: dict[str, Any], *checks: str) -> Group:
     return chosen
 
 
+@functools.cache
+def function(name: str) -> Callable[..., Any]:
+    """Returns a function of the package, most of which are made when they are first looked for."""
+    return getattr(redispatch, name)
+
+
 class Many(list[Any]):
     """Tensors that are moved together: a method is an operator on lists, `x.mul_(2)` is `_foreach_mul_(x, 2)`."""
 
     def __getattr__(self, name: str) -> Callable[..., Many]:
-        function = getattr(redispatch, f"_foreach_{name}")
+        on_lists = function(f"_foreach_{name}")
 
         def method(*args: Any, value: Any = None, **kwargs: Any) -> Many:
-            result = function(self, *args, *(() if value is None else (value,)), **kwargs)
+            result = on_lists(self, *args, *(() if value is None else (value,)), **kwargs)
             return self if result is self else Many(result)
 
         return method
@@ -514,17 +523,19 @@ def at(t: Any, function: Callable[..., Any], *others: Any) -> Any:
     return [function(_get_value(one), *rest) for one, *rest in zip(t, *others, strict=True)]
 
 
-PLAIN_KEYS = {DEFAULT.keys.added, DEFAULT.with_grad(False).keys.added}
+def put(x: Any, mask: Any, value: float) -> None:
+    """Sets elements: as PyTorch does where that is seen, else by the operator that takes less time."""
+    if unseen((type(x),)):
+        x.masked_fill_(mask, value)
+    else:
+        x[mask] = value
 
 
-def unseen(tensors: Iterable[Any]) -> bool:
-    """Whether none but a clock can tell by which operators these are moved: no mode, tracer, transform or subclass."""
-    state = STATE.get()
-    return (
-        state.keys.added in PLAIN_KEYS
-        and not state.keys.by_mode
-        and all(type(x) is Parameter or type(x) is Tensor for x in tensors)
-    )
+def largest_in(x: Any, other: Any) -> Any:
+    """Writes the larger of two elements into `x`."""
+    if unseen((type(x),)):
+        return x.copy_(arithmetic.maximum(x, other))
+    return arithmetic.maximum(x, other, out=x)
 
 
 class Formula(Optimizer):

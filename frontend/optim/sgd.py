@@ -82,8 +82,9 @@ class SGD(Optimizer):
         self.by_operator("_fused_sgd_", params, grads, states, "momentum_buffer", own)
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        lr, momentum, many = _to_scalar(group["lr"]), group["momentum"], isinstance(param, Many)
-        grad = decayed(param, grad, group)
+        lr, momentum, many = group["lr"], group["momentum"], type(param) is Many
+        if group["weight_decay"] != 0:
+            grad = decayed(param, grad, group)
         if momentum != 0:
             buffer = state.get("momentum_buffer")
             if many and (buffer is None or any(one is None for one in buffer)):
@@ -96,10 +97,12 @@ class SGD(Optimizer):
                 grad = buffer
             else:
                 grad = (grad.add_ if many else grad.add)(buffer, alpha=momentum)
-        if isinstance(lr, Tensor) and lr.requires_grad and not many:
-            param.addcmul_(grad, lr, value=-1)
-        else:
-            param.add_(grad, alpha=-lr)
+        if isinstance(lr, Tensor):
+            lr = _to_scalar(lr)
+            if lr.requires_grad and not many:
+                param.addcmul_(grad, lr, value=-1)
+                return
+        param.add_(grad, alpha=-lr)
 
     def _averaged(self, buffer: Any, grad: Any, group: Group) -> Any:
         """The momentum with this gradient, which is the first of it."""
