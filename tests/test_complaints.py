@@ -331,14 +331,21 @@ def test_174098_a_function_mode_stays_active_in_the_backward_pass_that_it_lets_t
 def test_65426_a_mode_may_ask_to_see_composites_before_they_decompose_in_inference_mode_or_not():
     module, x = nn.Linear(3, 2), rd.ones(4, 3)
 
-    def seen(run, key=None):
-        with Names(key) as names:
+    def seen(run, key=None, kind=Names):
+        with kind(key) as names:
             run()
         return names.seen
+
+    class Whole(Names, decompose=False):
+        """Sees composites whole."""
+
+    class Parts(Names, decompose=True):
+        """Sees their parts."""
 
     assert seen(lambda: module(x)) == ["t", "addmm"]
     for run in (lambda: module(x), rd.inference_mode()(lambda: module(x)), rd.no_grad()(lambda: module(x))):
         assert seen(run, rd._C.DispatchKey.PreDispatch) == ["linear"]
+        assert seen(run, kind=Whole) == ["linear"] and seen(run, kind=Parts) == ["t", "addmm"]
 
 
 # Inference tensors, parameters, batches ------------------------------------------------------------------------------

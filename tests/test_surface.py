@@ -6,6 +6,7 @@ Names of this library's own have a line each, with their parameters (`x=` has a 
 paragraphs, by module. A line that begins with `-` was in the last release. docs/project.md says when a name may go.
 """
 
+import functools
 import inspect
 import json
 import os
@@ -56,6 +57,7 @@ def own_names():
             yield f"Tensor.{name}", getattr(rd.Tensor, name)
 
 
+@functools.cache
 def surface():
     """The surface of today, in a process of its own: other tests may have declared operators, or imported more."""
     command = "import json; from tests.test_surface import collected; print(json.dumps(collected()))"
