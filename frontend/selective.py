@@ -44,7 +44,10 @@ Names = dict[str, frozenset[str]]  # of operators -> the dtypes of their tensors
 
 def where() -> dict[str, Any]:
     """Where things are, for an import under a list: of each operator the module that declares it and those that
-    register something for it; of functions and methods the module and the operator; and what is no function."""
+    register something for it; of functions and methods the module and the operator; and what is no function.
+
+    Left out are shortcuts at ZeroTensor, whose fallback does without them.
+    """
     for module in [*LATE.values()]:
         import_module(module)
     files = {getattr(module, "__file__", None): name for name, module in sys.modules.items() if stands_there(name)}
@@ -54,7 +57,8 @@ def where() -> dict[str, Any]:
 
     found: dict[str, dict[str, None]] = {}
     for op in OPERATORS.values():
-        places = [op.place, *(kernel.place for kernels in op.registrations.values() for kernel in kernels)]
+        kernels = [kept[-1] for key, kept in op.registrations.items() if key.name != "ZeroTensor"]
+        places = [op.place, *(kernel.place for kernel in kernels)]
         places += [table._rules[op].place for table in TABLES if op in table._rules]
         found.setdefault(op.packet_name, {}).update((module_of(place), None) for place in places)
     operators = {name: [*modules] for name, modules in found.items()}
