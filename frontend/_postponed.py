@@ -257,7 +257,8 @@ class Finder:
 
     def promise(self, where: dict[str, Any]) -> None:
         """Gives the tables of public functions, and Tensor, the names of modules that are not wanted."""
-        functions = import_module(f"{ROOT}.kernels.declare.public").FUNCTIONS
+        public = import_module(f"{ROOT}.kernels.declare.public")
+        functions = {**public.FUNCTIONS, "in place": public.IN_PLACE}
         tensor = import_module(f"{ROOT}.dispatch.tensor").Tensor
         modules = {
             module: postponed(module) for module in self.values.keys() - self.wanted if module.startswith(ROOMS[0])

@@ -34,7 +34,7 @@ from redispatch.dispatch.disk import digest, write_whole
 from redispatch.dispatch.rules import TABLES
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.declare import Operator
-from redispatch.kernels.declare.public import FUNCTIONS
+from redispatch.kernels.declare.public import FUNCTIONS, IN_PLACE
 
 from ._postponed import ALWAYS, ROOMS, WHERE, dtypes_in, is_postponed, packet, places
 from ._selection import LIST
@@ -71,6 +71,8 @@ def where() -> dict[str, Any]:
         table: {name: row(face) for name, face in rows.items() if hasattr(face, "operators")}
         for table, rows in FUNCTIONS.items()
     }
+    aliases = f"{__package__}.kernels.ops.aliases"
+    functions["in place"] = {name: [aliases, row(face)[1]] for name, face in IN_PLACE.items()}
     methods: dict[str, list[Any]] = {}
     for op in OPERATORS.values():
         if op._opname.startswith("__"):  # which dunders.py takes as what its own are made of
@@ -174,7 +176,7 @@ def recorded(roots: Names, closure: Names) -> Iterator[None]:
     try:
         yield
     finally:
-        config.specialize, OpOverload.entry = before, entry  # type: ignore[method-assign]
+        config.specialize, OpOverload.entry = before, entry  # type: ignore[method-assign]  # as it was
 
 
 def is_layer(kernel: Any) -> bool:

@@ -11,7 +11,8 @@ import pytest
 
 import redispatch as rd
 from redispatch import nn, selective
-from tests.drawing import draw
+
+from .drawing import draw
 
 # Each is a function without arguments, whose result is compared in full
 PROGRAMS = {
