@@ -43,7 +43,7 @@ Names = dict[str, frozenset[str]]  # of operators -> the dtypes of their tensors
 
 
 def where() -> dict[str, Any]:
-    """Where things are, for an import under a list: of each operator the module that declares it and those that
+    """The places of things, for an import under a list: of each operator the module that declares it and those that
     register something for it; of functions and methods the module and the operator; and what is no function.
 
     Left out are shortcuts at ZeroTensor, whose fallback does without them.
