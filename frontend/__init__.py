@@ -19,6 +19,7 @@ from sys import modules as _modules
 
 from redispatch.kernels.declare import return_types
 from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
+from redispatch.kernels.declare.public import IN_PLACE as _IN_PLACE
 from redispatch.kernels.declare.public import private as _private
 from redispatch.kernels.ops import random
 from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
@@ -144,6 +145,7 @@ _names.take(
 for _name, _function in _FUNCTIONS[""].items():  # of operators: each is named by its declaration in kernels/ops/
     globals().setdefault(_name, _function)
 del _name, _function
+globals().update(_IN_PLACE)
 
 __version__ = "0.1.0"
 newaxis = None  # as an index, a dimension of size 1

@@ -60,8 +60,9 @@ class Later:
     __slots__ = ("_module", "_find", "_op")
 
     def __init__(self, module: Postponed, find: Callable[[], Any], op: str = "") -> None:
-        for field, value in (("_module", module), ("_find", find), ("_op", op)):
-            object.__setattr__(self, field, value)
+        object.__setattr__(self, "_module", module)
+        object.__setattr__(self, "_find", find)
+        object.__setattr__(self, "_op", op)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._op and self._module.__held__.spec() is None:
@@ -129,8 +130,8 @@ def replace_names(module: Postponed, scope: dict[str, Any]) -> None:
 class Postponed(ModuleType):
     """A module that is imported when one of its names is used, or its names are asked for.
 
-    `__held__` is what is known of it: what finds its real spec, whether its import has begun, which of its names are no functions
-    (with their values, if these are simple), who has imported some, and who has had them replaced.
+    `__held__` is what is known of it: what finds its real spec, whether its import has begun, which of its names are no
+    functions (with their values, if these are simple), and who has imported some.
     """
 
     __held__: SimpleNamespace
@@ -256,7 +257,8 @@ class Finder:
 
     def promise(self, where: dict[str, Any]) -> None:
         """Gives the tables of public functions, and Tensor, the names of modules that are not wanted."""
-        functions = import_module(f"{ROOT}.kernels.declare.public").FUNCTIONS
+        public = import_module(f"{ROOT}.kernels.declare.public")
+        functions = {**public.FUNCTIONS, "in place": public.IN_PLACE}
         tensor = import_module(f"{ROOT}.dispatch.tensor").Tensor
         modules = {
             module: postponed(module) for module in self.values.keys() - self.wanted if module.startswith(ROOMS[0])
@@ -323,7 +325,7 @@ def dtypes_in(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def places() -> dict[str, Any]:
-    """Where operators, functions and methods are: kept on disk, because to find out takes an import of the whole."""
+    """The places of operators, functions and methods: kept on disk, because to find out takes an import of the whole."""
     beside = os.path.join(HERE, WHERE)
     if os.path.exists(beside):
         with open(beside, encoding="utf-8") as file:

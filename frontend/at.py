@@ -71,7 +71,7 @@ def misfit(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def kind_of(value: Any) -> Any:
-    """What of a value says which overload is meant: its type; of a list those of the items."""
+    """The part of a value that says which overload is meant: its type; of a list those of the items."""
     return frozenset(map(type, value)) if isinstance(value, list | tuple) else type(value)
 
 

@@ -34,7 +34,7 @@ from redispatch.dispatch.disk import digest, write_whole
 from redispatch.dispatch.rules import TABLES
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.declare import Operator
-from redispatch.kernels.declare.public import FUNCTIONS
+from redispatch.kernels.declare.public import FUNCTIONS, IN_PLACE
 
 from ._postponed import ALWAYS, ROOMS, WHERE, dtypes_in, is_postponed, packet, places
 from ._selection import LIST
@@ -43,8 +43,11 @@ Names = dict[str, frozenset[str]]  # of operators -> the dtypes of their tensors
 
 
 def where() -> dict[str, Any]:
-    """Where things are, for an import under a list: of each operator the module that declares it and those that
-    register something for it; of functions and methods the module and the operator; and what is no function."""
+    """The places of things, for an import under a list: of each operator the module that declares it and those that
+    register something for it; of functions and methods the module and the operator; and what is no function.
+
+    Left out are shortcuts at ZeroTensor, whose fallback does without them.
+    """
     for module in [*LATE.values()]:
         import_module(module)
     files = {getattr(module, "__file__", None): name for name, module in sys.modules.items() if stands_there(name)}
@@ -54,7 +57,8 @@ def where() -> dict[str, Any]:
 
     found: dict[str, dict[str, None]] = {}
     for op in OPERATORS.values():
-        places = [op.place, *(kernel.place for kernels in op.registrations.values() for kernel in kernels)]
+        kernels = [kept[-1] for key, kept in op.registrations.items() if key.name != "ZeroTensor"]
+        places = [op.place, *(kernel.place for kernel in kernels)]
         places += [table._rules[op].place for table in TABLES if op in table._rules]
         found.setdefault(op.packet_name, {}).update((module_of(place), None) for place in places)
     operators = {name: [*modules] for name, modules in found.items()}
@@ -67,6 +71,8 @@ def where() -> dict[str, Any]:
         table: {name: row(face) for name, face in rows.items() if hasattr(face, "operators")}
         for table, rows in FUNCTIONS.items()
     }
+    aliases = f"{__package__}.kernels.ops.aliases"
+    functions["in place"] = {name: [aliases, row(face)[1]] for name, face in IN_PLACE.items()}
     methods: dict[str, list[Any]] = {}
     for op in OPERATORS.values():
         if op._opname.startswith("__"):  # which dunders.py takes as what its own are made of
@@ -170,7 +176,7 @@ def recorded(roots: Names, closure: Names) -> Iterator[None]:
     try:
         yield
     finally:
-        config.specialize, OpOverload.entry = before, entry  # type: ignore[method-assign]
+        config.specialize, OpOverload.entry = before, entry  # type: ignore[method-assign]  # as it was
 
 
 def is_layer(kernel: Any) -> bool:

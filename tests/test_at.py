@@ -11,7 +11,8 @@ from redispatch.at import TensorOptions
 from redispatch.dispatch import OPERATORS
 from redispatch.overrides import TorchFunctionMode
 from redispatch.utils._python_dispatch import TorchDispatchMode
-from tests.test_docs import ROOT
+
+from .test_docs import ROOT
 
 STUB = (ROOT / "frontend/at.pyi").read_text()
 

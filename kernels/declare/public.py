@@ -47,6 +47,7 @@ HIDDEN.add(__name__)  # nobody looks for a mistake here
 
 # PyTorch's modules, as what comes behind `torch.` -> name -> function. The modules of the frontend are made of this.
 FUNCTIONS: dict[str, dict[str, Any]] = {"": {}, "nn": {}, "fft": {}, "linalg": {}, "special": {}}
+IN_PLACE: dict[str, Any] = {}  # functions of the package itself that write: aliases.py lists them
 
 
 def public(

@@ -12,7 +12,7 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor
 
 from ..declare.declare import Operator, alias
-from ..declare.public import FUNCTIONS, public
+from ..declare.public import IN_PLACE, public
 from . import activations, arithmetic, binary, comparison, elementary, float_parts, indexing, linalg, special
 from .arithmetic import (
     clamp,
@@ -142,6 +142,4 @@ sinh_ = elementary.sinh.inplace
 tan_ = elementary.tan.inplace
 tanh_ = elementary.tanh.inplace
 
-FUNCTIONS[""].update(
-    {name: face for name, face in globals().items() if name.endswith("_") and not name.startswith("_")}
-)
+IN_PLACE.update({name: face for name, face in globals().items() if name.endswith("_") and not name.startswith("_")})
