@@ -593,14 +593,14 @@ sub_scalar_op = number_form(
     derivative=passed_on,
     node="SubBackward1",
 )
-mul_scalar_op = number_form(
+mul_scalar_op: Any = number_form(
     mul_op,
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
     derivative=lambda grad, other: mul_scalar_op.functional(grad, other),
     node="MulBackward1",
     forward="linear",
 )
-div_scalar_op = number_form(
+div_scalar_op: Any = number_form(
     div_op,
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
     derivative=lambda grad, other: div_scalar_op.functional(grad, other),

@@ -188,7 +188,7 @@ def choose(condition, self, other):
     return self if condition else other
 
 
-where_op = pointwise(
+where_op: Any = pointwise(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
     choose,
     out="self_out",
