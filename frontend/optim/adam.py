@@ -330,12 +330,12 @@ class RAdam(Formula):
             rate = square.sqrt().add_(group["eps"]).div_(adaptive).reciprocal_().add_(plain)
             param.addcmul_(mean, rate)
             return
-        update, corrections = mean / (1 - beta1**t), correction(lengths)
+        update, corrected = mean / (1 - beta1**t), correction(lengths)
         update = update * lr
-        if corrections:
+        if corrected:
             root = square.sqrt()
             root = root.add(group["eps"]) if group.get("differentiable") else root.add_(group["eps"])
-            update = update * ((1 - beta2**t) ** 0.5 / root) * corrections
+            update = update * ((1 - beta2**t) ** 0.5 / root) * corrected
         param.add_(update, alpha=-1.0)
 
 
