@@ -311,6 +311,7 @@ class Adafactor(Formula):
         def along(grad: Any, dim: int) -> Any:
             return norms.norm(grad, dim=dim, keepdim=True)
 
+        sizes: Any
         many = isinstance(param, Many)
         eps1 = EPSILON[(grad[0] if many else grad).dtype.name] if eps1 is None else eps1
         if many:

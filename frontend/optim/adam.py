@@ -13,7 +13,7 @@ from typing import Any
 from redispatch import _names
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels.ops import arithmetic, extremes, from_data, shape
-from redispatch.utils._foreach_utils import unseen
+from redispatch.nn.utils.lists import unseen
 
 from .optimizer import (
     Formula,
@@ -316,7 +316,7 @@ class RAdam(Formula):
         if isinstance(grad, Many) and group.get("maximize"):
             grad = grad.neg()
         t = read(step)
-        lengths = [length_of(one) for one in t] if isinstance(t, Many) else length_of(t)
+        lengths: Any = [length_of(one) for one in t] if isinstance(t, Many) else length_of(t)
         grad = decayed(param, grad, group, lr)
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
@@ -330,12 +330,12 @@ class RAdam(Formula):
             rate = square.sqrt().add_(group["eps"]).div_(adaptive).reciprocal_().add_(plain)
             param.addcmul_(mean, rate)
             return
-        update, corrections = mean / (1 - beta1**t), correction(lengths)
+        update, corrected = mean / (1 - beta1**t), correction(lengths)
         update = update * lr
-        if corrections:
+        if corrected:
             root = square.sqrt()
             root = root.add(group["eps"]) if group.get("differentiable") else root.add_(group["eps"])
-            update = update * ((1 - beta2**t) ** 0.5 / root) * corrections
+            update = update * ((1 - beta2**t) ** 0.5 / root) * corrected
         param.add_(update, alpha=-1.0)
 
 

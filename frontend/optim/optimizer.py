@@ -30,7 +30,7 @@ from redispatch.nn.checkpoint import registered
 from redispatch.nn.module import clear_grad
 from redispatch.nn.parameter import Parameter
 from redispatch.nn.tree import typename
-from redispatch.utils._foreach_utils import (
+from redispatch.nn.utils.lists import (
     PLAIN_TYPES,
     _get_fused_kernels_supported_devices,
     _group_tensors_by_device_and_dtype,
@@ -175,7 +175,8 @@ class Optimizer:
                         f"{supported} but {param.dtype} and {param.device.type}"
                     )
             for rows in self._kinds(params, grads, states):
-                self.move_fused(*(list(column) for column in zip(*rows, strict=True)), group)
+                columns: list[Any] = [list(column) for column in zip(*rows, strict=True)]
+                self.move_fused(columns[0], columns[1], columns[2], group)
             return
         turns = group.get("maximize")
         if not group.get("foreach"):
@@ -403,9 +404,7 @@ def labelled(optimizer: Any, method: str) -> Any:
     """Returns a region in which PyTorch's profiler and modes see what an optimizer does under its name."""
     if unseen(()):
         return nullcontext()
-    from redispatch.profiler import record_function  # an import that programs without modes need not pay for
-
-    return record_function(f"Optimizer.{method}#{type(optimizer).__name__}.{method}")
+    return redispatch.profiler.record_function(f"Optimizer.{method}#{type(optimizer).__name__}.{method}")
 
 
 _PRE_HOOKS: Hooks = OrderedDict()  # those of all optimizers

@@ -22,7 +22,7 @@ from ..declare.operator import binary, composite, operator, passed_on, pointwise
 from ..declare.pointwise import COMPLEX
 from ..declare.public import public
 from ..declare.structured import not_implemented
-from .comparison import kept_where
+from .comparison import where_op, zero_of
 
 of_numbers = partial(pointwise, inplace=True, out="out", numbers=True, core=True)  # as in `x + 1`
 
@@ -530,13 +530,18 @@ def inside(self: Tensor, min: Any, max: Any) -> Any:
     return self >= min if max is None else (self >= min).logical_and_(self <= max)
 
 
+def clamp_gradient(grad: Tensor, self: Tensor, min: Any, max: Any) -> Tensor:
+    zero = zero_of(grad)  # before the comparison, as a mode sees it in PyTorch
+    return where_op.functional(inside(self, min, max), grad, zero)
+
+
 bounded = partial(pointwise, inplace=True, out="out", refuses=NO_CLAMP)
 clamp_op = bounded(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     clamp_both,
     core=True,
     exact_out=True,
-    derivative=lambda grad, self, min, max: kept_where(inside(self, min, max), grad),
+    derivative=clamp_gradient,
     node="ClampBackward1",
 )
 clamp_op.scalar(clamp_below, when={"max": None})
@@ -544,12 +549,12 @@ clamp_op.scalar(clamp_above, when={"min": None})
 clamp_min_op = bounded(
     "clamp_min(Tensor self, Scalar min) -> Tensor",
     clamp_below,
-    derivative=lambda grad, self, min: kept_where(self >= min, grad),
+    derivative=lambda grad, self, min: clamp_gradient(grad, self, min, None),
 )
 clamp_max_op = bounded(
     "clamp_max(Tensor self, Scalar max) -> Tensor",
     clamp_above,
-    derivative=lambda grad, self, max: kept_where(self <= max, grad),
+    derivative=lambda grad, self, max: clamp_gradient(grad, self, None, max),
 )
 
 
@@ -588,14 +593,14 @@ sub_scalar_op = number_form(
     derivative=passed_on,
     node="SubBackward1",
 )
-mul_scalar_op = number_form(
+mul_scalar_op: Any = number_form(
     mul_op,
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
     derivative=lambda grad, other: mul_scalar_op.functional(grad, other),
     node="MulBackward1",
     forward="linear",
 )
-div_scalar_op = number_form(
+div_scalar_op: Any = number_form(
     div_op,
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
     derivative=lambda grad, other: div_scalar_op.functional(grad, other),

@@ -188,14 +188,14 @@ def choose(condition, self, other):
     return self if condition else other
 
 
-where_op = pointwise(
+where_op: Any = pointwise(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
     choose,
     out="self_out",
     core=True,
     keep=("condition",),
     derivative={
-        "self": lambda grad, condition: kept_where(condition, grad),
+        "self": lambda grad, condition: where_op.functional(condition, grad, zero_of(grad)),
         "other": lambda grad, condition: where_scalar_self_op.functional(condition, 0, grad),
     },
 )
@@ -225,9 +225,8 @@ def where_scalar_other_op(condition, self, other):
     return where_op.functional(condition, self, scalar_like(other, self, device=condition._device))
 
 
-def kept_where(condition: Tensor, grad: Tensor) -> Tensor:
-    """The gradient where the condition holds, and zeros elsewhere."""
-    return where_op.functional(condition, grad, scalar_like(0, grad, device=grad._device))
+def zero_of(grad: Tensor) -> Tensor:
+    return scalar_like(0, grad, device=grad._device)
 
 
 @composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")

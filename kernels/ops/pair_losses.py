@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import STATE, ops
 from redispatch.dispatch.specialiser.annotations import frozen
 from redispatch.dispatch.tensor import Size, Tensor, empty_from, output_spec, result_type
 from redispatch.kernels import Elementwise, Operand, Recipe, Reduction, broadcast_shapes, output_strides
@@ -453,13 +454,15 @@ bce_op = PairLoss(
 
 def bce_backward(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
     """σ(x) - y, or with weights of the positive class (p y + 1 - y) σ(x) - p y."""
-    chance = self.sigmoid()
     if pos_weight is None:
-        slope = chance - target
+        slope = self.sigmoid() - target
     else:
         positive = pos_weight * target
-        slope = (positive + 1 - target) * chance - positive
-    return weighted(slope, grad, weight, reduction)
+        slope = (ops.aten.add.Scalar(positive, 1) - target) * self.sigmoid() - positive
+    result = weighted(slope, grad, weight, NONE)
+    if reduction != MEAN:
+        return result
+    return (ops.aten.div.Scalar if STATE.get().levels else ops.aten.div_.Scalar)(result, result.numel())
 
 
 def bce_target_backward(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:

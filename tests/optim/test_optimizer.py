@@ -9,7 +9,8 @@ import pytest
 import redispatch as rd
 from redispatch import nn, optim
 from redispatch.optim import SGD, Adam, AdamW, Optimizer
-from redispatch.utils._python_dispatch import TorchDispatchMode
+from redispatch.utils import _pytree as pytree
+from redispatch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 
 
 def parameter(value=1.0):
@@ -334,3 +335,49 @@ def test_operators_on_lists_move_parameters_as_single_ones_do(name):
         results.append(params)
     for one, other in zip(*results, strict=True):
         rd.testing.assert_close(one, other)
+
+
+class CoreOnly(rd.Tensor):
+    """Knows core operators alone: others come as their decomposition, or fail."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return rd.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, strides=inner.stride())
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if not (rd.Tag.core in func.tags or func._schema.is_mutable or str(func) in KEPT):
+            parts = func.decompose(*args, **(kwargs or {}))
+            assert parts is not NotImplemented, f"{func} is no core operator"
+            return parts
+        inner = pytree.tree_map_only(cls, lambda x: x.inner, (args, kwargs or {}))
+        result = pytree.tree_map_only(rd.Tensor, cls, func(*inner[0], **inner[1]))
+        return return_and_correct_aliasing(func, args, kwargs or {}, result)
+
+
+# No core operators, and without a decomposition of their own
+KEPT = [f"aten.{name}.default" for name in ("detach", "t", "ones_like", "zeros_like", "tanh_backward")]
+
+
+def test_a_subclass_that_knows_core_operators_trains_with_adam():
+    rd.manual_seed(0)
+    x, y = rd.randn(16, 4), rd.randn(16, 1)
+    plain = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    wrapped = copy.deepcopy(plain)
+    for module in (wrapped[0], wrapped[2]):
+        for name, param in list(module.named_parameters()):
+            setattr(module, name, nn.Parameter(CoreOnly(param.detach())))
+    losses = []
+    for model, data, target in ((plain, x, y), (wrapped, CoreOnly(x), CoreOnly(y))):
+        optimizer = Adam(model.parameters(), lr=0.05)
+        for _ in range(10):
+            optimizer.zero_grad()
+            loss = ((model(data) - target) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+        losses.append(loss.detach())
+    assert type(next(wrapped.parameters())) is CoreOnly
+    rd.testing.assert_close(losses[1].inner, losses[0])

@@ -13,12 +13,6 @@ from redispatch import _moved, _names
 from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.ops import from_data, shape
-from redispatch.utils._foreach_utils import (
-    _device_has_foreach_support,
-    _group_tensors_by_device_and_dtype,
-    _has_foreach_support,
-    unseen,
-)
 
 from ..tree import typename
 from . import fusion, parametrizations, parametrize, prune, rnn
@@ -30,6 +24,12 @@ from .fusion import (
     fuse_linear_bn_eval,
     fuse_linear_bn_weights,
     skip_init,
+)
+from .lists import (
+    _device_has_foreach_support,
+    _group_tensors_by_device_and_dtype,
+    _has_foreach_support,
+    unseen,
 )
 from .weight_norm import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 
