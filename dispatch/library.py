@@ -42,6 +42,7 @@ from .schema.text import SchemaText
 
 RESERVED = ("prim",)
 _DEFINING: dict[str, str] = {}  # namespace -> place of its one DEF library
+IMPLS: set[str] = set()  # "namespace/operator/key" of each kernel that a library holds, which PyTorch calls `_impls`
 ALIAS_ANALYSIS: weakref.WeakKeyDictionary[OpOverload, str] = weakref.WeakKeyDictionary()  # where it was said
 
 
@@ -72,6 +73,10 @@ def operator_of(schema: FunctionSchema | SchemaText | str, tags: Iterable[Any], 
     return op
 
 
+# What a selective build makes of a kernel of the library's: the same, one that refuses more, or None (_postponed.py)
+SELECTED: list[Callable[[OpOverload, Callable[..., Any]], Callable[..., Any] | None]] = []
+
+
 def impl(
     op: OpOverload,
     key: DispatchKey | str,
@@ -86,6 +91,11 @@ def impl(
 
     `name` is how traces call the kernel, where the function's own name says little.
     """
+    for selected in SELECTED:
+        kept = selected(op, function)
+        if kept is None:
+            return lambda: None
+        function = kept
     mine = [] if is_own(place) else body()
     mine.append(op.register(key, made(op, function, convention, place, library, name)))
     return mine[-1]
@@ -224,7 +234,8 @@ class Library:
             raise RegistrationError(f"Library({ns!r}, {kind!r}): a dispatch key is for kind 'IMPL'.  {self._where}")
         self.ns, self.kind, self.dispatch_key = ns, kind, key_named(dispatch_key).name if dispatch_key else ""
         self._undo: list[Undo] = []
-        self._finalizer = weakref.finalize(self, _undo_all, self._undo)
+        self._op_impls: set[str] = set()
+        self._finalizer = weakref.finalize(self, _undo_all, self._undo, self._op_impls, IMPLS)
         self._finalizer.atexit = False
         self._place = _place  # of all that is registered through it; where it is empty, that is asked each time
         body().append(partial(_undo_all, self._undo))
@@ -346,6 +357,9 @@ class Library:
         convention = "keyset" if with_keyset else "python"
         registration = Registration(name, key, fn, convention, place, self.ns, label)
         self._enter(registration.remove, registration.enter)
+        entry = f"{self.ns}/{name.split('::')[-1]}/{key.name}"
+        self._op_impls.add(entry)
+        IMPLS.add(entry)
 
     def _elsewhere(self, namespace: str, where: str, block: str) -> str:
         """Says that a name is of another namespace than the library."""
@@ -403,7 +417,7 @@ class Library:
 
     def _destroy(self) -> None:
         """Removes everything that was registered through this library."""
-        _undo_all(self._undo)
+        _undo_all(self._undo, self._op_impls, IMPLS)
 
     def __enter__(self) -> Library:
         return self
@@ -420,10 +434,11 @@ def _disown(ns: str, place: str) -> None:
         del _DEFINING[ns]
 
 
-def _undo_all(undo: list[Undo]) -> None:
+def _undo_all(undo: list[Undo], entries: set[str], among: set[str]) -> None:
     while undo:
         undo[-1]()  # each may be called twice: where it is interrupted, it is not yet taken off
         undo.pop()
+    among -= entries
 
 
 def warn_of_overriding(name: str, key: DispatchKey, former: Kernel, place: str) -> None:

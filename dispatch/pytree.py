@@ -210,7 +210,7 @@ def is_structseq_class(cls: type) -> bool:
     if not isinstance(cls, type) or not issubclass(cls, tuple):
         return False
     counts = (getattr(cls, name, None) for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields"))
-    return cls.__module__ == "redispatch.return_types" or all(isinstance(count, int) for count in counts)
+    return cls.__module__ == "torch.return_types" or all(isinstance(count, int) for count in counts)
 
 
 def is_structseq_instance(obj: object) -> bool:

@@ -35,6 +35,7 @@ def resolve_key(op: OpOverload, key: DispatchKey) -> DispatchKey:
 ops.loaded_libraries = set()  # type: ignore[attr-defined]  # of C++, of which there are none; attached here
 
 # what PyTorch's operators say of themselves in other words
+OpOverload._overloadpacket = property(lambda op: op.overloadpacket)  # type: ignore[attr-defined]  # attached here
 OpOverload._name = property(OpOverload.name)  # type: ignore[attr-defined]  # attached here
 OpOverload.is_view = property(lambda op: op.schema.is_view)  # type: ignore[attr-defined]  # the same
 OpOverload._defined_in_python = property(lambda op: op.namespace != "aten")  # type: ignore[attr-defined]  # the same

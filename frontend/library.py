@@ -29,7 +29,14 @@ from redispatch.dispatch import (
 from redispatch.dispatch.core.registry import load_late
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, register_policy, to_dtype
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
-from redispatch.kernels.declare.custom_op import CustomOpDef, custom_op, definition_of, register_batching
+from redispatch.dispatch.library import IMPLS as _impls  # noqa: F401  # as PyTorch calls it
+from redispatch.kernels.declare.custom_op import (
+    CustomOpDef,
+    check_tensors_have_places,
+    custom_op,
+    definition_of,
+    register_batching,
+)
 from redispatch.kernels.declare.from_scalar import FromScalar, elementwise
 from redispatch.kernels.declare.infer_schema import PyTree, infer_schema
 from redispatch.kernels.declare.kernel_promises import check_parameters
@@ -197,6 +204,7 @@ def register_autograd(
         definition_of(op).register_autograd(backward, setup_context=setup_context)
         return
     operator = operator_named(_name(op))
+    check_tensors_have_places(operator.schema, "register_autograd")
     undo = register_function_derivative(operator, backward, setup_context, place=place_of(backward))
     _library(lib, operator.namespace).undo_with(undo)
 

@@ -140,6 +140,8 @@ class AccumulateGrad(Node):
         if gradients[0]._dtype.is_complex:
             gradients[0] = resolved(gradients[0])
         record = variable._autograd
+        if not record.requires_grad:  # it does no more
+            return ()
         self.lock.acquire()  # backward may run in several threads
         try:
             if record.grad is None:
@@ -188,7 +190,8 @@ def lies_like(gradient: Any, variable: Any) -> bool:
 def copy_lying_like(gradient: Any, variable: Any) -> Any:
     """A copy with the strides of `variable`, so that optimizers walk both in one order; row by row if it has gaps."""
     if is_dense(variable._shape, variable._stride):
-        return gradient.new_empty_strided(variable._shape, variable._stride).copy_(gradient)
+        how = {"dtype": gradient._dtype, "layout": gradient.layout, "device": gradient._device}
+        return gradient.new_empty_strided(variable._shape, variable._stride, **how).copy_(gradient)
     return gradient.clone(memory_format=contiguous_format)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from redispatch.dispatch import STATE, Region, Setting, State, keyset
 from redispatch.dispatch.core.keyset import FUNCTIONALITY_MASK
 from redispatch.dispatch.layers.autograd import AUTOGRAD
+from redispatch.dispatch.protocols.override import ask_function_mode
 from redispatch.dispatch.tensor import Tensor
 
 from .accumulate import GRADIENTS_LIE_LIKE_LEAVES
@@ -51,6 +52,8 @@ class _Recording(Region):
 
     def __enter__(self) -> None:
         before = STATE.get()
+        if before.function_modes:
+            _set_grad_enabled(self._enabled)
         inside = before.with_grad(self._enabled)
         self._entered.append((before, inside))
         STATE.set(inside)
@@ -58,6 +61,8 @@ class _Recording(Region):
     def __exit__(self, *error: Any) -> None:
         before, inside = self._entered.pop()
         state = STATE.get()
+        if state.function_modes:
+            _set_grad_enabled(before.grad_enabled)
         STATE.set(before if state is inside else state.with_grad(before.grad_enabled))
 
     def clone(self) -> Any:
@@ -112,7 +117,10 @@ class set_grad_enabled(Region):
 def _set_grad_enabled(mode: bool) -> None:
     if not isinstance(mode, bool):
         raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
-    STATE.set(STATE.get().with_grad(mode))
+    state = STATE.get()
+    if state.function_modes and state.overrides == "all":
+        ask_function_mode(_set_grad_enabled, state, (mode,))  # it sees the call; its own state ends with its answer
+    STATE.set(state.with_grad(mode))
 
 
 class _Switch(Region):

@@ -35,6 +35,7 @@ from redispatch.dispatch.inspection.origins import telling_origin
 from redispatch.dispatch.layers.autograd import AUTOGRAD
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, metadata_of
+from redispatch.dispatch.tensor.metadata import EPOCH
 from redispatch.dispatch.tensor.wrapped import is_wrapped
 
 from .accumulate import accumulator
@@ -112,7 +113,7 @@ class SavedTensor:
         if tensor is None:
             raise RuntimeError(FREED)
         if tensor._counter[0] != self._version:
-            raise modified(tensor, self._version, self._output_nr, node)
+            refuse_changed(tensor, self._version, self._output_nr, node)
         return tensor if self._output_nr is None else self._with_history(tensor, node)
 
     def release(self) -> None:
@@ -233,7 +234,8 @@ def kept_value(node: Any, value: Any, version: int | None) -> Any:
 
 def other_kept_value(node: Any, value: Any, version: int | None) -> Any:
     if version is not None and version != WRAPPED:
-        raise modified(value, version, None, node)
+        refuse_changed(value, version, None, node)
+        return value
     if isinstance(value, list):
         return [item.unpack(node) if isinstance(item, SavedTensor) else item for item in value]
     return value.unpack(node)
@@ -309,6 +311,17 @@ def as_output(tensor: Any, node: Any, number: int) -> Any:
     return result
 
 
+def refuse_changed(tensor: Any, version: int, number: int | None, node: Any) -> None:
+    """RuntimeError for a saved tensor of another version; a Function is not told that one only lost its history."""
+    if (tensor._counter[0] - version) % EPOCH:
+        raise modified(tensor, version, number, node)
+    if not hasattr(node, "saved"):
+        raise RuntimeError(
+            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
+            "supported, please use out-of-place `.detach()` instead"
+        )
+
+
 def modified(tensor: Any, version: int, number: int | None, node: Any) -> RuntimeError:
     """The error for a saved tensor that was written since; `number` says which result of `node` it is, if it is one."""
     maker: Any = node
@@ -328,8 +341,8 @@ def modified(tensor: Any, version: int, number: int | None, node: Any) -> Runtim
         )
     error = RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{type_name(tensor)} {list(tensor._shape)}]{output} is at version {tensor._counter[0]}; expected version "
-        f"{version} instead. Hint: {hint}"
+        f"[{type_name(tensor)} {list(tensor._shape)}]{output} is at version {tensor._counter[0] % EPOCH}; expected "
+        f"version {version % EPOCH} instead. Hint: {hint}"
     )
     if note := write_after(tensor, version):
         error.add_note(note)
@@ -388,5 +401,6 @@ def copy_of(tensor: Any) -> Any:
 
 
 def short_name(node: Any) -> str:
-    """A node's name as messages show it: `Mul` for MulBackward0."""
-    return node.name().rstrip("0123456789").removesuffix("Backward")
+    """A node's name as messages show it: `Mul` for MulBackward0, `T1` for TBackward1."""
+    stem, _, number = node.name().rpartition("Backward")
+    return str(stem) + ("" if number == "0" else number)

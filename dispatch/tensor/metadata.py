@@ -185,6 +185,27 @@ class AutogradRecord:
         self.retains_grad: Any = None  # the handle of the hook that keeps a non-leaf's gradient
 
 
+EPOCH = 1 << 40  # greater than the versions that a tensor comes to
+
+
+class VersionOfDetached(list[int]):
+    """The version counter of a tensor that `detach_` took out of its graph: the old one's version, an epoch later.
+
+    So nodes that saved the tensor before, as their argument, see that it is another, and nothing has to be compared
+    that is not compared anyway. What shares the memory counts on with the old counter.
+    """
+
+    def __init__(self, shared: list[int]) -> None:
+        super().__init__([0])
+        self.shared = shared
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.shared[0] + EPOCH
+
+    def __setitem__(self, index: Any, version: Any) -> None:
+        self.shared[0] = version % EPOCH
+
+
 class CreationMeta(Enum):
     """Under which circumstances a view was made: it decides whether the view may be written in place later."""
 

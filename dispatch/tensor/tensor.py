@@ -54,6 +54,7 @@ from .geometry import check_view, is_channels_last, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, contiguous_format, layout, strided
 from .metadata import (
     CURRENT_GRAD_FN,
+    EPOCH,
     SET_REQUIRES_GRAD,
     AutogradRecord,
     Metadata,
@@ -458,7 +459,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         """Counts the writes to the memory through this tensor or one that aliases it."""
         if self._counter is None:
             raise telling_origin(RuntimeError("Inference tensors do not track version counter."), tensor=self)
-        return self._counter[0]
+        return self._counter[0] % EPOCH
 
     @overridable
     def _is_view(self) -> bool:

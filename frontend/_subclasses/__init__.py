@@ -8,7 +8,7 @@ __all__ = _names.take(
         ".": "fake_tensor functional_tensor schema_check_mode",
         "redispatch.modes.fake_tensor": """
             CrossRefFakeMode DataDependentOutputException DynamicOutputShapeException FakeTensor
-            FakeTensorDeviceMismatchError FakeTensorMode UnsupportedFakeTensorException
+            FakeTensorDeviceMismatchError FakeTensorMode UnsupportedFakeTensorException UnsupportedOperatorException
         """,
     },
 )

@@ -1,7 +1,8 @@
 """`redispatch.jit`: PyTorch's compiler of Python source, which is not here; what programs say to it changes nothing.
 
 `script` hands a function or module on as it is, since it runs as it is written; the marks of functions do, too. What
-asks whether anything is compiled or traced is told that nothing is. `trace` and files of programs are an error.
+asks whether anything is compiled or traced is told that nothing is. `trace` runs what it is given, once, and hands it
+on, too; files of programs are an error.
 """
 
 from __future__ import annotations
@@ -126,15 +127,23 @@ class Error(RuntimeError):
     """An error in a program that was compiled; there is none."""
 
 
-def trace(func: Callable[..., Any], *args: Any, **options: Any) -> NoReturn:
-    """NotImplementedError: `fx.experimental.proxy_tensor.make_fx` records the operators of a call."""
-    raise NotImplementedError(
-        "jit.trace: there is no TorchScript here. fx.experimental.proxy_tensor.make_fx(func)(*inputs) records the "
-        "operators that a call runs, and fx.symbolic_trace the calls that a module makes"
-    )
+def trace(func: Any, example_inputs: Any = (), *args: Any, example_kwarg_inputs: Any = None, **options: Any) -> Any:
+    """Runs a function or module on the examples, and returns it as it is.
+
+    What records a call's operators is `fx.experimental.proxy_tensor.make_fx(func)(*inputs)`.
+    """
+    return trace_module(func, {"__call__": example_kwarg_inputs or example_inputs})
 
 
-trace_module = trace
+def trace_module(mod: Any, inputs: dict[str, Any], *args: Any, **options: Any) -> Any:
+    """Runs methods on their examples, (name -> arguments), and returns the module as it is."""
+    for method, given in inputs.items():
+        call = mod if method == "__call__" else getattr(mod, method)
+        if type(given) is dict:
+            call(**given)
+        else:
+            call(*(given if type(given) in (tuple, list) else (given,)))
+    return mod
 
 
 def load(f: Any, *args: Any, **options: Any) -> NoReturn:

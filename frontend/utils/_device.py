@@ -28,7 +28,8 @@ def constructors() -> frozenset[Any]:
         getattr(library, name) if room == "" else function
         for room, functions in FUNCTIONS.items()
         for name, function in functions.items()
-        if any(op.text.is_factory for op in function.ops) and name not in ("normal", "_efficientzerotensor")
+        if any(op.text.is_factory for op in getattr(function, "ops", ()))
+        and name not in ("normal", "_efficientzerotensor")
     }
     return frozenset(found | {library.as_tensor, library.asarray, library.frombuffer, library.tensor})
 

@@ -155,6 +155,8 @@ class CustomOpDef(HasEntryPoint):
             given = tags if isinstance(tags, list | tuple) else [] if tags is None else [tags]
             self._lib.define(f"{name}{schema}", tags=[*given, Tag.pt2_compliant_tag])  # as PyTorch takes it to be
             self._opoverload: OpOverload = operator_named(self._qualname)
+            if trees is None and Tag.out not in given:
+                check_tensors_have_places(self._opoverload.schema)
             self._opoverload.place = place_of(function)
             self.__call__ = self._opoverload.__call__ if trees is None else self._called_with_trees
             self._lib.impl(self._opoverload, self._run_fake, "Meta")
@@ -365,14 +367,19 @@ def tree_arguments_of(function: Function) -> TreeArguments | None:
     return TreeArguments(inspect.signature(function), names) if names else None
 
 
+def check_tensors_have_places(schema: Any, what: str = "") -> None:
+    """NotImplementedError where a tensor can only be passed by name."""
+    if any(position >= schema.kwarg_only_start for position in schema.tensor_positions + schema.tensor_list_positions):
+        advice = "In the original definition of the op, please" if what else "Please"
+        raise NotImplementedError(
+            f"{what or 'custom_op'} with kwarg-only Tensor args. {advice} make your tensors not kwarg-only. Got: "
+            f"{schema if what else str(schema).partition('::')[2]}"
+        )
+
+
 def register_batching(op: OpOverload, rule: Function, place: str) -> Undo:
     """Gives an operator a user's batching rule. NotImplementedError where a tensor can only be passed by name."""
-    schema = op.schema
-    if any(position >= schema.kwarg_only_start for position in schema.tensor_positions + schema.tensor_list_positions):
-        raise NotImplementedError(
-            "register_vmap with kwarg-only Tensor args. In the original definition of the op, please make your tensors "
-            f"not kwarg-only. Got: {schema}"
-        )
+    check_tensors_have_places(op.schema, "register_vmap")
     return BATCHING.override(op, ByUser(rule), place)
 
 

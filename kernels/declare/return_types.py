@@ -46,7 +46,7 @@ def return_type(name: str, fields: tuple[str, ...]) -> type:
     methods = {"__new__": new, "__repr__": describe, "__reduce__": lambda self: (rebuilt, (name, fields, tuple(self)))}
     for method, function in methods.items():
         setattr(made, method, function)
-    made.__module__ = "redispatch.return_types"
+    made.__module__ = "torch.return_types"  # as the text of its instances says
     return made
 
 

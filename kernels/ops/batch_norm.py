@@ -475,7 +475,7 @@ def check_groups(input: Tensor, weight: Any, bias: Any, channels: int, group: in
 def group_norm_gradients(
     grad: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, group: int, wanted: Sequence[bool]
 ) -> tuple[Any, Any, Any]:
-    rows, each = [N, group, C // group, -1], [N, group, 1, 1]
+    rows, each = [N, group, C // group, input.numel() // max(N * C, 1)], [N, group, 1, 1]
     x, g = input.reshape(rows), grad.reshape(rows)
     mean, rstd = mean.reshape(each), rstd.reshape(each)
     scale = None if weight is None else weight.reshape([1, group, C // group, 1])
@@ -515,7 +515,7 @@ def group_norm_backward(
     wanted, (grad, of_mean, of_rstd) = list(needs), grads
     if not STATE.get().grad_enabled and of_mean is None and of_rstd is None:
         return native_group_norm_backward_op.functional(grad, input, result1, result2, weight, N, C, HxW, group, wanted)
-    rows = input.reshape([N, group, -1])
+    rows = input.reshape([N, group, C // group * HxW])
     mean = rows.mean([2], True)
     rstd = ((rows - mean).square().mean([2], True) + eps).rsqrt()
     found = [None, None, None]

@@ -69,6 +69,7 @@ from redispatch.dispatch.tensor import (
     view_over,
 )
 from redispatch.dispatch.tensor.functional import is_functional
+from redispatch.dispatch.tensor.metadata import VersionOfDetached
 
 from ..declare.declare import Operator, no_formula
 from ..declare.numbers import LARGEST, storable
@@ -503,6 +504,8 @@ def detach_inplace_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
             "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
         )
     if tensor._autograd is not None:  # no memory is touched: nobody below is asked, and the version stays
+        if tensor._autograd.grad_fn is not None and tensor._counter is not None:
+            tensor._counter = VersionOfDetached(tensor._counter)
         tensor._autograd.grad_fn, tensor._autograd.output_nr = None, 0
         tensor._autograd.requires_grad = False
     return tensor

@@ -254,6 +254,8 @@ def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
                     "diff expects the shape of tensor to prepend or append to match that of input except along the "
                     f"differencing dimension; input.size({d}) = {own}, but got tensor.size({d}) = {size}"
                 )
+    if not n:
+        return self.clone()
     parts = [x for x in (prepend, self, append) if x is not None]
     result = self if len(parts) == 1 else ops.aten.cat.default(parts, axis)
     for _ in range(min(n, result.shape[axis])):
@@ -262,7 +264,7 @@ def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
             result = result.narrow(axis, 1, size - 1).logical_xor(result.narrow(axis, 0, size - 1))
         else:
             result = result.narrow(axis, 1, size - 1) - result.narrow(axis, 0, size - 1)
-    return result if n else result.clone()
+    return result
 
 
 def shape_of_block(position: int, x: Tensor) -> tuple[int, int]:
@@ -458,8 +460,6 @@ def combinations(self: Any, r: int, with_replacement: bool) -> Any:
     n = self.numel()
     count = math.comb(max(n + r - 1, 0), r) if with_replacement else math.comb(n, r)
     kernels.memory(count * r, np.int64)  # RuntimeError for more than there is
-    if not count:
-        return self.new_empty([0, r])
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     chosen = np.array(list(choose(range(n), r)), np.int64).reshape(-1, r)
     places = empty(Size(chosen.shape), dtypes.int64)

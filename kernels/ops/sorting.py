@@ -600,15 +600,23 @@ def histc(self, bins, min, max):
 @histc.op.body
 def histc_body(out, self, bins, min, max):
     """Counts the elements in each of `bins` equal parts of [min, max], by default of all values there are."""
-    values = np.asarray(comparable(self), np.float64).ravel()
+
+    def stored(x: Any) -> np.ndarray:  # PyTorch computes in the dtype of the elements
+        return comparable(of_kind(np.asarray(x), self)) if self._dtype.itemsize == 2 else x
+
+    values = comparable(self).ravel()
     if min == max and values.size:
         min, max = values.min(), values.max()
         if not (math.isfinite(min) and math.isfinite(max)):
             raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
     if min == max:
         min, max = min - 1, max + 1
-    values = values[~np.isnan(values)]
-    if min + (max - min) / bins == min:  # bins narrower than numbers are apart: all are in the middle one
-        half = bins * np.spacing(np.float64(abs(min)))
-        min, max = min - half, min + half
-    as_numpy(out)[...] = np.histogram(values, bins, (float(min), float(max)))[0]
+    low, high = (stored(values.dtype.type(end)) for end in (min, max))
+    values = values[(low <= values) & (values <= high)]
+    if high == low:  # bins narrower than numbers are apart: all are in the middle one
+        places = np.full(values.shape, bins // 2)
+    else:
+        with np.errstate(over="ignore"):
+            scaled = stored(stored(values - low) * values.dtype.type(bins))
+            places = np.minimum(stored(scaled / stored(high - low)), bins - 1).astype(np.int64)
+    as_numpy(out)[...] = np.bincount(places, minlength=bins)

@@ -378,3 +378,47 @@ def test_a_mode_sees_saved_results_detached_only_where_they_have_a_history(call,
     with Seen() as seen:
         call(x).sum().backward()
     assert seen.names.count("detach") == detached + 1  # and that of x.grad
+
+
+DETACHED = "Trying to use a saved tensor that has been detached in-place"
+
+
+def test_an_argument_that_lost_its_history_in_place_is_an_error_and_not_a_constant():
+    x = rd.tensor([0.3, 0.5], requires_grad=True)
+    a = x * 1
+    view, y, product = a[:1], a.sin(), a * x
+    a.detach_()
+    version = a._version
+    for result in (y, product):
+        with pytest.raises(RuntimeError, match=DETACHED):
+            rd.autograd.grad(result.sum(), x, create_graph=True)
+    again = a.requires_grad_().cos()  # what it is now is another tensor, which can be saved
+    again.sum().backward()
+    assert rd.equal(a.grad, -a.detach().sin())
+    with rd.no_grad():
+        view.mul_(2)
+        a.mul_(2)
+    assert a._version == view._version == version + 2  # both still count for all that share the memory
+    with pytest.raises(RuntimeError, match=f"version {version + 2}; expected version {version} instead"):
+        y.sum().backward()
+
+
+def test_a_result_and_a_base_that_lost_their_history_in_place_leave_what_was_saved_as_it_is():
+    x = rd.tensor([0.3, 0.5], requires_grad=True)
+    base = x * 1
+    y, result = base[:1].sin(), (x * 1).exp()
+    total = result.sum()
+    base.detach_()
+    result.detach_()
+    for value in (y.sum(), total):
+        (first,) = rd.autograd.grad(value, x, create_graph=True)
+        assert rd.autograd.grad(first.sum(), x)[0].any()
+
+
+@pytest.mark.parametrize("give_up", [rd.Tensor.detach_, lambda x: x.requires_grad_(False)])
+def test_a_leaf_that_wants_no_gradient_any_more_gets_none(give_up):
+    x, w = rd.ones(2, requires_grad=True), rd.ones(2, requires_grad=True)
+    y = (x * w).sum()
+    give_up(x)
+    y.backward()
+    assert x.grad is None and rd.equal(w.grad, rd.ones(2))

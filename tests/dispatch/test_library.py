@@ -717,3 +717,13 @@ def test_every_listing_counts_the_operators_that_nobody_has_looked_for(look, tmp
     assert f"{module}::f.late" not in OPERATORS
     assert f"{module}::f.late" in LOOKS[look](f"{module}::f.late")
     monkeypatch.delitem(sys.modules, module)
+
+
+def test_a_librarys_kernels_are_among_those_of_all_libraries_while_it_lives():
+    lib = rd.library.Library("t", "FRAGMENT")
+    lib.define("listed(Tensor x) -> Tensor")
+    lib.impl("listed", lambda x: x.clone(), "CPU")
+    assert lib._op_impls == {"t/listed/CPU"} <= rd.library._impls
+    assert rd.ops.t.listed.default._overloadpacket is rd.ops.t.listed
+    lib._destroy()
+    assert "t/listed/CPU" not in rd.library._impls

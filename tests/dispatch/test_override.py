@@ -2,6 +2,7 @@
 
 import pytest
 
+import redispatch as rd
 from redispatch.dispatch import (
     STATE,
     TorchFunctionMode,
@@ -202,3 +203,22 @@ def test_pytorchs_names_answer_about_overrides():
         _C._pop_torch_function_stack()
     with pytest.raises(RuntimeError, match="Tried to get stack at idx that's too big"):
         _C._get_function_stack_at(0)
+
+
+def test_function_modes_see_recording_go_on_and_off():
+    seen = []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            if func is rd._C._set_grad_enabled:
+                seen.append(args[0])
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        with rd.no_grad():
+            assert not rd.is_grad_enabled()
+        assert rd.is_grad_enabled() and seen == [False, True]
+        with rd.set_grad_enabled(False):
+            assert not rd.is_grad_enabled()
+        rd.no_grad()(lambda: None)()
+    assert rd.is_grad_enabled() and seen == [False, True, False, False, True, False, True]

@@ -20,9 +20,11 @@ from redispatch._functorch.aot_autograd import (
 )
 from redispatch._functorch.max_flow import Network
 from redispatch._functorch.partitioners import Joint, bytes_of, cheapest, may_recompute, saved_bytes
+from redispatch.dispatch.pytree import tree_leaves
 from redispatch.fx import Graph, GraphModule
 from redispatch.utils.checkpoint import CheckpointPolicy
-from tests.drawing import at_length
+from tests.drawing import at_length, draw
+from tests.fx.layers import LAYERS, layer
 from tests.fx.random_programs import DRAWING, EFFECTS, define_operators, outcome, programs
 
 PARTITIONS = [default_partition, min_cut_rematerialization_partition]
@@ -65,6 +67,25 @@ def test_programs_do_what_they_do_untraced(program, partition):
 @given(programs(without={*EFFECTS, *DRAWING, "autocast", "custom"}, inputs=["two", "plain"], steps=4))
 def test_programs_of_subclasses_do_what_they_do_untraced(program):
     check(program)
+
+
+@pytest.mark.parametrize("name", draw(LAYERS, "layers ahead", count=20))
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_layers_do_what_they_do_untraced(name, partition):
+    seen = []
+    for ahead in (False, True):
+        module, inputs = layer(name)
+        rd.manual_seed(1)
+        found = tree_leaves((aot_module(module, nop, partition_fn=partition) if ahead else module)(*inputs))
+        found = [one for one in found if isinstance(one, rd.Tensor)]
+        wanting = [one for one in found if one.requires_grad]
+        if wanting:
+            sum((one * one).sum() for one in wanting).backward()
+        gradients = [one.grad for one in [*inputs, *module.parameters()]]
+        seen.append([*found, *module.buffers(), *(one for one in gradients if one is not None and one.any())])
+    assert len(seen[0]) == len(seen[1])
+    for one, other in zip(*seen, strict=True):
+        rd.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_a_view_that_is_returned_is_one_of_the_input_as_it_is_written():

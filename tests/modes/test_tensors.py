@@ -6,11 +6,13 @@ import redispatch as rd
 import redispatch.nn
 import redispatch.utils._python_dispatch
 from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.library import Library
 from redispatch.modes.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
+    UnsupportedOperatorException,
 )
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from redispatch.testing import assert_close
@@ -173,3 +175,12 @@ def test_a_region_functionalizes_by_hand():
     rd._sync(x)
     assert rd._is_functional_tensor(x) and not rd._is_functional_tensor(rd.ones(1))
     assert rd._from_functional_tensor(x).tolist() == [2, 1]
+
+
+def test_an_operator_that_says_nothing_of_fakes_is_unsupported():
+    with Library("t", "FRAGMENT") as lib:
+        lib.define("silent(Tensor x) -> Tensor")
+        lib.impl("silent", lambda x: x.clone(), "CPU")
+        with FakeTensorMode(), pytest.raises(UnsupportedOperatorException, match="^t.silent.default$") as error:
+            rd.ops.t.silent(rd.ones(2))
+    assert error.value.func.name() == "t::silent" and isinstance(error.value.__cause__, NotImplementedError)

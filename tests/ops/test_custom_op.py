@@ -570,3 +570,17 @@ def test_rules_of_several_libraries_go_in_any_order(order):
     for index in order:
         libraries[index]._destroy()
     assert counts() == before and not hasattr(rd.ops.t, "g")
+
+
+def test_tensors_that_can_only_be_passed_by_name_are_refused():
+    def both(x: rd.Tensor, *, y: rd.Tensor) -> rd.Tensor:
+        return x + y
+
+    words = r"with kwarg-only Tensor args\. .*lease make your tensors not kwarg-only\. Got: "
+    with pytest.raises(NotImplementedError, match=rf"custom_op {words}both\(Tensor x, \*, Tensor y\)"):
+        custom_op("t::both", both, mutates_args=())
+    assert "t::both" not in OPERATORS
+    with Library("t", "FRAGMENT") as lib:
+        lib.define("named(Tensor x, *, Tensor y) -> Tensor")
+        with pytest.raises(NotImplementedError, match=f"register_autograd {words}t::named"):
+            library.register_autograd("t::named", lambda ctx, grad: grad, lib=lib)

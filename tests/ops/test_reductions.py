@@ -127,3 +127,14 @@ def test_masked_functions_say_what_they_cannot_do():
 def test_more_dimensions_than_pytorch_has_bits_for_are_refused():
     with pytest.raises(RuntimeError, match="only tensors with up to 64 dims are supported"):
         rd.ones([1] * 65).amax(0)
+
+
+@pytest.mark.parametrize("dtype", [rd.float16, rd.bfloat16, rd.float32])
+def test_histc_finds_the_bin_in_the_arithmetic_of_the_elements(dtype):
+    x = rd.tensor([-2.3945, 2.2012, 3.4004, 9.9], dtype=dtype)
+    exact = ((x - -10) * 100 / rd.tensor(20.0, dtype=dtype)).long()
+    assert rd.histc(x, 100, -10, 10).nonzero().ravel().tolist() == exact.tolist()
+
+
+def test_no_ways_to_choose_have_a_history_too():
+    assert rd.combinations(rd.ones(1, requires_grad=True), 2).requires_grad

@@ -72,6 +72,7 @@ LESS_EXACT = {
     **dict.fromkeys(["nn.functional.ctc_loss", "linalg.householder_product", "nn.functional.normalize"], 50),
     **dict.fromkeys(["native_layer_norm", "nn.functional.layer_norm"], 20),
     "nn.functional.hardsigmoid": 100,
+    "cov": 20,
 }
 
 
@@ -419,8 +420,8 @@ def compare(call, mine, tree, how, process=lambda x: x):
 
 def is_random(call, tree, process, result):
     """Whether PyTorch gives another result for another seed, or for other memory."""
-    few = sum(x.numel() for x in leaves(result) if isinstance(x, torch.Tensor)) < 20
-    for seed in range(2, 7 if few else 3):
+    few = sum(x.numel() for x in leaves(result) if isinstance(x, torch.Tensor)) < 40
+    for seed in range(2, 20 if few else 3):
         torch.manual_seed(seed)
         junk = [torch.full((count,), float("nan")) for count in range(1, 40)]
         del junk
@@ -549,6 +550,9 @@ COMPARED = [info for info in COMPARED if type(info.op).__name__ != "_JittedFunct
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("info", COMPARED, ids=lambda info: info.full_name)
 def test_an_operator_of_pytorchs_table_ends_the_same_way(info, record_property):
+    if absent := reason(info, ""):
+        record_property(f"opinfo:{info.full_name}", {"": absent})
+        return
     dtypes = supported(info)
     first = [x for x in dtypes if x in info.supported_backward_dtypes("cpu")][:1] or dtypes[:1]
     drawn = first + drawing.draw([x for x in dtypes if x not in first], "opinfo", info.full_name)

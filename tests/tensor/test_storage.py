@@ -398,3 +398,22 @@ def test_what_cannot_be_swapped_is_refused_and_left_as_it_was():
         swap_tensors(a, rd.ones(2).as_subclass(Slotted))
     with pytest.raises(TypeError, match="expected t2 to be a Tensor, but got int"):
         swap_tensors(a, 1)
+
+
+class Named(rd.Tensor):
+    """A subclass of which operators make plain tensors, as PyTorch's do where a function runs without overrides."""
+
+
+class Renewed(rd.Tensor):
+    def new_empty(self, size):
+        return rd.empty(size).as_subclass(Renewed)
+
+
+def test_deepcopy_asks_a_subclass_for_an_empty_tensor_of_its_class():
+    with pytest.raises(RuntimeError, match=r"for non-wrapper subclasses only works .* implement new_empty\(\)"):
+        copy.deepcopy(rd.ones(2).as_subclass(Named))
+    x = rd.ones(2).as_subclass(Renewed)
+    x.note = [3]
+    other = copy.deepcopy(x)
+    assert type(other) is Renewed and other.note == [3] and other.note is not x.note
+    assert other.tolist() == [1, 1] and other.data_ptr() != x.data_ptr()

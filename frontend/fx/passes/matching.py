@@ -35,7 +35,7 @@ class Match:
 
     @property
     def values(self) -> dict[str, Any]:
-        """What each parameter is: a tensor without data, with shape, strides and dtype, or a number."""
+        """Returns for each parameter a tensor without data, with shape, strides and dtype, or a number."""
         return {name: one.meta.get("val") if isinstance(one, Node) else one for name, one in self.kwargs.items()}
 
 

@@ -749,7 +749,7 @@ FUNCTIONS = table(
     OpInfo("diag_embed", calls([(3,)], [(2, 3), 1], [(2, 3), -1, 0, 2]), embedded, NUMBERS),
     *by_numpy("diag", with_offsets((3,), (2, 3)), NUMBERS),
     *by_numpy("diagflat", with_offsets((2, 2), ()), NUMBERS),
-    OpInfo("diff", calls([(2, 4)], [(4, 2), 2, 0], [(3,), 1, -1, (1,), (2,)]), diff, NUMBERS),
+    OpInfo("diff", calls([(2, 4)], [(4, 2), 2, 0], [(2, 3), 0, 0, (1, 3)], [(3,), 1, -1, (1,), (2,)]), diff, NUMBERS),
     errors={
         "linalg_cond": {
             "linalg.cond got an invalid norm type: 3": [(3, 3), 3],

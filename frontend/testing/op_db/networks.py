@@ -653,7 +653,8 @@ def instance_normed(input, weight, bias, mean, var, own, momentum, eps, cudnn):
 
 
 def group_normed(input, weight, bias, n, channels, size, group, eps):
-    found, mean, rstd = standard(np.asarray(input, np.float64).reshape(n, group, -1), -1, eps)
+    rows = np.asarray(input, np.float64).reshape(n, group, input.size // max(n, 1) // group)
+    found, mean, rstd = standard(rows, -1, eps)
     return scaled(found.reshape(input.shape), weight, bias), mean[..., 0], rstd[..., 0]
 
 
@@ -760,7 +761,12 @@ NORMALISATION = table(
     ),
     OpInfo("instance_norm", IMAGES, instance_normed, FLOATS),
     OpInfo("native_group_norm", GROUPS, group_normed, FLOATS),
-    OpInfo("group_norm", calls([(2, 4, 3), 2, (4,), (4,), EPS], [(2, 4, 2, 2), 1]), group_norm, FLOATS),
+    OpInfo(
+        "group_norm",
+        calls([(2, 4, 3), 2, (4,), (4,), EPS], [(2, 4, 2, 2), 1], [(0, 4, 2), 2, (4,), (4,)]),
+        group_norm,
+        FLOATS,
+    ),
     OpInfo("native_layer_norm", LAYERS, layer_normed, FLOATS),
     OpInfo("layer_norm", LAYERS, first_result(layer_normed), FLOATS),
     OpInfo("rms_norm", calls([x(2, 3, low=1), [3]], [(2, 3, 2), [3, 2], (3, 2), 0.1]), rms_normed, FLOATS),
