@@ -4,8 +4,8 @@ Each name is that of an operator: `linalg.inv` is `linalg_inv` as dispatch modes
 linalg.pyi lists them with types. Read next: kernels/ops/matrices.py.
 """
 
-from redispatch.kernels.declare.public import FUNCTIONS
 from redispatch.kernels.cpu.lapack import LinAlgError as LinAlgError
+from redispatch.kernels.declare.public import FUNCTIONS
 
 globals().update(FUNCTIONS["linalg"])
 __all__ = ["LinAlgError", *sorted(FUNCTIONS["linalg"])]
