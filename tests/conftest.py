@@ -16,11 +16,13 @@ from hypothesis import HealthCheck, settings
 
 import redispatch
 from redispatch.dispatch import DEFAULT, STATE
-from redispatch.kernels.ops import late_out_forms  # noqa: F401  # before any test, which would be made to forget them
+from redispatch.dispatch.namespaces import define_late
 from redispatch.kernels.ops.random import fork_rng
 
 from . import drawing
 from .registries import Snapshot
+
+define_late()  # before any test, which would be made to forget what its listings define
 
 # Asserts in what the tests of operators share speak as clearly as those in tests
 pytest.register_assert_rewrite(f"{__package__}.op_db.driver", f"{__package__}.op_db.properties")

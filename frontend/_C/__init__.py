@@ -298,6 +298,20 @@ def _get_schema(name: str, overload: str) -> FunctionSchema:
     raise RuntimeError("Found no matching schema")
 
 
+def _get_operation_overload(name: str, overload: str) -> tuple[Any, Any, list[Any]] | None:
+    """Returns an overload of "aten::add", how it is called with a keyset, and its tags; None where there is none."""
+    load_late(name)
+    op = OVERLOADS.get(name, {}).get(overload or "default")
+    return None if op is None else (op, op.redispatch, op.tags)
+
+
+def _jit_get_operation(name: str) -> tuple[Any, list[str] | None]:
+    """Returns what "aten::add" calls, and its overloads by name; (None, None) where there is none."""
+    load_late(name)
+    found = list(OVERLOADS.get(name, {}).values())
+    return (found[0].overloadpacket, [op.schema.overload_name for op in found]) if found else (None, None)
+
+
 def _jit_get_all_schemas() -> list[FunctionSchema]:
     """The schemas of all operators."""
     return [op.schema for op in operators()]

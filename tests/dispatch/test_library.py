@@ -687,7 +687,17 @@ def test_a_module_that_is_loaded_anew_leaves_no_ghosts(tmp_path, monkeypatch):
 # Listings -----------------------------------------------------------------------------------------------------------
 
 
+def test_an_operation_is_found_by_its_name():
+    call, names = _C._jit_get_operation("aten::add")
+    assert call(rd.ones(1), 1).item() == 2 and {"Tensor", "Scalar", "out"} <= set(names)
+    assert _C._jit_get_operation("aten::relu")[1][0] == "" and _C._jit_get_operation("aten::nothing") == (None, None)
+    op, redispatch, tags = _C._get_operation_overload("aten::relu", "")
+    assert op is rd.ops.aten.relu.default and redispatch(keyset("CPU"), rd.ones(1)).item() == 1 and rd.Tag.core in tags
+    assert _C._get_operation_overload("aten::relu", "nothing") is None
+
+
 LOOKS = {
+    "operation": lambda name: _C._jit_get_operation(name.split(".")[0])[1] and [name],
     "all names": lambda name: _C._dispatch_get_all_op_names(),
     "all schemas": lambda name: [f"{one.name}.{one.overload_name}" for one in _C._jit_get_all_schemas()],
     "at a key": lambda name: _C._dispatch_get_registrations_for_dispatch_key("CPU"),

@@ -199,8 +199,9 @@ def test_a_missing_kernel_is_an_error_with_the_facts():
     assert isinstance(error, NotImplementedError)
     text = str(error)
     assert text.startswith(
-        "Could not run 't::f' with arguments from the 'CPU' backend. 't::f' is only available for these"
+        "Could not run 't::f' with arguments from the 'CPU' backend. This could be because the operator doesn't exist"
     )
+    assert "'t::f' is only available for these backends: [CUDA, Meta, " in text
     assert text.endswith(
         "\n  you passed   x: f32[2], 1"
         "\n  keyset       DispatchKeySet(CPU)"
