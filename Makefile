@@ -4,6 +4,7 @@ PYTHON ?= python3
 PYTEST_WORKERS ?= 2
 TORCH  ?= torch==2.13.0
 GROUP  ?=
+SHARD  ?=
 ARRAY_API_TESTS ?=
 GPU    ?=
 BIN    := .venv/bin
@@ -22,13 +23,16 @@ demo: .venv/.has-demo  ## train a classifier through the whole stack, and show w
 # Where calls are dispatched in ways that other tests do not try: a drawn tenth of these runs boxed, too.
 BOXED := $(addprefix tests/,amp autograd backend dispatch func fx modes op_db ops safety subclasses tensor)
 
+# One machine of several runs its part of the tests: make test SHARD=2/4
+PYTEST = $(BIN)/pytest -n $(PYTEST_WORKERS) $(SHARD:%=--shard %)
+
 test: .venv/.has-test .venv/.has-cuda  ## run the tests, of the many alike those that a seed draws; CUDA's on a simulated GPU
-	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) --share 10 $(BOXED)
-	REDISPATCH_SPECIALIZE=strict $(BIN)/pytest -n $(PYTEST_WORKERS)
+	REDISPATCH_SPECIALIZE=0 $(PYTEST) --share 10 $(BOXED)
+	REDISPATCH_SPECIALIZE=strict $(PYTEST)
 
 test-all: .venv/.has-test .venv/.has-cuda  ## run everything, boxed and specialised, and parity where there is torch: a night
-	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) --all
-	REDISPATCH_SPECIALIZE=strict $(BIN)/pytest -n $(PYTEST_WORKERS) --all
+	REDISPATCH_SPECIALIZE=0 $(PYTEST) --all
+	REDISPATCH_SPECIALIZE=strict $(PYTEST) --all
 	@if [ -e .venv-torch/.ready ]; then $(MAKE) parity; else echo "There is no .venv-torch: make parity was not run."; fi
 
 test-cuda: .venv/.has-test .venv/.has-cuda  ## run the tests of CUDA alone

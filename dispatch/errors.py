@@ -30,6 +30,15 @@ def _excerpt(text: str, position: int) -> str:
     return f"{before}{shown}{after}\n{' ' * (len(before) + position - start)}^"
 
 
+class Warned:
+    """The warnings that were given in this process; and whether to warn each time, as `set_warn_always` says."""
+
+    of_cycles = of_overriding = always = False
+
+
+WARNED = Warned()
+
+
 class OutOfMemoryError(RuntimeError):
     """An accelerator has too little memory. Where the system has, the error is a plain RuntimeError, as in PyTorch."""
 

@@ -125,7 +125,10 @@ def box_fallback(function: Callable[..., Any], with_keyset: bool) -> Boxed:
 
 
 def _fall_through(op: Any, keyset: int, stack: list[Any]) -> Any:
-    raise AssertionError(f"{op} ran a fallthrough kernel, which the table never hands out")
+    raise RuntimeError(
+        "fallthrough_kernel was executed but it should have been short-circuited by the dispatcher: there is nothing "
+        f"but fallthroughs for these arguments of {op}"
+    )
 
 
 def fallthrough(place: str, library: str = "") -> Kernel:

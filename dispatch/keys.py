@@ -26,6 +26,7 @@ from .core.key import (
 )
 from .core.keyset import describe, has, highest, keyset, members, without
 from .errors import RegistrationError
+from .rules import body
 
 
 class DispatchKeySet(int):
@@ -95,6 +96,7 @@ def define_key(name: str, *, above: str) -> DispatchKey:
     Tensors that exist already stay valid, since no bit moves. Errors: RegistrationError where the name is taken
     or the gap above that key is full (Note [Gaps between keys]).
     """
+    mine = body()
     _check_free("define_key", name)
     start = _position_named(above)
     if start < BACKEND_BITS or AUTOCAST_BITS <= start < AUTOCAST_BITS + OWN_BACKENDS:
@@ -108,7 +110,9 @@ def define_key(name: str, *, above: str) -> DispatchKey:
             f"{FUNCTIONALITY_AT[end]}; put the key above another one"
         )
     FUNCTIONALITY_AT[bit := (start + end) // 2] = name
-    return add_single(name, bit)
+    key = add_single(name, bit)
+    mine.append(lambda: undefine(key) if KEYS.get(name) is key else None)
+    return key
 
 
 def define_backend(name: str) -> DispatchKey:
@@ -116,6 +120,7 @@ def define_backend(name: str) -> DispatchKey:
 
     Errors: RegistrationError where one of these names is taken or all backend bits are in use.
     """
+    mine = body()
     for prefix in (*PER_BACKEND.values(), "Autocast"):
         _check_free("define_backend", prefix + name)
     free = next((bit for bit in range(BACKEND_BITS - 1) if bit not in BACKEND_AT), None)
@@ -125,7 +130,9 @@ def define_backend(name: str) -> DispatchKey:
     autocast = AUTOCAST_BITS + free - len(BACKENDS)
     FUNCTIONALITY_AT[autocast] = f"Autocast{name}"
     add_single(f"Autocast{name}", autocast)
-    return KEYS[name]
+    key = KEYS[name]
+    mine.append(lambda: undefine(key) if KEYS.get(name) is key else None)
+    return key
 
 
 def undefine(key: DispatchKey) -> None:

@@ -1,8 +1,9 @@
 """Libraries: how operators are defined, kernels registered and fallbacks set, and how all of it is undone.
 
 A `Library` is a handle on everything registered through it. Destroying it (by `_destroy()`, by leaving its `with`
-block or by losing the last reference) removes exactly its own entries, in any order relative to other libraries: where
-it had overridden a kernel, the one below answers again. A kernel may come before its operator and outlive it.
+block, by losing the last reference, or because the module whose body made it is loaded anew) removes exactly its own
+entries, in any order relative to other libraries: where it had overridden a kernel, the one below answers again. A
+kernel may come before its operator and outlive it.
 
 Read next: layers/__init__.py.
 """
@@ -13,6 +14,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,9 +32,10 @@ from .core.registry import (
     remove_operator,
 )
 from .core.table import Kernel, Registrations
-from .errors import RegistrationError
+from .errors import WARNED, RegistrationError
 from .kernel_conventions import box, box_fallback, fallthrough
-from .rules import caller
+from .namespaces import define_late
+from .rules import body, caller, is_own
 from .schema.parser import parse_schema
 from .schema.schema import FunctionSchema
 from .schema.text import SchemaText
@@ -52,8 +55,10 @@ def define(
     schema: FunctionSchema | SchemaText | str, tags: Iterable[Any] = (), place: str = ""
 ) -> tuple[OpOverload, Undo]:
     """A new operator, and what removes it again. SchemaError or RegistrationError where it cannot be."""
+    mine = [] if is_own(place) else body()
     op = operator_of(schema, tags, place)
-    return op, add_operator(op)
+    mine.append(add_operator(op))
+    return op, mine[-1]
 
 
 def operator_of(schema: FunctionSchema | SchemaText | str, tags: Iterable[Any], place: str) -> OpOverload:
@@ -66,6 +71,10 @@ def operator_of(schema: FunctionSchema | SchemaText | str, tags: Iterable[Any], 
     for registration in REGISTRATIONS.get(op.qualified_name, ()):
         registration.check(op.schema, place)
     return op
+
+
+# What a selective build makes of a kernel of the library's: the same, one that refuses more, or None (_postponed.py)
+SELECTED: list[Callable[[OpOverload, Callable[..., Any]], Callable[..., Any] | None]] = []
 
 
 def impl(
@@ -82,7 +91,14 @@ def impl(
 
     `name` is how traces call the kernel, where the function's own name says little.
     """
-    return op.register(key, made(op, function, convention, place, library, name))
+    for selected in SELECTED:
+        kept = selected(op, function)
+        if kept is None:
+            return lambda: None
+        function = kept
+    mine = [] if is_own(place) else body()
+    mine.append(op.register(key, made(op, function, convention, place, library, name)))
+    return mine[-1]
 
 
 def made(
@@ -163,8 +179,10 @@ def difference(expected: FunctionSchema, inferred: FunctionSchema) -> str:
 
 def registrations(name: str) -> Registrations | None:
     """The kernels for the operator of that name, which may not exist; None where nobody has heard of it."""
-    if name in OPERATORS or name not in REGISTRATIONS:
-        return OPERATORS[name].registrations if name in OPERATORS else None
+    if name in OPERATORS or (load_late(name) and name in OPERATORS):
+        return OPERATORS[name].registrations
+    if name not in REGISTRATIONS:
+        return None
     waiting: dict[DispatchKey, list[Kernel]] = {}
     for registration in REGISTRATIONS[name]:
         waiting.setdefault(registration.key, []).append(registration.kernel)
@@ -209,15 +227,18 @@ class Library:
             raise ValueError(f"Unsupported kind: {kind}")
         if ns in RESERVED and kind in ("DEF", "FRAGMENT"):
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
-        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        place = _place or caller()
+        block = "TORCH_LIBRARY" if kind == "DEF" else f"TORCH_LIBRARY_{kind}"
+        self._where = f"(Error occurred while processing {block} block at {place})"
+        if dispatch_key and kind != "IMPL":
+            raise RegistrationError(f"Library({ns!r}, {kind!r}): a dispatch key is for kind 'IMPL'.  {self._where}")
+        self.ns, self.kind, self.dispatch_key = ns, kind, key_named(dispatch_key).name if dispatch_key else ""
         self._undo: list[Undo] = []
         self._op_impls: set[str] = set()
         self._finalizer = weakref.finalize(self, _undo_all, self._undo, self._op_impls, IMPLS)
         self._finalizer.atexit = False
         self._place = _place  # of all that is registered through it; where it is empty, that is asked each time
-        place = _place or caller()
-        block = "TORCH_LIBRARY" if kind == "DEF" else f"TORCH_LIBRARY_{kind}"
-        self._where = f"(Error occurred while processing {block} block at {place})"
+        body().append(partial(_undo_all, self._undo))
         if kind == "DEF":
             self._own_namespace(place)
 
@@ -235,26 +256,25 @@ class Library:
         _DEFINING[self.ns] = place
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Defines an operator by its schema, without the namespace; returns its name."""
+        """Defines an operator by its schema, without the namespace; returns its name, without that of the overload."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
-        return self._define(schema, alias_analysis, self._place or caller(), tags)
+        return self._define(schema, alias_analysis, self._place or caller(), tags).partition(".")[0]
 
     def _define(self, schema: str, alias_analysis: str, place: str, tags: Any = ()) -> str:
         """`define` for a definition that was written at `place`."""
-        name = schema.split("(")[0].strip()
+        parsed = parse_schema(schema, allow_typevars=False)
+        namespace, qualified, name = parsed.name.rpartition("::")
         if self.kind == "IMPL":
+            given = f"{parsed.name}.{parsed.overload_name}".removesuffix(".")
             raise RegistrationError(
-                f'def("{name}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be '
-                f"placed in the (unique) TORCH_LIBRARY block for their namespace.  {self._where}"
+                f'def("{given}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s '
+                f"should be placed in the (unique) TORCH_LIBRARY block for their namespace.  {self._where}"
             )
-        if "::" in name:
-            namespace = name.split("::")[0]
-            if namespace != self.ns:
-                raise RegistrationError(f"{self!r} cannot define {name!r}, which is of the namespace {namespace!r}")
-            schema = schema.strip()[len(namespace) + 2 :]
+        if qualified and namespace != self.ns:
+            raise RegistrationError(self._elsewhere(namespace, "schema string", "(unique) TORCH_LIBRARY"))
         tags = tags if isinstance(tags, list | tuple) else (tags,)
-        op = operator_of(f"{self.ns}::{schema.strip()}", tags, place)
+        op = operator_of(replace(parsed, name=f"{self.ns}::{name}"), tags, place)
         self._enter(partial(remove_operator, op), partial(add_operator, op))
         if alias_analysis:
             ALIAS_ANALYSIS[op] = alias_analysis
@@ -274,9 +294,9 @@ class Library:
         The newest kernel answers, with a warning that names the one it overrides; when its library is destroyed, the
         former answers again. One for an operator that does not exist waits for it. Errors: RegistrationError where this
         key has a kernel registered from Python and `allow_override` is False; a meta kernel for a
-        CompositeImplicitAutograd operator.
+        CompositeImplicitAutograd operator, or for one that nobody has heard of (`register_fake` waits).
         """
-        self._impl(op_name, fn, dispatch_key, self._place or caller(), with_keyset, allow_override)
+        self._impl(op_name, fn, dispatch_key, self._place or caller(), with_keyset, allow_override, waits=False)
 
     def _impl(
         self,
@@ -287,8 +307,9 @@ class Library:
         with_keyset: bool = False,
         allow_override: bool = True,
         label: str = "",
+        waits: bool = True,
     ) -> None:
-        """`impl` for a registration that was written at `place`."""
+        """`impl` for a registration that was written at `place`; `waits` says that one at Meta may come first."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         if not isinstance(op_name, str | OpOverload):
@@ -297,8 +318,33 @@ class Library:
                 f"got {type(op_name)}"
             )
         given = op_name if isinstance(op_name, str) else op_name.qualified_name
-        name = (given if "::" in given else f"{self.ns}::{given}").removesuffix(".default")
+        namespace, qualified, _ = given.partition("::")
+        if qualified and namespace != self.ns:
+            reason = self._elsewhere(namespace, "operator name", self._where.split()[4])
+            raise RegistrationError(f'impl("{given}", ...): {reason}')
+        if self.ns == "_":
+            raise RegistrationError(f'impl("{given}", ...): the namespace _ has no operators; it is for fallbacks')
+        name = given if qualified else f"{self.ns}::{given}"
+        if name.endswith(".default"):
+            raise RegistrationError("default is not a legal overload name for aten operators")
         key = key_named(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
+        known = registrations(name)
+        if known is None and key is DispatchKey.Meta and not waits:
+            raise RegistrationError(f"operator {name} does not exist")
+        known = known or {}
+        if key is DispatchKey.Meta and known.get(DispatchKey.CompositeImplicitAutograd):
+            raise RegistrationError(
+                f"We should not register a meta kernel directly to the operator '{given}', because it has a "
+                "CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and ensure "
+                "that we have meta kernels for the base ops that it decomposes into."
+            )
+        former = next(reversed(known.get(key, ())), None)
+        if former is not None and former.library and not allow_override:
+            raise RegistrationError(
+                f"This is not allowed since there's already a kernel registered from python overriding "
+                f"{given.split('::')[-1]}'s behavior for {key.name} dispatch key and {self.ns} namespace. The "
+                f"former one is at {former.place}, the new one at {place}; pass allow_override=True to override it"
+            )
         if self.dispatch_key and key is not key_named(self.dispatch_key):
             raise RegistrationError(
                 f'impl("{given}", ...): Explicitly provided dispatch key ({key.name}) is inconsistent with the '
@@ -306,30 +352,23 @@ class Library:
                 "Please declare a separate TORCH_LIBRARY_IMPL block for this dispatch key and move your impl() there.  "
                 f"{self._where}"
             )
-        if name not in OPERATORS:
-            load_late(name)
-        known = registrations(name) or {}
-        if key is DispatchKey.Meta and known.get(DispatchKey.CompositeImplicitAutograd):
-            raise RegistrationError(
-                f"We should not register a meta kernel directly to the operator '{name}', because it has a "
-                "CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and ensure "
-                "that we have meta kernels for the base ops that it decomposes into."
-            )
-        former = next(reversed(known.get(key, ())), None)
         if former is not None and not _same_definition(former, fn):
-            if former.library and not allow_override:
-                raise RegistrationError(
-                    f"This is not allowed since there's already a kernel registered from python overriding "
-                    f"{given.split('::')[-1]}'s behavior for {key.name} dispatch key and {self.ns} namespace. The "
-                    f"former one is at {former.place}, the new one at {place}; pass allow_override=True to override it"
-                )
-            warnings.warn(overriding(name, key, former, place), UserWarning, stacklevel=3)
+            warn_of_overriding(name, key, former, place)
         convention = "keyset" if with_keyset else "python"
         registration = Registration(name, key, fn, convention, place, self.ns, label)
         self._enter(registration.remove, registration.enter)
         entry = f"{self.ns}/{name.split('::')[-1]}/{key.name}"
         self._op_impls.add(entry)
         IMPLS.add(entry)
+
+    def _elsewhere(self, namespace: str, where: str, block: str) -> str:
+        """Says that a name is of another namespace than the library."""
+        own = self._where.split()[4]
+        return (
+            f"Explicitly provided namespace ({namespace}) in {where} does not match namespace of enclosing {own} block "
+            f"({self.ns}).  Move this definition to the {block} block corresponding to this namespace (and consider "
+            f"deleting the namespace from your schema string.)  {self._where}"
+        )
 
     def fallback(
         self, fn: Callable[..., Any], dispatch_key: DispatchKey | str = "", *, with_keyset: bool = False
@@ -402,14 +441,20 @@ def _undo_all(undo: list[Undo], entries: set[str], among: set[str]) -> None:
     among -= entries
 
 
-def overriding(name: str, key: DispatchKey, former: Kernel, place: str) -> str:
-    """Returns the warning about a kernel that takes the place of another."""
+def warn_of_overriding(name: str, key: DispatchKey, former: Kernel, place: str) -> None:
+    """Warns, once per process unless `set_warn_always` says otherwise, of a kernel that takes the place of another."""
+    if WARNED.of_overriding and not WARNED.always:
+        return
+    WARNED.of_overriding = True
     op = OPERATORS.get(name)
-    operator = f"{op.schema}\n    defined at {op.place}" if op else name
-    return (
-        "Overriding a previously registered kernel for the same operator and the same dispatch key\n"
+    operator = f"{op.schema}\n    registered at {op.place}" if op else name
+    warnings.warn(
+        "Warning only once for all operators,  other operators may also be overridden.\n"
+        "  Overriding a previously registered kernel for the same operator and the same dispatch key\n"
         f"  operator: {operator}\n  dispatch key: {key.name}\n"
-        f"  previous kernel: registered at {former.place}\n       new kernel: registered at {place}"
+        f"  previous kernel: registered at {former.place}\n       new kernel: registered at {place}",
+        UserWarning,
+        stacklevel=4,
     )
 
 
@@ -438,5 +483,6 @@ def own_namespace(ns: str) -> None:
 
 
 def operators() -> list[OpOverload]:
-    """Every operator that is defined now."""
+    """Every operator that is defined now, or would be if a program looked for it."""
+    define_late()
     return list(OPERATORS.values())

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import weakref
+from importlib import import_module
 from typing import Any
 
 from .core.boxing import bind
 from .core.interpreter import call
 from .core.operator import OpOverload
-from .core.registry import LISTENERS, LOCK, OPERATORS, OVERLOADS, Names, load_late
+from .core.registry import LATE, LISTENERS, LOCK, OPERATORS, OVERLOADS, Names, load_late
 from .entry.entries import EntryPoint, HasEntryPoint, OpForm
 from .errors import RegistrationError
 from .protocols.override import handle_torch_function, overridden, overriding
@@ -110,6 +111,7 @@ class _OpNamespace:
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
+        define_late()
         prefix = self.name + "::"
         return sorted(name[len(prefix) :] for name in OVERLOADS if name.startswith(prefix))
 
@@ -154,6 +156,12 @@ LISTENERS.append(overloads_changed)
 def packet_of(op: OpOverload) -> OpOverloadPacket:
     """Returns the packet of which `op` is an overload."""
     return _packet_named(op.namespace, op._opname)
+
+
+def define_late() -> None:
+    """Defines the late operators, which nobody has looked for: whoever lists operators lists them all."""
+    for module in LATE.values():
+        import_module(module)
 
 
 def operator_named(name: str) -> OpOverload:

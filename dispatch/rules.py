@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from .core.registry import LOCK, Undo, forget_entries
@@ -44,6 +45,30 @@ def place_of(function: Callable[..., object]) -> str:
     """The place of a function, as "file:line"; its name where it has no source."""
     code = getattr(function, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", repr(function))
+
+
+_BODIES: dict[str, tuple[Any, list[Undo]]] = {}  # by module, which execution of its body registered what
+
+
+def body() -> list[Undo]:
+    """Returns where to put what undoes a registration that is made now, by the body of a module of a user's.
+
+    Where the body is executed anew, as `importlib.reload` does, all that its former execution registered is undone now.
+    Functions and programs (what is typed, or run as `__main__`) have no such list: theirs is a new one.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    spec = frame.f_globals.get("__spec__") if frame is not None and frame.f_code.co_name == "<module>" else None
+    if spec is None:
+        return []
+    former, undoes = _BODIES.get(spec.name, (spec, []))
+    if former is not spec:
+        while undoes and former.origin == spec.origin:  # else it is another file of the same name
+            undoes.pop()()
+        undoes = []
+    _BODIES[spec.name] = spec, undoes
+    return undoes
 
 
 R = TypeVar("R")
@@ -97,6 +122,7 @@ class RuleTable(Generic[R]):
         return self._enter(op, Rule(place, rule))
 
     def _enter(self, op: Any, rule: Rule) -> Undo:
+        mine = [] if is_own(rule.place) else body()
         if op in self._rules:
             raise RegistrationError(
                 f"{op} has a {self.what} already: {self._rules[op].place}; the second one is at {rule.place}"
@@ -116,6 +142,7 @@ class RuleTable(Generic[R]):
             if not below:
                 self._overridden.pop(op, None)
 
+        mine.append(undo)
         return undo
 
     @pure

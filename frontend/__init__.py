@@ -13,12 +13,13 @@ draws the rooms.
 
 from ._collector import resume as _resume  # isort: split
 
+from . import _selection  # isort: split
+
 from sys import modules as _modules
 
 from redispatch.kernels.declare import return_types
 from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
 from redispatch.kernels.declare.public import private as _private
-from redispatch.kernels.ops import aliases as _aliases
 from redispatch.kernels.ops import random
 from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
 
@@ -143,7 +144,6 @@ _names.take(
 for _name, _function in _FUNCTIONS[""].items():  # of operators: each is named by its declaration in kernels/ops/
     globals().setdefault(_name, _function)
 del _name, _function
-globals().update(_aliases.WRITTEN_OVER)
 
 __version__ = "0.1.0"
 newaxis = None  # as an index, a dimension of size 1
@@ -164,11 +164,12 @@ _places, __getattr__, __dir__ = _names.late(
         ".": """
             _VF __config__ _custom_op _custom_ops _decomp _dispatch _dynamo _export _functorch _guards _library _prims
             _prims_common _python_dispatcher _refs _subclasses _tensor _tensor_str _utils _vmap_internals accelerator
-            array_api backend compiler distributions functional functorch futures fx hub jit masked multiprocessing nn
-            optim profiler quasirandom serialization signal special storage testing torch_version version
+            array_api at backend compiler distributions functional functorch futures fx hub jit masked multiprocessing
+            nn optim profiler quasirandom selective serialization signal special storage testing torch_version version
         """,
         "._absent": _absent.NAMES,
         ".backend": "get_device_module",
+        ".backends": "_import_device_backends _is_device_backend_autoload_enabled",
         ".compiler": "_disable_dynamo compile",
         ".futures": "Future",
         ".jit": "fork wait",
@@ -196,3 +197,4 @@ __all__ = [
 _enter_former_paths()
 _absent.enter(_PRESENT)
 _resume()
+backends.autoload()

@@ -1,4 +1,4 @@
-"""The command line: `python -m redispatch demo`, `explain`, `trace`, `version`.
+"""The command line: `python -m redispatch demo`, `explain`, `trace`, `selective`, `version`.
 
     python -m redispatch explain "add(ones(2, requires_grad=True), 1)"
     python -m redispatch trace --html trace.html program.py what the program is given
@@ -50,6 +50,15 @@ def main(arguments: list[str] | None = None) -> int:
     trace.add_argument("arguments", nargs="*", help="what the program is given; after --, all of it")
     trace.set_defaults(run=run_trace)
 
+    selective = commands.add_parser("selective", help="list the operators of a program, or cut a wheel of no more")
+    selective.add_argument("what", choices=("trace", "cut"), help="write such a list, or the wheel of one")
+    selective.add_argument("list", help="the file of the list")
+    selective.add_argument("--dtypes", action="store_true", help="trace: list the dtypes, too")
+    selective.add_argument("--output", type=Path, default=Path("dist"), help="cut: folder of the wheel")
+    selective.add_argument("program", help="a Python program")
+    selective.add_argument("arguments", nargs="*", help="what the program is given; after --, all of it")
+    selective.set_defaults(run=run_selective, module=None)
+
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=run_version)
 
@@ -88,6 +97,17 @@ def run_demo(chosen: argparse.Namespace) -> int:
 
 def run_version(chosen: argparse.Namespace) -> int:
     print(redispatch.__version__)
+    return 0
+
+
+def run_selective(chosen: argparse.Namespace) -> int:
+    from redispatch import selective  # here, because the other commands do without
+
+    if chosen.what == "cut":
+        print(selective.cut(chosen.list, chosen.program, *chosen.arguments, folder=chosen.output))
+        return 0
+    sys.argv = [chosen.program, *chosen.arguments]
+    selective.trace(runpy.run_path, chosen.program, None, "__main__").write(chosen.list, chosen.dtypes)
     return 0
 
 

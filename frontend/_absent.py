@@ -504,7 +504,7 @@ def why(module: str, name: str) -> str:
         if name in row.names():
             return row.reason
     for reason, patterns in MISSING.get(module, {}).items():
-        if any(fnmatchcase(name, pattern) for pattern in patterns.split()):
+        if any(name == each or ("*" in each and fnmatchcase(name, each)) for each in patterns.split()):
             return reason
     return ""
 

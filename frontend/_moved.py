@@ -232,7 +232,7 @@ JOINED = {
         "type_names": "symbolic",
     },
     "redispatch.utils.data": {
-        "dataloader": "collate worker",
+        "dataloader": "collate pin_memory worker",
         "dataset": "sampler",
     },
     "redispatch.viz": {
@@ -265,6 +265,7 @@ ALIASES = {
 # the same for modules that are part of one in another package
 ELSEWHERE = {
     "redispatch.accelerator.memory": "redispatch.accelerator",
+    "redispatch.collect_env": "redispatch.utils.collect_env",
     **{f"redispatch.cpu.amp.{name}": "redispatch.cpu.amp" for name in "autocast_mode grad_scaler".split()},
     **{f"redispatch.cuda.amp.{name}": "redispatch.cuda.amp" for name in "autocast_mode common grad_scaler".split()},
     "redispatch.nn.common_types": "redispatch.utils.type_names",
@@ -287,6 +288,8 @@ ELSEWHERE = {
     **{f"redispatch.fx.passes.infra.{name}": "redispatch.fx.passes.infra" for name in ("pass_base", "pass_manager")},
     "redispatch.fx.passes.fake_tensor_prop": "redispatch.fx.passes.shape_prop",
     "redispatch.nn.attention.bias": "redispatch.nn.attention_bias",
+    "redispatch._inductor.fx_passes": "redispatch.fx.passes.post_grad",
+    "redispatch._inductor.fx_passes.post_grad": "redispatch.fx.passes.post_grad",
     "redispatch.functorch.compile": "redispatch._functorch.aot_autograd",
     "redispatch.functorch.experimental": "redispatch._functorch.api",
 }
@@ -318,6 +321,11 @@ class Moved:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return package(spec.name) if spec.name in MOVED else import_module(str(spec.origin))
+
+    def get_code(self, name: str) -> Any:
+        """Returns what `python -m` runs: the module of today."""
+        loader: Any = find_spec(PRESENT[name]).loader  # type: ignore[union-attr]  # it is there
+        return loader.get_code(PRESENT[name])
 
     def exec_module(self, module: ModuleType) -> None:
         """Does nothing: the module was executed under its own name."""

@@ -40,7 +40,7 @@ class PythonDispatcher:
         """Registers a kernel at each key. RuntimeError for a key twice, an unknown key, or both kinds of composite."""
         keys = list(dispatchKeys)
         if len(set(keys)) != len(keys):
-            raise RuntimeError(f"Overriden is not allowed but found duplicates in {keys}.")
+            raise RuntimeError(f"Overridden is not allowed but found duplicates in {keys}.")
         if {"CompositeImplicitAutograd", "CompositeExplicitAutograd"} <= set(keys):
             raise RuntimeError(
                 "Registration to both CompositeImplicitAutograd and CompositeExplicitAutograd is not allowed."

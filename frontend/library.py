@@ -20,6 +20,7 @@ from redispatch.dispatch import (
     RegistrationError,
     _scoped_library,
     bind,
+    caller,
     fallthrough_kernel,
     key_named,
     operator_named,
@@ -106,8 +107,8 @@ def define(
     With a library in the place of the name, it defines "name(Tensor x) -> Tensor" there, for the function it decorates.
     """
     if isinstance(qualname, Library):
-        name = qualname.define(schema, alias_analysis, tags=tags)
-        return partial(_kernel_everywhere, qualname, name)
+        qualname.define(schema, alias_analysis, tags=tags)
+        return partial(_kernel_everywhere, qualname, schema.partition("(")[0].strip())
     namespace, separator, name = qualname.partition("::")
     if not separator:
         raise ValueError(
@@ -118,7 +119,7 @@ def define(
             f'torch.library.define(qualname, schema): expected schema to look like e.g. "(Tensor x) -> Tensor" but got '
             f'"{schema}"'
         )
-    _library(lib, namespace).define(f"{name}{schema}", tags=tags)
+    _library(lib, namespace)._define(f"{name}{schema}", "", caller(), tags)
 
 
 def _kernel_everywhere(library: Library, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,14 +143,14 @@ def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in [types] if isinstance(types, str) else types:
             key = "CompositeExplicitAutograd" if name == "default" else BACKEND_OF_DEVICE.get(name, name)
-            _library(lib, qualname.partition("::")[0])._impl(qualname, function, key, place_of(function))
+            _library(lib, qualname.partition("::")[0])._impl(qualname, function, key, place_of(function), waits=False)
         return function
 
     return register if func is None else register(func)
 
 
 def _kernel_in(library: Library, name: Any, key: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    library._impl(name, function, key, place_of(function))
+    library._impl(name, function, key, place_of(function), waits=False)
     return function
 
 

@@ -5,7 +5,7 @@ linalg.pyi lists them with types. Read next: kernels/ops/matrices.py.
 """
 
 from redispatch.kernels.declare.public import FUNCTIONS
-from redispatch.kernels.ops.matrices import LinAlgError as LinAlgError
+from redispatch.kernels.cpu.lapack import LinAlgError as LinAlgError
 
 globals().update(FUNCTIONS["linalg"])
 __all__ = ["LinAlgError", *sorted(FUNCTIONS["linalg"])]

@@ -14,7 +14,7 @@ import inspect
 import keyword
 import types
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -57,6 +57,7 @@ __all__ = [
     "is_tensor_method_or_property",
     "redispatch_function",
     "resolve_name",
+    "skip_torch_function_mode_dispatch",
     "wrap_torch_function",
 ]
 
@@ -126,6 +127,40 @@ def redispatch_function(func: Callable[..., Any], types: Any, args: Any, kwargs:
         return func(*args, **kwargs)
     finally:
         STATE.reset(token)
+
+
+class _SkipsOneHop(TorchFunctionMode):
+    """A mode that runs the first function as it is, and hands on the others."""
+
+    first = True
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        first, self.first = self.first, False
+        return redispatch_function(func, types, args, kwargs) if first else func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def skip_torch_function_mode_dispatch(mode: TorchFunctionMode) -> Iterator[None]:
+    """A region in a handler of `mode`: the next function runs as it is, and `mode` sees the functions inside it.
+
+    >>> import redispatch as rd
+    >>> from redispatch.overrides import TorchFunctionMode, skip_torch_function_mode_dispatch
+    >>> class Calls(TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         with skip_torch_function_mode_dispatch(self):
+    ...             return func(*args, **(kwargs or {}))
+    >>> x = rd.ones(2, requires_grad=True)
+    >>> loss, handle = x.sum(), x.register_hook(lambda grad: grad.neg())
+    >>> with Calls():
+    ...     rd.autograd.backward(loss, rd.ones(()))
+    ones
+    backward
+    expand
+    neg
+    """
+    with nullcontext() if mode in STATE.get().function_modes else mode, _SkipsOneHop():
+        yield
 
 
 def is_tensor_like(value: Any) -> bool:

@@ -27,6 +27,8 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 from redispatch._C._autograd import DeviceType
+from redispatch.dispatch import STATE, ops
+from redispatch.library import Library
 from redispatch.modes.profiler import ProfilerMode
 from redispatch.modes.profiler_events import EventList, FunctionEvent, nested, write_json
 
@@ -153,10 +155,15 @@ class record_function:  # a function's name, as PyTorch's
         self.name, self.args = name, args
 
     def __enter__(self) -> record_function:
+        state, self.record = STATE.get(), None
+        if (state.modes or state.keys.by_mode) and not OPEN.get():
+            self.record = ops.profiler._record_function_enter_new(self.name, self.args)
         self.start = time.perf_counter()
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self.record is not None:
+            ops.profiler._record_function_exit._RecordFunction(self.record)
         for each in OPEN.get():
             each._label(Span(self.name, self.start, time.perf_counter(), threading.get_ident()))
 
@@ -167,6 +174,19 @@ class record_function:  # a function's name, as PyTorch's
                 return fn(*args, **kwargs)
 
         return within
+
+
+class Record:
+    """The object that the operator which begins a region gives to the one that ends it."""
+
+
+# Modes see a region that nothing profiles as PyTorch's two operators, which do nothing.
+RECORD = "__torch__.torch.classes.profiler._RecordFunction"
+LABELS = Library("profiler", "DEF")
+LABELS.define(f"_record_function_enter_new(str name, str? args=None) -> {RECORD}")
+LABELS.define(f"_record_function_exit._RecordFunction({RECORD} _0) -> ()")
+LABELS.impl("_record_function_enter_new", lambda name, args=None: Record(), "CompositeExplicitAutograd")
+LABELS.impl("_record_function_exit._RecordFunction", lambda record: None, "CompositeExplicitAutograd")
 
 
 class profile:  # a function's name, as PyTorch's

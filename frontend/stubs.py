@@ -23,10 +23,10 @@ from types import ModuleType
 from typing import Any, cast
 
 import redispatch
-from redispatch.dispatch import ListType, OptionalType, entry_point_of
+from redispatch.dispatch import LATE, ListType, OpOverload, OptionalType, entry_point_of
 from redispatch.dispatch.entry.signature import Signature
 from redispatch.dispatch.schema.convert import NUMBER_FOR_TENSOR
-from redispatch.dispatch.schema.schema import NO_DEFAULT, Type
+from redispatch.dispatch.schema.schema import NO_DEFAULT, Argument, Type
 from redispatch.nn import derived
 
 from ._moved import ALIASES
@@ -64,7 +64,7 @@ def stubs() -> dict[str, str]:
     modules = {f"{name}.pyi": module_stub(getattr(redispatch, name)) for name in ("fft", "linalg", "special")}
     rows = {file_of(name): rows_stub(import_module(name)) for name in (f"redispatch.{row}" for row in ROWS)}
     aliases = {file_of(name): alias_stub(present) for name, present in ALIASES.items()}
-    return {FUNCTIONS: functions_stub(), FACE: face_stub(), **modules, **rows, **aliases}
+    return {FUNCTIONS: functions_stub(), FACE: face_stub(), **modules, **rows, **aliases, "at.pyi": at_stub()}
 
 
 def file_of(module: str) -> str:
@@ -164,6 +164,55 @@ def alias_stub(present: str) -> str:
 
 def is_private(name: str, value: Any, module: str) -> bool:
     return bool(re.match("_[^_]", name)) and getattr(value, "__module__", None) == module
+
+
+def at_stub() -> str:
+    """The functions of `redispatch.at`: of each operator there is, by its schema; factories also take options."""
+    for place in LATE.values():
+        import_module(place)
+    at: Any = import_module("redispatch.at")  # whose own stub has the functions of operators alone
+    names = [
+        name for name in dir(at) if name.isidentifier() and not keyword.iskeyword(name) and name != "TensorOptions"
+    ]
+    written = [written_overloads(name, at_forms(at.overloads_of(name))) for name in names]
+    tuples = {line for name in names for op in at.overloads_of(name) for line in named_tuple(Signature(op))}
+    brings = [
+        "from redispatch._C._VariableFunctions import Tensor",
+        "from redispatch.dispatch.tensor.options import TensorOptions as TensorOptions",
+    ]
+    return "\n".join([HEAD.rstrip("\n"), *brings, "", *sorted(tuples), *written, ""])
+
+
+OPTIONS = ("dtype", "layout", "device", "pin_memory")
+
+
+def at_forms(overloads: list[OpOverload]) -> Iterable[list[str]]:
+    """The result and the parameters of operators under their schemas' names, `out` where one that is alike writes into
+    it; and with options, if it is a factory."""
+    forms: dict[tuple[str, ...], list[str]] = {}
+    for op in overloads:
+        schema, made = op.schema, returned(Signature(op))
+        parts = {argument.name: at_parameter(argument) for argument in schema.arguments}
+        written = parts.pop("out", "")
+        kinds = [*parts.values()]
+        before = kinds[: schema.kwarg_only_start]
+        if written and (made, *kinds) in forms:
+            alike = forms[made, *kinds]
+            alike += [*(["*"] if "*" not in alike else []), f"{written} | None = ..."]
+        else:
+            keywords = [*kinds[len(before) :], *([written] if written else [])]
+            forms[made, *kinds] = [made, *before, *(["*", *keywords] if keywords else [])]
+        if parts.keys() >= {*OPTIONS}:
+            rest = [part for name, part in parts.items() if name not in OPTIONS]
+            needed = [part for part in rest if not part.endswith(" = ...")]
+            later = ["*", *rest[len(needed) :]] if len(rest) > len(needed) else []
+            forms[made, *kinds, "options"] = [made, *needed, "options: TensorOptions", *later]
+    return forms.values()
+
+
+def at_parameter(argument: Argument) -> str:
+    name = f"{argument.name}_" if keyword.iskeyword(argument.name) else argument.name
+    return f"{name}: {annotation(argument.type)}{' = ...' if argument.has_default_value() else ''}"
 
 
 def module_stub(module: ModuleType) -> str:
@@ -267,7 +316,7 @@ def imports(module: ModuleType) -> dict[str, dict[str, str]]:
         if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).startswith("redispatch")):
             names = {alias.asname or alias.name: alias.name for alias in node.names}
             shown = {name: there for name, there in names.items() if name == there or not re.match("_[^_]", name)}
-            for helper in ("_moved", "_names", "layers_of"):
+            for helper in ("_moved", "_names", "_selection", "layers_of"):
                 shown.pop(helper, None)
             found.setdefault("." * node.level + (node.module or ""), {}).update(shown)
     for name, place in TAKEN.get(module.__name__, {}).items():
@@ -299,17 +348,24 @@ def signatures(function: Any) -> list[Signature]:
 
 
 def definition(name: str, function: Any, indent: str = "") -> str:
-    """Writes the overloads of a function; those that differ in the type of one parameter are one."""
+    """Writes the overloads of a function."""
+    forms = [
+        [returned(signature), *(["self"] if signature.method else []), *parameters]
+        for signature in signatures(function)
+        for parameters in ways(signature)
+    ]
+    return written_overloads(name, forms, indent)
+
+
+def written_overloads(name: str, forms: Iterable[list[str]], indent: str = "") -> str:
+    """Writes overloads, each its result and its parameters; those that differ in the type of one parameter are one."""
     found: list[list[str]] = []
-    for signature in signatures(function):
-        lead = ["self"] if signature.method else []
-        for parameters in ways(signature):
-            overload = [returned(signature), *lead, *parameters]
-            place = len(found)
-            while both := [(place, made) for place, other in enumerate(found) if (made := united(other, overload))]:
-                place, overload = both[0]
-                del found[place]
-            found.insert(place, overload)
+    for overload in forms:
+        place = len(found)
+        while both := [(place, made) for place, other in enumerate(found) if (made := united(other, overload))]:
+            place, overload = both[0]
+            del found[place]
+        found.insert(place, overload)
     mark = f"{indent}@overload\n" if len(found) > 1 else ""
     return "\n".join(f"{mark}{indent}def {name}({', '.join(taken)}) -> {made}: ..." for made, *taken in found)
 

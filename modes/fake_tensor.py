@@ -20,6 +20,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from traceback import walk_stack
 from typing import Any
 
 import redispatch as rd
@@ -103,13 +104,8 @@ class FakeTensor(rd.Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        fakes = [one for one in pytree.tree_leaves((args, kwargs)) if isinstance(one, FakeTensor)]
-        modes = {id(fake.fake_mode): fake.fake_mode for fake in fakes}
-        if len(modes) > 1:
-            first, second, *_ = modes.values()
-            raise AssertionError(f"Mixing fake modes NYI: {first!r} and {second!r} in {func}")
-        (mode,) = modes.values()
-        with mode:
+        leaves = pytree.tree_leaves((args, kwargs))
+        with next(one.fake_mode for one in leaves if isinstance(one, FakeTensor)):
             return func(*args, **(kwargs or {}))
 
     def tolist(self) -> Any:
@@ -157,6 +153,8 @@ class FakeTensorMode(TorchDispatchMode):
             raise NotImplementedError("FakeTensorMode(shape_env=...): sizes are numbers here, no symbols")
         self.allow_non_fake_inputs, self.allow_fallback_kernels = allow_non_fake_inputs, allow_fallback_kernels
         self.shape_env, self.static_shapes, self.export = shape_env, True, export
+        outside = (at for at in walk_stack(None) if not at[0].f_globals.get("__name__", "").startswith("redispatch."))
+        self._place = next((f"{frame.f_code.co_filename}:{line}" for frame, line in outside), "?")
         self._constants: list[weakref.ref[FakeTensor]] = []  # fakes whose values are known
         self._fakes: dict[int, tuple[weakref.ref[rd.Tensor], weakref.ref[FakeTensor]]] = {}
 
@@ -166,7 +164,7 @@ class FakeTensorMode(TorchDispatchMode):
         """The fake of a tensor: the same one each time, as long as both live. Keywords about symbols change nothing."""
         if isinstance(tensor, FakeTensor):
             if tensor.fake_mode is not self:
-                raise AssertionError(f"Mixing fake modes NYI: {tensor.fake_mode!r} and {self!r}")
+                raise self.mixed(tensor)
             return tensor
         known = self._fakes.get(id(tensor))
         fake = known[1]() if known is not None and known[0]() is tensor else None
@@ -190,10 +188,15 @@ class FakeTensorMode(TorchDispatchMode):
         if str(func) == "aten.lift_fresh.default" and real:
             return self.constant(real[0])
         if real and not self.allow_non_fake_inputs:
+            found = f"Found in {func}({', '.join(map(shown, args))})"
             raise AssertionError(
                 "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
-                f"'allow_non_fake_inputs'. Found in {func}({', '.join(map(shown, args))})"
+                f"'allow_non_fake_inputs'. {found}\n  It has values: {self.named(real[0], func, args, kwargs)}\n"
+                f"  The mode was made at {self._place}\n  To fix: pass mode.from_tensor(x) in its place."
             )
+        for one in fakes:
+            if one.fake_mode is not self:
+                raise self.mixed(one, func, args, kwargs)
         if fakes and not real and all(one.constant is not None for one in fakes):
             known = self.of_constants(func, fakes, args, kwargs)
             if known is not NotImplemented:
@@ -212,6 +215,23 @@ class FakeTensorMode(TorchDispatchMode):
                 raise
             raise UnsupportedOperatorException(func) from error
         return self.dressed(func, fakes, result, device)
+
+    def mixed(self, tensor: FakeTensor, func: Any = None, args: Any = (), kwargs: Any = None) -> AssertionError:
+        """The error where a fake is of another mode than this one."""
+        return AssertionError(
+            f"Mixing fake modes NYI x.fake_mode={tensor.fake_mode!r} vs self={self!r}\n"
+            f"  x is {self.named(tensor, func, args, kwargs or {})}\n  x.fake_mode was made at "
+            f"{tensor.fake_mode._place}, self at {self._place}\n  To fix: make all fakes by one mode; "
+            "torch._guards.detect_fake_mode(x) gives that of a tensor."
+        )
+
+    def named(self, tensor: rd.Tensor, func: Any, args: Any, kwargs: Any) -> str:
+        """A tensor for a message: which argument of the operator it is, and its metadata."""
+        names = [argument.name for argument in func._schema.arguments] if func else []
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            if any(one is tensor for one in pytree.tree_leaves(value)):
+                return f"argument '{name}' of {func}, {shown(tensor)}"
+        return shown(tensor)
 
     def constant(self, value: rd.Tensor) -> FakeTensor:
         """A tensor made from Python numbers: its values are known."""

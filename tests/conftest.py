@@ -1,5 +1,5 @@
 """What every test starts from. Fixtures that give a test back the registries and the state it began with stand here,
-and what is run of all the tests there are: `--all`, `--share`; see drawing.py.
+and what is run of all the tests there are: `--all`, `--share`, `--shard`; see drawing.py.
 """
 
 import gc
@@ -46,6 +46,7 @@ def pytest_addoption(parser):
     group = parser.getgroup("redispatch", "what is run of all the tests there are")
     group.addoption("--all", action="store_true", help="all that could be drawn, and the tests that take minutes")
     group.addoption("--share", type=int, metavar="N", default=1, help="of all these tests one in N, which are drawn")
+    group.addoption("--shard", metavar="I/N", help="of N parts of these tests the I-th, on one of N machines")
     group.addoption("--cpu", action="store_true", help="say how many CPU seconds each folder took, children included")
     group.addoption("--property", action="append", metavar="NAME", help="of operators, check this property alone")
 
@@ -54,6 +55,14 @@ def pytest_configure(config):
     drawing.everything = config.getoption("--all")
     if drawing.everything:
         settings.load_profile("everything")
+
+
+def shard_of(text):
+    """(which part, of how many) for the value of `--shard`. UsageError for any other text."""
+    place, _, count = (text or "1/1").partition("/")
+    if not (place.isdecimal() and count.isdecimal() and 1 <= int(place) <= int(count)):
+        raise pytest.UsageError(f"--shard must be like 2/4, but is {text!r}")
+    return int(place) - 1, int(count)
 
 
 def pytest_report_header(config):
@@ -74,12 +83,15 @@ def pytest_collection_modifyitems(config, items):
     """Leaves out what takes minutes, unless it is asked for, and what is not drawn."""
     long_ones = drawing.everything or "long" in config.getoption("markexpr")
     share, chosen = config.getoption("--share"), config.getoption("--property")
+    place, parts = shard_of(config.getoption("--shard"))
     cuda = 1 if drawing.everything or any("cuda" in argument for argument in config.args) else CUDA_SHARE
 
     def is_left(item):
         if chosen and getattr(item, "originalname", None) != "test_operator":
             return True
         if item.get_closest_marker("long") and not long_ones:
+            return True
+        if parts > 1 and drawing.number("shard", item.nodeid) % parts != place:
             return True
         drawn = share * (cuda if item.nodeid.startswith("tests/cuda/") else 1)
         return drawn > 1 and drawing.number(item.nodeid) % drawn != 0

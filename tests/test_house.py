@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 
 from redispatch.dispatch import OPERATORS
+
+from . import drawing
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
@@ -357,6 +360,68 @@ def test_the_top_level_is_the_rooms_and_a_few_texts():
         pytest.skip("no git checkout")
     texts = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "pyproject.toml"}
     assert shown == texts | {room.name for room in PATHS.values()} | {"docs", "tests"}
+
+
+# What the forge reads: forms, workflows -------------------------------------------------------------------------------
+
+FORGE = ROOT / ".github"
+
+
+def commands_of(workflow):
+    """Yields the lines that the jobs of a workflow run."""
+    for job in workflow["jobs"].values():
+        assert job["runs-on"] and job["timeout-minutes"] <= 360
+        for step in job["steps"]:
+            assert ("run" in step) != ("uses" in step)
+            yield from step.get("run", "").splitlines()
+
+
+def test_workflows_run_the_commands_of_the_makefile():
+    makefile = (ROOT / "Makefile").read_text()
+    targets, variables = (
+        re.findall(r"^([a-z-]+):", makefile, re.MULTILINE),
+        re.findall(r"^(\w+) +\?=", makefile, re.MULTILINE),
+    )
+    called = Counter()
+    for file in sorted((FORGE / "workflows").glob("*.yml")):
+        workflow = yaml.safe_load(file.read_text())
+        assert workflow["name"] == file.stem and workflow["permissions"] == {"contents": "read"}
+        for command in commands_of(workflow):
+            words = command.split()
+            if words[0] == "make":
+                called[words[1]] += 1
+                settings = " ".join(words[2:])
+                assert words[1] in targets and set(re.findall(r"(\w+)=", settings)) <= {*variables}, command
+            else:
+                assert command.startswith("echo ") and command.endswith('>> "$GITHUB_ENV"'), command
+    assert {"lint", "test", "docs", "demo", "test-all", "parity"} <= called.keys()
+    in_ci = re.findall(r"^make (\w+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert set(in_ci) == {"lint", "test", "docs"} <= called.keys()
+
+
+def test_the_parts_of_the_tests_that_workflows_run_are_all_of_them():
+    for file, job, count in (("check", "test", 4), ("nightly", "everything", 8)):
+        found = yaml.safe_load((FORGE / "workflows" / f"{file}.yml").read_text())["jobs"][job]
+        assert found["strategy"]["matrix"]["shard"] == [*range(1, count + 1)]
+        assert [step["run"] for step in found["steps"] if f"/{count}" in step.get("run", "")]
+    texts = [f"tests/test_a.py::test_{number}" for number in range(200)]
+    parts = [[text for text in texts if drawing.number("shard", text) % 4 == place] for place in range(4)]
+    assert sorted(sum(parts, [])) == sorted(texts) and min(map(len, parts)) > 30
+
+
+def test_issue_forms_ask_for_what_triage_needs():
+    forms = {file.stem: yaml.safe_load(file.read_text()) for file in (FORGE / "ISSUE_TEMPLATE").glob("*.yml")}
+    assert forms.pop("config") == {"blank_issues_enabled": False}
+    for form in forms.values():
+        assert form["name"] and form["description"] and "needs-triage" in form["labels"]
+        fields = [field for field in form["body"] if field["type"] != "markdown"]
+        assert all(field["attributes"]["label"] for field in fields) and len({field["id"] for field in fields}) == len(
+            fields
+        )
+    (asked,) = [field["attributes"]["description"] for field in forms["bug"]["body"] if field["id"] == "environment"]
+    command = re.search(r"`python -m (\S+)`", asked)[1]
+    ran = subprocess.run([sys.executable, "-m", command], cwd=ROOT / "docs", capture_output=True, text=True, check=True)
+    assert "redispatch" in ran.stdout and "numpy==" in ran.stdout
 
 
 def test_former_import_paths_still_lead_to_the_modules():

@@ -190,7 +190,8 @@ def lies_like(gradient: Any, variable: Any) -> bool:
 def copy_lying_like(gradient: Any, variable: Any) -> Any:
     """A copy with the strides of `variable`, so that optimizers walk both in one order; row by row if it has gaps."""
     if is_dense(variable._shape, variable._stride):
-        return gradient.new_empty_strided(variable._shape, variable._stride).copy_(gradient)
+        how = {"dtype": gradient._dtype, "layout": gradient.layout, "device": gradient._device}
+        return gradient.new_empty_strided(variable._shape, variable._stride, **how).copy_(gradient)
     return gradient.clone(memory_format=contiguous_format)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import STATE, handle_torch_function, overridden, overrides, wants_gradient
+from redispatch.dispatch.errors import WARNED
 from redispatch.dispatch.inspection.origins import telling_origin
 from redispatch.dispatch.tensor import (
     SET_REQUIRES_GRAD,
@@ -188,15 +189,6 @@ def settle_unused(
                 f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
             )
-
-
-class Warned:
-    """The warnings that were given in this process; and whether to warn each time, as `set_warn_always` says."""
-
-    of_cycles = always = False
-
-
-WARNED = Warned()
 
 
 def warn_of_cycles() -> None:

@@ -24,7 +24,7 @@ from redispatch.dispatch.layers.layer import layer
 from redispatch.dispatch.tensor.wrapped import is_wrapped, level_of
 
 from .forward import composite_kernel, is_given, parts_kernel, tangent_of_call
-from .function import DUAL_CALL, SINGLE_LEVEL, Function
+from .function import DUAL_CALL, Function
 from .function_levels import asked_for_tangents, check_size, paired, tangents_by_user
 from .jvp_level import JvpLevel, put, tangent_of
 from .saving import kept_twin
@@ -105,7 +105,7 @@ def dual_call(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]
         if all(tangent is None for tangent in tangents):
             return cls.apply(*args, **kwargs)
         versions = [0 if tangent is None else tangent._version for tangent in tangents]
-        if cls.setup_context is Function.setup_context and (not state.levels or SINGLE_LEVEL.get()):
+        if cls.setup_context is Function.setup_context:  # not under a transform: `apply` splits it there
             output, ctx = cls._applied(args, kwargs)
             moved = asked_for_tangents(cls, ctx, args, tangents, output)
         else:

@@ -163,10 +163,7 @@ class FunctionNode(Node):
         while len(results) > expected and results[-1] is None:
             results.pop()
         if len(results) != expected:
-            raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got "
-                f"{len(results)})"
-            )
+            raise wrong_count(self.name(), expected, len(results))
         if all(self.inputs):
             return results
         for position, (result, is_tensor) in enumerate(zip(results, self.inputs, strict=True), 1):
@@ -222,6 +219,10 @@ class FunctionNode(Node):
         if name in FunctionNode.__slots__ or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.ctx, name)
+
+
+def wrong_count(name: str, expected: int, given: int) -> RuntimeError:
+    return RuntimeError(f"function {name} returned an incorrect number of gradients (expected {expected}, got {given})")
 
 
 class Function:
@@ -326,6 +327,8 @@ class Function:
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         state = STATE.get()
+        if state.levels and not split and not SINGLE_LEVEL.get():
+            return SPLIT()(cls, args, kwargs)
         if state.dual_level is not None and any(is_dual(value) for value in args):
             return DUAL_CALL()(cls, args, kwargs)
         if state.levels and not SINGLE_LEVEL.get():
@@ -363,6 +366,9 @@ def is_dual(value: Any) -> bool:
 
 # (Function, args, kwargs) -> the result of `apply` where an argument may have a tangent: forward_ad.py
 DUAL_CALL: Slot[Callable[..., Any]] = Slot("how a Function is called in forward mode")
+
+# (Function, args, kwargs) -> the result of `apply` under a transform, where forward takes the context: see `split`
+SPLIT: Slot[Callable[..., Any]] = Slot("how a Function without setup_context is called under a transform")
 
 
 def takes_just(function: Callable[..., Any], count: int) -> bool:

@@ -4,6 +4,7 @@
 there for: a GradLevel records them with the user's backward, a JvpLevel asks the user's jvp for their tangents, and
 vmap (dispatch/transforms/vmap_level.py) asks the user's vmap, or maps forward and backward themselves. So what
 forward and backward share must be set up for every level anew: by a `setup_context` of its own, apart from `forward`.
+Where `forward` takes the context, `split` derives one.
 
 Read next: grad_level.py, jvp_level.py.
 """
@@ -14,20 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch import STATE, ops, wants_gradient, within
+from redispatch.dispatch.pytree import tree_map, tree_map_only
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.dispatch.tensor.wrapped import is_wrapped
 
-from .function import Function, FunctionCtx, is_among, tie_outputs
-
-
-def check_is_split(cls: type[Function]) -> None:
-    """Raises RuntimeError for a Function whose forward takes the context."""
-    if cls.setup_context is Function.setup_context:
-        raise RuntimeError(
-            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
-            "override the setup_context staticmethod. For more details, please see "
-            "https://pytorch.org/docs/main/notes/extending.func.html"
-        )
+from .function import SPLIT, Function, FunctionCtx, is_among, tie_outputs, wrong_count
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -39,7 +31,6 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def apply_recorded(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
     """Runs `apply` under a GradLevel: calls it outside, and records it here."""
-    check_is_split(cls)
     lifted = tuple(level.lift(value) if isinstance(value, Tensor) else value for value in args)
     with within(STATE.get().outer()):
         values = tuple(mapped(value, level.unwrap) for value in lifted)
@@ -59,7 +50,6 @@ def apply_recorded(level: Any, cls: type[Function], args: tuple[Any, ...]) -> An
 
 def apply_with_tangents(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
     """Runs `apply` under a JvpLevel: calls it outside, and takes its tangents from the user's jvp."""
-    check_is_split(cls)
     values = tuple(mapped(value, level.unwrap) for value in args)
     with within(STATE.get().outer()):
         tangents = [level.tangent_of(value) if isinstance(value, Tensor) else None for value in args]
@@ -165,3 +155,106 @@ def paired(output: Any, moved: Any, attach: Callable[[Any, Any], Any]) -> Any:
     if isinstance(moved, tuple):
         (moved,) = moved
     return attach(output, moved) if isinstance(output, Tensor) else output
+
+
+# Note [Functions whose forward takes the context]
+# `forward(ctx, x)` mixes what runs once with what each level has to set up: PyTorch refuses such a Function under a
+# transform. Here it is split. Forward runs once, with a context of its own. What it left there is read afterwards: a
+# tensor that is an argument or an output is named by its place, and any other becomes one more output, without a
+# gradient, as intermediate results have none in PyTorch either. So each level can be given a context with tensors of
+# its own in the same places.
+
+
+class Placed:
+    """A tensor that a context holds: the number of an argument, or else of an output."""
+
+    def __init__(self, of_inputs: bool, number: int) -> None:
+        self.of_inputs, self.number = of_inputs, number
+
+
+class Kept:
+    """The contents of the context after one call of `forward`, with places for tensors.
+
+    outputs: how many tensors and other values forward returned; several: whether as a tuple.
+    """
+
+    def __init__(self, ctx: FunctionCtx, inputs: tuple[Any, ...], output: Any) -> None:
+        self.several = isinstance(output, tuple)
+        self.values: list[Any] = list(output) if self.several else [output]
+        self.outputs = len(self.values)
+        left = {name: value for name, value in vars(ctx).items() if name not in ("needs_input_grad", "_node")}
+        self.fields = tree_map_only(Tensor, lambda one: self.placed(one, inputs), left)
+
+    def placed(self, tensor: Any, inputs: tuple[Any, ...]) -> Placed:
+        """The place of a tensor; what has none becomes one more output."""
+        for of_inputs, values in ((True, inputs), (False, self.values)):
+            for number, value in enumerate(values):
+                if value is tensor:
+                    return Placed(of_inputs, number)
+        self.values.append(tensor)
+        return Placed(False, len(self.values) - 1)
+
+    def set_up(self, ctx: FunctionCtx, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        """Gives the context of one level what forward left in its own."""
+
+        def here(value: Any) -> Any:
+            return (inputs if value.of_inputs else output)[value.number] if isinstance(value, Placed) else value
+
+        vars(ctx).update(tree_map(here, self.fields))
+        ctx.non_differentiable = (*ctx.non_differentiable, *output[self.outputs : -1])
+
+
+def apply_split(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs `apply`, under a transform, of a Function whose forward takes the context: the note above."""
+    apart = vars(cls).get("_apart")
+    if apart is None:
+        apart = cls._apart = split(cls)  # type: ignore[attr-defined]  # remembered with the class
+    *values, kept = apart.apply(tuple(kwargs), *args, *kwargs.values())
+    values = values[: kept.outputs]
+    return tuple(values) if kept.several else values[0]
+
+
+def split(cls: type[Function]) -> type[Function]:
+    """A Function that does what `cls` does, with a `setup_context`: the note above.
+
+    Its arguments: the names of those that are given by keyword, those by position, and those by keyword.
+    """
+
+    def forward(names: tuple[str, ...], *inputs: Any) -> Any:
+        needs = tuple(isinstance(one, Tensor) and one._dtype.category >= dtypes.FLOATING for one in inputs)
+        count = len(inputs) - len(names)
+        ctx = cls._context_class(needs[:count])  # which level wants which is not known yet
+        output = cls.forward(ctx, *inputs[:count], **dict(zip(names, inputs[count:], strict=True)))
+        kept = Kept(ctx, inputs, output)
+        return (*kept.values, kept)
+
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        output[-1].set_up(ctx, inputs[1:], output)
+        ctx.needs_input_grad = ctx.needs_input_grad[1 : len(inputs) - len(inputs[0])]
+        ctx._beyond = (None,) * len(inputs[0]), (None,) * (len(output) - output[-1].outputs)
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        by_keyword, added = ctx._beyond
+        found = cls._backward(ctx, *gradients[: len(gradients) - len(added)])
+        results = list(found) if isinstance(found, tuple | list) else [found]
+        while len(results) > len(ctx.needs_input_grad) and results[-1] is None:
+            results.pop()
+        if len(results) != len(ctx.needs_input_grad):
+            raise wrong_count(f"{cls.__name__}Backward", len(ctx.needs_input_grad), len(results))
+        return (None, *results, *by_keyword)
+
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        moved = cls.jvp(ctx, *tangents[1 : 1 + len(ctx.needs_input_grad)])
+        return (*(moved if isinstance(moved, tuple) else (moved,)), *ctx._beyond[1])
+
+    def vmap(info: Any, in_dims: tuple[Any, ...], names: tuple[str, ...], *inputs: Any) -> Any:
+        output, dims = cls.vmap(info, in_dims[1:], *inputs)
+        kept = Kept(cls._context_class(()), (), output)
+        return (*kept.values, kept), ((*dims, None) if isinstance(dims, tuple) else dims)
+
+    parts: dict[str, Any] = {each.__name__: staticmethod(each) for each in (forward, setup_context, backward, jvp)}
+    parts |= {"generate_vmap_rule": True} if cls.vmap is Function.vmap else {"vmap": staticmethod(vmap)}
+    return type(cls.__name__, (Function,), parts)
+
+
+SPLIT.fill(apply_split)

@@ -13,6 +13,7 @@ from typing import Any
 from ..entry.entries import EntryPoint, HasEntryPoint, OpForm, RedispatchEntryPoint
 from ..inspection.frames import STOPS, with_stops
 from ..inspection.missing import MISSING
+from ..inspection.python_kernels import HasPythonKernels
 from ..keys import as_keyset
 from ..protocols.override import handle_torch_function, overridden, overriding
 from ..schema.schema import FunctionSchema, Tag
@@ -30,7 +31,7 @@ from .table import Entry, Kernel, resolve, runtime_table_keys
 
 
 @frozen
-class OpOverload(HasEntryPoint):
+class OpOverload(HasEntryPoint, HasPythonKernels):
     """One operator: call it with the schema's arguments, ask it what runs where, register kernels for it.
 
     Fields: `schema`, `tags`, `place` (where it was defined), `registrations` (key -> kernels, the newest last).
@@ -87,11 +88,6 @@ class OpOverload(HasEntryPoint):
     def _redispatched(self, keyset: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return run(self, int(keyset), bind(self.schema, args, kwargs))
 
-    def decompose(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the CompositeImplicitAutograd kernel, whatever the arguments; NotImplemented where there is none."""
-        kernels = self.registrations.get(DispatchKey.CompositeImplicitAutograd)
-        return kernels[-1].boxed(self, 0, bind(self.schema, args, kwargs)) if kernels else NotImplemented
-
     # Who answers ----------------------------------------------------------------------------------------------
 
     @pure
@@ -113,12 +109,6 @@ class OpOverload(HasEntryPoint):
     def entry_at(self, key: DispatchKey) -> Entry:
         """Returns the entry at one runtime key; where there is no kernel, one that raises MissingKernelError."""
         return resolve(self.registrations, FALLBACKS, key) or Entry(key, MISSING, "missing")
-
-    def has_kernel_for_dispatch_key(self, key: DispatchKey | str) -> bool:
-        return bool(self.registrations.get(key_named(key)))
-
-    def has_kernel_for_any_dispatch_key(self, keyset: Iterable[DispatchKey]) -> bool:
-        return any(self.has_kernel_for_dispatch_key(key) for key in keyset)
 
     def fallthrough_keys(self) -> list[DispatchKey]:
         """The runtime keys at which a call does not stop."""

@@ -70,7 +70,7 @@ def load_late(name: str) -> bool:
     """Defines the late operators among which one of this name would be; whether there is one now."""
     for beginning in sorted(LATE, key=len, reverse=True):  # the family, before what is left of the namespace
         if name.startswith(beginning):
-            importlib.import_module(LATE[beginning])
+            dir(importlib.import_module(LATE[beginning]))  # a selection imports modules when they are asked
             return name.partition(".")[0] in OVERLOADS
     return False
 

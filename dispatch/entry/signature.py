@@ -180,6 +180,10 @@ class Signature:
                     stack.append(parameter.default)
                     continue
                 value = left.pop(known)
+            if isinstance(value, TensorBase) and parameter.type != TENSOR:  # to read its number is seen by modes
+                unknown = left.keys() - {known for each in self.parameters for known in each.names}
+                if unknown:
+                    raise Mismatch(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
             try:
                 stack.append(parameter.convert(value))
             except (TypeError, ValueError, OverflowError) as problem:

@@ -94,11 +94,11 @@ def note_of(op: OpOverload, key: DispatchKey) -> str:
     return ""
 
 
-def shown(kernel: Kernel) -> str:
+def shown(kernel: Kernel, skipped: str = "fallthrough ") -> str:
     """Names a kernel as PyTorch's dumps do: by its place; one that says its schema, as C++ does, by its name."""
     if getattr(kernel.function, "inferred_schema", None) is not None:
         return kernel.label
-    return f"{'fallthrough ' if kernel.is_fallthrough else ''}registered at {kernel.place}"
+    return f"{skipped if kernel.is_fallthrough else ''}registered at {kernel.place}"
 
 
 def dump_table(op: OpOverload | str) -> str:
@@ -119,8 +119,8 @@ def dump_table(op: OpOverload | str) -> str:
 
 def dump_registrations(op: OpOverload | str) -> str:
     """Lists the registrations of an operator, as PyTorch's `_dispatch_dump`; empty where nobody has heard of it."""
-    defined, name = (OPERATORS.get(op), op) if isinstance(op, str) else (op, op.qualified_name)
-    registered = defined.registrations if defined else registrations(name)
+    name, registered = (op, registrations(op)) if isinstance(op, str) else (op.qualified_name, op.registrations)
+    defined = OPERATORS.get(op) if isinstance(op, str) else op
     if registered is None:
         return ""
     lines = [f"name: {name}", f"schema: {defined.schema if defined else '(none)'}"]
@@ -134,7 +134,6 @@ def dump_registrations(op: OpOverload | str) -> str:
         for index, kernel in enumerate(reversed(registered.get(key, ()))):
             label = f"{key.name}{'[alias]' if key.is_alias else ''}{' (inactive)' if index else ''}"
             inferred = getattr(kernel.function, "inferred_schema", None)
-            lines.append(
-                f"{label}: {shown(kernel)} :: {f'{inferred} [ boxed unboxed ]' if inferred else '(none) [ boxed ]'}"
-            )
+            how = "boxed unboxed" if inferred else "fallthrough boxed" if kernel.is_fallthrough else "boxed"
+            lines.append(f"{label}: {shown(kernel, '')} :: {inferred or '(none)'} [ {how} ]")
     return "\n".join(lines) + "\n"

@@ -23,8 +23,9 @@ def _missing(op: Operator, keyset: int, stack: list[Any]) -> Any:
         )
     else:
         text = (
-            f"Could not run '{op.qualified_name}' with arguments from the '{key.name}' backend. '{op.qualified_name}' "
-            f"is only available for these backends: {backends_of(op)}."
+            f"Could not run '{op.qualified_name}' with arguments from the '{key.name}' backend. This could be because "
+            "the operator doesn't exist for this backend, or was omitted during the selective/custom build process (if "
+            f"using custom build). '{op.qualified_name}' is only available for these backends: {backends_of(op)}."
         )
     raise MissingKernelError(text + facts_of_call(op, keyset, stack, fix), op, key, keyset)
 

@@ -88,12 +88,15 @@ def telling_origin(error: RuntimeError, **tensors: Any) -> RuntimeError:
 
     tensors: what the message calls each of them -> the tensor.
     """
-    if not config.debug_origins:
+    if config.debug_origins:
+        known = [(name, origin_of(tensor)) for name, tensor in tensors.items()]
+        lines = [f"\n  {f'the {name} was made at':28} {origin}" for name, origin in known if origin is not None]
+        error = type(error)(str(error) + "".join(lines))
+    else:
         error.add_note("To be told where it was made, set redispatch.config.debug_origins = True before.")
-        return error
-    known = [(name, origin_of(tensor)) for name, tensor in tensors.items()]
-    lines = [f"\n  {f'the {name} was made at':28} {origin}" for name, origin in known if origin is not None]
-    return type(error)(str(error) + "".join(lines))
+    if any(tensor._counter is None for tensor in tensors.values()):
+        error.add_note("To fix: x.to_normal_() makes it a normal tensor in place; x.clone() gives one beside it.")
+    return error
 
 
 def forget_origins(_: bool | str) -> None:

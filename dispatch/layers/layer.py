@@ -16,7 +16,7 @@ from ..core.table import Boxed, Kernel
 from ..errors import MissingKernelError
 from ..inspection.missing import facts_of_call
 from ..kernel_conventions import fallthrough
-from ..rules import place_of
+from ..rules import body, is_own, place_of
 from ..specialiser.annotations import leaf
 
 
@@ -29,8 +29,8 @@ def layer(*keys: str) -> Callable[[Boxed], Boxed]:
     """Puts the decorated boxed function at these keys, as what answers where an operator has no kernel of its own."""
 
     def put(function: Boxed) -> Boxed:
-        for name in keys:
-            add_fallback(getattr(DispatchKey, name), boxed_kernel(function))
+        mine = [] if is_own(place_of(function)) else body()
+        mine += [add_fallback(getattr(DispatchKey, name), boxed_kernel(function)) for name in keys]
         return function
 
     return put
@@ -75,7 +75,8 @@ def meta(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 def no_fake(op: OpOverload, keyset: int, stack: list[Any]) -> MissingKernelError:
     text = (
         f"{op.name()}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
-        "registered for this operator."
+        "registered. You may have run into this message while using an operator with PT2 compilation APIs "
+        "(torch.compile/torch.export); in order to use this operator with those APIs you'll need to add a fake impl."
     )
     fix = f"register one: library.register_fake('{op.qualified_name}')(function)"
     return MissingKernelError(text + facts_of_call(op, keyset, stack, fix), op, DispatchKey.Meta, keyset)

@@ -15,6 +15,7 @@ same slot takes the place of the first until it ends.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -122,6 +123,8 @@ class TorchDispatchMode(StackMode):
 
     _mode_key: the slot of an infra mode, set for a class or for an instance. _dispatch_key: PreDispatch for a mode that
     is asked before all layers: it sees composite operators whole, and what it calls is recorded.
+    decompose, in `class Names(TorchDispatchMode, decompose=True)`: whether it sees composite operators in parts, True,
+    or whole, False; by default in parts outside of inference mode, and whole inside.
 
     >>> import redispatch as rd
     >>> from redispatch.utils._python_dispatch import TorchDispatchMode
@@ -141,6 +144,13 @@ class TorchDispatchMode(StackMode):
     _mode_key: TorchDispatchModeKey | None = None
     _dispatch_key: DispatchKey | None = None
     supports_higher_order_operators = False
+
+    def __init_subclass__(cls, decompose: bool | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if decompose:
+            cls.__torch_dispatch__ = in_parts(cls.__torch_dispatch__)  # type: ignore[method-assign]  # the same with more
+        elif decompose is not None:
+            cls._dispatch_key = DispatchKey.PreDispatch
 
     def __init__(self, _dispatch_key: DispatchKey | None = None) -> None:
         if _dispatch_key is not None:
@@ -177,6 +187,20 @@ class TorchDispatchMode(StackMode):
         unset_mode(self._mode_key, stack_of(self))
         if former is not None:
             push_mode(former)
+
+
+def in_parts(handler: Any) -> Any:
+    """Returns a handler that is asked of the operators in which a composite one is written."""
+
+    @functools.wraps(handler)
+    def asked(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        entry_at = getattr(func, "entry_at", None)  # which a higher order operator has not
+        if entry_at is not None and entry_at(DispatchKey.AutogradCPU).rule == "math kernel":
+            with self:
+                return func.decompose(*args, **(kwargs or {}))
+        return handler(self, func, types, args, kwargs)
+
+    return asked
 
 
 def last_place(modes: Sequence[Any], mode: Any) -> int | None:

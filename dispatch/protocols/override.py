@@ -18,8 +18,10 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import partial
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
+from ..core.base import TensorBase
 from ..core.state import DEFAULT_TENSORS, PLAIN_TENSORS, SILENT_TENSORS, STATE, State, with_modes
 from ..regions import Setting
 
@@ -58,6 +60,8 @@ _PLAIN_LOCK = threading.RLock()  # an answer and its entry must not be parted by
 
 # The function of Tensor's `__torch_function__`, which subclasses inherit; filled by the room `tensor`.
 DEFAULT_HANDLER: list[Callable[..., Any]] = []
+# What takes the place of a `__torch_function__` for tensor-likes; filled by the room `tensor`.
+TENSOR_LIKE: list[Callable[..., Any]] = []
 
 # called with a class of tensors whose `__torch_function__` or `__torch_dispatch__`, or whose bases, were set or deleted
 HANDLER_CHANGED: list[Callable[[type], None]] = []
@@ -166,10 +170,16 @@ def overrides(value: Any) -> bool:
     if function is None:
         if not kind.__flags__ & _HEAP_TYPE and kind not in HOLDERS:
             PLAIN_TYPES.add(kind)
-        return False
+        return is_tensor_like(kind)
     if isinstance(kind, TensorMeta) and id(kind) not in DEFAULT_TENSORS:
         remember_plain(kind)
     return function is not _disabled_torch_function_impl
+
+
+def is_tensor_like(kind: type) -> bool:
+    """Whether instances of a class are tensor-likes (tensor_like.py): no tensors, but with a `__torch_dispatch__`, a
+    classmethod, that says what operators do with them."""
+    return not issubclass(kind, TensorBase) and isinstance(getattr(kind, "__torch_dispatch__", None), MethodType)
 
 
 def overridden(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -178,8 +188,12 @@ def overridden(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
 
 
 def who_overrides(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any] | None:
-    """The arguments that want this call for themselves, perhaps none if a mode does; None if nobody does."""
+    """The arguments that want this call for themselves, perhaps none if a mode does; None if nobody does, or the call
+    skips its hop."""
     state = STATE.get()
+    if state.skips_hop:
+        STATE.set(state.replace(skips_hop=False))
+        return None
     if state.overrides == "all":
         found = overriding(args, kwargs)
         return found if found or state.keys.by_mode else None
@@ -290,7 +304,7 @@ def ask(public: Callable[..., Any], relevant: Sequence[Any], args: tuple[Any, ..
         if result is not NotImplemented:
             return result
     for value in handlers:
-        handler = value.__torch_function__
+        handler = getattr(value, "__torch_function__", None) or TENSOR_LIKE[0]
         if getattr(handler, "__self__", None) is value:
             warn_of_plain_method(type(value), kwargs)
         if not isinstance(type(value), TensorMeta):

@@ -12,6 +12,8 @@ The records come in reading order: types, alias annotations, arguments, the sche
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import Any, Final
@@ -376,6 +378,18 @@ class Argument:
             and old.type.is_subtype_of(self.type)
         )
 
+    def is_forward_compatible_with(self, old: Argument) -> bool:
+        """Whether a value that suits this argument suits the argument `old` and means the same."""
+        return (
+            self.name == old.name
+            and self.N == old.N
+            and self.alias_info == old.alias_info
+            and self.kwarg_only >= old.kwarg_only
+            and (self.default is NO_DEFAULT) == (old.default is NO_DEFAULT)
+            and (self.default is NO_DEFAULT or self.default == old.default)
+            and self.type.is_subtype_of(old.type)
+        )
+
 
 def _format_default(value: Any, type: Type | None = None) -> str:
     if isinstance(value, list):
@@ -552,27 +566,63 @@ class FunctionSchema:
         New arguments need a default; old ones keep their place, name, default and aliasing, may widen their type, and
         may stop being keyword-only; results may narrow theirs.
         """
-        if (self.name, self.overload_name, self.is_vararg, self.is_varret) != (
+        if not self._is_kin_of(old) or not all(map(_return_is_compatible, self.returns, old.returns)):
+            return False
+        # `out=` arguments come last and stay last: new arguments enter before them.
+        (mine, my_outs), (theirs, their_outs) = self._parted(), old._parted()
+        return (
+            len(my_outs) >= len(their_outs)
+            and len(mine) >= len(theirs)
+            and all(new.is_backward_compatible_with(was) for new, was in zip(mine, theirs, strict=False))
+            and all(new.is_backward_compatible_with(was) for new, was in zip(my_outs, their_outs, strict=False))
+            and all(new.has_default_value() for new in mine[len(theirs) :])
+        )
+
+    def check_forward_compatible_with(self, old: FunctionSchema) -> tuple[bool, str]:
+        """Returns whether a program that was saved with this schema can be loaded where `old` holds, and why not.
+
+        Arguments that `old` has not are left out of it where they have their default, which is a plain value.
+        """
+        if not self._is_kin_of(old):
+            return False, ""
+        (mine, my_outs), (theirs, their_outs) = self._parted(), old._parted()
+        if len(my_outs) != len(their_outs):
+            return False, "Function schema should have the same number of out arguments"
+        for new, was in zip(mine, theirs, strict=False):
+            if not new.is_forward_compatible_with(was):
+                return False, f"'{new.name}' is not forward compatible with the older version of the schema"
+        for new in mine[len(theirs) :]:
+            kind = re.sub(r"\[\d+\]", "[]", _INTEGERS.sub("int", new.type.schema_str(None)))
+            problem = f"Function schema is not forward compatible since the new argument '{new.name}' of type {kind} "
+            if not new.has_default_value():
+                return False, f"{problem}did not provide a default value."
+            if isinstance(new.default, list | dict):
+                return False, f"{problem}has a container type as its default value."
+        for place, (new, was) in enumerate(zip(my_outs, their_outs, strict=True), len(theirs)):
+            if not new.is_forward_compatible_with(was):  # PyTorch names the argument that has the old one's place now
+                name = self.arguments[place].name
+                return False, f"Out argument ''{name} is not FC with the older version of the schema"
+        return True, ""
+
+    def _parted(self) -> tuple[Sequence[Argument], Sequence[Argument]]:
+        """The arguments before the first `out=`, and those from it on."""
+        start = next((i for i, one in enumerate(self.arguments) if one.is_out), len(self.arguments))
+        return self.arguments[:start], self.arguments[start:]
+
+    def _is_kin_of(self, old: FunctionSchema) -> bool:
+        """Whether two schemas are of one overload and have as many results. TypeError for what is no schema."""
+        if not isinstance(old, FunctionSchema):
+            raise TypeError(f"expected a FunctionSchema to compare {self} with, got {old!r}")
+        return (self.name, self.overload_name, self.is_vararg, self.is_varret, len(self.returns)) == (
             old.name,
             old.overload_name,
             old.is_vararg,
             old.is_varret,
-        ):
-            return False
-        if len(self.returns) != len(old.returns) or len(self.arguments) < len(old.arguments):
-            return False
-        if not all(map(_return_is_compatible, self.returns, old.returns)):
-            return False
-        # `out=` arguments come last and stay last: new arguments enter before them.
-        mine, theirs = ([a for a in schema.arguments if not a.is_out] for schema in (self, old))
-        my_outs, their_outs = ([a for a in schema.arguments if a.is_out] for schema in (self, old))
-        return (
-            len(my_outs) == len(their_outs)
-            and len(mine) >= len(theirs)
-            and all(new.is_backward_compatible_with(was) for new, was in zip(mine, theirs, strict=False))
-            and all(new.is_backward_compatible_with(was) for new, was in zip(my_outs, their_outs, strict=True))
-            and all(new.has_default_value() for new in mine[len(theirs) :])
+            len(old.returns),
         )
+
+
+_INTEGERS = re.compile(r"\b(SymInt|ScalarType|Layout|MemoryFormat)\b")  # which are numbers to PyTorch
 
 
 def _share_a_set(argument: Argument, result: Argument) -> bool:

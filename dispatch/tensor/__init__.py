@@ -4,7 +4,7 @@ Read in this order: dtypes, devices, layouts, metadata, storage, tensor, factory
 printing; operand, what kernels get of a tensor.
 """
 
-from . import copies, dtypes
+from . import copies, dtypes, tensor_like
 from . import storage as shared_memory  # the former name of a part of it
 from .copies import swap_tensors
 from .devices import (

@@ -10,11 +10,13 @@ from __future__ import annotations
 import copy
 import copyreg
 import weakref
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch import (
+    DEFAULT,
     LAZY_BITS,
     STATE,
     asks,
@@ -26,11 +28,11 @@ from redispatch.dispatch import (
     within,
 )
 
-from .devices import device
+from .devices import device, device_keyset
 from .dtypes import dtype
 from .factory import tensor_over
 from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Size
-from .storage import UntypedStorage
+from .storage import ALONE, UntypedStorage
 from .subclass import shell
 from .tensor import Tensor, overridable_in_python
 
@@ -176,6 +178,32 @@ Tensor.__reduce_ex__ = asks(reduce_ex)  # type: ignore[method-assign]  # attache
 Tensor.__setstate__ = overridable_in_python(set_state)  # type: ignore[attr-defined]  # attached here
 UntypedStorage.__deepcopy__ = copy_storage  # type: ignore[attr-defined]  # attached here
 UntypedStorage.__reduce__ = reduce_storage  # type: ignore[method-assign, assignment]  # attached here
+
+
+# Inference tensors that come back -------------------------------------------------------------------------------------
+
+
+def to_normal_(self: Any) -> Any:
+    """Makes a normal tensor of an inference tensor, and returns it; the same object, its class and attributes kept.
+
+    Memory that no other tensor sees is kept; else the tensor gets a copy, as writes through other inference tensors
+    would not be counted. The parts of a wrapper become normal, too. The tensor is a leaf of version 0.
+    """
+    if self._counter is not None:
+        return self
+    if self._store is not None or self._array is not None:
+        with within(DEFAULT):
+            if getrefcount(self._store if self._store is not None else self._array) > ALONE:
+                own = Tensor.clone(shell(Tensor, self))
+                self._store, self._array, self._interned = None, own._array, None
+                self._stride, self._offset = own._stride, own._offset
+    for name in self.__tensor_flatten__()[0] if hasattr(self, "__tensor_flatten__") else ():
+        getattr(self, name).to_normal_()
+    self._keyset, self._counter = shared(self._keyset | device_keyset(self._device.type)), [0]
+    return self
+
+
+Tensor.to_normal_ = overridable_in_python(to_normal_)  # type: ignore[attr-defined]  # attached here
 
 
 # `utils.swap_tensors`: two tensors change places, so that whoever holds the one has the other, and its class, too -----

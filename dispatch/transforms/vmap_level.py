@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from redispatch.dispatch import STATE, OpOverload, Tag, TensorBase, call, ops, unbind, within
 from redispatch.dispatch.autograd import Function
 from redispatch.dispatch.autograd.forward import composite_kernel
-from redispatch.dispatch.autograd.function_levels import check_is_split, mapped
+from redispatch.dispatch.autograd.function_levels import mapped
 from redispatch.dispatch.layers.transforms import BATCHING, ByUser, Level, each_tensor, result_of
 from redispatch.dispatch.pytree import _broadcast_to_and_flatten, tree_flatten, tree_structure, tree_unflatten
 from redispatch.dispatch.specialiser.annotations import inline
@@ -43,7 +43,6 @@ class VmapInfo(NamedTuple):
 
 def apply_mapped(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
     """Runs `apply` under a VmapLevel. RuntimeError where the Function has no rule, or two."""
-    check_is_split(cls)
     by_user = None if cls.vmap is Function.vmap else cls.vmap
     if cls.generate_vmap_rule and by_user is not None:
         raise RuntimeError(
@@ -75,7 +74,9 @@ def apply_mapped(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
             f"{tree_structure(out_dims)} but output has structure {spec}. For more details, please see "
             "https://pytorch.org/docs/main/notes/extending.func.html"
         )
-    return tree_unflatten(wrap_each(level, leaves, places), spec)
+    written = {id(value): arg for value, arg in zip(values, args, strict=True) if isinstance(value, Tensor)}
+    wrappers = wrap_each(level, leaves, places)
+    return tree_unflatten([written.get(id(leaf), one) for leaf, one in zip(leaves, wrappers, strict=True)], spec)
 
 
 def dims_in(level: Any, values: Iterable[Any]) -> tuple[int | None, ...]:
@@ -119,14 +120,17 @@ def generated(level: Any, cls: type[Function], in_dims: tuple[Any, ...], values:
             with make(size, randomness) as inner:
                 ctx.inner = cls._context_class(ctx.needs_input_grad)
                 example = tree_unflatten(wrap_each(inner, tree_flatten(output)[0], known["dims"]), known["spec"])
-                cls.setup_context(ctx.inner, wrap_each(inner, inputs, in_dims), example)
+                given = wrap_each(inner, inputs, in_dims)
+                cls.setup_context(ctx.inner, given, example)
                 ctx.set_materialize_grads(ctx.inner.materialize_grads)
+                ctx.mark_non_differentiable(*(mapped(one, inner.unwrap) for one in ctx.inner.non_differentiable))
+                ctx.mark_dirty(*(mapped(one, inner.unwrap) for one in ctx.inner.dirty_tensors))
                 kept = ctx.inner.to_save
                 for_jvp = getattr(ctx.inner, "saved_for_forward", kept)
                 ctx.saved_dims, ctx.dims_for_jvp = dims_in(inner, kept), dims_in(inner, for_jvp)
                 ctx.save_for_backward(*(mapped(one, inner.unwrap) for one in kept))
                 ctx.save_for_forward(*(mapped(one, inner.unwrap) for one in for_jvp))
-                ctx.out_dims, ctx.shapes = list(known["dims"]), [getattr(value, "shape", None) for value in inputs]
+                ctx.out_dims, ctx.shapes = list(known["dims"]), [getattr(value, "shape", None) for value in given]
                 ctx.inner.to_save = ()
 
         @staticmethod
@@ -135,9 +139,8 @@ def generated(level: Any, cls: type[Function], in_dims: tuple[Any, ...], values:
                 ctx.inner.to_save = wrap_each(inner, ctx.saved_tensors, ctx.saved_dims)
                 found = cls._backward(ctx.inner, *wrap_each(inner, grads, ctx.out_dims))
                 found = found if isinstance(found, tuple) else (found,)
-                return tuple(
-                    None if one is None else placed(inner, one, dim) for one, dim in zip(found, in_dims, strict=False)
-                )
+                places = zip(found, in_dims, ctx.shapes, strict=False)
+                return tuple(None if one is None else placed(inner, one, dim, shape) for one, dim, shape in places)
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -154,9 +157,10 @@ def generated(level: Any, cls: type[Function], in_dims: tuple[Any, ...], values:
     return output, tree_unflatten(known["dims"], known["spec"])
 
 
-def placed(inner: Any, gradient: Any, dim: int | None) -> Any:
-    """A gradient as its input lies: batched along the same dimension, or summed over the batch."""
-    whole = inner.batch_of(gradient, 0)
+def placed(inner: Any, gradient: Any, dim: int | None, shape: Any) -> Any:
+    """A gradient as its input lies: of an example's shape, and batched along the same dimension or summed over the
+    batch."""
+    whole = inner.batch_of(gradient if gradient.shape == shape else gradient.sum_to_size(shape), 0)
     with within(STATE.get().outer()):
         return whole.sum(0) if dim is None else whole.movedim(0, dim)
 

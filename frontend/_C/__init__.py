@@ -40,6 +40,7 @@ from redispatch.dispatch import (
     layers,
     members,
     mode_in_slot,
+    operators,
     overridden,
     parse_schema,
     pop_mode,
@@ -52,7 +53,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.autograd.fallback import FALLBACK as AUTOGRAD_FALLBACK
 from redispatch.dispatch.autograd.fallback import MODES
-from redispatch.dispatch.core.registry import OVERLOADS
+from redispatch.dispatch.core.registry import OVERLOADS, load_late
 from redispatch.dispatch.core.table import Registrations, resolve
 from redispatch.dispatch.library import dangling, registrations
 from redispatch.dispatch.tensor import TYPE_NAMED, StorageBase
@@ -230,13 +231,11 @@ def _dispatch_has_kernel(name: str) -> bool:
 def _dispatch_find_schema_or_throw(name: str, overload_name: str) -> OpOverload:
     """The operator, which plays the part of PyTorch's handle of one."""
     full = f"{name}.{overload_name}" if overload_name else name
-    op = OPERATORS.get(full)
-    if op is None:
+    known = _dispatch_has_kernel(full)
+    if full not in OPERATORS:
         hint = " but we found an implementation; did you forget to def() the operator?"
-        raise RuntimeError(
-            f"Could not find schema for {name}.{overload_name}{hint if _dispatch_has_kernel(full) else ''}"
-        )
-    return op
+        raise RuntimeError(f"Could not find schema for {name}.{overload_name}{hint if known else ''}")
+    return OPERATORS[full]
 
 
 def _dispatch_call_boxed(handle: OpOverload, *args: Any, **kwargs: Any) -> Any:
@@ -244,7 +243,7 @@ def _dispatch_call_boxed(handle: OpOverload, *args: Any, **kwargs: Any) -> Any:
 
 
 def _dispatch_get_all_op_names() -> list[str]:
-    return [*OPERATORS, *dangling()]
+    return [op.name() for op in operators()] + dangling()
 
 
 _dispatch_dump_table, _dispatch_dump, _dispatch_library = dump_table, dump_registrations, _DispatchModule
@@ -287,6 +286,7 @@ def _dispatch_print_registrations_for_dispatch_key(dispatch_key: str = "") -> No
 
 def _jit_get_schemas_for_operator(name: str) -> list[FunctionSchema]:
     """The schemas of all overloads of "aten::add"."""
+    load_late(name)
     return [op.schema for op in OVERLOADS.get(name, {}).values()]
 
 
@@ -300,7 +300,7 @@ def _get_schema(name: str, overload: str) -> FunctionSchema:
 
 def _jit_get_all_schemas() -> list[FunctionSchema]:
     """The schemas of all operators."""
-    return [op.schema for op in list(OPERATORS.values())]
+    return [op.schema for op in operators()]
 
 
 def _jit_resolve_packet(name: str, *args: Any, **kwargs: Any) -> str:
@@ -333,8 +333,9 @@ def _dispatch_check_invariants(name: str) -> None:
 
 
 def _dispatch_check_all_invariants() -> None:
-    for name in list(OPERATORS):
-        _dispatch_check_invariants(name)
+    for name, op in list(OPERATORS.items()):
+        if op._entries:  # else it has remembered nothing yet; programs check after each of thousands of steps
+            _dispatch_check_invariants(name)
 
 
 # The state of a thread ------------------------------------------------------------------------------------------------

@@ -1,30 +1,65 @@
-"""`aot_function`: a function whose forward and backward are traced ahead, and handed to compilers as graphs.
+"""aot_function: a function whose forward and backward are traced ahead, parted, and handed to compilers as graphs.
 
     f = aot_function(model, fw_compiler=show, bw_compiler=show)      # show(graph_module, example_inputs) -> a callable
 
-The graphs have operators that write nothing, but for the inputs at their end. The backward keeps the inputs and works
-out again what it needs of the forward: there is no partition of a joint graph, and a partitioner is never called.
-Read next: ../fx/experimental/proxy_tensor.py.
+At its first call with arguments of some metadata the function runs twice, on tensors without data. The first run finds
+out what it does to the outside (`Effects`): the inputs that it writes, and the results that are views of inputs or of
+each other. The second is traced: the results, then the gradients of the inputs by the gradients of the results, in one
+*joint graph*, whose operators write nothing. A partitioner parts it in two. From then on a call runs the forward graph
+within an `autograd.Function`, whose backward runs the other, and afterwards has the effects: inputs are written, views
+are made of what they are views of.
+
+Note [What a graph takes and returns]
+Graphs know plain tensors alone. A subclass with `__tensor_flatten__` is taken apart where it enters, and put together
+where it leaves, gradients as well. Inputs that share memory, of which one is written, are views of one input, their
+memory. The forward returns the new values of written inputs, then the results, then what several results are views of.
+
+Note [Gradients of gradients]
+A backward graph has no derivative of its own. Where one is asked for, the joint graph is interpreted, so that autograd
+records it: with the inputs, and the state of the random numbers, that forward had.
+
+An input that a program writes, but whose new value no gradient comes from, gets a gradient of zeros where it gets none
+from the program as it is.
+
+Source: PyTorch's torch._functorch.aot_autograd. Read next: partitioners.py, ../fx/experimental/proxy_tensor.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import wraps
-from typing import Any, NoReturn
+from typing import Any, NamedTuple
 
-from redispatch.autograd import Function, enable_grad, grad, no_grad
+from redispatch.autograd import Function, SavedTensor, enable_grad, grad, is_grad_enabled, no_grad
+from redispatch.dispatch import STATE, OpOverload, Tag
 from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
-from redispatch.dispatch.tensor import Tensor
-from redispatch.func import functional_call, functionalize
+from redispatch.dispatch.tensor import Tensor, get_default_dtype
+from redispatch.dispatch.transforms.functionalize import (
+    _functionalize_has_data_mutation,
+    _functionalize_has_metadata_mutation,
+)
+from redispatch.func import functional_call
+from redispatch.fx import GraphModule, Interpreter
 from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.kernels.ops.creation import empty_like
+from redispatch.kernels.ops.random import fork_rng, get_rng_state, set_rng_state
+from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
+from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from redispatch.nn import Module
+from redispatch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from .partitioners import default_partition as default_partition
+from .partitioners import min_cut_rematerialization_partition as min_cut_rematerialization_partition
 
 __all__ = [
     "aot_function",
     "aot_module",
+    "aot_module_simplified",
     "compiled_function",
+    "compiled_module",
     "default_partition",
+    "make_boxed_compiler",
     "make_boxed_func",
     "min_cut_rematerialization_partition",
     "nop",
@@ -46,39 +81,56 @@ def make_boxed_func(f: Callable[..., Any]) -> Any:
     return boxed
 
 
+def make_boxed_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiler whose functions take their arguments as one list."""
+    return wraps(compiler)(lambda graph_module, inputs: make_boxed_func(compiler(graph_module, inputs)))
+
+
 def run(compiled: Any, inputs: list[Any]) -> Any:
-    return compiled(inputs) if getattr(compiled, "_boxed_call", False) else compiled(*inputs)
-
-
-def default_partition(joint_module: Any, inputs: Any, *, num_fwd_outputs: int) -> NoReturn:
-    """NotImplementedError: the two graphs are traced apart, so there is nothing to part."""
-    raise NotImplementedError("aot_function: forward and backward are traced apart; there is no joint graph to part")
-
-
-min_cut_rematerialization_partition = default_partition
+    found = compiled(inputs) if getattr(compiled, "_boxed_call", False) else compiled(*inputs)
+    return list(found) if isinstance(found, list | tuple) else [found]
 
 
 def aot_function(
     fn: Callable[..., Any],
     fw_compiler: Callable[..., Any],
     bw_compiler: Callable[..., Any] | None = None,
-    partition_fn: Any = default_partition,
+    partition_fn: Callable[..., Any] = default_partition,
     decompositions: Any = None,
+    num_params_buffers: int = 0,
+    keep_inference_input_mutations: bool = False,
+    inference_compiler: Callable[..., Any] | None = None,
     *,
     disable_functionalization: bool = False,
     **options: Any,
 ) -> Callable[..., Any]:
-    """Returns `fn`, which is traced at its first call with tensors that look as they do, and compiled then."""
-    made: dict[Any, Graphs] = {}
+    """Returns a function that does what `fn` does by compiled graphs, made at the first call with such arguments.
+
+    fn: takes and returns trees of tensors and other values; tensors that it finds elsewhere may not be written.
+    fw_compiler, bw_compiler: get (graph module, example inputs without data), and return a callable that takes such
+    inputs and returns the outputs of the graph. bw_compiler: fw_compiler's, by default. inference_compiler: the same,
+    where no gradient is wanted. partition_fn: parts the joint graph. decompositions: by operator, a function to trace.
+    disable_functionalization: leaves writes in the graphs as they are.
+    Errors: those of `fn`; RuntimeError where its operators depend on values of tensors.
+    """
+    made: dict[Any, Compiled] = {}
 
     @wraps(fn)
     def compiled(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = tree_flatten((args, kwargs))
-        key = tuple(map(look, leaves)), str(structure)
-        if key not in made:
-            made[key] = Graphs(fn, leaves, structure, disable_functionalization, decompositions)
-            made[key].compile(fw_compiler, bw_compiler or fw_compiler)
-        return made[key].run(leaves)
+        tensors = [one for one in leaves if isinstance(one, Tensor)]
+        key = (
+            str(structure),
+            *map(metadata, leaves),
+            first_of(map(memory, plain_of(tensors))),
+            first_of(map(id, tensors)),
+            *surroundings(),
+        )
+        found = made.get(key)
+        if found is None:
+            found = made[key] = Compiled(fn, leaves, structure, decompositions, not disable_functionalization)
+            found.compile(fw_compiler, bw_compiler or fw_compiler, inference_compiler or fw_compiler, partition_fn)
+        return found(leaves)
 
     return compiled
 
@@ -105,91 +157,445 @@ def aot_module(mod: Any, *args: Any, **kwargs: Any) -> Any:
     return AOTModule()
 
 
-def look(leaf: Any) -> Any:
-    """Returns what a graph depends on: how a tensor looks, or the value itself."""
+compiled_module = aot_module
+
+
+def aot_module_simplified(mod: Any, args: Any, fw_compiler: Any, *more: Any, **options: Any) -> Callable[..., Any]:
+    """Returns the forward of `aot_module`: a function of the module's arguments. args: examples, not looked at."""
+    return aot_module(mod, fw_compiler, *more, **options).forward
+
+
+# What a graph depends on ----------------------------------------------------------------------------------------------
+
+
+def metadata(leaf: Any) -> Any:
+    """Returns what graphs depend on of an argument: its metadata, or the value itself."""
     if not isinstance(leaf, Tensor):
-        return leaf if isinstance(leaf, int | float | str | bool | None) else id(leaf)
-    return tuple(leaf.shape), leaf.stride(), leaf.dtype, str(leaf.device), leaf.requires_grad
+        return type(leaf), leaf if isinstance(leaf, int | float | complex | str | bool | None) else id(leaf)
+    inner = tuple(map(metadata, apart(leaf)[0])) if is_traceable_wrapper_subclass(leaf) else ()
+    facts = tuple(leaf.shape), leaf.stride(), leaf.storage_offset(), leaf.dtype, str(leaf.device)
+    return type(leaf), facts, leaf.requires_grad, leaf.is_leaf, leaf.is_inference(), inner
 
 
-class Graphs:
-    """The two graphs of one function for arguments that look alike."""
+def first_of(things: Iterable[int]) -> tuple[int, ...]:
+    """Returns for each thing the number of the first one that equals it."""
+    first: dict[int, int] = {}
+    return tuple(first.setdefault(one, number) for number, one in enumerate(things))
 
-    def __init__(self, fn: Any, leaves: list[Any], structure: Any, writes: bool, decompositions: Any) -> None:
-        self.fn, self.leaves, self.structure, self.decompositions = fn, list(leaves), structure, decompositions
-        self.places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-        self.wanted = [leaves[i].requires_grad for i in self.places]
-        self.pure = self.flat if writes else functionalize(self.flat)
-        self.results: list[Any] = []  # the leaves of the result, of which the tensors come from the graph
-        self.differentiable: list[bool] = []
-        self.written: list[bool] = []  # which of the inputs the function writes
 
-    def flat(self, *tensors: Any) -> list[Any]:
-        """The function of its tensors alone, which returns those of the result."""
-        leaves = list(self.leaves)
-        for i, tensor in zip(self.places, tensors, strict=True):
-            leaves[i] = tensor
-        args, kwargs = tree_unflatten(leaves, self.structure)
-        self.results, self.returned = tree_flatten(self.fn(*args, **kwargs))
-        return [one for one in self.results if isinstance(one, Tensor)]
+def surroundings() -> tuple[Any, ...]:
+    """Returns the state of the dispatcher that programs depend on."""
+    state = STATE.get()
+    casts = tuple(sorted((kind, str(dtype)) for kind, dtype in state.autocast_dtypes.items()))
+    return state.grad_enabled, state.inference, state.included, state.excluded, casts, get_default_dtype()
 
-    def gradients(self, *tensors: Any) -> Any:
-        """The gradients of the inputs that want one, for the inputs and the gradients of the results."""
-        count = len(self.places)
-        with enable_grad():
-            inputs = [one.detach().requires_grad_(want) for one, want in zip(tensors[:count], self.wanted, strict=True)]
-            outputs = self.flat(*map(self.handed, inputs, self.written))
-            self.differentiable = [one.requires_grad for one in outputs]
-            used = [(one, tangent) for one, tangent in zip(outputs, tensors[count:], strict=True) if one.requires_grad]
-            asked = [one for one in inputs if one.requires_grad]
-            if not used:
-                return [None for _ in asked]
-            return list(grad([one for one, _ in used], asked, [tangent for _, tangent in used], allow_unused=True))
 
-    def handed(self, tensor: Tensor, written: bool) -> Tensor:
-        """Returns what the function gets for an input: a copy, where it writes it and may do so once more."""
-        return tensor.clone() if written else tensor.alias() if tensor.requires_grad else tensor
+def memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage()._cdata
 
-    def compile(self, fw_compiler: Any, bw_compiler: Any) -> None:
-        examples = [self.leaves[i].detach().clone() for i in self.places]
-        with no_grad():
-            traced = make_fx(self.pure, self.decompositions)(*(one.clone() for one in examples))
-            copies = [one.clone() for one in examples]
-            outputs = [one.detach() for one in self.flat(*copies)]
-            # By the values: batch_norm counts no version where it writes its statistics.
-            self.written = [
-                one._version > 0 or not one.equal(first) for one, first in zip(copies, examples, strict=True)
+
+def apart(value: Tensor) -> tuple[list[Tensor], Callable[[Iterator[Any]], Any]]:
+    """Returns (the plain tensors that a subclass is made of, a function that makes one such of others)."""
+    if not is_traceable_wrapper_subclass(value):
+        return [value], next
+    names, context = value.__tensor_flatten__()
+    parts = [apart(getattr(value, name)) for name in names]
+    kind, shape, stride = type(value), value.shape, value.stride()
+
+    def together(inner: Iterator[Any]) -> Any:
+        made = {name: make(inner) for name, (_, make) in zip(names, parts, strict=True)}
+        return kind.__tensor_unflatten__(made, context, shape, stride)
+
+    return [one for tensors, _ in parts for one in tensors], together
+
+
+class Layout(NamedTuple):
+    """Place of a tensor in memory."""
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+    @staticmethod
+    def of(tensor: Tensor, base: Tensor | None = None) -> Layout:
+        """Returns the layout of a tensor; relative to the beginning of `base`, if there is one."""
+        offset = tensor.storage_offset() - (0 if base is None else base.storage_offset())
+        return Layout(tuple(tensor.shape), tensor.stride(), offset)
+
+    def on(self, base: Tensor) -> Tensor:
+        """Returns the view of `base` that lies so."""
+        return base.as_strided(self.size, self.stride, self.offset + base.storage_offset())
+
+
+# What a function does to the outside ----------------------------------------------------------------------------------
+
+
+class Written(NamedTuple):
+    """An input that the function writes. layout: its new one, if that changes. silent: autograd was off."""
+
+    number: int
+    data: bool
+    layout: Layout | None
+    silent: bool
+
+
+class Result(NamedTuple):
+    """A leaf of the results: a constant, or made of an input or of one of the values that the forward returns."""
+
+    constant: Any = None
+    input: int | None = None
+    value: int | None = None
+    layout: Layout | None = None  # of a view of that
+    requires_grad: bool = False
+
+    def made(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
+        """Returns the leaf, of the inputs as they are after the call and the values that the forward returned."""
+        if self.input is None and self.value is None:
+            return self.constant
+        base = inputs[self.input] if self.input is not None else values[self.value]  # type: ignore[index]  # not None
+        if self.layout is None:
+            return base
+        view = self.layout.on(base)
+        return view if self.requires_grad else view.detach()
+
+
+class Effects:
+    """The effects of one run of a function: inputs written, results, and the values that a graph must return."""
+
+    def __init__(self, inputs: list[Any], before: list[Any], leaves: list[Any], structure: Any) -> None:
+        self.structure = structure
+        self.written: list[Written] = []
+        values: list[Any] = []  # which a graph must return, beside the written inputs
+        for index, (one, node) in enumerate(zip(inputs, before, strict=True)):
+            data, layout = changes(one)
+            if data or layout:
+                silent = one.requires_grad and one.grad_fn is node
+                self.written.append(Written(index, data, Layout.of(one) if layout else None, silent))
+        owners = {memory(one): i for i, one in reversed([*enumerate(inputs)]) if is_plain(one)}
+        shared = [memory(one) for one in {id(one): one for one in leaves if is_plain(one)}.values()]
+
+        def result(leaf: Any) -> Result:
+            if not isinstance(leaf, Tensor):
+                return Result(leaf)
+            for index, one in enumerate(inputs):
+                if one is leaf:
+                    return Result(input=index)
+            if is_plain(leaf) and memory(leaf) in owners:
+                index = owners[memory(leaf)]
+                return Result(None, index, None, Layout.of(leaf, inputs[index]), leaf.requires_grad)
+            base = leaf
+            if is_plain(leaf) and shared.count(memory(leaf)) > 1 and leaf._base is not None:
+                base = leaf._base
+            number = next((i for i, one in enumerate(values) if one is base), len(values))
+            if number == len(values):
+                values.append(base)
+            return Result(None, None, number, None if base is leaf else Layout.of(leaf, base), leaf.requires_grad)
+
+        # Of each leaf the number of the first that is the same object
+        self.first = first_of(map(id, leaves))
+        self.results = [result(leaf) for leaf in leaves]
+        self.values = [inputs[one.number] for one in self.written] + values
+        # Of which a gradient may come: not of what was written while autograd was off.
+        silent = [one.silent for one in self.written] + [False] * len(values)
+        self.wanted = [one.requires_grad and not still for one, still in zip(self.values, silent, strict=True)]
+        self.makers = [apart(one)[1] for one in self.values]
+
+    def after(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
+        """Writes the inputs, and returns the tree of results."""
+        for one, new in zip(self.written, values, strict=False):
+            with no_grad() if one.silent else nullcontext():
+                if one.layout is not None:
+                    inputs[one.number].as_strided_(*one.layout)
+                if one.data:
+                    inputs[one.number].copy_(new)
+        rest = values[len(self.written) :]
+        made: list[Any] = []
+        for number, (result, first) in enumerate(zip(self.results, self.first, strict=True)):
+            made.append(result.made(inputs, rest) if first == number else made[first])
+        return tree_unflatten(made, self.structure)
+
+
+def is_plain(value: Any) -> bool:
+    return isinstance(value, Tensor) and not is_traceable_wrapper_subclass(value)
+
+
+def changes(value: Tensor) -> tuple[bool, bool]:
+    """Returns whether (the data, the layout) of a functional tensor was changed; of a subclass, those within it."""
+    inner = [one.elem for one in apart(value)[0] if isinstance(one, FunctionalTensor)]
+    data = any(map(_functionalize_has_data_mutation, inner))
+    return data, any(map(_functionalize_has_metadata_mutation, inner))
+
+
+# The graphs of one function -------------------------------------------------------------------------------------------
+
+
+class Compiled:
+    """The graphs of a function for arguments of the same metadata."""
+
+    def __init__(self, fn: Any, leaves: list[Any], structure: Any, decompositions: Any, functional: bool) -> None:
+        self.fn, self.structure, self.decompositions, self.functional = fn, structure, decompositions, functional
+        self.leaves = [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        inputs, self.places = self.distinct(leaves)
+        self.asked = [is_grad_enabled() and one.requires_grad for one in inputs]
+        self.parts = [apart(one)[1] for one in inputs]
+        plain = plain_of(inputs)
+        # What is no leaf may be written, and its casts are not kept: a copy stands for it, or a view if that will do.
+        inner = [want and not one.is_leaf for one, want in zip(inputs, self.asked, strict=True)]
+        self.stand_ins: list[Any] = [copied if one else None for one in inner]
+        # Note [What a graph takes and returns]: the number of the input that each plain tensor is, or is a view of
+        self.owners, self.layouts = list(range(len(plain))), [Layout.of(one) for one in plain]
+        self.effects = self.observed(plain)
+        written = {memory(one) for w in self.effects.written for one in apart(inputs[w.number])[0]}
+        owners = first_of(map(memory, plain))
+        grouped = {owner for i, owner in enumerate(owners) if i != owner and memory(plain[i]) in written}
+        self.as_it_is = False
+        if grouped:
+            wanting = {
+                memory(one) for value, want in zip(inputs, self.asked, strict=True) if want for one in apart(value)[0]
+            }
+            members = [one for one, owner in zip(plain, owners, strict=True) if owner in grouped]
+            self.as_it_is = any(memory(one) in wanting or one.dtype != members[0].dtype for one in members)
+            self.owners = [owner if owner in grouped else i for i, owner in enumerate(owners)]
+            self.effects = self.observed(plain)
+        written_ones = {w.number for w in self.effects.written}
+        self.stand_ins = [(copied if i in written_ones else aliased) if one else None for i, one in enumerate(inner)]
+        self.examples = self.entering(plain)
+
+    def distinct(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[int, int]]:
+        """Returns (the tensors among the leaves, each once; for each of their places, which one stands there)."""
+        numbers: dict[int, int] = {}
+        places = {
+            i: numbers.setdefault(id(one), len(numbers)) for i, one in enumerate(leaves) if isinstance(one, Tensor)
+        }
+        return list({id(leaves[i]): leaves[i] for i in places}.values()), places
+
+    def entering(self, plain: Sequence[Any]) -> list[Any]:
+        """Returns the inputs of a graph for plain tensors: themselves, or the memory that several have."""
+        shared = {owner for i, owner in enumerate(self.owners) if owner != i}
+        return [
+            one.as_strided((one.untyped_storage().nbytes() // one.element_size(),), (1,), 0) if i in shared else one
+            for i, (one, owner) in enumerate(zip(map(detached, plain), self.owners, strict=True))
+            if owner == i
+        ]
+
+    def entered(self, inputs: Iterable[Any]) -> Iterator[Any]:
+        """Yields the plain tensors of the inputs of a graph."""
+        shared, following = {owner for i, owner in enumerate(self.owners) if owner != i}, iter(inputs)
+        at = {owner: next(following) for i, owner in enumerate(self.owners) if owner == i}
+        for owner, layout in zip(self.owners, self.layouts, strict=True):
+            yield at[owner].as_strided(*layout) if owner in shared else at[owner]
+
+    def observed(self, plain: Sequence[Any]) -> Effects:
+        """Runs the function on tensors without data."""
+        mode, inputs = mode_of(plain), self.entering(plain)
+        inputs = list(map(mode.from_tensor, inputs))
+        with mode, self.region():
+            _, *found = self.called(inputs)
+            return Effects(*found)
+
+    def region(self) -> Any:
+        return FunctionalTensorMode() if self.functional else nullcontext()
+
+    def called(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], list[Any], Any]:
+        """Calls the function on inputs of a graph.
+
+        Returns (the leaves of autograd's graph, the tensors that the function was given, the nodes that these had, the
+        leaves of its results, their structure).
+        """
+        inner = self.entered(FunctionalTensor.to_functional(one) if self.functional else one.alias() for one in inputs)
+        roots = [make(inner).requires_grad_(want) for make, want in zip(self.parts, self.asked, strict=True)]
+        with enable_grad() if any(self.asked) else nullcontext():
+            given = [
+                one if stand_in is None else stand_in(one) for one, stand_in in zip(roots, self.stand_ins, strict=True)
             ]
-        self.forward = fw_compiler(traced, examples)
-        self.backward = None
-        if any(self.wanted):
-            inputs = [*examples, *(one.clone() for one in outputs)]
-            traced = make_fx(self.gradients, self.decompositions)(*inputs)
-            if any(self.differentiable):
-                self.backward = bw_compiler(traced, inputs)
-        self.leaves = [None if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
+            before = [one.grad_fn for one in given]
+            leaves = list(self.leaves)
+            for i, number in self.places.items():
+                leaves[i] = given[number]
+            args, kwargs = tree_unflatten(leaves, self.structure)
+            results, structure = tree_flatten(self.fn(*args, **kwargs))
+        return roots, given, before, results, structure
 
-    def run(self, leaves: list[Any]) -> Any:
-        tensors = [leaves[i] for i in self.places]
-        found = Ahead.apply(self, *tensors) if self.backward is not None else run(self.forward, tensors)
-        found = iter(found if isinstance(found, list | tuple) else [found])
-        results = [next(found) if isinstance(one, Tensor) else one for one in self.results]
-        return tree_unflatten(results, self.returned)
+    def joint(self, primals: list[Any], tangents: list[Any]) -> list[Any]:
+        """The values of the forward, then the gradients of the inputs that are asked for: what is traced."""
+        with self.region():
+            roots, *found = self.called(primals)
+            effects = Effects(*found)
+            inner = iter([FunctionalTensor.to_functional(one) if self.functional else one for one in tangents])
+            pairs = [
+                (one, make(inner))
+                for one, make, want in zip(effects.values, self.effects.makers, self.effects.wanted, strict=True)
+                if want
+            ]
+            asked = [one for one, want in zip(roots, self.asked, strict=True) if want]
+            gradients: list[Any] = [None] * len(asked)
+            if pairs and asked:
+                outputs, given = zip(*pairs, strict=True)
+                try:
+                    gradients = list(grad(outputs, asked, given, allow_unused=True))
+                except RuntimeError as problem:
+                    raise NoBackward from problem
+            self.gradients = [None if one is None else apart(one) for one in gradients]
+            values = plain_of([*effects.values, *(one for one in gradients if one is not None)])
+        return [shown(one) for one in values]
+
+    def compile(self, forward: Any, backward: Any, inference: Any, partition: Any) -> None:
+        """Traces, parts and compiles."""
+        effects = self.effects
+        self.count = len(plain_of(effects.values))
+        self.backward: Any = None
+        with no_grad():
+            if not any(self.asked) or not any(effects.wanted):
+                flat = lambda *primals: self.joint(list(primals), [])[: self.count]  # noqa: E731  # a name for make_fx
+                module = make_fx(flat, self.decompositions, "fake")(*self.examples)
+                tidy(module)
+                self.forward = inference(module, examples_of(module))
+                effects.values = []
+                return
+            wanted = [value for value, want in zip(effects.values, effects.wanted, strict=True) if want]
+            tangents = [empty_like(shown(one)) for one in plain_of(wanted)]
+            self.tangents, self.kinds = [Layout.of(one) for one in tangents], list(map(kind_of, wanted))
+            try:
+                self.whole = make_fx(self.joint, self.decompositions, "fake")(self.examples, tangents)
+            except NoBackward:
+                self.as_it_is = True
+                return
+            tidy(self.whole)
+            first, self.second = partition(self.whole, (self.examples, tangents), num_fwd_outputs=self.count)
+            self.forward = forward(first, examples_of(first))
+            self.backward = backward(self.second, examples_of(self.second))
+        self.draws = any(
+            isinstance(node.target, OpOverload) and Tag.nondeterministic_seeded in node.target.tags
+            for node in self.whole.graph.nodes
+        )
+        effects.values = []  # what follows needs their makers alone
+
+    def __call__(self, leaves: list[Any]) -> Any:
+        """Does what the function does, for leaves of such metadata."""
+        if self.as_it_is:
+            args, kwargs = tree_unflatten(leaves, self.structure)
+            return self.fn(*args, **kwargs)
+        inputs, _ = self.distinct(leaves)
+        if self.backward is not None:
+            values = Ahead.apply(self, *inputs)
+            values = list(values) if isinstance(values, tuple) else [values]
+        else:
+            with no_grad():
+                values = self.dressed(run(self.forward, self.entering(plain_of(inputs))))
+        return self.effects.after(inputs, values)
+
+    def dressed(self, plain: Sequence[Any]) -> list[Any]:
+        """The values of the forward, put together of plain tensors: different objects, as each has its own flags."""
+        inner = iter(one.detach() if any(one is other for other in plain[:i]) else one for i, one in enumerate(plain))
+        return [make(inner) for make in self.effects.makers]
+
+
+class NoBackward(Exception):
+    """Backward raises an error. That is the program's affair, which may never call it, so it runs as it is."""
 
 
 class Ahead(Function):
-    """Runs the one graph, and in backward the other."""
+    """Runs the forward graph, and in backward the other."""
 
     @staticmethod
-    def forward(ctx: Any, graphs: Graphs, *tensors: Any) -> Any:
-        kept = [one.clone() if written else one for one, written in zip(tensors, graphs.written, strict=True)]
-        results = run(graphs.forward, list(tensors))
-        ctx.graphs = graphs
-        ctx.save_for_backward(*kept)
-        ctx.mark_non_differentiable(*(one for one, d in zip(results, graphs.differentiable, strict=True) if not d))
-        return tuple(results)
+    def forward(ctx: Any, compiled: Compiled, *inputs: Any) -> Any:
+        plain = compiled.entering(plain_of(inputs))
+        state = get_rng_state() if compiled.draws else None
+        found = run(compiled.forward, plain)
+        values, saved = compiled.dressed(found[: compiled.count]), found[compiled.count :]
+        # What is about to be written is saved as it is now.
+        changing = {memory(one) for w in compiled.effects.written for one in apart(inputs[w.number])[0]}
+        saved = [one.clone() if isinstance(one, Tensor) and memory(one) in changing else one for one in saved]
+        ctx.compiled, ctx.state = compiled, state
+        ctx.inputs = [SavedTensor(one) for one in inputs]  # apart: few ask for them, and they may be written
+        ctx.save_for_backward(*saved)
+        ctx.mark_non_differentiable(
+            *(one for one, want in zip(values, compiled.effects.wanted, strict=True) if not want)
+        )
+        return tuple(values)
 
     @staticmethod
     def backward(ctx: Any, *tangents: Any) -> Any:
-        found = iter(run(ctx.graphs.backward, [*(one.detach() for one in ctx.saved_tensors), *tangents]))
-        return None, *(next(found) if wanted else None for wanted in ctx.graphs.wanted)
+        compiled: Compiled = ctx.compiled
+        wanted = [one for one, want in zip(tangents, compiled.effects.wanted, strict=True) if want]
+        plain = [one for value, kind in zip(wanted, compiled.kinds, strict=True) for one in inner_of(value, kind)]
+        wanted = [laid_out(one, layout) for one, layout in zip(plain, compiled.tangents, strict=True)]
+        if is_grad_enabled():  # Note [Gradients of gradients]
+            inputs = [one.unpack(None) for one in ctx.inputs]
+            if any(map(is_traceable_wrapper_subclass, inputs)):
+                raise NotImplementedError("aot_function: no gradient of a gradient where inputs are wrapper subclasses")
+            with fork_rng(enabled=ctx.state is not None):
+                if ctx.state is not None:
+                    set_rng_state(ctx.state)
+                found = Interpreter(compiled.whole).run(inputs, wanted)[compiled.count :]
+        else:
+            # Where a loss is of a subclass, so are the gradients of plain tensors, which only operators can take.
+            backward = compiled.backward if all(map(is_plain, plain)) else Interpreter(compiled.second).run
+            found = run(backward, [*(one.detach() for one in ctx.saved_tensors), *wanted])
+        inner = iter(found)
+        gradients = iter([None if pair is None else pair[1](inner) for pair in compiled.gradients])
+        return None, *(next(gradients) if want else None for want in compiled.asked)
+
+
+def laid_out(tangent: Any, layout: Layout) -> Any:
+    """A gradient with the strides that the graph was traced with."""
+    if tangent.stride() == layout.stride:
+        return tangent
+    return tangent.new_empty_strided(layout.size, layout.stride).copy_(tangent)
+
+
+def shown(tensor: Any) -> Any:
+    return tensor.from_functional() if isinstance(tensor, FunctionalTensor) else tensor.detach()
+
+
+def kind_of(value: Any) -> type | None:
+    """The class of a subclass that is taken apart; None for a tensor that is plain in a graph."""
+    return type(value) if is_traceable_wrapper_subclass(value) else None
+
+
+def inner_of(gradient: Any, kind: type | None) -> list[Any]:
+    """The tensors that a graph takes for the gradient of a value of such a kind."""
+    if kind is None:
+        return [gradient]
+    if type(gradient) is not kind:
+        raise RuntimeError(
+            f"aot_function: the gradient of a {kind.__name__} was a {kind.__name__} when backward was traced, but is a "
+            f"{type(gradient).__name__} now; compute the loss of results of the same class"
+        )
+    return apart(gradient)[0]  # type: ignore[arg-type]  # a class of tensors, as `kind` is
+
+
+def detached(tensor: Any) -> Any:
+    return tensor.detach()
+
+
+def copied(tensor: Any) -> Any:
+    return tensor.clone()
+
+
+def aliased(tensor: Any) -> Any:
+    return tensor.view_as(tensor)
+
+
+def plain_of(values: Iterable[Any]) -> list[Any]:
+    """The plain tensors that these are made of."""
+    return [one for value in values for one in apart(value)[0]]
+
+
+def mode_of(tensors: Sequence[Any]) -> FakeTensorMode:
+    """The mode of these, where they are fakes; else a new one."""
+    return next((one.fake_mode for one in tensors if isinstance(one, FakeTensor)), None) or FakeTensorMode()
+
+
+def examples_of(module: GraphModule) -> list[Any]:
+    """The inputs of a graph, without data."""
+    return [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
+
+
+def tidy(module: GraphModule) -> None:
+    """Takes out what nobody reads, and the traces of autograd: nodes that give their argument."""
+    for node in module.graph.nodes:
+        if node.op == "call_function" and str(node.target) in ("aten.detach.default", "aten.alias.default"):
+            node.replace_all_uses_with(node.args[0])
+    module.graph.eliminate_dead_code()
+    module.recompile()

@@ -20,7 +20,7 @@ import builtins
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from redispatch.dispatch import OpOverload, OpOverloadPacket
+from redispatch.dispatch import OpOverload, OpOverloadPacket, Tag
 from redispatch.dispatch.higher_order import HigherOrderOperator
 from redispatch.dispatch.pytree import is_namedtuple_instance, register_pytree_node
 
@@ -243,17 +243,15 @@ class Node:
     def stack_trace(self, trace: str | None) -> None:
         self.meta["stack_trace"] = trace
 
-    def is_impure(self) -> bool:
+    def is_impure(self, impure_random: bool = True) -> bool:
         """Returns whether the step must stay though nobody uses its value: it writes, draws numbers, or is an input or
-        output."""
+        output. impure_random: whether to count those that draw, after which others draw other numbers."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
             if isinstance(self.target, OpOverload):
-                schema = self.target.schema
-                return schema.is_mutable or any(
-                    str(argument.type) == "Optional[Generator]" for argument in schema.arguments
-                )
+                draws = Tag.nondeterministic_seeded in self.target.tags
+                return self.target.schema.is_mutable or (impure_random and draws)
             return self.target in IMPURE
         if self.op == "call_method":
             return str(self.target).endswith("_") and not str(self.target).startswith("__")

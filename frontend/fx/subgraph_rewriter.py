@@ -3,7 +3,8 @@
     replace_pattern(module, lambda a, b: rd.relu(a + b), lambda a, b: rd.sigmoid(a * b))
 
 Both functions are traced. Their parameters stand for anything; all other steps of the pattern must be there, with the
-same arguments, and none but the last may be used elsewhere. Read next: graph.py.
+same arguments, those of sums and products in either order, and none but the last may be used elsewhere.
+Read next: graph.py.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redispatch import nn
+from redispatch.dispatch import ops
 
 from ._symbolic_trace import symbolic_trace
 from .graph import Graph
@@ -131,30 +133,47 @@ def extended(found: Found, results: list[Any], candidates: list[Node], graph: Gr
         yield found
         return
     for node in candidates:
-        attempt = dict(found)
-        if fits(results[0], node, attempt):
+        for attempt in fits(results[0], node, found):
             yield from extended(attempt, results[1:], list(graph.nodes), graph)
 
 
-def fits(wanted: Any, given: Any, found: Found) -> bool:
-    """Returns whether a value is computed as one of the pattern is; notes in `found` what stands for what."""
+def fits(wanted: Any, given: Any, found: Found) -> Iterator[Found]:
+    """The ways in which a value is computed as one of the pattern is: `found`, and what stands for what beside it."""
     if isinstance(wanted, Node):
         if wanted in found:
-            return found[wanted] is given
-        if wanted.op == "placeholder":
-            found[wanted] = given
-            return True
-        if not isinstance(given, Node) or given in found.values() or not same_step(wanted, given):
-            return False
-        found[wanted] = given
-        return fits(wanted.args, given.args, found) and fits(wanted.kwargs, given.kwargs, found)
-    if isinstance(wanted, tuple | list):
-        alike = isinstance(given, tuple | list) and len(wanted) == len(given)
-        return alike and all(fits(one, other, found) for one, other in zip(wanted, given, strict=True))
-    if isinstance(wanted, dict):
-        alike = isinstance(given, dict) and wanted.keys() == given.keys()
-        return alike and all(fits(value, given[name], found) for name, value in wanted.items())
-    return type(wanted) is type(given) and wanted == given
+            yield from [found] if found[wanted] is given else []
+        elif wanted.op == "placeholder":
+            yield {**found, wanted: given}
+        elif isinstance(given, Node) and given not in found.values() and same_step(wanted, given):
+            for args in orders(given):
+                yield from fits([wanted.args, wanted.kwargs], [args, given.kwargs], {**found, wanted: given})
+    elif isinstance(wanted, tuple | list):
+        if isinstance(given, tuple | list) and len(wanted) == len(given):
+            yield from all_fit(list(zip(wanted, given, strict=True)), found)
+    elif isinstance(wanted, dict):
+        if isinstance(given, dict) and wanted.keys() == given.keys():
+            yield from all_fit([(value, given[name]) for name, value in wanted.items()], found)
+    elif type(wanted) is type(given) and wanted == given:
+        yield found
+
+
+def all_fit(pairs: list[tuple[Any, Any]], found: Found) -> Iterator[Found]:
+    """The ways in which all pairs of values fit."""
+    if not pairs:
+        yield found
+        return
+    for attempt in fits(*pairs[0], found):
+        yield from all_fit(pairs[1:], attempt)
+
+
+COMMUTATIVE = {ops.aten.add.Tensor, ops.aten.mul.Tensor, ops.aten.maximum.default, ops.aten.minimum.default}
+
+
+def orders(node: Node) -> list[tuple[Any, ...]]:
+    """The arguments of a step in all orders in which they give the same: with `alpha`, a sum has but one."""
+    args: tuple[Any, ...] = tuple(node.args)
+    swapped = (args[1], args[0]) if node.target in COMMUTATIVE and not node.kwargs and len(args) == 2 else args
+    return [args] if swapped == args else [args, swapped]
 
 
 def same_step(wanted: Node, given: Node) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, contiguous_format
 from redispatch.kernels.declare.overridable import builtin_function, overridable_function
-from redispatch.kernels.ops import activations
+from redispatch.kernels.ops import activations, elementary
 from redispatch.kernels.ops import rrelu as randomly_leaking
 from redispatch.kernels.ops.normalization import log_softmax as _log_softmax
 from redispatch.kernels.ops.normalization import softmax as _softmax
@@ -89,14 +89,14 @@ class Sigmoid(Module):
     """Computes 1 / (1 + exp(-x)). Shapes: any -> the same."""
 
     def forward(self, input: Any) -> Any:
-        return input.sigmoid()
+        return activations.sigmoid(input)
 
 
 class Tanh(Module):
     """Computes the hyperbolic tangent. Shapes: any -> the same."""
 
     def forward(self, input: Any) -> Any:
-        return input.tanh()
+        return elementary.tanh(input)
 
 
 # --- made of pieces --------------------------------------------------------------------------------------------------

@@ -105,9 +105,12 @@ def multi_head_attention_forward(
     width = features // num_heads
     if width * num_heads != features:
         raise AssertionError(f"embed_dim {features} not divisible by num_heads {num_heads}")
-    weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight.chunk(3)
-    biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-    q, k, v = (linalg.linear(*parts) for parts in zip((query, key, value), weights, biases, strict=True))
+    if use_separate_proj_weight:
+        weights = q_proj_weight, k_proj_weight, v_proj_weight
+        biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
+        q, k, v = (linalg.linear(*parts) for parts in zip((query, key, value), weights, biases, strict=True))
+    else:
+        q, k, v = projected(query, key, value, in_proj_weight, in_proj_bias)
     more = 0  # keys behind those given
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
@@ -128,16 +131,37 @@ def multi_head_attention_forward(
     shares = None
     if need_weights:
         mixed, shares = attended_and_weights(q, k, v, attn_mask, share)
-        mixed = mixed.transpose(0, 1).contiguous().view(length * batch, features)
-        shares = shares.view(batch, num_heads, length, k.size(1))
-        shares = shares.mean(dim=1) if average_attn_weights else shares
+        mixed = mixed.transpose(0, 1).reshape(length * batch, features)
     else:
         mixed = attended(q, k, v, attn_mask, batch, num_heads, share, causal)
-        mixed = mixed.permute(2, 0, 1, 3).contiguous().view(batch * length, features)
+        mixed = mixed.permute(2, 0, 1, 3).reshape(batch * length, features)
     result = linalg.linear(mixed, out_proj_weight, out_proj_bias).view(length, batch, features)
+    if shares is not None:
+        shares = shares.view(batch, num_heads, length, k.size(1))
+        shares = shares.mean(dim=1) if average_attn_weights else shares
     if not alone:
         return result, shares
     return result.squeeze(1), None if shares is None else shares.squeeze(0)
+
+
+def projected(query: Any, key: Any, value: Any, weight: Any, bias: Any) -> list[Any]:
+    """Query, key and value by their parts of one weight; those that are one tensor in one product."""
+    if key is not value:
+        biases = (None,) * 3 if bias is None else bias.chunk(3)
+        return [linalg.linear(*parts) for parts in zip((query, key, value), weight.chunk(3), biases, strict=True)]
+    if query is key:
+        return parts_of(linalg.linear(query, weight, bias), 3)
+    width = query.size(-1)
+    own, shared = weight.split([width, 2 * width])
+    own_bias, shared_bias = (None, None) if bias is None else bias.split([width, 2 * width])
+    q = linalg.linear(query, own, own_bias)
+    return [q, *parts_of(linalg.linear(key, shared, shared_bias), 2)]
+
+
+def parts_of(product: Any, count: int) -> list[Any]:
+    """The parts that stand side by side in the last dimension, each in memory of its own."""
+    parts = product.unflatten(-1, (count, -1)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+    return [parts[index] for index in range(count)]
 
 
 def whole_mask(
@@ -167,10 +191,10 @@ def for_heads(key_padding_mask: Any, batch: int, source: int, num_heads: int) ->
 
 def attended_and_weights(q: Any, k: Any, v: Any, mask: Any, left_out: float) -> tuple[Any, Any]:
     """The values mixed, (batch * heads, length, width), and the weights, which only this form has in memory."""
-    scores = (q * math.sqrt(1.0 / q.shape[-1])) @ k.transpose(-2, -1)
-    shares = softmax(scores if mask is None else scores + mask, -1)
+    q, k = q * math.sqrt(1.0 / q.shape[-1]), k.transpose(-2, -1)
+    shares = softmax(linalg.bmm(q, k) if mask is None else linalg.baddbmm(mask, q, k), -1)
     shares = dropout(shares, p=left_out) if left_out > 0 else shares
-    return shares @ v, shares
+    return linalg.bmm(shares, v), shares
 
 
 def attended(q: Any, k: Any, v: Any, mask: Any, batch: int, heads: int, left_out: float, causal: bool) -> Any:
@@ -328,7 +352,8 @@ class MultiheadAttention(Module):
         """(the results, the weights of attention or None); see functional.multi_head_attention_forward."""
         swapped = self.batch_first and query.dim() == 3
         if swapped:
-            query, key, value = (x.transpose(1, 0) for x in (query, key, value))
+            turned = {id(x): x.transpose(1, 0) for x in {id(x): x for x in (query, key, value)}.values()}
+            query, key, value = (turned[id(x)] for x in (query, key, value))
         result, weights = functional.multi_head_attention_forward(
             query,
             key,

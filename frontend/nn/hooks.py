@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.autograd import Function, RemovableHandle, is_grad_enabled
+from redispatch.dispatch import STATE
 from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor.wrapped import Wrapped
 
 from .tree import BUFFER, MODULE, ON_REGISTRATION, PARAMETER, Kind
 
@@ -244,6 +246,33 @@ class BackwardHookFunction(Function):
         return gradients
 
 
+class PassedBack(Function):
+    """Tensors as they are, whose gradients pass through `change`; used under transforms, each of which has a node."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(change: Any, *tensors: Any) -> Any:
+        return tensors
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.change = inputs[0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return (None, *ctx.change(gradients))
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, *tangents: Any) -> Any:
+        return tuple(None if tangent is None else tangent.view_as(tangent) for tangent in tangents)
+
+
+def is_wanted(tensor: Any) -> bool:
+    """Whether the gradient of a tensor is wanted, here or by a transform outside of one."""
+    return tensor.requires_grad or isinstance(tensor, Wrapped) and is_wanted(tensor._value)
+
+
 class BackwardHooks:
     """One call's backward hooks: keeps the gradients of the outputs until those of the inputs are there."""
 
@@ -256,20 +285,17 @@ class BackwardHooks:
     def around_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, their tensors passed through an identity at which the hooks are called."""
         self.input_count = len(args)
-        passed, places, node = through_identity(args)
-        if node is not None:
-            self.inputs_differ = True
 
-            def inputs_are_done(grad_inputs: Any, _: Any) -> Any:
-                if self.grad_outputs is None:  # the outputs took no part in this backward
-                    return None
-                full = spread(grad_inputs, places, self.input_count)
-                for hook in self.hooks:
-                    full = changed_by(hook(self.module, full, self.grad_outputs), full, "grad_input")
-                self.grad_outputs = None
-                return tuple(full[place] for place in places)
+        def inputs_are_done(grad_inputs: Any, places: list[int]) -> Any:
+            if self.grad_outputs is None:  # the outputs took no part in this backward
+                return grad_inputs
+            full = spread(grad_inputs, places, self.input_count)
+            for hook in self.hooks:
+                full = changed_by(hook(self.module, full, self.grad_outputs), full, "grad_input")
+            self.grad_outputs = None
+            return tuple(full[place] for place in places)
 
-            node.register_hook(inputs_are_done)
+        passed, self.inputs_differ = through_identity(args, inputs_are_done)
         return passed
 
     def around_outputs(self, result: Any) -> Any:
@@ -282,19 +308,17 @@ class BackwardHooks:
             )
             return result
         results = result if isinstance(result, tuple) else (result,)
-        passed, places, node = through_identity(results)
-        if node is not None:
 
-            def outputs_are_done(gradients: Any) -> Any:
-                full = spread(gradients, places, len(results))
-                for hook in self.pre_hooks:
-                    full = changed_by(hook(self.module, full), full, "grad_output")
-                self.grad_outputs = full
-                if not self.inputs_differ:
-                    self._call_without_inputs(full)
-                return tuple(full[place] for place in places)
+        def outputs_are_done(gradients: Any, places: list[int]) -> Any:
+            full = spread(gradients, places, len(results))
+            for hook in self.pre_hooks:
+                full = changed_by(hook(self.module, full), full, "grad_output")
+            self.grad_outputs = full
+            if not self.inputs_differ:
+                self._call_without_inputs(full)
+            return tuple(full[place] for place in places)
 
-            node.register_prehook(outputs_are_done)
+        passed, _ = through_identity(results, outputs_are_done, before=True)
         return passed if isinstance(result, tuple) else passed[0]
 
     def _call_without_inputs(self, grad_outputs: tuple[Any, ...]) -> None:
@@ -310,18 +334,31 @@ class BackwardHooks:
         self.grad_outputs = None
 
 
-def through_identity(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int], Any]:
-    """The values with their tensors passed through one identity; the tensors' places; the node, if there is one."""
+def through_identity(
+    values: tuple[Any, ...], change: Callable[[Any, list[int]], Any], before: bool = False
+) -> tuple[tuple[Any, ...], bool]:
+    """The values with their tensors passed through one identity; whether one of them has a gradient.
+
+    change: (gradients, the places of the tensors) -> gradients; called `before` the node runs, or after.
+    """
     places = [place for place, value in enumerate(values) if isinstance(value, Tensor)]
-    if not is_grad_enabled() or not any(values[place].requires_grad for place in places):
-        return values, [], None
-    outputs = BackwardHookFunction.apply(*[values[place] for place in places])
+    tensors = [values[place] for place in places]
+    if not is_grad_enabled() or not any(map(is_wanted, tensors)):
+        return values, False
+    if STATE.get().levels:
+        outputs = PassedBack.apply(lambda gradients: change(gradients, places), *tensors)
+    else:
+        outputs = BackwardHookFunction.apply(*tensors)
+        node = next(output.grad_fn for output in outputs if output.grad_fn is not None)
+        if before:
+            node.register_prehook(lambda gradients: change(gradients, places))
+        else:
+            node.register_hook(lambda gradients, _: change(gradients, places))
     passed = list(values)
     for place, output in zip(places, outputs, strict=True):
         passed[place] = output
-    node = next(output.grad_fn for output in outputs if output.grad_fn is not None)
     kind = type(values)
-    return kind(*passed) if hasattr(kind, "_fields") else tuple(passed), places, node
+    return kind(*passed) if hasattr(kind, "_fields") else tuple(passed), True
 
 
 def spread(gradients: Sequence[Any], places: list[int], count: int) -> tuple[Any, ...]:

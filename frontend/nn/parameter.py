@@ -19,7 +19,7 @@ from typing import Any
 from redispatch.autograd import no_grad
 from redispatch.dispatch import TensorMeta, _disabled_torch_function_impl
 from redispatch.dispatch.layers.python import has_handler
-from redispatch.dispatch.tensor import Tensor, empty, get_default_dtype, preserve_format, swap_tensors
+from redispatch.dispatch.tensor import Tensor, empty, get_default_dtype, preserve_format, shell, swap_tensors
 from redispatch.kernels.ops import creation
 
 from .. import _future
@@ -40,8 +40,7 @@ class Parameter(Tensor, metaclass=_Flagged):
     """A leaf over the memory of `data` that modules list as a parameter and optimizers update.
 
     Shapes and dtypes: those of `data`; an empty float tensor where there is none.
-    Errors: RuntimeError for a dtype that cannot require grad, unless `requires_grad` is False; RuntimeError where
-    `data` is of a subclass whose `detach()` gives another class.
+    Errors: RuntimeError for a dtype that cannot require grad, unless `requires_grad` is False.
     """
 
     __slots__ = ()
@@ -56,14 +55,11 @@ class Parameter(Tensor, metaclass=_Flagged):
             data = empty((0,), get_default_dtype())
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
-        flagged = data.detach().requires_grad_(requires_grad)
-        if type(flagged) is not type(data):
-            raise RuntimeError(
-                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
-                f"an instance of the same type, but return type {type(flagged).__name__} was found instead. To use the "
-                "type as a Parameter, please correct the detach() semantics defined by its __torch_dispatch__() "
-                "implementation."
-            )
+        flagged = data.detach()
+        if type(flagged) is not type(data):  # by a handler that unwraps: an alias is made without asking it
+            flagged = shell(type(data), data)
+            flagged.__dict__.update(data.__dict__)
+        flagged.requires_grad_(requires_grad)
         flagged._is_param = True
         return flagged
 

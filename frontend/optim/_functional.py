@@ -41,9 +41,12 @@ def function_of(kind: type[Optimizer], lists: str, switches: str, options: str, 
             raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
         self = kind.__new__(kind)
         kept = {name: bound.arguments[name] for name in lists.split() if bound.arguments[name]}
-        for number, (param, grad) in enumerate(zip(group["params"], group["grads"], strict=True)):
-            state = {state_of(name): values[number] for name, values in kept.items()}
-            self.update(param, -grad if group["maximize"] else grad, state, group)
+        params = list(group["params"])
+        states = [{state_of(name): values[k] for name, values in kept.items()} for k in range(len(params))]
+        if "momentum_buffer_list" in kept:
+            states = [{name: value for name, value in state.items() if value is not None} for state in states]
+        self.move_all(params, list(group["grads"]), states, group)
+        for number, state in enumerate(states):
             for name, values in kept.items():
                 values[number] = state[state_of(name)]  # of the first step of SGD's momentum it is new
 

@@ -8,15 +8,35 @@ lr · weight_decay.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from redispatch import _names
-from redispatch.dispatch import ops
-from redispatch.kernels.ops import arithmetic, creation
-from redispatch.kernels.ops.fused_updates import adam_op, adamw_op
+from redispatch.dispatch.tensor import Tensor, dtypes
+from redispatch.kernels.ops import arithmetic, extremes, from_data, shape
+from redispatch.utils._foreach_utils import unseen
 
-from .optimizer import Formula, Group, begin, number, options, root_above
+from .optimizer import (
+    Formula,
+    Group,
+    Many,
+    _get_scalar_dtype,
+    _get_value,
+    at,
+    begin,
+    decayed,
+    largest_in,
+    number,
+    options,
+    owns,
+    read,
+    zeros_like,
+)
+
+SWITCHES = ("fused", "foreach", "capturable", "differentiable")
+SAME_BITS = (
+    dtypes.float32,
+    dtypes.float64,
+)  # the fused step rounds once; with half precision others round at each operator
 
 _, __getattr__, __dir__ = _names.late(globals(), {"._functional": "adam adamax adamw nadam radam"})
 
@@ -28,8 +48,8 @@ class Adam(Formula):
         v ← β₂ v + (1 - β₂) g²         v̂ = v / (1 - β₂ᵗ)
         p ← p - lr · m̂ / (√v̂ + ε)
 
-    `amsgrad` takes the largest v so far in the place of v. `foreach`, `fused` and `capturable` choose between PyTorch's
-    implementations and change no result; here is one.
+    `amsgrad` takes the largest v so far in the place of v. `foreach` moves all parameters by operators on lists, and
+    `fused` by one operator, which the default uses, too, where nobody sees it.
     Errors: ValueError for a negative option, or betas outside [0, 1).
     Sources: Kingma and Ba, "Adam: a method for stochastic optimization" (2014); Reddi, Kale and Kumar, "On the
     convergence of Adam and beyond" (2018).
@@ -55,50 +75,50 @@ class Adam(Formula):
         super().__init__(params, options(locals(), "lr", "eps", "betas", "weight_decay"))
 
     def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
-        begin(param, state, "exp_avg", "exp_avg_sq", *["max_exp_avg_sq"] * group["amsgrad"])
+        begin(param, state, group, "exp_avg", "exp_avg_sq", *["max_exp_avg_sq"] * group["amsgrad"])
 
-    def update_all(self, params: list[Any], group: Group) -> None:
-        """Moves all at once, by one operator; one after the other where the steps are recorded, or are complex."""
-        if not params:
+    def move_all(self, params: list[Any], grads: list[Any], states: list[dict[str, Any]], group: Group) -> None:
+        """Moves all; by one operator also where nobody sees it and the bits are the same."""
+        if any(map(group.get, SWITCHES)) or isinstance(group["lr"], Tensor) or not params:
+            super().move_all(params, grads, states, group)
             return
-        if group["differentiable"] or any(param.is_complex() for param in params):
-            super().update_all(params, group)
+        kinds = {(x.dtype, x.device) for x in params}
+        if not unseen({*map(type, params), *map(type, grads)}) or len(kinds) > 1 or kinds.pop()[0] not in SAME_BITS:
+            super().move_all(params, grads, states, group)
             return
-        states = [self.state[param] for param in params]
-        for param, state in zip(params, states, strict=True):
-            if not state:
-                self._start(param, state, group)
-        steps = [state["step"] for state in states]
-        largest = [state["max_exp_avg_sq"] for state in states] if group["amsgrad"] else []
-        ops.aten._foreach_add_.Scalar(steps, 1)
-        update = adamw_op if group["decoupled_weight_decay"] else adam_op
+        self.move_fused(params, grads, states, group)
+
+    def move_fused(self, params: list[Any], grads: list[Any], states: list[dict[str, Any]], group: Group) -> None:
         beta1, beta2 = group["betas"]
-        update.functional(
-            params,
-            [param.grad for param in params],
-            [state["exp_avg"] for state in states],
-            [state["exp_avg_sq"] for state in states],
-            largest,
-            steps,
-            lr=number(group["lr"]),
-            beta1=beta1,
-            beta2=beta2,
-            **{name: group[name] for name in ("weight_decay", "eps", "amsgrad", "maximize")},
+        own = {name: group[name] for name in ("amsgrad", "lr", "weight_decay", "eps", "maximize")}
+        self.by_operator(
+            "_fused_adamw_" if group.get("decoupled_weight_decay") else "_fused_adam_",
+            *(params, grads, states, "exp_avg exp_avg_sq max_exp_avg_sq step"),
+            {**own, "beta1": beta1, "beta2": beta2},
         )
 
-    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: Any, step: Any) -> None:
         beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].mul_(beta1).add_(grad, alpha=1 - beta1)
-        square = state["exp_avg_sq"].mul_(beta2).add_(grad * grad, alpha=1 - beta2)
-        if group["amsgrad"]:
-            largest = state["max_exp_avg_sq"]
-            if square.requires_grad:  # recorded: nothing that is saved may change
+        grad = decayed(param, grad, group, lr)
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        largest = state["max_exp_avg_sq"] if group["amsgrad"] else None
+        if group.get("differentiable"):  # the step and all that depends on it are recorded: numbers are tensors
+            seen, seen_square = 1 - beta1**step, 1 - beta2**step
+            size, divisor = -(lr / seen), seen_square.sqrt()
+            if largest is not None:
                 square = largest.copy_(arithmetic.maximum(largest.clone(), square))
-            else:
-                square = arithmetic.maximum(largest, square, out=largest)
-        # The divisors of the means are numbers: they go into the step size and the root, not into every element twice.
-        root = root_above(square, group["eps"], math.sqrt(1 - beta2**t))
-        param.add_(mean / root, alpha=-lr / (1 - beta1**t))
+            root = (square.sqrt() / (divisor * size)).add_(group["eps"] / size)
+            param.addcdiv_(mean.clone(), root)
+            return
+        t = read(step)
+        size, root = at(t, lambda t: lr / (1 - beta1**t)), at(t, lambda t: (1 - beta2**t) ** 0.5)
+        if isinstance(param, Many):
+            square = square if largest is None else largest.maximum_(square)
+            param.addcdiv_(mean, square.sqrt().div_(root).add_(group["eps"]), value=[-one for one in size])
+            return
+        square = square if largest is None else largest_in(largest, square)
+        param.addcdiv_(mean, (square.sqrt() / root).add_(group["eps"]), value=-size)
 
 
 class AdamW(Adam):
@@ -138,7 +158,7 @@ class Adamax(Formula):
         u ← max(β₂ u, |g| + ε)
         p ← p - lr / (1 - β₁ᵗ) · m / u
 
-    `maximize` goes uphill; `foreach` and `capturable` change no result.
+    `maximize` goes uphill; `foreach` moves all parameters together.
     Errors: ValueError for a negative option, or betas outside [0, 1).
     Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2014), section 7.
     """
@@ -160,12 +180,20 @@ class Adamax(Formula):
     ) -> None:
         super().__init__(params, options(locals(), "lr", "eps", "betas", "weight_decay"))
 
-    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: Any, step: Any) -> None:
         beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-        largest = arithmetic.maximum(state["exp_inf"] * beta2, grad.abs().add_(group["eps"]))
-        state["exp_inf"].copy_(largest)
-        param.addcdiv_(mean, largest, value=-lr / (1 - beta1**t))
+        grad, own = decayed(param, grad, group), owns(grad, group)
+        mean, largest = state["exp_avg"].lerp_(grad, 1 - beta1), state["exp_inf"].mul_(beta2)
+        recorded = group.get("differentiable")
+        pair = [largest.unsqueeze(0)] if recorded else []
+        size = (grad.abs_ if own else grad.abs)().add_(group["eps"])
+        if isinstance(param, Many):
+            largest.maximum_(size)
+        elif recorded:
+            largest.copy_(extremes.amax(shape.cat([*pair, size.unsqueeze_(0)], 0), 0, keepdim=False))
+        else:
+            largest_in(largest, size)
+        param.addcdiv_(mean, largest, value=at(read(step), lambda t: -(number(lr) / (1 - beta1**t))))
 
 
 class NAdam(Formula):
@@ -174,7 +202,7 @@ class NAdam(Formula):
         μₜ = β₁ (1 - 0.96^(t ψ) / 2)
         p ← p - lr (1 - μₜ) / (1 - Π μ) · g / (√v̂ + ε) - lr μₜ₊₁ / (1 - Π μ · μₜ₊₁) · m / (√v̂ + ε)
 
-    ψ is `momentum_decay`, m and v are Adam's. `maximize` goes uphill; `foreach` and `capturable` change no result.
+    ψ is `momentum_decay`, m and v are Adam's. `maximize` goes uphill; `foreach` moves all parameters together.
     Errors: ValueError for a negative option, or betas outside [0, 1).
     Source: Dozat, "Incorporating Nesterov momentum into Adam" (2016).
     """
@@ -199,22 +227,46 @@ class NAdam(Formula):
         super().__init__(params, options(locals(), "lr", "eps", "betas", "weight_decay", "momentum_decay"))
 
     def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
-        super()._start(param, state, group)
-        state["mu_product"] = creation.ones(())
+        begin(param, state, group)
+        state["mu_product"] = from_data.tensor(1.0, dtype=_get_scalar_dtype(), device=state["step"].device)
+        state.update((name, zeros_like(param)) for name in self._buffers)
 
-    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: Any, step: Any) -> None:
         beta1, beta2 = group["betas"]
-        mu, ahead = (beta1 * (1 - 0.5 * 0.96 ** (step * group["momentum_decay"])) for step in (t, t + 1))
-        state["mu_product"] *= mu
-        product = state["mu_product"] if group["differentiable"] else state["mu_product"].item()
+        t, product = read(step), state["mu_product"]
+
+        def share(t: float) -> float:
+            return beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
+
+        def now(product: Any, mu: float) -> Any:
+            return -lr * (1 - mu) / (1 - product)
+
+        def then(product: Any, mu: float) -> Any:
+            return -lr * mu / (1 - product * mu)
+
+        grad = decayed(param, grad, group, lr)
+        if isinstance(param, Many):
+            mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+            root = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2).sqrt()
+            divisor, mu, ahead = at(t, lambda t: (1 - beta2**t) ** 0.5), at(t, share), at(t, lambda t: share(t + 1))
+            product.mul_(mu)
+            root.div_(divisor).add_(group["eps"])
+            sizes = at(product, now, mu), at(product, then, ahead)
+            param.addcdiv_(grad, root, value=sizes[0]).addcdiv_(mean, root, value=sizes[1])
+            return
+        mu, ahead = share(t), share(t + 1)
+        product *= mu
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        root = root_above(square, group["eps"], math.sqrt(1 - beta2**t))
-        now, then = -lr * (1 - mu) / (1 - product), -lr * ahead / (1 - product * ahead)
-        if group["differentiable"]:  # the product is a tensor, too
-            param.addcdiv_(grad * now, root).addcdiv_(mean * then, root)
-        else:
-            param.addcdiv_(grad, root, value=now).addcdiv_(mean, root, value=then)
+        root = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2).div(1 - beta2**t).sqrt()
+        if group.get("differentiable"):
+            root, later = root.add(group["eps"]), product * ahead
+            grad, mean = grad * now(product, mu), mean * (-lr * ahead / (1 - later))
+            param.addcdiv_(grad, root).addcdiv_(mean, root)
+            return
+        later = product.item() * ahead
+        root.add_(group["eps"])
+        param.addcdiv_(grad, root, value=now(product.item(), mu))
+        param.addcdiv_(mean, root, value=-lr * ahead / (1 - later))
 
 
 class RAdam(Formula):
@@ -224,12 +276,13 @@ class RAdam(Formula):
         ρₜ > 5:  p ← p - lr m̂ · √((ρₜ - 4) (ρₜ - 2) ρ∞ / ((ρ∞ - 4) (ρ∞ - 2) ρₜ)) / (√v̂ + ε)
         else:    p ← p - lr m̂
 
-    `maximize` goes uphill; `foreach` and `capturable` change no result.
+    `maximize` goes uphill; `foreach` moves all parameters together.
     Errors: ValueError for a negative option, or betas outside [0, 1).
     Source: Liu et al., "On the variance of the adaptive learning rate and beyond" (2019).
     """
 
     _buffers = ("exp_avg", "exp_avg_sq")
+    _counts_first = (False, True)
 
     def __init__(
         self,
@@ -247,18 +300,43 @@ class RAdam(Formula):
     ) -> None:
         super().__init__(params, options(locals(), "lr", "eps", "betas", "weight_decay"))
 
-    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: Any, step: Any) -> None:
         beta1, beta2 = group["betas"]
+        most = 2 / (1 - beta2) - 1
+
+        def length_of(t: Any) -> float:
+            return most - 2 * _get_value(t) * beta2 ** _get_value(t) / (1 - beta2 ** _get_value(t))
+
+        def correction(length: float) -> float:
+            """Of a running mean of so many gradients; 0 where they are too few."""
+            if length <= 5:
+                return 0
+            return ((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) ** 0.5
+
+        if isinstance(grad, Many) and group.get("maximize"):
+            grad = grad.neg()
+        t = read(step)
+        lengths = [length_of(one) for one in t] if isinstance(t, Many) else length_of(t)
+        grad = decayed(param, grad, group, lr)
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        size, seen = lr / (1 - beta1**t), 1 - beta2**t
-        most = 2 / (1 - beta2) - 1
-        length = most - 2 * t * beta2**t / seen  # of the running mean of squares, in gradients
-        if length <= 5:
-            param.add_(mean, alpha=-size)
+        if isinstance(param, Many):  # p += m · (1 / ((√v + ε) / a) + b), where a or b is 0
+            corrections = [correction(length) for length in lengths]
+            seen = at(t, lambda t: 1 - beta1**t)
+            plain = [-lr * (corrected == 0) / one for corrected, one in zip(corrections, seen, strict=True)]
+            adaptive = at(
+                t, lambda t, corrected, one: -((1 - beta2**t) ** 0.5) * (lr * corrected / one), corrections, seen
+            )
+            rate = square.sqrt().add_(group["eps"]).div_(adaptive).reciprocal_().add_(plain)
+            param.addcmul_(mean, rate)
             return
-        correction = math.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
-        param.addcdiv_(mean, root_above(square, group["eps"]), value=-size * correction * math.sqrt(seen))
+        update, corrections = mean / (1 - beta1**t), correction(lengths)
+        update = update * lr
+        if corrections:
+            root = square.sqrt()
+            root = root.add(group["eps"]) if group.get("differentiable") else root.add_(group["eps"])
+            update = update * ((1 - beta2**t) ** 0.5 / root) * corrections
+        param.add_(update, alpha=-1.0)
 
 
 class SparseAdam:

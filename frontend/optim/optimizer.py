@@ -4,6 +4,9 @@ An optimizer holds *groups* of parameters, dictionaries with a list of parameter
 rate, weight decay, ...), and for each parameter a dictionary of state (a momentum, a count of steps). One step walks
 over all parameters that have a gradient. Everything else here is about the groups, and about saving and loading.
 
+A formula is written once, for one parameter, in PyTorch's operators. With `foreach` it moves all together: `Many`
+stands for them, and its methods are the operators on lists.
+
 Read next: sgd.py, adam.py, lr_scheduler/scheduler.py.
 """
 
@@ -13,19 +16,28 @@ import functools
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from copy import deepcopy
 from itertools import chain
 from typing import Any
 
+import redispatch
 from redispatch.autograd import RemovableHandle, enable_grad, set_grad_enabled
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import TYPE_NAMED, Tensor, dtypes, preserve_format
-from redispatch.kernels.ops import creation
+from redispatch.kernels.ops import arithmetic, creation, from_data
 from redispatch.nn.checkpoint import registered
 from redispatch.nn.module import clear_grad
+from redispatch.nn.parameter import Parameter
 from redispatch.nn.tree import typename
-from redispatch.utils._foreach_utils import _group_tensors_by_device_and_dtype
+from redispatch.utils._foreach_utils import (
+    PLAIN_TYPES,
+    _get_fused_kernels_supported_devices,
+    _group_tensors_by_device_and_dtype,
+    unseen,
+)
 
+PLAIN_TYPES.add(Parameter)
 Group = dict[str, Any]
 Hooks = OrderedDict[int, Callable[..., Any]]
 
@@ -67,6 +79,8 @@ class Optimizer:
         self.state = defaultdict(dict)
         self.param_groups = []
         self._make_hooks()
+        if defaults.get("fused"):
+            self._step_supports_amp_scaling = True
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -134,20 +148,95 @@ class Optimizer:
         return loss
 
     def update_all(self, params: list[Any], group: Group) -> None:
-        """Moves the parameters of a group that have a gradient: by default one after the other."""
-        for param in params:
-            grad = param.grad
-            self.update(param, -grad if group.get("maximize") else grad, self.state[param], group)
+        """Moves the parameters of a group that have a gradient."""
+        grads, states = [param.grad for param in params], self._states(params, group)
+        for param, state in zip(params, states, strict=True):
+            if not state:
+                self._start(param, state, group)
+        self.move_all(params, grads, states, group)
+
+    def _states(self, params: list[Any], group: Group) -> list[dict[str, Any]]:
+        return [self.state[param] for param in params]
+
+    def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
+        """Makes the state of a parameter, before its first step."""
+
+    def move_all(self, params: list[Any], grads: list[Any], states: list[dict[str, Any]], group: Group) -> None:
+        """Moves parameters by these gradients: one after the other, with `foreach` all of a kind together."""
+        devices = _get_capturable_supported_devices() if group.get("capturable") else None
+        if devices is not None and not all(param.device.type in devices for param in params):
+            raise AssertionError(f"If capturable=True, params and state_steps must be on supported devices: {devices}.")
+        if group.get("fused"):
+            supported = _get_fused_kernels_supported_devices()
+            for param in params:
+                if not (param.is_floating_point() and param.device.type in supported):
+                    raise RuntimeError(
+                        "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                        f"{supported} but {param.dtype} and {param.device.type}"
+                    )
+            for rows in self._kinds(params, grads, states):
+                self.move_fused(*(list(column) for column in zip(*rows, strict=True)), group)
+            return
+        turns = group.get("maximize")
+        if not group.get("foreach"):
+            for param, grad, state in zip(params, grads, states, strict=True):
+                self.update(param, -grad if turns and not self._counts_first[0] else grad, state, group)
+            return
+        if group.get("differentiable"):
+            raise AssertionError("_foreach ops don't support autograd")
+        for rows in self._kinds(params, grads, states):
+            own = [state for _, _, state in rows]
+            state = {name: Many(one.get(name) for one in own) for name in dict.fromkeys(chain.from_iterable(own))}
+            grad = Many(grad for _, grad, _ in rows)
+            grad = grad.neg() if turns and not self._counts_first[1] else grad
+            self.update(Many(param for param, _, _ in rows), grad, state, group)
+            for name, values in state.items():
+                for one, value in zip(own, values, strict=True):
+                    one[name] = value
+
+    def _kinds(self, *columns: list[Any]) -> Iterable[list[Any]]:
+        """(parameter, gradient, state) of those that may be moved together: of one device, dtype and `_kind`."""
+        kinds: dict[Any, list[Any]] = {}
+        for row in zip(*columns, strict=True):
+            kinds.setdefault((row[0].device, row[0].dtype, self._kind(row[0])), []).append(row)
+        return kinds.values()
+
+    def move_fused(self, params: list[Any], grads: list[Any], states: list[dict[str, Any]], group: Group) -> None:
+        """Moves parameters of one kind by one operator."""
+        raise NotImplementedError(f"{type(self).__name__} has no operator for a step")
+
+    def by_operator(
+        self, name: str, params: list[Any], grads: list[Any], states: list[dict[str, Any]], kept: str, options: Group
+    ) -> None:
+        """Calls an operator that moves parameters of one kind, with what the state keeps under these names."""
+        lists = [[state[one] for state in states if one in state] for one in kept.split()]
+        scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
+        counts = lists[-1] if kept.endswith("step") else None
+        if counts is not None:  # the operator by its name costs half as much as the function, which no mode misses then
+            (ops.aten._foreach_add_.Scalar if unseen(()) else redispatch._foreach_add_)(counts, 1)
+        function(name)(params, grads, *lists, **options, grad_scale=scale, found_inf=found)
+        if counts is not None and found is not None:
+            redispatch._foreach_sub_(counts, [found] * len(counts))
+
+    # Whether `update` itself turns the gradient for `maximize`, after its count of steps: of one parameter, of many.
+    _counts_first = (False, False)
+
+    def _kind(self, param: Any) -> Any:
+        """Returns a key that parameters of one dtype and device must share, to be moved together."""
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        """Moves one parameter, in place. `grad` points uphill; it is the parameter's own and must not be written to."""
+        """Moves one parameter, in place. `grad` points uphill; it is the parameter's own and must not be written to.
+
+        With `foreach`, both are `Many`, and so is each value of the state.
+        """
         raise NotImplementedError(f"{type(self).__name__} gives neither update() nor step()")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Takes the gradients of all parameters away, or fills them with zeros."""
-        for group in self.param_groups:
-            for param in group["params"]:
-                clear_grad(param, set_to_none)
+        with labelled(self, "zero_grad"):
+            for group in self.param_groups:
+                for param in group["params"]:
+                    clear_grad(param, set_to_none)
 
     # Saving and loading ---------------------------------------------------------------------------------------
 
@@ -287,6 +376,10 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        with labelled(self, "step"):
+            return with_its_hooks(self, *args, **kwargs)
+
+    def with_its_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         own = vars(self)  # of a wrapper whose `__init__` called none there are no hooks
         for hook in chain(_PRE_HOOKS.values(), own.get("_optimizer_step_pre_hooks", {}).values()):
             changed = hook(self, args, kwargs)
@@ -304,6 +397,15 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     hooked.hooked = True  # type: ignore[attr-defined]  # a scheduler warns where another function took its place
     return hooked
+
+
+def labelled(optimizer: Any, method: str) -> Any:
+    """Returns a region in which PyTorch's profiler and modes see what an optimizer does under its name."""
+    if unseen(()):
+        return nullcontext()
+    from redispatch.profiler import record_function  # an import that programs without modes need not pay for
+
+    return record_function(f"Optimizer.{method}#{type(optimizer).__name__}.{method}")
 
 
 _PRE_HOOKS: Hooks = OrderedDict()  # those of all optimizers
@@ -371,6 +473,11 @@ def options(scope: dict[str, Any], *checks: str) -> Group:
     Errors: ValueError.
     """
     chosen = {name: value for name, value in scope.items() if name not in ("self", "params", "__class__")}
+    if chosen.get("fused"):
+        if chosen["differentiable"]:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if chosen["foreach"]:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
     for name in checks:
         value = chosen[name]
         if name == "betas":
@@ -385,8 +492,54 @@ def options(scope: dict[str, Any], *checks: str) -> Group:
     return chosen
 
 
+@functools.cache
+def function(name: str) -> Callable[..., Any]:
+    """Returns a function of the package, most of which are made when they are first looked for."""
+    return getattr(redispatch, name)
+
+
+class Many(list[Any]):
+    """Tensors that are moved together: a method is an operator on lists, `x.mul_(2)` is `_foreach_mul_(x, 2)`."""
+
+    def __getattr__(self, name: str) -> Callable[..., Many]:
+        on_lists = function(f"_foreach_{name}")
+
+        def method(*args: Any, value: Any = None, **kwargs: Any) -> Many:
+            result = on_lists(self, *args, *(() if value is None else (value,)), **kwargs)
+            return self if result is self else Many(result)
+
+        return method
+
+
+def read(step: Any) -> Any:
+    """The number in a count of steps; counts of many are read where they are used, by `at`."""
+    return step if isinstance(step, Many) else step.item()
+
+
+def at(t: Any, function: Callable[..., Any], *others: Any) -> Any:
+    """Returns what a function makes of a number; of many, and the lists `others` along with them, in a list."""
+    if not isinstance(t, Many):
+        return function(t, *others)
+    return [function(_get_value(one), *rest) for one, *rest in zip(t, *others, strict=True)]
+
+
+def put(x: Any, mask: Any, value: float) -> None:
+    """Sets elements: as PyTorch does where that is seen, else by the operator that takes less time."""
+    if unseen((type(x),)):
+        x.masked_fill_(mask, value)
+    else:
+        x[mask] = value
+
+
+def largest_in(x: Any, other: Any) -> Any:
+    """Writes the larger of two elements into `x`."""
+    if unseen((type(x),)):
+        return x.copy_(arithmetic.maximum(x, other))
+    return arithmetic.maximum(x, other, out=x)
+
+
 class Formula(Optimizer):
-    """An optimizer that is a formula for one parameter: its state, the count of steps and weight decay are done here.
+    """An optimizer that is a formula for one parameter, or for many: its state and the count of steps are done here.
 
     _buffers: the names of its state, tensors like the parameter that start as zeros.
     """
@@ -394,48 +547,68 @@ class Formula(Optimizer):
     _buffers: tuple[str, ...] = ()
 
     def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
-        """Makes the state of a parameter, before its first step."""
-        begin(param, state, *self._buffers)
+        begin(param, state, group, *self._buffers)
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         if not state:
             self._start(param, state, group)
-        t, lr, decay = count_step(state), number(group["lr"]), group["weight_decay"]
-        if decay != 0 and group.get("decoupled_weight_decay"):
-            param.mul_(1 - lr * decay)
-        elif decay != 0:
-            grad = grad.add(param, alpha=decay)
-        self._move(param, grad, state, group, lr, t)
+        if isinstance(param, Many):
+            state["step"].add_(from_data.tensor(1.0), alpha=1.0)
+        else:
+            state["step"] += 1
+        if (param[0] if isinstance(param, Many) else param).is_complex():
+            param, grad = in_pairs(param), in_pairs(grad)
+            state = {name: in_pairs(value) for name, value in state.items()}
+        self._move(param, grad, state, group, _to_scalar(group.get("lr")), state["step"])
 
-    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
-        """Moves the parameter in its step `t`, counted from 1. `grad` has the weight decay, and is not written to."""
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: Any, step: Any) -> None:
+        """Moves the parameter. The step is counted already; `grad` has no weight decay yet, and is not written to."""
         raise NotImplementedError
 
 
-def begin(param: Any, state: dict[str, Any], *names: str) -> None:
-    """The state before the first step: a count of steps and, under each name, zeros like the parameter."""
+def in_pairs(value: Any) -> Any:
+    """Complex tensors as pairs of real numbers, which all but the decay takes as numbers of their own."""
+    if isinstance(value, Many):
+        return Many(in_pairs(one) for one in value)
+    return ops.aten.view_as_real.default(value) if isinstance(value, Tensor) and value.is_complex() else value
+
+
+def decayed(param: Any, grad: Any, group: Group, lr: Any = None) -> Any:
+    """Returns the gradient with the weight decay; one that is decoupled shrinks the parameter instead."""
+    decay = group["weight_decay"]
+    if decay == 0:
+        return grad
+    if group.get("decoupled_weight_decay"):
+        param.mul_(1 - lr * decay)
+        return grad
+    return (grad.add_ if owns(grad, group, decay=False) else grad.add)(param, alpha=decay)
+
+
+def owns(grad: Any, group: Group, decay: bool = True) -> bool:
+    """Whether a gradient of many is no longer that of the parameters, so that it may be written to."""
+    return isinstance(grad, Many) and bool(group.get("maximize") or decay and group["weight_decay"] != 0)
+
+
+def begin(
+    param: Any, state: dict[str, Any], group: Group, *names: str, counted_in: Callable[..., Any] | None = None
+) -> None:
+    """The state before the first step: a count of steps and, under each name, zeros like the parameter.
+
+    counted_in: what makes the count, where PyTorch does not make it of data.
+    """
     # A tensor, so that checkpoints go between this and PyTorch; on the CPU, since its value is read in every step.
-    state["step"] = creation.zeros(())
+    if group.get("capturable") or group.get("fused"):
+        state["step"] = creation.zeros((), dtype=_get_scalar_dtype(group.get("fused")), device=param.device)
+    elif counted_in is not None:
+        state["step"] = counted_in((), dtype=_get_scalar_dtype())
+    else:
+        state["step"] = from_data.tensor(0.0, dtype=_get_scalar_dtype())
     for name in names:
         state[name] = zeros_like(param)
 
 
 def zeros_like(param: Any) -> Any:
     return creation.zeros_like(param, memory_format=preserve_format)
-
-
-def root_above(square: Any, eps: float, divisor: float = 1) -> Any:
-    """Returns √square / divisor + eps."""
-    root = square.sqrt()
-    if root.requires_grad:  # the derivative of the root needs it as it is
-        return root / divisor + eps
-    return (root if divisor == 1 else root.div_(divisor)).add_(eps)
-
-
-def count_step(state: dict[str, Any]) -> float:
-    """Counts this step, and returns its number, from 1."""
-    state["step"] += 1
-    return state["step"].item()
 
 
 # --- PyTorch's helpers, which optimizers of other packages import -----------------------------------------------------

@@ -9,9 +9,21 @@ import math
 from typing import Any
 
 from redispatch import _names
-from redispatch.kernels.ops import creation, linalg
+from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.ops import creation, from_data, linalg
 
-from .optimizer import Formula, Group, Optimizer, begin, number, options, zeros_like
+from .optimizer import (
+    Formula,
+    Group,
+    Many,
+    Optimizer,
+    _get_scalar_dtype,
+    _to_scalar,
+    at,
+    decayed,
+    options,
+    zeros_like,
+)
 
 _, __getattr__, __dir__ = _names.late(globals(), {"._functional": "asgd sgd"})
 
@@ -23,7 +35,7 @@ class SGD(Optimizer):
         b ← momentum · b + (1 - dampening) · g          (b ← g in the first step)
         p ← p - lr · b                                  (nesterov: p - lr · (g + momentum · b))
 
-    `foreach` and `fused` choose between PyTorch's implementations and change no result; here there is one.
+    `foreach` moves all parameters by operators on lists, `fused` by one operator.
     Errors: ValueError for a negative option, or nesterov without momentum or with dampening.
     Source: Sutskever et al., "On the importance of initialization and momentum in deep learning" (2013), but with the
     learning rate outside the momentum, as in PyTorch.
@@ -56,18 +68,47 @@ class SGD(Optimizer):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, chosen)
 
+    def _states(self, params: list[Any], group: Group) -> list[dict[str, Any]]:
+        return super()._states(params, group) if group["momentum"] != 0 else [{} for _ in params]
+
+    def move_fused(self, params: list[Any], grads: list[Any], states: list[dict[str, Any]], group: Group) -> None:
+        momentum = group["momentum"] != 0
+        first = momentum and not any(states)
+        if first:
+            for grad, state in zip(grads, states, strict=True):
+                state["momentum_buffer"] = creation.empty_like(grad)
+        names = "weight_decay", "momentum", "lr", "dampening", "nesterov", "maximize"
+        own = {name: group[name] for name in names} | {"is_first_step": first}
+        self.by_operator("_fused_sgd_", params, grads, states, "momentum_buffer", own)
+
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        lr, momentum, many = group["lr"], group["momentum"], type(param) is Many
         if group["weight_decay"] != 0:
-            grad = grad.add(param, alpha=group["weight_decay"])
-        momentum = group["momentum"]
+            grad = decayed(param, grad, group)
         if momentum != 0:
             buffer = state.get("momentum_buffer")
-            if buffer is None:
-                buffer = state["momentum_buffer"] = grad.detach().clone()
+            if many and (buffer is None or any(one is None for one in buffer)):
+                buffer = buffer or [None] * len(grad)
+                buffer = Many(self._averaged(*pair, group) for pair in zip(buffer, grad, strict=True))
             else:
-                buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
-            grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
-        param.add_(grad, alpha=-number(group["lr"]))
+                buffer = self._averaged(buffer, grad, group)
+            state["momentum_buffer"] = buffer
+            if not group["nesterov"]:
+                grad = buffer
+            else:
+                grad = (grad.add_ if many else grad.add)(buffer, alpha=momentum)
+        if isinstance(lr, Tensor):
+            lr = _to_scalar(lr)
+            if lr.requires_grad and not many:
+                param.addcmul_(grad, lr, value=-1)
+                return
+        param.add_(grad, alpha=-lr)
+
+    def _averaged(self, buffer: Any, grad: Any, group: Group) -> Any:
+        """The momentum with this gradient, which is the first of it."""
+        if buffer is None:
+            return grad.detach().clone()
+        return buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
 
 
 class ASGD(Formula):
@@ -76,7 +117,7 @@ class ASGD(Formula):
         p ← (1 - λ η) p - η g          η = lr / (1 + λ lr t)^α
         a ← a + (p - a) · μ            μ = 1 / max(1, t - t0), where the mean is the parameter itself up to then
 
-    `maximize` goes uphill; `foreach` and `capturable` change no result.
+    `maximize` goes uphill; `foreach` moves all parameters together.
     Errors: ValueError for a negative option.
     Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992).
     """
@@ -97,19 +138,40 @@ class ASGD(Formula):
         super().__init__(params, options(locals(), "lr", "weight_decay"))
 
     def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
-        begin(param, state, "ax")
-        state["eta"], state["mu"] = creation.full((), number(group["lr"])), creation.ones(())
+        how = {"dtype": _get_scalar_dtype(), "device": param.device}
+        state["step"] = creation.zeros((), **how)
+        state["eta"] = from_data.as_tensor(_to_scalar(group["lr"]), **how).clone().detach()
+        state["mu"], state["ax"] = creation.ones((), **how), zeros_like(param)
 
-    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: float, t: float) -> None:
-        decay, eta, mu, mean = group["lambd"], state["eta"].item(), state["mu"].item(), state["ax"]
-        param.mul_(1 - decay * eta).add_(grad, alpha=-eta)
-        if mu == 1:
-            mean.copy_(param)
+    def _move(self, param: Any, grad: Any, state: dict[str, Any], group: Group, lr: Any, step: Any) -> None:
+        decay, eta, mu, mean = group["lambd"], state["eta"], state["mu"], state["ax"]
+
+        def rate(t: Any) -> Any:
+            return from_data.as_tensor(lr / (1 + decay * lr * t) ** group["alpha"])
+
+        def share(t: float) -> Any:
+            return from_data.as_tensor(1 / max(1, t - group["t0"]))
+
+        own = group["weight_decay"] != 0
+        grad = decayed(param, grad, group)
+        if isinstance(param, Many):
+            step_by = (grad.add_ if own else grad.add)(param, alpha=decay)  # of the decayed gradient, which is its own
+            param.addcmul_(step_by, eta, value=-1)
+            mean.addcmul_(param.sub(mean), mu)
+            rates, shares = Many(rate(t) for t in step), Many(at(step, share))
+            eta.copy_(rates)
+            mu.copy_(shares)
+            return
+        size = eta.item()
+        param.mul_(1 - decay * size)
+        param.add_(grad, alpha=-size)
+        if mu.item() != 1:
+            mean.add_(param.sub(mean).mul_(mu))
         else:
-            mean.add_((param - mean).mul_(mu))
-        # As default floats, whatever a checkpoint made of the state.
-        state["eta"].copy_(creation.full((), lr / (1 + decay * lr * t) ** group["alpha"]))
-        state["mu"].copy_(creation.full((), 1 / max(1, t - group["t0"])))
+            mean.copy_(param)
+        t = step.item()
+        eta.copy_(rate(t))
+        mu.copy_(share(t))
 
 
 class Muon(Optimizer):
@@ -151,15 +213,16 @@ class Muon(Optimizer):
                         "Muon only supports 2D parameters whereas we found a parameter with size: " + str(param.size())
                     )
 
+    def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
+        state["momentum_buffer"] = zeros_like(param.grad)
+
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
-        if not state:
-            state["momentum_buffer"] = zeros_like(grad)
-        momentum, rate = group["momentum"], number(group["lr"])
+        momentum, rate = group["momentum"], _to_scalar(group["lr"])
         buffer = state["momentum_buffer"].lerp_(grad, 1 - momentum)
         update = grad.lerp(buffer, momentum) if group["nesterov"] else buffer
         update = orthogonalized(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
         param.mul_(1 - rate * group["weight_decay"])
-        param.add_(update, alpha=-rate * shape_factor(group["adjust_lr_fn"], *param.shape))
+        param.add_(update, alpha=-(rate * shape_factor(group["adjust_lr_fn"], *param.shape)))
 
 
 def orthogonalized(matrix: Any, coefficients: Any, steps: int, eps: float) -> Any:
@@ -175,12 +238,12 @@ def orthogonalized(matrix: Any, coefficients: Any, steps: int, eps: float) -> An
     a, b, c = coefficients
     tall = matrix.size(0) > matrix.size(1)
     x = matrix.bfloat16()
-    x = x.t() if tall else x
-    x = x / x.norm().clamp(min=eps)
+    x = x.T if tall else x
+    x.div_(x.norm().clamp(min=eps))
     for _ in range(steps):
-        square = x @ x.t()
+        square = x @ x.T
         x = linalg.addmm(x, linalg.addmm(square, square, square, beta=b, alpha=c), x, beta=a)
-    return x.t() if tall else x
+    return x.T if tall else x
 
 
 def shape_factor(rule: str | None, rows: int, columns: int) -> float:

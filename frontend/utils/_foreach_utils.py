@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from redispatch.dispatch import DEFAULT, STATE
 from redispatch.dispatch.tensor import TYPE_NAMED, Tensor, device
 
 _foreach_supported_types = [Tensor]
+
+PLAIN_TYPES: set[type] = {Tensor}
+PLAIN_KEYS = {DEFAULT.keys.added, DEFAULT.with_grad(False).keys.added}
+
+
+def unseen(types: Iterable[type]) -> bool:
+    """Whether none but a clock can tell by which operators tensors of these types are moved.
+
+    So no mode, tracer or transform is at work, and the types are no subclasses.
+    """
+    keys = STATE.get().keys
+    return keys.added in PLAIN_KEYS and not keys.by_mode and PLAIN_TYPES.issuperset(types)
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:

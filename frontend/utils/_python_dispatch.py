@@ -16,6 +16,8 @@ from redispatch.dispatch import (
     STATE,
     DispatchKey,
     OpOverload,
+    Setting,
+    State,
     TorchDispatchMode,
     TorchDispatchModeKey,
     exclude,
@@ -56,6 +58,7 @@ __all__ = [
     "is_traceable_wrapper_subclass",
     "return_and_correct_aliasing",
     "transform_subclass",
+    "with_current_modes",
 ]
 
 
@@ -124,6 +127,27 @@ def _pop_mode_temporarily(key: DispatchKey | TorchDispatchModeKey | None = None)
         yield mode
     finally:
         push_mode(mode)
+
+
+def with_current_modes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, such that it runs in the modes of both kinds that are active here, in whatever thread it is called.
+
+    A new thread begins without modes. One mode may be asked by several threads at a time then.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import redispatch as rd
+    >>> from redispatch.utils._python_dispatch import with_current_modes
+    >>> with ThreadPoolExecutor() as pool, rd.device("meta"):
+    ...     print([pool.submit(each, 2).result().device.type for each in (rd.ones, with_current_modes(rd.ones))])
+    ['cpu', 'meta']
+    """
+    here = STATE.get()
+    stacks = {name: getattr(here, name) for name in ("modes", "pre_dispatch_modes", "function_modes", "displaced")}
+
+    def included(state: State) -> int:
+        return with_pre_dispatch_modes(with_modes(state, here.modes), here.pre_dispatch_modes).included
+
+    return Setting(**stacks, included=included)(function)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from redispatch.dispatch.autograd.api import WARNED
+from redispatch.dispatch.errors import WARNED
 from redispatch.dispatch.tensor import Tensor, UntypedStorage, set_default_dtype
 from redispatch.kernels.ops.legacy import TYPES, TensorType
 from redispatch.kernels.ops.storages import TypedStorage

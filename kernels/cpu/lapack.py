@@ -23,6 +23,13 @@ LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 UNITARY = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
 
 
+class LinAlgError(RuntimeError):
+    """Says what is wrong with a matrix's numbers, such as being singular."""
+
+
+LinAlgError.__name__ = "_LinAlgError"  # as PyTorch's is called in tracebacks
+
+
 @cache
 def found(name: str, letter: str) -> Callable[..., Any]:
     from scipy.linalg import blas, lapack  # here, because it takes long to import, and few programs need it

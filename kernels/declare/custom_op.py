@@ -21,6 +21,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from redispatch.dispatch import (
@@ -166,6 +167,7 @@ class CustomOpDef(HasEntryPoint):
         self._lib.undo_with(ad_inplace_or_view.register_alias_tracking(self._opoverload))
         self._lib.undo_with(backend_select.register_backend_select(self._opoverload))
         _DEFINITIONS[self._qualname] = self
+        self._lib.undo_with(partial(_forget, self._qualname, self._opoverload))
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -379,6 +381,11 @@ def register_batching(op: OpOverload, rule: Function, place: str) -> Undo:
     """Gives an operator a user's batching rule. NotImplementedError where a tensor can only be passed by name."""
     check_tensors_have_places(op.schema, "register_vmap")
     return BATCHING.override(op, ByUser(rule), place)
+
+
+def _forget(name: str, op: OpOverload) -> None:
+    if name in _DEFINITIONS and _DEFINITIONS[name]._opoverload is op:
+        del _DEFINITIONS[name]
 
 
 def definition_of(op: Any) -> CustomOpDef:

@@ -12,7 +12,7 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor
 
 from ..declare.declare import Operator, alias
-from ..declare.public import public
+from ..declare.public import FUNCTIONS, public
 from . import activations, arithmetic, binary, comparison, elementary, float_parts, indexing, linalg, special
 from .arithmetic import (
     clamp,
@@ -142,4 +142,6 @@ sinh_ = elementary.sinh.inplace
 tan_ = elementary.tan.inplace
 tanh_ = elementary.tanh.inplace
 
-WRITTEN_OVER = {name: value for name, value in globals().items() if name.endswith("_") and not name.startswith("_")}
+FUNCTIONS[""].update(
+    {name: face for name, face in globals().items() if name.endswith("_") and not name.startswith("_")}
+)

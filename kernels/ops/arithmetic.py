@@ -22,6 +22,7 @@ from ..declare.operator import binary, composite, operator, passed_on, pointwise
 from ..declare.pointwise import COMPLEX
 from ..declare.public import public
 from ..declare.structured import not_implemented
+from .comparison import kept_where
 
 of_numbers = partial(pointwise, inplace=True, out="out", numbers=True, core=True)  # as in `x + 1`
 
@@ -389,7 +390,7 @@ def pow_grad_self(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
     """n x^(n-1), and 0 for n = 0 even where x^(n-1) is infinite."""
     if exponent == 0:
         return grad * 0
-    return grad * (exponent * self.pow(exponent - 1))
+    return grad * mul_scalar_op.functional(self.pow(exponent - 1), exponent)
 
 
 def pow_grad_base(grad: Tensor, self: Tensor, exponent: Tensor) -> Tensor:
@@ -526,7 +527,7 @@ def inside(self: Tensor, min: Any, max: Any) -> Any:
     """Finds the elements that clamping does not change, the borders included."""
     if min is None:
         return self <= max
-    return self >= min if max is None else (self >= min).logical_and(self <= max)
+    return self >= min if max is None else (self >= min).logical_and_(self <= max)
 
 
 bounded = partial(pointwise, inplace=True, out="out", refuses=NO_CLAMP)
@@ -535,7 +536,7 @@ clamp_op = bounded(
     clamp_both,
     core=True,
     exact_out=True,
-    derivative=lambda grad, self, min, max: grad * inside(self, min, max),
+    derivative=lambda grad, self, min, max: kept_where(inside(self, min, max), grad),
     node="ClampBackward1",
 )
 clamp_op.scalar(clamp_below, when={"max": None})
@@ -543,12 +544,12 @@ clamp_op.scalar(clamp_above, when={"min": None})
 clamp_min_op = bounded(
     "clamp_min(Tensor self, Scalar min) -> Tensor",
     clamp_below,
-    derivative=lambda grad, self, min: grad * (self >= min),
+    derivative=lambda grad, self, min: kept_where(self >= min, grad),
 )
 clamp_max_op = bounded(
     "clamp_max(Tensor self, Scalar max) -> Tensor",
     clamp_above,
-    derivative=lambda grad, self, max: grad * (self <= max),
+    derivative=lambda grad, self, max: kept_where(self <= max, grad),
 )
 
 
@@ -590,14 +591,14 @@ sub_scalar_op = number_form(
 mul_scalar_op = number_form(
     mul_op,
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
-    derivative=lambda grad, other: grad * other,
+    derivative=lambda grad, other: mul_scalar_op.functional(grad, other),
     node="MulBackward1",
     forward="linear",
 )
 div_scalar_op = number_form(
     div_op,
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
-    derivative=lambda grad, other: grad / other,
+    derivative=lambda grad, other: div_scalar_op.functional(grad, other),
     node="DivBackward1",
     forward="linear",
 )

@@ -195,8 +195,8 @@ where_op = pointwise(
     core=True,
     keep=("condition",),
     derivative={
-        "self": lambda grad, condition: grad.masked_fill(condition.logical_not(), 0),
-        "other": lambda grad, condition: grad.masked_fill(condition, 0),
+        "self": lambda grad, condition: kept_where(condition, grad),
+        "other": lambda grad, condition: where_scalar_self_op.functional(condition, 0, grad),
     },
 )
 
@@ -223,6 +223,11 @@ def where_scalar_self_op(condition, self, other):
 @composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
 def where_scalar_other_op(condition, self, other):
     return where_op.functional(condition, self, scalar_like(other, self, device=condition._device))
+
+
+def kept_where(condition: Tensor, grad: Tensor) -> Tensor:
+    """The gradient where the condition holds, and zeros elsewhere."""
+    return where_op.functional(condition, grad, scalar_like(0, grad, device=grad._device))
 
 
 @composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")

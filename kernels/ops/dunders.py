@@ -74,9 +74,14 @@ def attach_dunder(name: str, meaning: Callable[..., Any], lanes: Any = None, ord
     made = meaning
     if lanes is not None:
         parameters = ("self", "other")[: len(order)]
-        forms = entry_point_of(lanes).forms
         made = FixedEntryPoint(
-            name, parameters, order, forms, meaning, module=meaning.__module__, by_default=ask_default
+            name,
+            parameters,
+            order,
+            lambda: entry_point_of(lanes).forms(),
+            meaning,
+            module=meaning.__module__,
+            by_default=ask_default,
         ).function
         made.__doc__ = meaning.__doc__
     setattr(Tensor, name, made)

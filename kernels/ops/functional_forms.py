@@ -22,7 +22,7 @@ from .batch_norm import batch_norm_legit_op, batch_norm_with_update_op
 from .copying import clone_op, resize_inplace_op, zero_inplace_op
 from .distributions import cauchy_op, geometric_op, log_normal_op
 from .embedding import embedding_renorm_op
-from .fused_updates import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_, adam_op, adamw_op
+from .fused_updates import FUSED_UPDATES, _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
 from .random import (
     bernoulli_tensor_op,
     exponential_op,
@@ -87,8 +87,7 @@ def copy_of(value: Any) -> Any:
 zero_op = functional_form_of(zero_inplace_op)
 resize_op = functional_form_of(resize_inplace_op)
 embedding_renorm_functional_op = functional_form_of(embedding_renorm_op)
-fused_adam_op = functional_form_of(adam_op)
-fused_adamw_op = functional_form_of(adamw_op)
+fused_update_ops = [functional_form_of(op) for op in FUSED_UPDATES]
 amp_unscale_op = functional_form_of(_amp_foreach_non_finite_check_and_unscale_.op)
 amp_update_scale_op = functional_form_of(_amp_update_scale_.op)
 batch_norm_functional_op = functional_form_of(batch_norm_legit_op, "_native_batch_norm_legit_functional")

@@ -1,4 +1,4 @@
-"""Many parameters at once: steps of an optimizer, _fused_adam_, _fused_adamw_; loss scaling.
+"""Many parameters at once: steps of an optimizer, _fused_adam_, _fused_adamw_, _fused_sgd_; loss scaling.
 
 A list has a tensor for each parameter. Modes see one operator, and each parameter costs one loop. Read next:
 frontend/optim/adam.py, which has the formula, and frontend/amp/grad_scaler.py.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import LATE
+from redispatch.dispatch import LATE, call
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, metadata_of, no_memory
 from redispatch.kernels import is_dense
 
@@ -20,16 +20,55 @@ from ..declare.declare import Operator
 from ..declare.operator import kernel
 from ..declare.structured import not_implemented
 
-LISTS = (
-    "Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, "
-    "Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps"
+UPDATED = "Tensor(a!)[] self, Tensor(b!)[] grads"
+SCALED = "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()"
+
+
+def update_operators(
+    name: str, lists: str, options: str, tensor_lr_lists: str | None = None
+) -> tuple[Operator, Operator]:
+    """Declares a step with these lists and options beside the rate, and its overload with the rate in a tensor."""
+    by_number = Operator(f"{name}({UPDATED}, {lists}, *, {options}, {SCALED}", refuses="whole complex")
+    options = options.replace("float lr,", "Tensor lr,")
+    by_tensor = Operator(
+        f"{name}.tensor_lr({UPDATED}, {tensor_lr_lists or lists}, *, {options}, {SCALED}", refuses="whole complex"
+    )
+    place = by_tensor.names.index("lr")
+
+    def read(*stack: Any) -> None:
+        """Reads the rate, and takes the step."""
+        call(by_number.functional, [*stack[:place], stack[place].item(), *stack[place + 1 :]])
+
+    by_tensor.explicit(read)
+    for op in (by_number, by_tensor):
+        op.kernel("Meta")(adam_meta)
+    return by_number, by_tensor
+
+
+def adam_meta(*args: Any) -> None:
+    """Nothing is there to be updated."""
+
+
+MEANS = "Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps"
+RATES = "float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize"
+adam_op, adam_tensor_lr_op = update_operators("_fused_adam_", MEANS, RATES)
+adamw_op, adamw_tensor_lr_op = update_operators("_fused_adamw_", MEANS, RATES)
+sgd_op, sgd_tensor_lr_op = update_operators(
+    "_fused_sgd_",
+    "Tensor(c!)[] momentum_buffer_list",
+    "float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step",
 )
-OPTIONS = (
-    "float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, "
-    "Tensor? grad_scale=None, Tensor? found_inf=None"
+adagrad_op, adagrad_tensor_lr_op = update_operators(
+    "_fused_adagrad_",
+    "Tensor(c!)[] state_sums, Tensor(d!)[] state_steps",
+    "float lr, float lr_decay, float weight_decay, float eps, bool maximize",
+    "Tensor(c!)[] state_sums, Tensor[] state_steps",
 )
-adam_op = Operator(f"_fused_adam_({LISTS}, *, {OPTIONS}) -> ()", refuses="whole complex")
-adamw_op = Operator(f"_fused_adamw_({LISTS}, *, {OPTIONS}) -> ()", refuses="whole complex")
+
+FUSED_UPDATES = (
+    *(adam_op, adam_tensor_lr_op, adamw_op, adamw_tensor_lr_op),
+    *(sgd_op, sgd_tensor_lr_op, adagrad_op, adagrad_tensor_lr_op),
+)
 
 
 class Updates(NamedTuple):
@@ -70,13 +109,9 @@ def adam_kernel(decoupled: bool) -> Any:
         if found_inf is not None and read(found_inf) == 1:
             return
         lists = {"grads": grads, "exp_avgs": exp_avgs, "exp_avg_sqs": exp_avg_sqs, "state_steps": state_steps}
-        for name, given in (lists | ({"max_exp_avg_sqs": max_exp_avg_sqs} if amsgrad else {})).items():
-            if len(given) != len(self):
-                raise RuntimeError(f"Expected {name}.size() == n_tensors to be true, but got false.")
+        check_lists("fused_adam_kernel", self, lists | ({"max_exp_avg_sqs": max_exp_avg_sqs} if amsgrad else {}))
         known: dict[float, tuple[Any, ...]] = {}  # what depends on the number of steps: most have had the same
         for k, (p, g, m, v, step) in enumerate(zip(self, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True)):
-            if not p._dtype.is_floating_point:
-                raise not_implemented("fused_adam_kernel", p._dtype)
             if grad_scale is not None:
                 (divide if how is None else how.divide)(g, grad_scale)
             count = read(step)
@@ -93,6 +128,16 @@ def adam_kernel(decoupled: bool) -> Any:
                 how.update(tensors, amsgrad, (int(decoupled), *numbers))
 
     return kernel
+
+
+def check_lists(kernel: str, params: list[Tensor], lists: dict[str, list[Tensor]]) -> None:
+    """RuntimeError for a list of another length than that of the parameters, or a parameter that is no float."""
+    for param in params:
+        if not param._dtype.is_floating_point:
+            raise not_implemented(kernel, param._dtype)
+    for name, given in lists.items():
+        if len(given) != len(params):
+            raise RuntimeError(f"Expected {name}.size() == n_tensors to be true, but got false.")
 
 
 def divide(g: Tensor, scale: Tensor) -> None:
@@ -151,10 +196,48 @@ adam_op.kernel("CPU")(adam_kernel(decoupled=False))
 adamw_op.kernel("CPU")(adam_kernel(decoupled=True))
 
 
-@adam_op.kernel("Meta")
-@adamw_op.kernel("Meta")
-def adam_meta(*args):
-    """Nothing is there to be updated."""
+def uphill(grad: Tensor, param: Tensor, weight_decay: float, maximize: bool, grad_scale: Tensor | None) -> Tensor:
+    """The gradient, unscaled in place, with the weight decay."""
+    if grad_scale is not None:
+        grad.div_(grad_scale)
+    grad = -grad if maximize else grad
+    return grad.add(param, alpha=weight_decay) if weight_decay != 0 else grad
+
+
+@sgd_op.explicit
+def sgd_updates(
+    self, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step,
+    grad_scale, found_inf,
+):  # fmt: skip
+    """p -= lr b of each parameter; `is_first_step`: what is in the momentum counts for nothing."""
+    if found_inf is not None and found_inf.item() == 1:
+        return
+    lists = {"grads": grads} | ({"momentum_buffer_list": momentum_buffer_list} if momentum != 0 else {})
+    check_lists("fused_sgd_kernel", self, lists)
+    for k, (param, grad) in enumerate(zip(self, grads, strict=True)):
+        grad = uphill(grad, param, weight_decay, maximize, grad_scale)
+        if momentum != 0:
+            buffer = momentum_buffer_list[k]
+            if is_first_step:
+                buffer.copy_(grad)
+            else:
+                buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
+            grad = grad.add(buffer, alpha=momentum) if nesterov else buffer
+        param.add_(grad, alpha=-lr)
+
+
+@adagrad_op.explicit
+def adagrad_updates(
+    self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale, found_inf
+):
+    """s += g², p -= lr g / (√s + ε) of each parameter."""
+    if found_inf is not None and found_inf.item() == 1:
+        return
+    check_lists("fused_adagrad_kernel", self, {"grads": grads, "state_sums": state_sums, "state_steps": state_steps})
+    for param, grad, total, step in zip(self, grads, state_sums, state_steps, strict=True):
+        grad = uphill(grad, param, weight_decay, maximize, grad_scale)
+        root = total.addcmul_(grad, grad, value=1).sqrt().add_(eps)
+        param.addcdiv_(grad, root, value=-lr / (1 + (step.item() - 1) * lr_decay))
 
 
 LATE["aten::_foreach_"] = "redispatch.kernels.ops.foreach"

@@ -686,7 +686,7 @@ def folds(self: Any, other: Any) -> bool:
 def rows_are_a_view(x: Any) -> bool:
     """Whether all dimensions but the last can be seen as one."""
     shape, stride = x.shape, x.stride()
-    return all(stride[d] == stride[d + 1] * shape[d + 1] for d in range(len(shape) - 2))
+    return x.is_contiguous() or all(stride[d] == stride[d + 1] * shape[d + 1] for d in range(len(shape) - 2))
 
 
 def folded(large: Any, small: Any) -> Any:

@@ -313,8 +313,9 @@ def cross_entropy_slow(
     if label_smoothing == 0:
         return loss
     smooth = smoothed(scores, target, weight, reduction, ignore_index)
-    spread = smooth * (label_smoothing / self.shape[class_dim(self)])
-    return (loss * (1 - label_smoothing)).add(spread)
+    mul = ops.aten.mul.Scalar
+    spread = mul(smooth, label_smoothing / self.shape[class_dim(self)])
+    return mul(loss, 1 - label_smoothing).add(spread)
 
 
 def class_dim(self: Any) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from redispatch.dispatch import call
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtype, dtypes, shown
 from redispatch.kernels import broadcast_shapes, contiguous_strides
+from redispatch.kernels.cpu.lapack import LinAlgError
 
 from ..declare.declare import Operator
 from ..declare.operator import composite
@@ -24,12 +25,6 @@ from .creation import empty_op
 
 Shape = tuple[int, ...]
 
-
-class LinAlgError(RuntimeError):
-    """Says what is wrong with a matrix's numbers, such as being singular."""
-
-
-LinAlgError.__name__ = "_LinAlgError"  # as PyTorch's is called in tracebacks
 
 # --- checks ----------------------------------------------------------------------------------------------------------
 

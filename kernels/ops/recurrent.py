@@ -62,8 +62,12 @@ def relu_step(gates: Any, hidden: Any, weights: Weights) -> Any:
 
 def lstm_step(gates: Any, state: tuple[Any, Any], weights: Weights) -> tuple[Any, Any]:
     """c ← f c + i g, h ← o tanh(c): what is forgotten, let in and let out is for the gates to say."""
-    hidden, cell = state
-    i, f, g, o = unsafe_chunk_op.functional(updated(gates_of(hidden, weights), "add", gates), 4, 1)
+    return lstm_of_gates(updated(gates_of(state[0], weights), "add", gates), state, weights)
+
+
+def lstm_of_gates(gates: Any, state: tuple[Any, Any], weights: Weights) -> tuple[Any, Any]:
+    _, cell = state
+    i, f, g, o = unsafe_chunk_op.functional(gates, 4, 1)
     i, f, g, o = i.sigmoid_(), f.sigmoid_(), g.tanh_(), o.sigmoid_()
     cell = (f * cell).add_(i * g)
     hidden = o * cell.tanh()
@@ -282,8 +286,8 @@ CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 HALF = {"cuda": "lower_precision_fp"}
 
 
-def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:
-    """The input's share of the gates. RuntimeError where sizes do not belong together."""
+def check_cell(input: Any, weights: Weights, *hidden: Any) -> None:
+    """RuntimeError where sizes do not belong together."""
     features, width = weights.of_input.shape[1], weights.of_hidden.shape[1]
     if input.shape[1] != features:
         raise RuntimeError(f"input has inconsistent input_size: got {input.shape[1]} expected {features}")
@@ -294,7 +298,12 @@ def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:
             raise RuntimeError(f"hidden{k} has inconsistent hidden_size: got {state.shape[1]}, expected {width}")
         if state.dim() != 2:
             raise RuntimeError(f"Expected hidden{k} to have 2 dimensions, but got {state.dim()}")
-    return linear.op.functional(input, weights.of_input, weights.input_bias)
+
+
+def all_gates(input: Any, hidden: Any, weights: Weights) -> Any:
+    """The gates, of the hidden state first, as PyTorch's cells compute them."""
+    of_hidden = gates_of(hidden, weights)
+    return updated(of_hidden, "add", linear.op.functional(input, weights.of_input, weights.input_bias))
 
 
 @composite(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)", autocast=HALF, refuses="whole")
@@ -303,15 +312,17 @@ def lstm_cell(input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     weights = Weights(w_ih, w_hh, b_ih, b_hh)
-    return lstm_step(input_gates(input, weights, *hx), (hx[0], hx[1]), weights)
+    check_cell(input, weights, *hx)
+    return lstm_of_gates(all_gates(input, hx[0], weights), (hx[0], hx[1]), weights)
 
 
-def cell(name: str, step: Step, of: str, refuses: str) -> Any:
+def cell(name: str, step: Callable[[Any, Any, Weights], Any], of: str, refuses: str) -> Any:
     """A step from the input and a state of one tensor to the next state."""
 
     def one_step(input: Any, hx: Any, *given: Any) -> Any:
         weights = Weights(*given)
-        return step(input_gates(input, weights, hx), hx, weights)
+        check_cell(input, weights, hx)
+        return step(input, hx, weights)
 
     one_step.__name__ = name
     doc = f"Returns the state of a {of}."
@@ -319,6 +330,17 @@ def cell(name: str, step: Step, of: str, refuses: str) -> Any:
     return composite(schema, autocast=HALF, refuses=refuses, doc=doc)(one_step)
 
 
-gru_cell = cell("gru_cell", gru_step, "gated recurrent unit after one step", "whole")
-rnn_tanh_cell = cell("rnn_tanh_cell", tanh_step, "recurrent network after one step, with tanh", "bool")
-rnn_relu_cell = cell("rnn_relu_cell", relu_step, "recurrent network after one step, with relu", "bool complex")
+def gru_of_input(input: Any, hidden: Any, weights: Weights) -> Any:
+    return gru_step(linear.op.functional(input, weights.of_input, weights.input_bias), hidden, weights)
+
+
+gru_cell = cell("gru_cell", gru_of_input, "gated recurrent unit after one step", "whole")
+rnn_tanh_cell = cell(
+    "rnn_tanh_cell", lambda *given: all_gates(*given).tanh(), "recurrent network after one step, with tanh", "bool"
+)
+rnn_relu_cell = cell(
+    "rnn_relu_cell",
+    lambda *given: all_gates(*given).relu(),
+    "recurrent network after one step, with relu",
+    "bool complex",
+)

@@ -26,6 +26,7 @@ from ..declare.plan import PLANS, Run
 from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
+from .arithmetic import div_scalar_op
 
 DIMS = "Tensor self, int[1]? dim, bool keepdim=False"
 DTYPE = "ScalarType? dtype=None"
@@ -262,7 +263,7 @@ mean_op = Reduced(
     f"mean(Tensor self, *, {DTYPE}) -> Tensor",
     kernels.MEAN,
     averaging_dtype,
-    derivative=lambda grad, self_shape: grad.expand(self_shape) / self_shape.numel(),
+    derivative=lambda grad, self_shape: div_scalar_op.functional(grad.expand(self_shape), self_shape.numel()),
     forward="linear",
     out="dtype_out",
     batching="full",
@@ -274,8 +275,8 @@ mean_dim_op = Reduced(
     kernels.MEAN,
     averaging_dtype,
     out="out",
-    derivative=lambda grad, self_shape, dim, keepdim: (
-        unreduced(grad, self_shape, dim, keepdim) / count_of(self_shape, reduced_dims(dim, len(self_shape)))
+    derivative=lambda grad, self_shape, dim, keepdim: div_scalar_op.functional(
+        unreduced(grad, self_shape, dim, keepdim), count_of(self_shape, reduced_dims(dim, len(self_shape)))
     ),
     node="MeanBackward1",
     forward="linear",

@@ -2,7 +2,9 @@
 
 import copy
 import gc
+import importlib
 import io
+import os
 import pickle
 import subprocess
 import sys
@@ -364,3 +366,52 @@ def test_an_operator_gives_what_it_gives_on_the_cpu(info, large_memory):
                         assert_close(ours.cpu(), theirs, equal_nan=True)
                 else:
                     assert ours == theirs or ours != ours
+
+
+# Backends of other packages ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Writes a package that names an entry point."""
+
+    def write(entry_point, body):
+        folder = tmp_path / "a_backend-1.0.dist-info"
+        folder.mkdir(exist_ok=True)
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: a-backend\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(f"[torch.backends]\nfar_device = {entry_point}\n")
+        (tmp_path / "a_backend.py").write_text(body)
+        monkeypatch.delitem(sys.modules, "a_backend", raising=False)
+        importlib.invalidate_caches()
+
+    monkeypatch.syspath_prepend(tmp_path)
+    yield write
+    sys.modules.pop("a_backend", None)
+
+
+def test_the_backends_of_other_packages_are_loaded_with_the_library(package, tmp_path, monkeypatch):
+    package(
+        "a_backend:load", "import sys\ndef load():\n    import redispatch as rd\n    print(rd.ones(2).sum().item())\n"
+    )
+    for switch, printed in (("1", "2.0\n"), ("0", "")):
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TORCH_DEVICE_BACKEND_AUTOLOAD": switch}
+        program = [sys.executable, "-c", "import redispatch"]
+        assert subprocess.run(program, env=environment, capture_output=True, text=True).stdout == printed
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "cause"),
+    [
+        ("a_backend:load", ZeroDivisionError),
+        ("a_backend:nothing", AttributeError),
+        ("nowhere:load", ModuleNotFoundError),
+    ],
+)
+def test_a_backend_that_does_not_load_is_named(entry_point, cause, package, monkeypatch):
+    package(entry_point, "def load():\n    1 / 0\n")
+    words = r"^Failed to load the backend extension: far_device\. You can disable extension auto-loading with "
+    with pytest.raises(RuntimeError, match=words) as failed:
+        rd.backends.autoload()
+    assert type(failed.value.__cause__) is cause
+    monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+    rd.backends.autoload()

@@ -454,7 +454,8 @@ def test_while_they_are_off_nothing_is_noted_and_errors_say_how_to_turn_them_on(
         x.add_(1)
     assert str(caught.value).endswith("See https://github.com/pytorch/rfcs/pull/17 for more details.")
     assert caught.value.__notes__ == [
-        "To be told where it was made, set redispatch.config.debug_origins = True before."
+        "To be told where it was made, set redispatch.config.debug_origins = True before.",
+        "To fix: x.to_normal_() makes it a normal tensor in place; x.clone() gives one beside it.",
     ]
 
 

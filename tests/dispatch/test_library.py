@@ -2,6 +2,7 @@
 
 import dis
 import gc
+import importlib
 import itertools
 import pickle
 import re
@@ -14,6 +15,7 @@ import redispatch as rd
 from redispatch import _C
 from redispatch.dispatch import (
     FALLBACKS,
+    LATE,
     LISTENERS,
     OPERATORS,
     DispatchKey,
@@ -26,6 +28,7 @@ from redispatch.dispatch import (
     _scoped_library,
     define_key,
     fallthrough_kernel,
+    include,
     keyset,
     operator_named,
     operators,
@@ -34,10 +37,13 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.core import registry
 from redispatch.dispatch.core.registry import OVERLOADS
+from redispatch.dispatch.errors import WARNED
 from redispatch.dispatch.library import _DEFINING, _meet
 from redispatch.library import register_fake
 
+from ..drawing import draw
 from .fakes import CPU_KEYS, Fake
+from .interleavings import NAMES, RECORDED, digest, outcome
 
 HERE = re.escape(__file__) + r":\d+"
 
@@ -55,7 +61,7 @@ def below_autograd(op, *args):
 def test_an_operator_is_defined_implemented_found_and_called():
     lib = Library("t", "DEF")
     assert lib.define("f(Tensor x, int n=1) -> Tensor", tags=("pointwise",)) == "f"
-    assert lib.define("f.two(Tensor x, Tensor y) -> Tensor") == "f.two"
+    assert lib.define("f.two(Tensor x, Tensor y) -> Tensor") == "f"
     lib.impl("f", lambda x, n=1: Fake(name=f"{x.name}+{n}"), "CPU")
     assert ops.t.f(Fake(), 2).name == "fake+2"
     assert ops.t.f.default is operator_named("t::f") is operator_named("t::f.default")
@@ -133,7 +139,21 @@ def test_fragments_are_many():
             RegistrationError,
             "inside of a TORCH_LIBRARY_IMPL",
         ),
-        (lambda: Library("t", "DEF").define("u::f(Tensor x) -> Tensor"), RegistrationError, "namespace 'u'"),
+        (
+            lambda: Library("t", "DEF").define("u::f(Tensor x) -> Tensor"),
+            RegistrationError,
+            r"namespace \(u\) in schema",
+        ),
+        (
+            lambda: library().impl("u::f", len, "CPU"),
+            RegistrationError,
+            r'impl\("u::f", ...\): .* namespace \(u\) in op',
+        ),
+        (lambda: library().impl("f.default", len, "CPU"), RegistrationError, "default is not a legal overload name"),
+        (lambda: library().impl("g", len, "Meta"), RegistrationError, "operator t::g does not exist"),
+        (lambda: Library("_", "IMPL").impl("f", len, "CPU"), RegistrationError, "the namespace _ has no operators"),
+        (lambda: Library("t", "FRAGMENT", "CPU"), RegistrationError, "a dispatch key is for kind 'IMPL'"),
+        (lambda: Library("t", "IMPL", "CPUU"), ValueError, "could not parse dispatch key: CPUU"),
         (lambda: Library("t", "DEF").define("f(Tensor x -> Tensor"), SchemaError, "expected"),
         (lambda: Library("t", "DEF").define("f(Tensor x) -> ()", "GUESS"), RuntimeError, "alias_analysis type GUESS"),
         (lambda: library().impl("f", 3, "CPU"), TypeError, "required to be a callable but found type <class 'int'>"),
@@ -159,7 +179,7 @@ def test_a_second_definition_names_both_places():
     assert first and dir(ops.t) == ["f"]
 
 
-def test_a_second_kernel_holds_and_names_both_places():
+def test_a_second_kernel_holds_and_names_both_places(monkeypatch):
     lib = library("f(Tensor x) -> int")
     lib.impl("f", lambda x: 1, "CPU")
     other = Library("t", "IMPL")
@@ -168,11 +188,17 @@ def test_a_second_kernel_holds_and_names_both_places():
     ):
         other.impl("f", lambda x: 2, "CPU", allow_override=False)
     assert below_autograd(ops.t.f.default, Fake()) == 1
+    monkeypatch.setattr(WARNED, "of_overriding", False)
     with pytest.warns(
-        UserWarning, match=f"(?s)Overriding a .*: t::f.*key: CPU.*previous .* at {HERE}.*new .* at {HERE}$"
-    ):
+        UserWarning, match=f"(?s)^Warning only once.*Overriding a .*: t::f.*CPU.*previous .*{HERE}.*new .* at {HERE}$"
+    ) as told:
         other.impl("f", lambda x: 2, "CPU")
-    assert below_autograd(ops.t.f.default, Fake()) == 2
+        other.impl("f", lambda x: 3, "CPU")
+    assert len(told) == 1 and below_autograd(ops.t.f.default, Fake()) == 3
+    rd.set_warn_always(True)
+    with pytest.warns(UserWarning, match="Overriding a previously registered kernel"):
+        other.impl("f", lambda x: 4, "CPU")
+    rd.set_warn_always(False)
 
 
 def test_the_same_definition_may_run_again_as_a_notebooks_cell_does():
@@ -189,7 +215,7 @@ def test_the_same_definition_may_run_again_as_a_notebooks_cell_does():
 def test_a_meta_kernel_is_refused_where_the_operator_decomposes():
     lib = library()
     lib.impl("f", lambda x: x, "CompositeImplicitAutograd")
-    with pytest.raises(RuntimeError, match="We should not register a meta kernel directly to the operator 't::f'"):
+    with pytest.raises(RuntimeError, match="We should not register a meta kernel directly to the operator 'f'"):
         lib.impl("f", lambda x: x, "Meta")
 
 
@@ -306,7 +332,7 @@ def test_pytorchs_python_dispatcher_shows_tables():
         "AutogradOther   ambiguous_autogradother [ambiguous autogradother]",
     ]
     assert "CompositeImplicitAutograd[alias] fn_CompositeImplicitAutograd" in dispatcher.registrations()
-    with pytest.raises(RuntimeError, match="Overriden is not allowed"):
+    with pytest.raises(RuntimeError, match="Overridden is not allowed"):
         dispatcher.register(["Lazy", "Lazy"])
     with pytest.raises(RuntimeError, match="Meta is not supported, please select"):
         dispatcher.register(["Meta"])
@@ -383,24 +409,27 @@ CPU = DispatchKey.CPU
 REGISTRATIONS = {
     "define": lambda lib: lib.define("g(Tensor x) -> Tensor"),
     "impl": lambda lib: lib.impl("f", lambda x: x, "CPU"),
-    "override": lambda lib: lib.impl("kept::f", lambda x: x, "CPU"),
+    "override": lambda lib: lib.impl("f", lambda x: x, "CPU"),
     "fake": lambda lib: register_fake("t::f", lambda x: x, lib=lib),
     "destroy": lambda lib: lib._destroy(),
 }
 
 
-@pytest.mark.filterwarnings("ignore:Overriding")
 @pytest.mark.parametrize("name", REGISTRATIONS)
 def test_an_interrupt_anywhere_leaves_nothing_that_its_library_does_not_remove(name):
     kept = library(namespace="kept")
     kept.impl("f", lambda x: x + 1, "CPU")
     op = operator_named("kept::f")
     kernel = op.entry_at(CPU).kernel
-    with library() as first:  # what is imported or made at first may not be interrupted
+
+    def fresh():
+        return Library("kept", "IMPL") if name == "override" else library()
+
+    with fresh() as first:  # what is imported or made at first may not be interrupted
         REGISTRATIONS[name](first)
     before, behind, more = set(OPERATORS), 1, True
     while more:
-        lib = library()
+        lib = fresh()
         more = interrupted(lambda lib=lib: REGISTRATIONS[name](lib), behind)
         lib._destroy()
         assert set(OPERATORS) == before and "g" not in OVERLOADS.get("t::g", {}), behind
@@ -459,9 +488,9 @@ def test_a_kernel_may_ask_for_its_keyset_and_redispatch():
 
 
 def test_a_library_has_a_key_for_kernels_that_name_none():
-    lib = Library("t", "FRAGMENT", "CPU")
-    lib.define("f(Tensor x) -> Tensor")
-    lib.define("g(Tensor x) -> Tensor")
+    defining = library("f(Tensor x) -> Tensor")
+    defining.define("g(Tensor x) -> Tensor")
+    lib = Library("t", "IMPL", "CPU")
     lib.impl("f", len)
     lib.impl(ops.t.g.default, len, DispatchKey.CPU)
     with pytest.raises(RuntimeError, match="CUDA.* is inconsistent with the dispatch key of the enclosing"):
@@ -571,6 +600,123 @@ def test_a_kernel_that_meets_its_operator_twice_is_registered_once():
         _meet("defined", op)  # as of a thread that defines it while another registers the kernel
         assert len(op.registrations[rd.DispatchKey.CPU]) == 1
     assert not op.registrations
+
+
+# Random programs ----------------------------------------------------------------------------------------------------
+
+
+def test_random_programs_of_six_libraries_end_as_pytorchs_do():
+    recorded = RECORDED.read_text().split()
+    assert len(recorded) >= 1000
+    for seed in draw(range(len(recorded)), "registrations", count=60):
+        found = outcome(rd, seed)
+        assert recorded[seed] in ("-", digest(found)), f"{seed}: see tests/parity/registrations.py for how it differs"
+        assert not [name for name in NAMES if found["end"][name]["holds"] or found["after"][name]["is known"]], seed
+
+
+# Loaded anew --------------------------------------------------------------------------------------------------------
+
+BODY = """
+import redispatch as rd
+from redispatch import library
+from redispatch.dispatch import STATE, below, define_key, keyset, run, within
+from redispatch.dispatch.layers.layer import layer
+from redispatch.kernels.declare.operator import unary
+
+owner = library.Library("anew", "DEF")
+owner.define("f(Tensor x) -> Tensor")
+owner.impl("f", lambda x: x + TIME, "CPU")
+library.define("anew::kept", "(Tensor x) -> Tensor")
+library.impl("anew::kept", "cpu", lambda x: x * TIME)
+library.register_autograd("anew::kept", lambda ctx, grad: grad * TIME)
+library.Library("aten", "IMPL").impl("trunc", lambda x: x, "CPU")  # nobody keeps it
+overrides = [library.Library("aten", "IMPL")]
+overrides[0].impl("floor", lambda x: x * 0 + TIME, "CPU")
+
+@library.custom_op(f"anew::custom{TIME}", mutates_args=())
+def custom(x: rd.Tensor) -> rd.Tensor:
+    return x + TIME
+
+@library.elementwise("anew::each(Tensor x) -> Tensor")
+def each(x):
+    return x * x
+
+@unary("declared", "float", namespace="anew")
+def declared(self):
+    return self + 1.0
+
+define_key("Anew", above="AutogradFunctionality")
+seen = []
+
+@layer("Anew")
+def noted(op, keys, stack):
+    seen.append(str(op))
+    with within(STATE.get().excluding(keyset("Anew"))):
+        return run(op, keys & below("Anew"), stack)
+"""
+
+
+def test_a_module_that_is_loaded_anew_leaves_no_ghosts(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    path, before, floor = tmp_path / "loaded_anew.py", set(OPERATORS), operator_named("aten::floor").registrations
+    there = len(floor[CPU])
+    for time in (1, 2, 3):
+        path.write_text(f"TIME = {time}\n" + "\n" * time + BODY)
+        importlib.invalidate_caches()
+        module = importlib.import_module("loaded_anew") if time == 1 else importlib.reload(sys.modules["loaded_anew"])
+        x = rd.ones(1, requires_grad=True)
+        ops.anew.kept(x).backward()
+        assert (ops.anew.f(rd.ones(1)).item(), module.custom(rd.ones(1)).item(), x.grad.item()) == (time + 1,) * 2 + (
+            time,
+        )
+        assert rd.floor(rd.ones(1)).item() == time and len(floor[CPU]) == there + 1
+        with include(keyset("Anew")):
+            module.each(rd.ones(1)), module.declared(rd.ones(1))
+        assert module.seen == ["aten.ones.default", "anew.each.default", "aten.ones.default", "anew.declared.default"]
+        assert [name for name in dir(ops.anew) if "custom" in name] == [f"custom{time}"]
+        names = {name for name in OPERATORS if name not in before}
+        assert re.fullmatch(rf"{re.escape(str(path))}:\d+", operator_named("anew::kept").place)
+    monkeypatch.delitem(sys.modules, "loaded_anew")
+    path.write_text("from redispatch.library import Library\nLibrary('anew', 'FRAGMENT')")
+    importlib.invalidate_caches()
+    importlib.import_module("loaded_anew")  # a new module of the same file takes the place of the former one, too
+    assert names and not dir(ops.anew) and rd.floor(rd.ones(1)).item() == 1 and len(floor[CPU]) == there
+
+
+# Listings -----------------------------------------------------------------------------------------------------------
+
+
+LOOKS = {
+    "all names": lambda name: _C._dispatch_get_all_op_names(),
+    "all schemas": lambda name: [f"{one.name}.{one.overload_name}" for one in _C._jit_get_all_schemas()],
+    "at a key": lambda name: _C._dispatch_get_registrations_for_dispatch_key("CPU"),
+    "operators": lambda name: [op.name() for op in operators()],
+    "dir": lambda name: [f"{name.split('::')[0]}::{one}.late" for one in dir(getattr(ops, name.split("::")[0]))],
+    "has": lambda name: _C._dispatch_has_kernel(name) and [name],
+    "has at a key": lambda name: _C._dispatch_has_kernel_for_dispatch_key(name, "CPU") and [name],
+    "dump": lambda name: name in _C._dispatch_dump(name) and [name],
+    "table": lambda name: "CPU: registered at" in _C._dispatch_dump_table(name) and [name],
+    "schemas": lambda name: _C._jit_get_schemas_for_operator(name.split(".")[0]) and [name],
+    "schema": lambda name: _C._get_schema(*name.split(".")) and [name],
+    "handle": lambda name: [_C._dispatch_find_schema_or_throw(*name.split(".")).name()],
+    "impl": lambda name: Library(name.split("::")[0], "IMPL").impl(name, lambda x: x, "Meta") or [name],
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_listing_counts_the_operators_that_nobody_has_looked_for(look, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module = "late_" + look.replace(" ", "_")
+    (tmp_path / f"{module}.py").write_text(
+        "from redispatch.library import Library\n"
+        f"lib = Library('{module}', 'FRAGMENT')\nlib.define('f.late(Tensor x) -> Tensor')\n"
+        "lib.impl('f.late', lambda x: x, 'CPU')\n"
+    )
+    monkeypatch.setitem(LATE, f"{module}::", module)
+    assert f"{module}::f.late" not in OPERATORS
+    assert f"{module}::f.late" in LOOKS[look](f"{module}::f.late")
+    monkeypatch.delitem(sys.modules, module)
 
 
 def test_a_librarys_kernels_are_among_those_of_all_libraries_while_it_lives():

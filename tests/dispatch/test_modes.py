@@ -510,3 +510,26 @@ def test_infra_modes_are_found_taken_out_and_put_back_by_their_key():
     with pytest.raises(RuntimeError, match="trying to pop from empty mode stack"):
         _python_dispatch._pop_mode(key)
     assert STATE.get() == DEFAULT
+
+
+def test_a_mode_says_whether_it_sees_composites_in_parts():
+    x, w = rd.ones(2, 3), rd.ones(4, 3)
+    seen = {}
+    for decompose in (None, True, False):
+
+        class Names(TorchDispatchMode, decompose=decompose):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                self.names.append(str(func))
+                return func(*args, **(kwargs or {}))
+
+        for inference in (False, True):
+            Names.names = seen[decompose, inference] = []
+            with rd.inference_mode(inference), Names():
+                result = rd.nn.functional.linear(x, w)
+            assert result.tolist() == [[3.0] * 4] * 2 and result.is_inference() == inference
+    parts, whole = ["aten.t.default", "aten.mm.default"], ["aten.linear.default"]
+    assert seen == {
+        (None, False): parts, (None, True): whole,
+        (True, False): parts, (True, True): parts,
+        (False, False): whole, (False, True): whole,
+    }  # fmt: skip

@@ -174,12 +174,129 @@ COMPATIBLE = [
     (False, "f(Tensor?[] x) -> Tensor", "f(Tensor[] x) -> Tensor"),
     (True, "f(Tensor x, int k=0, *, Tensor(a!) out) -> Tensor", "f(Tensor x, *, Tensor(a!) out) -> Tensor"),
     (False, "f.a(Tensor x) -> Tensor", "f(Tensor x) -> Tensor"),
+    (True, "f(*, Tensor(a!) out, Tensor(b!) more) -> Tensor", "f(*, Tensor(a!) out) -> Tensor"),
+    (False, "f(*, Tensor(a!) out) -> Tensor", "f(*, Tensor(a!) out, Tensor(b!) more) -> Tensor"),
 ]
 
 
 @pytest.mark.parametrize(("expected", "new", "old"), COMPATIBLE)
 def test_a_schema_knows_which_older_calls_still_suit_it(expected, new, old):
     assert parse_schema(new).is_backward_compatible_with(parse_schema(old)) is expected
+
+
+# What PyTorch says of loading what was saved with the new schema where the old one holds: None, or why not
+NEW = "Function schema is not forward compatible since the new argument "
+FORWARD = [
+    ("f(Tensor x) -> Tensor", "f(Tensor x) -> Tensor", None),
+    ("f(Tensor x, int k=0) -> Tensor", "f(Tensor x) -> Tensor", None),
+    (
+        "f(Tensor x, int k) -> Tensor",
+        "f(Tensor x) -> Tensor",
+        NEW + "'k' of type int did not provide a default value.",
+    ),
+    ("f(Tensor x) -> Tensor", "f(Tensor x, int k=0) -> Tensor", None),
+    ("f(Tensor x, int[]? k=None) -> Tensor", "f(Tensor x) -> Tensor", None),
+    (
+        "f(Tensor x, int[] k=[]) -> Tensor",
+        "f(Tensor x) -> Tensor",
+        NEW + "'k' of type int[] has a container type as its default value.",
+    ),
+    ("f(Tensor x, *, int k=0) -> Tensor", "f(Tensor x) -> Tensor", None),
+    (
+        "f(Tensor x, int a=0, int b=0) -> Tensor",
+        "f(Tensor x, int b=0) -> Tensor",
+        "'a' is not forward compatible with the older version of the schema",
+    ),
+    ("f(Tensor x, int b=0, int a=0) -> Tensor", "f(Tensor x, int b=0) -> Tensor", None),
+    (
+        "f(Tensor y) -> Tensor",
+        "f(Tensor x) -> Tensor",
+        "'y' is not forward compatible with the older version of the schema",
+    ),
+    ("g(Tensor x) -> Tensor", "f(Tensor x) -> Tensor", ""),
+    ("f.a(Tensor x) -> Tensor", "f(Tensor x) -> Tensor", ""),
+    ("f(Tensor x) -> (Tensor, Tensor)", "f(Tensor x) -> Tensor", ""),
+    ("f(Tensor x) -> int", "f(Tensor x) -> Tensor", None),
+    (
+        "f(Tensor? x) -> Tensor",
+        "f(Tensor x) -> Tensor",
+        "'x' is not forward compatible with the older version of the schema",
+    ),
+    ("f(Tensor x) -> Tensor", "f(Tensor? x) -> Tensor", None),
+    ("f(Tensor x) -> Tensor?", "f(Tensor x) -> Tensor", None),
+    ("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", "f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", None),
+    ("f(Tensor x, int k=0, *, Tensor(a!) out) -> Tensor(a!)", "f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", None),
+    ("f(Tensor x, *, int k=0, Tensor(a!) out) -> Tensor(a!)", "f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", None),
+    (
+        "f(Tensor x, *, Tensor(a!) out, Tensor(b!) out2) -> (Tensor(a!), Tensor(b!))",
+        "f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
+        "",
+    ),
+    (
+        "f(Tensor x, *, Tensor(a!) out2, Tensor(b!) out) -> Tensor(a!)",
+        "f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
+        "Function schema should have the same number of out arguments",
+    ),
+    (
+        "f(Tensor x, *, Tensor(a!) other) -> Tensor(a!)",
+        "f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
+        "Out argument ''other is not FC with the older version of the schema",
+    ),
+    (
+        "f(Tensor(a!) x) -> Tensor(a!)",
+        "f(Tensor x) -> Tensor",
+        "'x' is not forward compatible with the older version of the schema",
+    ),
+    (
+        "f(Tensor x, int k=1) -> Tensor",
+        "f(Tensor x, int k=0) -> Tensor",
+        "'k' is not forward compatible with the older version of the schema",
+    ),
+    (
+        "f(Tensor x, int k) -> Tensor",
+        "f(Tensor x, int k=0) -> Tensor",
+        "'k' is not forward compatible with the older version of the schema",
+    ),
+    (
+        "f(Tensor x, int k=0) -> Tensor",
+        "f(Tensor x, int k) -> Tensor",
+        "'k' is not forward compatible with the older version of the schema",
+    ),
+    (
+        "f(Tensor x, str k='a', Device? d=None, int[2] n=1) -> Tensor",
+        "f(Tensor x) -> Tensor",
+        NEW + "'n' of type int[] has a container type as its default value.",
+    ),
+    (
+        "f(Tensor x, float[] n=[1.]) -> Tensor",
+        "f(Tensor x) -> Tensor",
+        NEW + "'n' of type float[] has a container type as its default value.",
+    ),
+    ('f(Tensor x, str s="a") -> Tensor', "f(Tensor x) -> Tensor", None),
+    ("f(Tensor x, Tensor[] n) -> Tensor", "f(Tensor x, Tensor[] n) -> Tensor", None),
+    (
+        "f(Tensor x, *, bool b=False, int k=0) -> Tensor",
+        "f(Tensor x, *, int k=0) -> Tensor",
+        "'b' is not forward compatible with the older version of the schema",
+    ),
+    (
+        "f(Tensor x, *, int k=0, bool b) -> Tensor",
+        "f(Tensor x, *, int k=0) -> Tensor",
+        NEW + "'b' of type bool did not provide a default value.",
+    ),
+    ("f(Tensor x, ...) -> Tensor", "f(Tensor x) -> Tensor", ""),
+]
+
+
+@pytest.mark.parametrize(("new", "old", "why"), FORWARD)
+def test_a_schema_knows_where_older_programs_could_load_it(new, old, why):
+    assert parse_schema(new).check_forward_compatible_with(parse_schema(old)) == (why is None, why or "")
+
+
+def test_what_is_no_schema_is_compatible_with_none():
+    for ask in ("check_forward_compatible_with", "is_backward_compatible_with"):
+        with pytest.raises(TypeError, match="expected a FunctionSchema to compare f.* with, got 'f'"):
+            getattr(parse_schema("f(Tensor x) -> Tensor"), ask)("f")
 
 
 def message(text):

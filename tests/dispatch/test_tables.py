@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import redispatch as rd
+from redispatch._dispatch.python import enable_python_dispatcher, no_python_dispatcher
 from redispatch.dispatch import (
     FALLBACKS,
     OPERATORS,
@@ -26,8 +28,10 @@ from redispatch.dispatch import (
     members,
     runtime_table_keys,
 )
+from redispatch.dispatch.config import config
 from redispatch.dispatch.core.registry import add_fallback
 from redispatch.dispatch.core.table import Kernel
+from redispatch.utils._python_dispatch import TorchDispatchMode
 
 from .fakes import CPU_KEYS, Fake, operator
 
@@ -241,7 +245,7 @@ def test_registrations_are_printed_as_pytorch_prints_them():
         "alias analysis kind: FROM_SCHEMA",
         "CPU: registered at newer :: (none) [ boxed ]",
         "CPU (inactive): registered at CPU of the test :: (none) [ boxed ]",
-        "CUDA: fallthrough registered at skip :: (none) [ boxed ]",
+        "CUDA: registered at skip :: (none) [ fallthrough boxed ]",
         "Autograd[alias]: registered at Autograd of the test :: (none) [ boxed ]",
     ]
 
@@ -388,3 +392,74 @@ def test_pytorchs_names_answer_about_tables():
         _ops.resolve_key(op, DispatchKey.NestedTensorCPU)
     with pytest.raises(RuntimeError, match="ambiguous autogradother kernel"):
         _ops.resolve_key(operator("t::g(Tensor x) -> Tensor", FPGA=len, **{IMPLICIT: len}), DispatchKey.AutogradOther)
+
+
+# Python kernels -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_python_kernels():
+    library = Library("py", "FRAGMENT")
+    library.define("f(Tensor x, int n=2) -> Tensor")
+    library.impl("f", lambda x, n=2: x * n, "CPU")
+    return library, rd.ops.py.f.default
+
+
+@pytest.mark.parametrize("specialize", [True, False])
+def test_python_kernels_answer_while_the_python_dispatcher_is_on(with_python_kernels, specialize, monkeypatch):
+    monkeypatch.setattr(config, "specialize", specialize)
+    _, op = with_python_kernels
+    x, wanted = rd.ones(1), rd.ones(1, requires_grad=True)
+    assert op.py_kernels == {} and op(x).item() == 2
+    op.py_impl(DispatchKey.CPU)(lambda x, n=2: x * 10 * n)
+    with enable_python_dispatcher():
+        assert (op(x).item(), op(x, n=3).item(), rd.ops.py.f(x).item()) == (20, 30, 20)
+        assert op(wanted).grad_fn is not None  # below autograd, as the table's kernel is
+        with no_python_dispatcher():
+            assert op(x).item() == 2
+    op.py_impl(DispatchKey.Autograd)(lambda x, n=2: x * 100)
+    op.py_impl(DispatchKey.Meta)(lambda x, n=2: x.new_empty(7))
+    with enable_python_dispatcher():
+        assert op(x).item() == 100 and op(rd.ones(1, device="meta")).shape == (1,)  # by the one at Autograd
+        del op.py_kernels[DispatchKey.Autograd]
+        assert op(x).item() == 20 and op(rd.ones(1, device="meta")).shape == (7,)
+    assert op(x).item() == 2 and list(op.registrations) == [DispatchKey.CPU]
+    assert op.has_kernel_for_dispatch_key("Meta") and not rd._C._dispatch_has_kernel_for_dispatch_key("py::f", "Meta")
+    with pytest.raises(RuntimeError, match=r"^Trying to override a python impl for .* on operator py::f"):
+        op.py_impl(DispatchKey.CPU)(len)
+    with pytest.raises(TypeError, match="expected a DispatchKey or the class of a mode, got 'CPU'"):
+        op.py_impl("CPU")
+
+
+def test_a_python_kernel_of_a_composite_decomposes_it(with_python_kernels):
+    library, op = with_python_kernels
+    assert op.decompose(rd.ones(1)) is NotImplemented
+    op.py_impl(DispatchKey.CompositeImplicitAutograd)(lambda x, n=2: x + n + 1)
+    assert op.decompose(rd.ones(1)).item() == 4 and op(rd.ones(1)).item() == 2
+    with enable_python_dispatcher():
+        assert op(rd.ones(1)).item() == 2  # a kernel of the backend comes first, as in every table
+    library.define("g(Tensor x) -> Tensor")
+    library.impl("g", lambda x: x + 1, "CompositeImplicitAutograd")
+    g = rd.ops.py.g.default
+    g.py_impl(DispatchKey.CompositeImplicitAutograd)(lambda x: x + 5)
+    with enable_python_dispatcher():
+        assert g(rd.ones(1)).item() == 6
+
+
+def test_a_mode_has_python_kernels_of_its_own(with_python_kernels):
+    _, op = with_python_kernels
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {})) + 1000
+
+    @op.py_impl(Mode)
+    def of_mode(mode, x, n=2):
+        assert type(mode) is Mode and not rd._C._len_torch_dispatch_stack()
+        return x * 5
+
+    with Mode() as mode:
+        assert op(rd.ones(1)).sub(1000).item() == 2000 + 2 or mode
+        with enable_python_dispatcher():
+            one = op(rd.ones(1))
+    assert one.item() == 5005

@@ -98,23 +98,27 @@ def test_the_gradient_of_what_is_not_batched_is_summed_over_the_batch():
     assert_close(found, (BATCH**3).sum())
 
 
+def test_a_gradient_that_broadcasting_made_larger_is_summed_to_an_examples_shape():
+    class Times(Function):
+        generate_vmap_rule = True
+        forward = staticmethod(lambda x, y: x * y)
+        setup_context = staticmethod(lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+        backward = staticmethod(lambda ctx, g: (g * ctx.saved_tensors[1], g * ctx.saved_tensors[0]))
+
+    found = grad(lambda x: vmap(Times.apply, (0, None))(x, BATCH[0]).sum())(BATCH[1])
+    assert_close(found, BATCH[0].sum().expand_as(BATCH[1]))
+
+
 def test_a_rule_by_the_user():
     assert_close(vmap(Ruled.apply)(BATCH), 2 * BATCH)
     assert_close(vmap(grad(lambda x: Ruled.apply(x).sum()))(BATCH), rd.full_like(BATCH, 2))
 
 
 def test_what_is_missing_is_named():
-    class Joined(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
     class Unruled(Function):
         forward = staticmethod(lambda x: x * 2)
         setup_context = staticmethod(lambda ctx, inputs, output: None)
 
-    with pytest.raises(RuntimeError, match="must override the setup_context staticmethod"):
-        grad(lambda x: Joined.apply(x).sum())(X)
     with pytest.raises(RuntimeError, match="does not have vmap support"):
         vmap(Unruled.apply)(BATCH)
     with pytest.raises(NotImplementedError, match="must implement the jvp function"):

@@ -6,7 +6,14 @@ import pytest
 from expecttest import assert_expected_inline
 
 import redispatch as rd
-from redispatch import nn
+from redispatch import Tag, nn
+from redispatch._decomp import (
+    core_aten_decompositions,
+    decomposition_table,
+    get_decompositions,
+    register_decomposition,
+    remove_decompositions,
+)
 from redispatch._functorch.aot_autograd import aot_function, aot_module
 from redispatch._higher_order_ops import auto_functionalized, cond, map, out_dtype, scan, while_loop
 from redispatch.func import functionalize, grad, vmap
@@ -14,6 +21,9 @@ from redispatch.fx.experimental.proxy_tensor import make_fx
 from redispatch.modes.fake_tensor import FakeTensor
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from redispatch.testing import assert_close
+from redispatch.testing.op_db import op_db
+
+from ..drawing import draw
 
 # Make_fx: the operators that run as a graph, on real and fake tensors, of functionalized programs and of gradients ----
 
@@ -125,6 +135,47 @@ def test_a_table_says_what_is_traced_in_the_place_of_an_operator():
     table = {rd.ops.aten.silu.default: lambda x: x * x.sigmoid()}
     traced = make_fx(nn.functional.silu, decomposition_table=table)(rd.ones(2))
     assert [node.name for node in traced.graph.nodes] == ["input_1", "sigmoid", "mul", "output"]
+
+
+def test_with_the_core_table_a_trace_has_core_operators_alone():
+    def program(x, w, b):
+        hidden = nn.functional.hardswish(nn.functional.linear(x, w, b)).add_(1)
+        loss = nn.functional.smooth_l1_loss(nn.functional.gelu(hidden), nn.functional.mish(hidden).softmax(1))
+        return rd.autograd.grad(loss, (w, b)), rd.nn.functional.pixel_shuffle(hidden.view(1, 4, 2, 2), 2).roll(1)
+
+    given = rd.randn(4, 3), rd.randn(4, 3, requires_grad=True), rd.randn(4, requires_grad=True)
+    traced = make_fx(program, decomposition_table=core_aten_decompositions())(*given)
+    targets = {node.target for node in traced.graph.nodes if node.op == "call_function"}
+    assert len(targets) > 15 and not [op for op in targets if rd.Tag.core not in op.tags and op._opname != "copy_"]
+    assert_close(traced(*given), program(*given))
+
+
+def test_decompositions_give_what_their_operators_give():
+    known = [
+        info for info in op_db if info.op in decomposition_table and Tag.nondeterministic_seeded not in info.op.tags
+    ]
+    assert len(known) > 700 and len(decomposition_table) > 1800
+    for info in draw(known, "decompositions", count=60):
+        if "empty" in str(info) or Tag.nondeterministic_seeded in info.op.tags:
+            continue
+        for sample in info.sample_inputs(info.main_dtype):
+            result = info.run(sample.copy(), decomposition_table[info.op])
+            if result is not NotImplemented:
+                assert_close(
+                    result, info.run(sample.copy()), equal_nan=True, msg=lambda text, info=info: f"{info}: {text}"
+                )
+
+
+def test_a_program_registers_what_stands_for_an_operator_before_what_the_library_knows(monkeypatch):
+    silu = rd.ops.aten.silu
+    monkeypatch.setitem(decomposition_table, silu.default, decomposition_table[silu.default])
+    register_decomposition(silu.default)(lambda x: x * 3)
+    assert get_decompositions([silu])[silu.default](2) == core_aten_decompositions()[silu.default](2) == 6
+    with pytest.raises(RuntimeError, match="^duplicate registrations for aten.silu.default"):
+        register_decomposition(silu)(lambda x: x)
+    table = core_aten_decompositions()
+    remove_decompositions(table, [silu])
+    assert silu.default not in table and silu.out in decomposition_table
 
 
 def test_readable_text_has_types_and_shapes():

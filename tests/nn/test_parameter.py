@@ -71,15 +71,15 @@ def test_a_tensor_subclass_keeps_its_class_and_is_a_parameter_by_its_flag():
     assert not isinstance(parameter, Special) and isinstance(Special(rd.ones(1)), Parameter)
 
 
-def test_a_class_whose_detach_gives_another_class_cannot_be_a_parameter():
+def test_a_class_whose_detach_gives_another_class_stays_over_the_same_memory():
     class Forgetful(rd.Tensor):
         def detach(self):
             return rd.ones(2)
 
-    with pytest.raises(
-        RuntimeError, match="Creating a Parameter from an instance of type Forgetful requires that detach"
-    ):
-        Parameter(rd.ones(2).as_subclass(Forgetful))
+    given = rd.zeros(2).as_subclass(Forgetful)
+    parameter = Parameter(given)
+    assert type(parameter) is Forgetful and isinstance(parameter, Parameter) and parameter.requires_grad
+    assert parameter.data_ptr() == given.data_ptr() and not given.requires_grad
 
 
 def test_a_deep_copy_is_a_parameter_of_its_own_and_once_per_memo():

@@ -2,12 +2,14 @@
 
 import copy
 import pickle
+from contextlib import nullcontext
 
 import pytest
 
 import redispatch as rd
 from redispatch import nn, optim
 from redispatch.optim import SGD, Adam, AdamW, Optimizer
+from redispatch.utils._python_dispatch import TorchDispatchMode
 
 
 def parameter(value=1.0):
@@ -232,3 +234,103 @@ def test_copies_and_pickles_keep_the_state():
         assert other.state[param]["momentum_buffer"].tolist() == [1, 1]
         stepped(other)
         assert param.tolist() == pytest.approx([0.5 - 0.5 * 1.9] * 2)
+
+
+class Seen(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+FORMS = {
+    "adam": (rd.optim.Adam, {"lr": 0.1, "weight_decay": 0.1}),
+    "amsgrad": (rd.optim.Adam, {"lr": 0.1, "amsgrad": True, "maximize": True}),
+    "adamw": (rd.optim.AdamW, {"lr": 0.1}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [rd.float32, rd.float64, rd.bfloat16])
+def test_a_mode_sees_single_operators_and_the_bits_are_those_of_the_fused_step(form, dtype):
+    kind, options = FORMS[form]
+    results = []
+    for mode in (Seen(), nullcontext()):
+        rd.manual_seed(0)
+        params = [rd.nn.Parameter(rd.randn(3, 4, dtype=dtype)), rd.nn.Parameter(rd.randn(5, dtype=dtype))]
+        optimizer = kind(params, **options)
+        for _ in range(5):
+            for param in params:
+                param.grad = rd.randn(param.shape, dtype=dtype)
+            with mode:
+                optimizer.step()
+        results.append(params)
+        if isinstance(mode, Seen):
+            assert "aten.addcdiv_.default" in mode.names
+            assert not any("_fused_" in name or "_foreach_" in name for name in mode.names)
+    assert all(rd.equal(one, other) for one, other in zip(*results, strict=True))
+
+
+@pytest.mark.parametrize("kind", [rd.optim.SGD, rd.optim.Adam, rd.optim.AdamW, rd.optim.Adagrad])
+def test_a_fused_step_is_one_operator(kind):
+    x = rd.nn.Parameter(rd.ones(3))
+    x.grad = rd.ones(3)
+    optimizer = kind([x], lr=0.1, fused=True)
+    with Seen() as mode:
+        optimizer.step()
+    assert sum("_fused_" in name for name in mode.names) == 1
+    with pytest.raises(RuntimeError, match="`fused` and `foreach` cannot be `True` together"):
+        kind([x], lr=0.1, fused=True, foreach=True)
+
+
+def test_steps_that_a_graph_could_hold_are_refused_on_the_cpu():
+    x = rd.nn.Parameter(rd.ones(3))
+    x.grad = rd.ones(3)
+    with pytest.raises(AssertionError, match="If capturable=True, params and state_steps must be on supported devices"):
+        rd.optim.Adam([x], capturable=True).step()
+
+
+def test_without_momentum_there_is_no_state():
+    x = rd.nn.Parameter(rd.ones(3))
+    x.grad = rd.ones(3)
+    optimizer = rd.optim.SGD([x], lr=0.1)
+    optimizer.step()
+    assert optimizer.state_dict()["state"] == {}
+
+
+TOGETHER = {
+    "SGD": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+    "Adam": {"amsgrad": True, "weight_decay": 0.1},
+    "AdamW": {"maximize": True},
+    "Adagrad": {"lr_decay": 0.1, "weight_decay": 0.1},
+    "Adadelta": {"weight_decay": 0.1, "maximize": True},
+    "Adamax": {"weight_decay": 0.1},
+    "NAdam": {"decoupled_weight_decay": True, "weight_decay": 0.1},
+    "RAdam": {"weight_decay": 0.1, "maximize": True},
+    "RMSprop": {"momentum": 0.9, "centered": True, "weight_decay": 0.1},
+    "Rprop": {"maximize": True},
+    "ASGD": {"t0": 2, "weight_decay": 0.1, "maximize": True},
+    "Adafactor": {"weight_decay": 0.1},
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_operators_on_lists_move_parameters_as_single_ones_do(name):
+    results = []
+    for together in (False, True):
+        rd.manual_seed(0)
+        params = [nn.Parameter(rd.randn(*shape, dtype=rd.float64)) for shape in ((3, 4), (5,), (2, 3))]
+        params.append(nn.Parameter(rd.randn(3)))  # of another dtype
+        optimizer = getattr(optim, name)(params, foreach=together, **TOGETHER[name])
+        for _ in range(8):
+            for param in params:
+                param.grad = rd.randn(param.shape, dtype=param.dtype)
+            with Seen() as mode:
+                optimizer.step()
+        assert any("_foreach_" in one for one in mode.names) is together
+        results.append(params)
+    for one, other in zip(*results, strict=True):
+        rd.testing.assert_close(one, other)

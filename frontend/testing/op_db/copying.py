@@ -287,29 +287,49 @@ DISTANCES = table(
 # --- updates of lists, whose results are what they wrote: tests/optim/ and tests/amp/ compare those -------------------
 
 
-def adam(**changes):
-    """Two parameters at their third step."""
-    numbers = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "eps": 1e-3}
-    options = {**numbers, "amsgrad": False, "maximize": False, **changes}
-    lists = [[fixed(2, 3), fixed(4)] for _ in range(3)]
-    squares = [[fixed(2, 3, low=0, high=2), fixed(4, low=0, high=2)] for _ in range(2)]
-    counts = [x.values(3.0).detach()] * 2
+def steps(*kept, counted=True, **options):
+    """Two parameters at their third step; `kept`: for each list of the state, whether it is given, or empty."""
+    lists = [[fixed(2, 3, low=0, high=2), fixed(4, low=0, high=2)] for _ in range(2 + len(kept))]
+    counts = [[x.values(3.0).detach()] * 2] if counted else []
 
     def then(*made):
-        return call(*made[:4], made[4] if options["amsgrad"] else [], counts, **options)
+        state = [one if wanted else [] for one, wanted in zip(made[2:], kept, strict=True)]
+        return call(*made[:2], *state, *counts, **{"lr": 0.1, "weight_decay": 0.1, "maximize": False, **options})
 
-    return given(*lists, *squares, then=then)
+    return given(*lists, then=then)
+
+
+def adam(amsgrad=False, **options):
+    return steps(True, True, amsgrad, beta1=0.9, beta2=0.99, eps=1e-3, amsgrad=amsgrad, **options)
+
+
+def sgd(**options):
+    return steps(True, counted=False, momentum=0.9, dampening=0.1, nesterov=False, is_first_step=False, **options)
+
+
+def adagrad(**options):
+    return steps(True, lr_decay=0.1, eps=1e-3, **options)
 
 
 def number(value, dtype=dtypes.float32):
     return x.values(value).detach().to(dtype)
 
 
-ADAMS = {"_fused_adam_": adam(), "_fused_adamw_": adam(amsgrad=True, maximize=True)}
+RATE = {"lr": number(0.1)}
+STEPS = {
+    "_fused_adam_": adam(),
+    "_fused_adam_.tensor_lr": adam(**RATE),
+    "_fused_adamw_": adam(amsgrad=True, maximize=True),
+    "_fused_adamw_.tensor_lr": adam(**RATE),
+    "_fused_sgd_": sgd(),
+    "_fused_sgd_.tensor_lr": sgd(maximize=True, **RATE),
+    "_fused_adagrad_": adagrad(),
+    "_fused_adagrad_.tensor_lr": adagrad(maximize=True, **RATE),
+}
 UNSCALED = calls([[fixed(2, 3), fixed(4)], number(0.0), number(0.5)])
 SCALE = calls([number(4.0), number(0.0, dtypes.int32), number(0.0), 2.0, 0.5, 1])
 UPDATES = table(
-    *(info for name, samples in ADAMS.items() for info in entries(name, samples, FLOATS)),
+    *(info for name, samples in STEPS.items() for info in entries(name, samples, FLOATS)),
     *entries("_amp_foreach_non_finite_check_and_unscale_", UNSCALED, FLOATS),
     *entries("_amp_update_scale_", SCALE, FLOATS[:1]),
     skips={

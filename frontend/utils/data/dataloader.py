@@ -13,12 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from inspect import signature
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import pytree
 from redispatch.dispatch.tensor import Tensor, dtypes, pinned_memory
 from redispatch.kernels.ops.creation import empty
 from redispatch.kernels.ops.from_data import as_tensor, tensor
@@ -143,13 +144,31 @@ def default_convert(data: Any) -> Any:
     """A sample as it is, but with tensors for arrays: what a loader without batches gives."""
     if isinstance(data, np.ndarray | np.generic):
         return data if data.dtype.kind in "SaUO" else as_tensor(data)
+    made = changed_inside(data, default_convert)
+    return list(made) if isinstance(made, tuple) and not hasattr(made, "_fields") else made
+
+
+def pin_memory(data: Any, device: Any = None) -> Any:
+    """Data with its tensors in pinned memory.
+
+    What has a method `pin_memory` answers itself, a container too; the method is given a device if it takes one.
+    """
+    own = getattr(data, "pin_memory", None)
+    if own is None:
+        return changed_inside(data, partial(pin_memory, device=device))
+    takes_device = device is not None and not isinstance(data, Tensor) and "device" in signature(own).parameters
+    return own(device=device) if takes_device else own()
+
+
+def changed_inside(data: Any, change: Callable[[Any], Any]) -> Any:
+    """A container of the same class, with each value in it changed; anything else as it is."""
     if isinstance(data, Mapping):
-        return like(data, {key: default_convert(value) for key, value in data.items()}, MutableMapping)
+        return like(data, {key: change(value) for key, value in data.items()}, MutableMapping)
     if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*map(default_convert, data))
+        return type(data)(*map(change, data))
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-        made = [default_convert(value) for value in data]
-        return made if isinstance(data, tuple) else like(data, made, MutableSequence)
+        made = [change(value) for value in data]
+        return like(data, made, MutableSequence)
     return data
 
 
@@ -275,7 +294,7 @@ class DataLoader:
                 stacklevel=2,
             )
             return batches
-        return map(pinned_batch, batches)
+        return map(partial(pin_memory, device=self.pin_memory_device or None), batches)
 
     def _unpinned(self) -> Iterator[Any]:
         if isinstance(self.dataset, IterableDataset):
@@ -412,8 +431,3 @@ def check_order(iterable: bool, shuffle: bool | None, sampler: Any, batch_sample
             raise ValueError(
                 f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
             )
-
-
-def pinned_batch(batch: Any) -> Any:
-    """A batch with its tensors in pinned memory, and with whatever else has a method `pin_memory` asked for it."""
-    return pytree.tree_map(lambda x: x.pin_memory() if hasattr(x, "pin_memory") else x, batch)

@@ -1,0 +1,247 @@
+"""Parts a joint graph in two: a forward that hands on values, and a backward that takes them up.
+
+    forward, backward = min_cut_rematerialization_partition(joint, (), num_fwd_outputs=1)
+    saved_bytes(forward, 1)
+
+A joint graph takes inputs (`primals_1`, ...) and gradients of results (`tangents_1`, ...), and returns the results and
+then the gradients of the inputs. Of the values that do not depend on a tangent, some are needed in backward: each is
+either *saved*, or *recomputed* from saved ones. Which is which is all that a partitioner decides. `default_partition`
+recomputes nothing that forward needs, the other one saves as few bytes as it can.
+
+Note [What to save is a minimum cut]
+Draw each value as a pipe as wide as its bytes, from the operators that it depends on to those that read it. Whatever
+must be there already when backward begins is a source, and what backward reads a drain. To save a set of values so that
+all others can be recomputed is to cut all ways from the sources to the drains, so the cheapest set is a minimum cut,
+which a maximum flow finds. Sources are the inputs, and values that must not be recomputed, since that would take long
+(products, convolutions) or give others (random numbers). Where two cuts are as narrow, the later one recomputes less.
+
+Read next: max_flow.py, aot_autograd.py.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from redispatch.dispatch import OpOverload, Tag, ops
+from redispatch.dispatch.pytree import tree_leaves
+from redispatch.dispatch.tensor import Tensor
+from redispatch.fx import Graph, GraphModule, Node
+from redispatch.utils.checkpoint import CheckpointPolicy
+
+from .max_flow import Network
+
+__all__ = ["default_partition", "min_cut_rematerialization_partition", "saved_bytes"]
+
+# Which take about as long as to read a saved value, beside views and what is pointwise.
+MOVES = {ops.aten.clone, ops.aten._to_copy, ops.aten.cat, ops.aten.constant_pad_nd}
+SAVED = {CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE}
+
+
+class Joint:
+    """A joint graph, and which nodes depend on what."""
+
+    def __init__(self, module: GraphModule, num_fwd_outputs: int) -> None:
+        self.module, self.nodes = module, list(module.graph.nodes)
+        inputs = [node for node in self.nodes if node.op == "placeholder"]
+        self.tangents = [node for node in inputs if "tangents" in str(node.target)]
+        self.primals = [node for node in inputs if node not in self.tangents]
+        outputs = list(module.graph.output_node().args[0])
+        if not 0 <= num_fwd_outputs <= len(outputs):
+            raise ValueError(
+                f"partition: expected num_fwd_outputs between 0 and {len(outputs)}, the outputs of the joint graph; "
+                f"got {num_fwd_outputs}"
+            )
+        self.results, self.gradients = outputs[:num_fwd_outputs], outputs[num_fwd_outputs:]
+        self.late = after(self.nodes, self.tangents)
+        for node in self.results:
+            if isinstance(node, Node) and node in self.late:
+                raise RuntimeError(
+                    f"partition: the result {node.format_node()} of the forward depends on a tangent, which there is "
+                    "only in backward" + written_at(node)
+                )
+        # Whether somebody uses its numbers or not, what draws some is where it is in the program.
+        self.drawing = [node for node in self.nodes if draws(node) and node not in self.late]
+        self.in_forward = before([*self.results, *self.drawing]) | set(self.primals)
+        self.in_forward |= {node for node in self.nodes if is_item(node) and node.args[0] in self.in_forward}
+        self.in_backward = before(self.gradients)
+
+    def saved_by_default(self) -> list[Node]:
+        """The values of the forward that gradients are, or nodes read that forward does not need; items of several."""
+        return [
+            node
+            for node in self.nodes
+            if node in self.in_forward
+            and node.op != "get_attr"
+            and not is_several(node)
+            and (
+                node in self.gradients
+                or any(user in self.in_backward and user not in self.in_forward for user in node.users)
+            )
+        ]
+
+    def parted(self, saved: Sequence[Node]) -> tuple[GraphModule, GraphModule]:
+        """(the forward, which returns the results and then what is saved; the backward)."""
+        forward = extracted(self.module, self.primals, [*self.results, *saved], "forward", self.drawing)
+        backward = extracted(self.module, [*saved, *self.tangents], self.gradients, "backward")
+        return forward, backward
+
+
+def default_partition(
+    joint_module: GraphModule, _joint_inputs: Any, *, num_fwd_outputs: int, **options: Any
+) -> tuple[GraphModule, GraphModule]:
+    """Returns (forward, backward), of which the forward saves each of its values that the backward reads.
+
+    _joint_inputs: not looked at; sizes are those in the nodes' metadata.
+    Errors: RuntimeError where a result depends on a tangent; ValueError for a number of results that there is not.
+    """
+    joint = Joint(joint_module, num_fwd_outputs)
+    return joint.parted(joint.saved_by_default())
+
+
+def min_cut_rematerialization_partition(
+    joint_module: GraphModule,
+    _joint_inputs: Any,
+    compiler: str = "inductor",
+    recomputable_ops: Iterable[Any] | None = None,
+    *,
+    num_fwd_outputs: int,
+    **options: Any,
+) -> tuple[GraphModule, GraphModule]:
+    """Returns (forward, backward), of which the forward saves as few bytes as it can.
+
+    Note [What to save is a minimum cut]. recomputable_ops: the operators that may be recomputed; by default what is
+    pointwise, a view, a reduction to more than a quarter, without tensors among its arguments, or a mere copy. A node's
+    `meta["recompute"]`, a `CheckpointPolicy`, overrules both.
+    Errors: as of `default_partition`; RuntimeError where values may neither be saved nor recomputed.
+    """
+    joint = Joint(joint_module, num_fwd_outputs)
+    allowed = None if recomputable_ops is None else {getattr(op, "overloadpacket", op) for op in recomputable_ops}
+    return joint.parted(cheapest(joint, lambda node: may_recompute(node, allowed)))
+
+
+def cheapest(joint: Joint, recomputable: Callable[[Node], bool]) -> list[Node]:
+    """Returns the values that are saved at least cost in bytes, in the order of the graph."""
+    early = [
+        node for node in joint.nodes if node in joint.in_backward and node not in joint.late and node.op != "get_attr"
+    ]
+    entries = {node: 2 * i + 2 for i, node in enumerate(early)}  # where a pipe begins; it ends at the next number
+    source, drain = 0, 1
+    network = Network(2 * len(early) + 2)
+    for node, entry in entries.items():
+        never = is_several(node) or node.meta.get("recompute") is CheckpointPolicy.MUST_RECOMPUTE
+        network.add(entry, entry + 1, math.inf if never else bytes_of(node))
+        # What forward does not need is not recomputed, but computed in backward alone.
+        if node.op == "placeholder" or (node in joint.in_forward and not recomputable(node)):
+            network.add(source, entry, math.inf)
+        if node in joint.gradients:
+            network.add(entry + 1, drain, math.inf)
+        for user in node.users:
+            if user in entries:
+                network.add(entry + 1, entries[user], math.inf)
+            elif user in joint.in_backward and user.op != "output":
+                network.add(entry + 1, drain, math.inf)
+    if network.flow(source, drain) == math.inf:
+        raise RuntimeError(
+            "partition: there are no values to save from which backward could recompute the others: a chain of nodes "
+            "leads to it that may be neither saved nor recomputed (their meta['recompute'])"
+        )
+    behind = network.leading_to(drain)
+    return [node for node, entry in entries.items() if entry not in behind and entry + 1 in behind]
+
+
+def may_recompute(node: Node, allowed: set[Any] | None) -> bool:
+    """Returns whether a value may be recomputed in backward. allowed: the operators of which it may."""
+    policy, op = node.meta.get("recompute"), node.target
+    if isinstance(policy, CheckpointPolicy):
+        return policy not in SAVED
+    if is_item(node):
+        return True  # its producer decides
+    if not isinstance(op, OpOverload) or draws(node) or op.schema.is_mutable:
+        return False
+    if allowed is not None:
+        return op.overloadpacket in allowed
+    if Tag.reduction in op.tags:
+        return 4 * bytes_of(node) > sum(map(bytes_of, node.all_input_nodes))
+    return Tag.pointwise in op.tags or op.schema.is_view or op.overloadpacket in MOVES or not node.all_input_nodes
+
+
+def draws(node: Node) -> bool:
+    """Returns whether an operator draws random numbers."""
+    return isinstance(node.target, OpOverload) and Tag.nondeterministic_seeded in node.target.tags
+
+
+def is_item(node: Node) -> bool:
+    """Returns whether the value is one of several that an operator returned."""
+    return node.target is operator.getitem
+
+
+def is_several(node: Node) -> bool:
+    """Returns whether the value is a tuple, of which the items are saved."""
+    return isinstance(node.meta.get("val"), list | tuple)
+
+
+def bytes_of(node: Node) -> int:
+    """Returns the bytes of the tensors in a node's value; 8 of a number."""
+    leaves = tree_leaves(node.meta.get("val"))
+    return sum(one.numel() * one.element_size() if isinstance(one, Tensor) else 8 for one in leaves)
+
+
+def saved_bytes(forward: GraphModule, num_fwd_outputs: int) -> int:
+    """Returns how many bytes a forward hands on to its backward beside its results."""
+    return sum(map(bytes_of, set(forward.graph.output_node().args[0][num_fwd_outputs:])))
+
+
+def extracted(
+    module: GraphModule, inputs: Sequence[Node], outputs: Sequence[Any], name: str, more: Sequence[Node] = ()
+) -> GraphModule:
+    """Returns the part of a graph that computes these outputs of these inputs, and `more`.
+
+    Errors: RuntimeError that names the node where an output needs an input that is not among them.
+    """
+    graph, copies = Graph(), {}
+    for node in inputs:
+        copies[node] = graph.placeholder(node.name)
+        copies[node].meta = dict(node.meta)
+    needed = before([*outputs, *more], until=set(inputs))
+    for node in module.graph.nodes:
+        if node in needed and node not in copies:
+            if node.op == "placeholder":
+                reader = next((one for one in node.users if one in needed), node)
+                raise RuntimeError(
+                    f"partition: the {name} is not given the input {node.name}, which {reader.format_node()} reads"
+                    + written_at(reader)
+                )
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+    graph.output(tuple(copies[one] if isinstance(one, Node) else one for one in outputs))
+    graph.lint()
+    return GraphModule(module, graph, name)
+
+
+def written_at(node: Node) -> str:
+    """Returns the lines of the user's program that a node comes from, to end an error with."""
+    return f"\nThe node comes from:\n{node.stack_trace}" if node.stack_trace else ""
+
+
+def before(nodes: Iterable[Any], until: set[Node] | None = None) -> set[Node]:
+    """Returns the nodes that these depend on, and themselves. What `until` depends on is left out."""
+    found: set[Node] = set()
+    todo = [node for node in nodes if isinstance(node, Node)]
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            if until is None or node not in until:
+                todo += node.all_input_nodes
+    return found
+
+
+def after(nodes: Sequence[Node], these: Sequence[Node]) -> set[Node]:
+    """Returns the nodes that depend on these, and themselves. nodes: all of the graph, in order."""
+    found = set(these)
+    for node in nodes:
+        if node.op != "output" and any(one in found for one in node.all_input_nodes):
+            found.add(node)
+    return found

@@ -1,0 +1,224 @@
+"""Passes over graphs of operators without writes, such as those of `aot_function`, and who runs them in order.
+
+    @register_pass(after="remove_noop_ops")
+    def my_pass(graph): ...                     # changes the graph of a GraphModule in place
+
+    run_passes(module)                          # all that are registered; each graph is checked
+
+No pass changes a bit of a result. So `x - 0` and `x * 1` are no operations, but `x + 0` is one: it makes 0.0 of -0.0.
+Nodes need the `meta["val"]` that tracing gives them, or that `FakeTensorProp` does.
+
+Source: PyTorch's torch._inductor.fx_passes.post_grad. Read next: reinplace.py, infra.py.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import Any
+
+from redispatch.dispatch import OpOverload, ops
+from redispatch.dispatch.tensor import Tensor
+
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..node import Node, map_arg
+
+__all__ = [
+    "constant_fold",
+    "eliminate_common_subexpressions",
+    "eliminate_dead_code",
+    "register_pass",
+    "remove_noop_ops",
+    "reorder_for_locality",
+    "run_passes",
+    "stable_topological_sort",
+]
+
+__path__: list[str] = []  # PyTorch's `fx_passes` is a package, of which this file is the module `post_grad`: _moved.py
+
+GraphPass = Callable[[Graph], Any]
+PASSES: list[GraphPass] = []  # in the order in which they run
+
+
+def register_pass(after: str | None = None, before: str | None = None) -> Callable[[GraphPass], GraphPass]:
+    """Registers a function of a graph as a pass; behind or ahead of the named one, else as the last.
+
+    Errors: ValueError for a name that no pass has.
+    """
+
+    names = [other.__name__ for other in PASSES]
+    for name in (after, before):
+        if name is not None and name not in names:
+            raise ValueError(f"register_pass: there is no pass {name!r}; expected one of {', '.join(names)}")
+    place = names.index(after) + 1 if after else names.index(before) if before else len(names)
+
+    def register(one: GraphPass) -> GraphPass:
+        PASSES.insert(place, one)
+        return one
+
+    return register
+
+
+def run_passes(module: GraphModule, passes: Iterable[GraphPass] | None = None) -> GraphModule:
+    """Runs passes on the graph of a module, which it changes and returns. passes: all that are registered, by default.
+
+    Errors: RuntimeError that names the pass which failed, or behind which the graph is no program.
+    """
+    for one in PASSES if passes is None else passes:
+        try:
+            one(module.graph)
+            module.graph.lint()
+        except Exception as problem:
+            raise RuntimeError(f"the pass {one.__name__!r} broke the graph: {problem}") from problem
+    module.recompile()
+    return module
+
+
+# What computes nothing, or the same again -----------------------------------------------------------------------------
+
+aten = ops.aten
+COPIES = {aten.clone, aten._to_copy, aten.lift_fresh_copy, aten.repeat, aten.constant_pad_nd, aten.contiguous}
+NEUTRAL = {aten.sub: 0, aten.mul: 1, aten.div: 1, aten.pow: 1}  # on the right side
+
+
+@register_pass()
+def remove_noop_ops(graph: Graph) -> None:
+    """Removes nodes whose value is their argument: views that change nothing, neutral numbers, copies.
+
+    What a graph returns stays apart from its inputs and from what else it returns, and copies stay where there are
+    writes.
+    """
+    writes = any(isinstance(node.target, OpOverload) and node.target.schema.is_mutable for node in graph.nodes)
+    returned = set(graph.output_node().all_input_nodes)
+    for node in graph.nodes:
+        if not isinstance(node.target, OpOverload) or not node.args or not isinstance(node.args[0], Node):
+            continue
+        source = node.args[0]
+        apart = node in returned and (source.op != "call_function" or source in returned)
+        copying = not node.target.schema.is_view
+        if apart or (writes and copying) or not is_noop(node, source):
+            continue
+        node.replace_all_uses_with(source)
+        returned = set(graph.output_node().all_input_nodes)
+        graph.erase_node(node)
+
+
+def is_noop(node: Node, source: Node) -> bool:
+    """Returns whether the value of a node is that of its first argument, bit for bit, and lies in memory alike."""
+    value, given, packet = node.meta.get("val"), source.meta.get("val"), node.target.overloadpacket  # type: ignore[union-attr]  # an operator
+    if not isinstance(value, Tensor) or not isinstance(given, Tensor) or place_of(value) != place_of(given):
+        return False
+    if packet in NEUTRAL:
+        return len(node.args) == 2 and not node.kwargs and is_number(node.args[1], NEUTRAL[packet])
+    return node.target.schema.is_view or packet in COPIES  # type: ignore[union-attr]  # an operator
+
+
+def is_number(value: Any, wanted: int) -> bool:
+    return isinstance(value, int | float) and value == wanted
+
+
+def place_of(value: Tensor) -> tuple[Any, ...]:
+    return value.shape, value.dtype, value.device, value.stride(), value.storage_offset(), value.is_conj()
+
+
+@register_pass()
+def eliminate_common_subexpressions(graph: Graph) -> None:
+    """Has nodes that compute the same of the same be one. What draws random numbers or writes is left alone."""
+    if any(isinstance(node.target, OpOverload) and node.target.schema.is_mutable for node in graph.nodes):
+        return
+    returned = set(graph.output_node().all_input_nodes)
+    first: dict[Any, Node] = {}
+    for node in graph.nodes:
+        if node.op not in ("call_function", "get_attr") or node.is_impure():
+            continue
+        other = first.setdefault((node.op, node.target, written(node.args), written(node.kwargs)), node)
+        if other is not node and not (node in returned and other in returned):
+            node.replace_all_uses_with(other)
+            returned = set(graph.output_node().all_input_nodes)
+            graph.erase_node(node)
+
+
+def written(value: Any) -> Any:
+    """Returns arguments as something that can be compared: 1, 1.0 and True are different, as is 0.0 from -0.0."""
+    if isinstance(value, tuple | list):
+        return (type(value).__name__, *map(written, value))
+    if isinstance(value, dict):
+        return tuple((key, written(one)) for key, one in sorted(value.items()))
+    return value if isinstance(value, Node) else (type(value), repr(value))
+
+
+@register_pass()
+def constant_fold(graph: Graph) -> None:
+    """Computes at once what depends on constants of the module alone: tensors that are no parameters."""
+    module = graph.owning_module
+    constants: dict[Node, Tensor] = {}
+    for node in [] if module is None else graph.nodes:
+        if node.op == "get_attr":
+            value = operator.attrgetter(str(node.target))(module)
+            if isinstance(value, Tensor) and not value.requires_grad:
+                constants[node] = value
+            continue
+        inputs = node.all_input_nodes
+        if not isinstance(node.target, OpOverload) or not inputs or node.is_impure() or set(inputs) - set(constants):
+            continue
+        value = node.target(*map_arg(node.args, constants.__getitem__), **map_arg(node.kwargs, constants.__getitem__))
+        if not isinstance(value, Tensor):
+            continue
+        number = 0
+        while hasattr(module, f"_folded_{number}"):
+            number += 1
+        setattr(module, f"_folded_{number}", value.clone() if node.target.schema.is_view else value)
+        with graph.inserting_before(node):
+            folded = graph.get_attr(f"_folded_{number}")
+        folded.meta = dict(node.meta)
+        constants[folded] = value
+        node.replace_all_uses_with(folded)
+        graph.erase_node(node)
+
+
+@register_pass()
+def eliminate_dead_code(graph: Graph) -> None:
+    """Removes nodes that nobody reads."""
+    graph.eliminate_dead_code()
+
+
+# The order of nodes ---------------------------------------------------------------------------------------------------
+
+
+def stable_topological_sort(graph: Graph) -> None:
+    """Puts each node behind those that it reads, and otherwise leaves the order as it is.
+
+    Errors: RuntimeError where nodes read each other in a circle.
+    """
+    nodes = list(graph.nodes)
+    place = {node: i for i, node in enumerate(nodes)}
+    missing = {node: len(node.all_input_nodes) for node in nodes}
+    ready = [place[node] for node in nodes if not missing[node]]
+    ordered: list[Node] = []
+    while ready:
+        node = nodes[heappop(ready)]
+        ordered.append(node)
+        for user in node.users:
+            missing[user] -= 1
+            if not missing[user]:
+                heappush(ready, place[user])
+    if len(ordered) < len(nodes):
+        circle = next(node for node in nodes if missing[node])
+        raise RuntimeError(f"the graph has a circle: {circle.format_node()} depends on itself")
+    for node in ordered:
+        graph._root.prepend(node)
+
+
+@register_pass()
+def reorder_for_locality(graph: Graph) -> None:
+    """Moves each node to just ahead of its first reader, so that its value is still in the cache then."""
+    if any(node.is_impure() for node in graph.nodes if node.op == "call_function"):
+        return  # numbers are drawn, and tensors written, in the order of the program
+    seen: set[Node] = set()
+    for node in reversed(graph.nodes):
+        seen.add(node)
+        for one in node.all_input_nodes:
+            if one.op == "call_function" and seen.issuperset(one.users):
+                node.prepend(one)
