@@ -238,7 +238,7 @@ class Library:
         self._finalizer = weakref.finalize(self, _undo_all, self._undo, self._op_impls, IMPLS)
         self._finalizer.atexit = False
         self._place = _place  # of all that is registered through it; where it is empty, that is asked each time
-        body().append(partial(_undo_all, self._undo))
+        body().append(partial(_undo_all, self._undo, self._op_impls, IMPLS))
         if kind == "DEF":
             self._own_namespace(place)
 
