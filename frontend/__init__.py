@@ -193,6 +193,9 @@ _modules[f"{__name__}.types"] = types
 _modules[f"{__name__}.random"] = random
 _modules[f"{__name__}.return_types"] = return_types
 _modules[f"{__name__}.__future__"] = __future__
+__all__ = [
+    name for name, value in globals().items() if not (name.startswith("_") or isinstance(value, type(types)))
+]  # as programs ask for it
 _enter_former_paths()
 _absent.enter(_PRESENT)
 _resume()

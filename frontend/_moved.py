@@ -195,7 +195,7 @@ JOINED = {
         "dropout": "dropouts",
         "images": "padding shuffles upsampling",
         "linear": "convolution distance flatten",
-        "loss": "adaptive loss_functions",
+        "loss": "_reduction adaptive loss_functions",
         "normalization": "batch_norm response_norm",
         "parallel": "parallel.data_parallel parallel.parallel_apply parallel.replicate parallel.scatter_gather",
         "parameter": "conversion factory uninitialized",

@@ -81,7 +81,7 @@ def _copied(self: Any, memo: dict[int, Any]) -> Any:
 
 
 def of_the_same_class(made: Any, source: Any, sort: str, method: str, which: str) -> Any:
-    """What a method of a subclass returned to be the copy. RuntimeError where that is of another class."""
+    """Returns `made`, which a method of the subclass made to be the copy. RuntimeError where it is of another class."""
     if type(made) is not type(source):
         raise RuntimeError(
             f"The default implementation of __deepcopy__() for {sort} subclasses only works for subclass types that "

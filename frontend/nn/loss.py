@@ -64,8 +64,12 @@ def reducing(function: Callable[..., Any], size_average_before: str = "reduce") 
 
 def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
     """Returns the number of a reduction, from its name or from the two switches that it replaced."""
-    if size_average is not None or reduce is not None:
-        reduction = named_reduction(size_average, reduce, reduction)
+    return get_enum(named_reduction(size_average, reduce, reduction))
+
+
+# What programs find in `nn._reduction`
+def get_enum(reduction: str) -> int:
+    """Returns the number of a reduction's name."""
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return _REDUCTIONS[reduction]
@@ -73,15 +77,21 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
 
 def named_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """Returns the name of a reduction; with a warning, if the two switches that it replaced are used."""
-    if size_average is None and reduce is None:
-        return reduction
+    return reduction if size_average is None and reduce is None else legacy_get_string(size_average, reduce)
+
+
+def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
+    """Returns the name of the reduction that two switches mean, which are on where they are None."""
     reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-        UserWarning,
-        stacklevel=5,
-    )
+    if emit_warning:
+        text = f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead."
+        warnings.warn(text, UserWarning, stacklevel=6)
     return reduction
+
+
+def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
+    """Returns the number of the reduction that two switches mean."""
+    return get_enum(legacy_get_string(size_average, reduce, emit_warning))
 
 
 class _Loss(Module):

@@ -31,7 +31,7 @@ from redispatch.dispatch import (
     with_pre_dispatch_modes,
     within,
 )
-from redispatch.dispatch.pytree import tree_leaves
+from redispatch.dispatch.pytree import tree_leaves, tree_map_only
 from redispatch.dispatch.tensor import META, Tensor, UntypedStorage, lay_out, tensor_over
 
 __all__ = [
@@ -335,8 +335,9 @@ def _arguments(func: OpOverload, args: Any, kwargs: dict[str, Any]) -> dict[int,
 def _follow_metadata(func: OpOverload, args: Any, kwargs: dict[str, Any], wrapper: Any) -> None:
     """Does to the wrapper's own shape what `func` does to that of its inner tensors."""
     meta = wrapper_on_meta(wrapper)
+    on_meta = tree_map_only(Tensor, lambda one: meta if one is wrapper else wrapper_on_meta(one), (args, kwargs))
     with no_dispatch():
-        func(*[meta if value is wrapper else value for value in args], **kwargs)
+        func(*on_meta[0], **on_meta[1])
     lay_out(wrapper, meta._shape, meta._stride, meta._offset)
 
 

@@ -11,7 +11,7 @@ from redispatch import subclasses
 from redispatch.overrides import TorchFunctionMode
 from redispatch.subclasses import TwoTensor
 from redispatch.subclasses.wrapper import WrapperTensor, unwrapped
-from redispatch.utils._python_dispatch import TorchDispatchMode
+from redispatch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 
 # WrapperTensor: a base class from which wrappers inherit their manners ------------------------------------------------
 
@@ -324,3 +324,20 @@ def test_the_first_gradient_is_made_in_the_layout_of_the_result():
     with Told() as mode:
         (x * 2).backward()
     assert ("ones_like.default", (), {"pin_memory": False, "memory_format": rd.preserve_format}) in mode.asked
+
+
+def test_a_wrapper_set_to_another_has_its_shape():
+    class Holder(rd.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = rd.Tensor._make_wrapper_subclass(cls, inner.shape, strides=inner.stride(), dtype=inner.dtype)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            result = func(*[one.inner if isinstance(one, cls) else one for one in args], **(kwargs or {}))
+            return return_and_correct_aliasing(func, args, kwargs, cls(result))
+
+    x, other = Holder(rd.zeros(2)), Holder(rd.ones(3, 1))
+    assert x.set_(other) is x and x.shape == x.inner.shape == (3, 1) and x.inner.tolist() == [[1], [1], [1]]

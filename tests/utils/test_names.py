@@ -386,3 +386,19 @@ def test_operators_that_programs_test_by():
         probes._test_warn_in_autograd(dummy).sum().backward()
     assert rd.autograd.grad(rd._test_autograd_multiple_dispatch(dummy).sum(), dummy)[0].tolist() == [2, 2]
     assert rd._test_autograd_multiple_dispatch_view(dummy.view(2, 1))._base is dummy
+
+
+def test_the_numbers_of_reductions_are_in_a_module_of_their_own():
+    from redispatch.nn import _reduction
+
+    assert [_reduction.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+    with pytest.warns(UserWarning, match="please use reduction='sum' instead"):
+        assert _reduction.legacy_get_enum(False, None) == 2
+    assert _reduction.legacy_get_string(None, False, emit_warning=False) == "none"
+    with pytest.raises(ValueError, match="all is not a valid value for reduction"):
+        _reduction.get_enum("all")
+
+
+def test_the_librarys_names_are_listed_for_those_who_take_all():
+    assert {"Tensor", "ones", "float32", "no_grad", "vmap"} <= set(rd.__all__) and "nn" not in rd.__all__
+    assert all(hasattr(rd, name) for name in rd.__all__)
