@@ -325,7 +325,7 @@ def dtypes_in(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def places() -> dict[str, Any]:
-    """The places of operators, functions and methods, kept on disk: to find them out takes an import of the whole."""
+    """The places of operators, functions and methods: kept on disk, because to find them takes a whole import."""
     beside = os.path.join(HERE, WHERE)
     if os.path.exists(beside):
         with open(beside, encoding="utf-8") as file:
