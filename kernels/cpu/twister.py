@@ -11,6 +11,7 @@ Source: Matsumoto and Nishimura, "Mersenne Twister", 1998. Read next: `random.py
 import math
 import struct
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -138,8 +139,22 @@ class Twister:
     def exponential(self, out: Operand, rate: float = 1.0) -> None:
         with self.lock:
             units = self.doubles(numel(out.shape))
-        EXPONENTIAL()(0, len(units), units, float(rate))
-        write(out, units)
+        write(out, each(exponential_number, units, -1.0 / rate))
+
+    def cauchy(self, out: Operand, median: float, sigma: float) -> None:
+        with self.lock:
+            units = self.doubles(numel(out.shape))
+        write(out, each(cauchy_number, units, median, sigma))
+
+    def log_normal(self, out: Operand, mean: float, std: float) -> None:
+        with self.lock:
+            numbers = self.one_by_one(numel(out.shape))
+        write(out, each(log_normal_number, numbers, mean, std))
+
+    def geometric(self, out: Operand, log_of_rest: float) -> None:
+        with self.lock:
+            units = self.doubles(numel(out.shape))
+        write(out, np.ceil(each(log_number, units) / log_of_rest))
 
     def bernoulli(self, out: Operand, p: float) -> None:
         with self.lock:
@@ -190,9 +205,29 @@ def sixteens_loop(lo, hi, x, mean, std):
             x[first + uint64(8)] = radius * math.sin(turn) * std + mean
 
 
-def exponential_loop(lo, hi, x, rate):
+def each_loop(lo, hi, x, a, b):
     for i in range(lo, hi):
-        x[uint64(i)] = -1.0 / rate * math.log1p(-x[uint64(i)])
+        x[uint64(i)] = number(x[uint64(i)], a, b)
+
+
+def number(x, a, b):  # stands for one of these
+    return x
+
+
+def exponential_number(x, minus_mean, unused):
+    return minus_mean * math.log1p(-x)
+
+
+def cauchy_number(x, median, sigma):
+    return median + sigma * math.tan(math.pi * (x - 0.5))
+
+
+def log_normal_number(x, mean, std):
+    return math.exp(x * std + mean)
+
+
+def log_number(x, unused, unused_too):
+    return math.log(x)
 
 
 def shuffle_loop(lo, hi, out, keys, n):
@@ -204,8 +239,14 @@ def shuffle_loop(lo, hi, out, keys, n):
 # The C library's functions, as PyTorch calls: those of vecmath differ in the last bit.
 PAIRS = Template(pairs_loop, "float64[] x")
 SIXTEENS = Template(sixteens_loop, "float64[] x", "float64 mean std")
-EXPONENTIAL = Template(exponential_loop, "float64[] x", "float64 rate")
+EACH = Template(each_loop, "float64[] x", "float64 a b")
 SHUFFLE = Template(shuffle_loop, "int64[] out keys")
+
+
+def each(number: Callable, x: np.ndarray, a: float = 0.0, b: float = 0.0) -> np.ndarray:
+    """`number` of each element, in place."""
+    EACH(name=f"{number.__name__}_loop", number=number)(0, len(x), x, float(a), float(b))
+    return x
 
 
 def by_sixteens(units: np.ndarray, mean: float, std: float) -> np.ndarray:

@@ -321,6 +321,12 @@ def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[in
     return generator.take(kernels.blocks(count))
 
 
+def twister_of(generator: Generator | None, on: device) -> Twister | None:
+    """The twister from which a device's numbers come, if they come from one."""
+    state = (generator or default_generator)._state
+    return state if on.type == "cpu" and isinstance(state, Twister) else None
+
+
 def check_floating(kernel_name: str, dtype: dtype) -> None:
     if not dtype.is_floating_point:
         raise not_implemented(kernel_name, dtype)
@@ -357,6 +363,10 @@ def fill_by(
     """Fills a tensor with a scalar function's results for random numbers of float64 and `others`, and returns it."""
     check_no_internal_overlap(self)
     if self._device.type != "meta":
+        own = getattr(twister_of(generator, self._device), loops.name, None)
+        if own is not None:
+            own(self._operand, *others)
+            return self
         given = [value._operand if isinstance(value, Tensor) else value for value in others]
         loops.run(self._operand, numbers_of(self, generator)._operand, *given, dtype="float64")
     return self
@@ -365,6 +375,11 @@ def fill_by(
 def unit_interval(like: Tensor, generator: Any) -> Tensor:
     """Uniform float64 numbers in [0, 1), of the shape of `like`."""
     return fill(empty(like._shape, dtypes.float64, like._device), generator, kernels.uniform)
+
+
+def single_interval(like: Tensor, generator: Any) -> Tensor:
+    """Uniform float32 numbers in [0, 1), of the shape of `like`."""
+    return fill(empty(like._shape, dtypes.float32, like._device), generator, kernels.uniform)
 
 
 def standard_normal(like: Tensor, generator: Any) -> Tensor:
@@ -445,7 +460,9 @@ def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
     check_floating("bernoulli_tensor_cpu_p_", p._dtype)
     if self._device.type != "meta":
         check_probabilities(p)
-    return fill_by(self, generator, BELOW, unit_interval, p)
+    twisted = twister_of(generator, self._device)  # takes a word for each number, and two for one of 64 bits
+    units = single_interval if twisted and p._dtype is not dtypes.float64 else unit_interval
+    return fill_by(self, generator, BELOW, units, p)
 
 
 bernoulli_float_op = filling(

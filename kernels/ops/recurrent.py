@@ -335,5 +335,12 @@ def gru_of_input(input: Any, hidden: Any, weights: Weights) -> Any:
 
 
 gru_cell = cell("gru_cell", gru_of_input, "gated recurrent unit after one step", "whole")
-rnn_tanh_cell = cell("rnn_tanh_cell", lambda *given: all_gates(*given).tanh(), "recurrent network after one step, with tanh", "bool")
-rnn_relu_cell = cell("rnn_relu_cell", lambda *given: all_gates(*given).relu(), "recurrent network after one step, with relu", "bool complex")
+rnn_tanh_cell = cell(
+    "rnn_tanh_cell", lambda *given: all_gates(*given).tanh(), "recurrent network after one step, with tanh", "bool"
+)
+rnn_relu_cell = cell(
+    "rnn_relu_cell",
+    lambda *given: all_gates(*given).relu(),
+    "recurrent network after one step, with relu",
+    "bool complex",
+)
