@@ -162,7 +162,7 @@ class Twister:
         write(out, (units < p).astype(np.uint8))
 
     def randint(self, out: Operand, low: int, high: int, whole: bool = False) -> None:
-        """`whole`: all that the dtype holds from 0 on, of one word but where it has 64 bits."""
+        """Draws integers. `whole`: all that the dtype holds from 0 on, of one word but where it has 64 bits."""
         count, size = (
             numel(out.shape),
             high - low + (whole and out.dtype == "int64"),
@@ -171,9 +171,10 @@ class Twister:
             if size >= WIDE_FROM and not (whole and out.dtype not in ("int64", "float64", "uint64")):
                 words = self.pairs(count)
             else:
-                words = self.words(count).astype(np.uint64)
-        if size < 1 << 64:
-            words %= np.uint64(size)
+                words = self.words(count)
+        if size < 1 << 8 * words.itemsize:
+            words %= words.dtype.type(size)
+        words = words.astype(np.uint64)
         write(out, (words + np.uint64(low & (1 << 64) - 1)).view(np.int64))
 
     def permutation(self, n: int) -> np.ndarray:
@@ -244,7 +245,7 @@ SHUFFLE = Template(shuffle_loop, "int64[] out keys")
 
 
 def each(number: Callable, x: np.ndarray, a: float = 0.0, b: float = 0.0) -> np.ndarray:
-    """`number` of each element, in place."""
+    """Replaces each element by `number` of it."""
     EACH(name=f"{number.__name__}_loop", number=number)(0, len(x), x, float(a), float(b))
     return x
 
@@ -273,7 +274,7 @@ EIGHTH = (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)  # of
 
 
 def fused(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded to float32 once."""
+    """Returns a * b + c, rounded to float32 once."""
     return (np.float64(a) * np.float64(b) + np.float64(c)).astype(single)
 
 

@@ -112,7 +112,7 @@ class Generator:
         self.device, self.kind = on, kind
         self._state = STATES[kind](_DEFAULT_SEED)
 
-    def take(self, count: int) -> tuple[int, int]:
+    def take(self, count: int) -> tuple[Any, int]:
         """(seed, offset) of the next `count` blocks, which are then used up; of a twister itself, for the seed."""
         if isinstance(self._state, Twister):
             return self._state, 0
@@ -208,7 +208,7 @@ class LentGenerator(Generator):
         super().__init__()
         self.owner = owner
 
-    def take(self, count: int) -> tuple[int, int]:
+    def take(self, count: int) -> tuple[Any, int]:
         return self.owner.take(count)
 
 
@@ -311,7 +311,7 @@ def generator_at(seed: int, offset: int, on: Any) -> Generator:
     return _restored(seed & _MASK, offset & _MASK, on)
 
 
-def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[int, int]:
+def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[Any, int]:
     """(seed, offset) of the next `count` numbers of `generator`, or of the device's default one."""
     if generator is None:
         own = KINDS[on.type].generators if on.type in KINDS else {}
