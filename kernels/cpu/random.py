@@ -6,11 +6,13 @@ nothing. A block serves four elements of up to 32 bits or two of 64; a fill of n
 no more than `blocks(n)`, and callers move their offset on by that.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011; `tests/kernels/test_random.py`
-holds its known answers. Read next: `blas.py`.
+holds its known answers. A generator of the other kind gives its `Twister` in place of a seed. Read next: `blas.py`.
 """
 
+import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from ..maths.vecmath.define import single
 from ..maths.vecmath.logarithm import log
 from ..maths.vecmath.trigonometric import cosine, cosine_of_quarter, sine, sine_of_quarter
 from .copy import copy
+from .twister import Twister
 
 float32, float64, int32, int64, uint64 = np.float32, np.float64, np.int32, np.int64, np.uint64
 M0, M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the multipliers
@@ -233,6 +236,18 @@ def wide_integers(high, low_word, low, size):
     return low + int64(bits % n if n > uint64(0) else bits)
 
 
+def of_either_kind(loop: Callable) -> Callable:
+    """Decorates a fill: a `Twister` in the place of the seed draws the numbers itself."""
+
+    @functools.wraps(loop)
+    def drawn(out: Any, seed: Any, offset: int, *numbers: Any) -> Any:
+        if isinstance(seed, Twister):
+            return getattr(seed, loop.__name__)(out, *numbers)
+        return loop(out, seed, offset, *numbers)
+
+    return drawn
+
+
 # --- fills -----------------------------------------------------------------------------------------------------------
 
 # "contract": a product and a sum may be rounded once
@@ -274,27 +289,32 @@ def _fill_real(
         _fill(out, seed, offset, single, a, b, "float32", 4)
 
 
+@of_either_kind
 def uniform(out: Operand, seed: int, offset: int, low: float = 0.0, high: float = 1.0) -> None:
     """Uniform numbers in [low, high). Float16 and bfloat16 are rounded, and may round up to `high`."""
     _fill_real(out, seed, offset, uniform_float32, uniform_float64, low, high)
 
 
+@of_either_kind
 def normal(out: Operand, seed: int, offset: int, mean: float = 0.0, std: float = 1.0) -> None:
     """Normal numbers."""
     _fill_real(out, seed, offset, normal_float32, normal_float64, mean, std)
 
 
+@of_either_kind
 def exponential(out: Operand, seed: int, offset: int, rate: float = 1.0) -> None:
     """Exponential numbers, all above 0, whose mean is 1 / rate."""
     _fill_real(out, seed, offset, exponential_float32, exponential_float64, rate)
 
 
+@of_either_kind
 def bernoulli(out: Operand, seed: int, offset: int, p: float) -> None:
     """1 with probability p, else 0, in any dtype. The probability is held to 2^-33."""
     _fill(out, seed, offset, is_below, round(p * 2**32), 0, "int64", 4)
 
 
-def randint(out: Operand, seed: int, offset: int, low: int, high: int) -> None:
+@of_either_kind
+def randint(out: Operand, seed: int, offset: int, low: int, high: int, whole: bool = False) -> None:
     """Integers in [low, high), in any dtype. ValueError where that is empty."""
     if low >= high:
         raise ValueError(f"randint expects low < high, got low={low}, high={high}")
@@ -316,6 +336,7 @@ def shuffle_loop(lo, hi, out, keys, n):
 SHUFFLE = Template(shuffle_loop, "int64[] out keys")
 
 
+@of_either_kind
 def permutation(n: int, seed: int, offset: int) -> np.ndarray:
     """The whole numbers below n < 2^31 in random order, as int64."""
     keys = np.empty(n, np.int64)

@@ -4,7 +4,8 @@ A generator is a seed and an offset. Element i of a fill is a function of (seed,
 (kernels/cpu/random.py), and a fill moves the offset on, under a lock, by the blocks of numbers that it may use. So a
 seed gives the same numbers on one thread and on many, and two threads that share a generator never draw the same ones.
 
-The numbers are not PyTorch's, whose CPU generator is a Mersenne twister; their distributions are.
+These numbers are not PyTorch's, whose CPU generator is a Mersenne twister; their distributions are.
+`Generator(kind="mt19937")` is that twister (kernels/cpu/twister.py): it gives PyTorch's numbers, in sequence.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from redispatch.dispatch.tensor import (
     empty,
     indexed,
 )
-from redispatch.kernels import Elementwise, Operand, numel
+from redispatch.kernels import Elementwise, Operand, Twister, numel
 
 from ..declare.declare import Operator
 from ..declare.numbers import storable
@@ -58,6 +59,22 @@ class State:
     def __init__(self, seed: int = _DEFAULT_SEED, offset: int = 0) -> None:
         self.seed, self.offset, self.lock = seed, offset, threading.Lock()
 
+    SIZE = _STATE.size
+
+    def restart(self, seed: int) -> None:
+        self.seed, self.offset = seed, 0
+
+    def pack(self) -> bytes:
+        with self.lock:
+            return _STATE.pack(self.seed, self.offset)
+
+    def unpack(self, state: bytes) -> None:
+        with self.lock:
+            self.seed, self.offset = _STATE.unpack(state)
+
+
+STATES: dict[str, Any] = {"philox": State, "mt19937": Twister}
+
 
 class Recording(NamedTuple):
     """Answers of a kind of devices about its generators while work is recorded, to be run later.
@@ -76,23 +93,29 @@ RECORDINGS: dict[str, Recording] = {}  # by type of device
 class Generator:
     """A source of random numbers: `Generator().manual_seed(0)`. Threads may share it.
 
-    Errors: RuntimeError for a device that is neither the CPU nor a user's: no other draws numbers.
+    kind: "philox", whose numbers go by position, or "mt19937", which gives PyTorch's numbers, on the CPU alone.
+    Errors: RuntimeError for a device that is neither the CPU nor a user's: no other draws numbers. ValueError for a
+    kind that the device has not.
     """
 
     __module__ = "redispatch"  # where users find it
 
-    def __init__(self, device: Any = CPU) -> None:
+    def __init__(self, device: Any = CPU, *, kind: str = "philox") -> None:
         on = indexed(as_device(device))
         if on.type != "cpu" and on.type not in KINDS:
             raise RuntimeError(
                 f"Cannot get a generator for device type {on.type}: the CPU has one here, and so have devices "
                 "registered by backend.register."
             )
-        self.device = on
-        self._state = State()
+        if kind not in STATES or (kind != "philox" and on.type != "cpu"):
+            raise ValueError(f"Expected a kind of generator that device type {on.type} has, got {kind!r}")
+        self.device, self.kind = on, kind
+        self._state = STATES[kind](_DEFAULT_SEED)
 
-    def take(self, count: int) -> tuple[int, int]:
-        """(seed, offset) of the next `count` blocks, which are then used up."""
+    def take(self, count: int) -> tuple[Any, int]:
+        """(seed, offset) of the next `count` blocks, which are then used up; of a twister itself, for the seed."""
+        if isinstance(self._state, Twister):
+            return self._state, 0
         recording = RECORDINGS.get(self.device.type)
         if recording is not None:
             stands = recording.take(self, count)
@@ -116,7 +139,7 @@ class Generator:
             raise ValueError("Overflow when unpacking long long")
         self._check("manual_seed")
         with self._state.lock:
-            self._state.seed, self._state.offset = seed & _MASK, 0
+            self._state.restart(seed & _MASK)
         return self
 
     def initial_seed(self) -> int:
@@ -129,10 +152,9 @@ class Generator:
         return self._state.seed
 
     def get_state(self) -> Tensor:
-        """Seed and offset as a tensor of bytes."""
-        with self._state.lock:
-            packed = _STATE.pack(self._state.seed, self._state.offset)
-        state = empty((_STATE.size,), dtypes.uint8)
+        """Seed and offset as a tensor of bytes; of a twister the 5,056 bytes that PyTorch's has."""
+        packed = self._state.pack()
+        state = empty((len(packed),), dtypes.uint8)
         as_numpy(state)[:] = np.frombuffer(packed, np.uint8)
         return state
 
@@ -140,14 +162,13 @@ class Generator:
         """Continues where `get_state` was called. Errors: TypeError or RuntimeError for what is no state."""
         if not isinstance(new_state, Tensor) or new_state._dtype is not dtypes.uint8 or new_state._array is None:
             raise TypeError("RNG state must be a torch.ByteTensor")
-        if new_state._shape.numel() != _STATE.size:
+        if new_state._shape.numel() != self._state.SIZE:
             raise RuntimeError(
-                f"Expected a CPUGeneratorImplState of size {_STATE.size} but found the input RNG state size to be "
+                f"Expected a CPUGeneratorImplState of size {self._state.SIZE} but found the input RNG state size to be "
                 f"{new_state._shape.numel()}"
             )
         self._check("set_state")
-        with self._state.lock:
-            self._state.seed, self._state.offset = _STATE.unpack(as_numpy(new_state).tobytes())
+        self._state.unpack(as_numpy(new_state).tobytes())
         return self
 
     def graphsafe_get_state(self) -> Generator:
@@ -156,7 +177,7 @@ class Generator:
         Errors: NotImplementedError on devices that record no graphs.
         """
         self._check_graphs("graphsafe_get_state")
-        shared = Generator(self.device)
+        shared = Generator(self.device, kind=self.kind)
         shared._state = self._state
         return shared
 
@@ -174,10 +195,10 @@ class Generator:
 
     def clone_state(self) -> Generator:
         """Another generator that will draw the same numbers."""
-        return Generator(self.device).set_state(self.get_state())
+        return _revived(self.device, self.kind, self._state.pack())
 
     def __reduce__(self) -> Any:
-        return _restored, (self._state.seed, self._state.offset, self.device)
+        return _revived, (self.device, self.kind, self._state.pack())
 
 
 class LentGenerator(Generator):
@@ -187,8 +208,14 @@ class LentGenerator(Generator):
         super().__init__()
         self.owner = owner
 
-    def take(self, count: int) -> tuple[int, int]:
+    def take(self, count: int) -> tuple[Any, int]:
         return self.owner.take(count)
+
+
+def _revived(device: Any, kind: str, state: bytes) -> Generator:
+    generator = Generator(device, kind=kind)
+    generator._state.unpack(state)
+    return generator
 
 
 def _restored(seed: int, offset: int, device: Any = CPU) -> Generator:
@@ -284,7 +311,7 @@ def generator_at(seed: int, offset: int, on: Any) -> Generator:
     return _restored(seed & _MASK, offset & _MASK, on)
 
 
-def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[int, int]:
+def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[Any, int]:
     """(seed, offset) of the next `count` numbers of `generator`, or of the device's default one."""
     if generator is None:
         own = KINDS[on.type].generators if on.type in KINDS else {}
@@ -292,6 +319,12 @@ def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[in
     elif generator.device.type != on.type:
         raise RuntimeError(f"Expected a '{on.type}' device type for generator but found '{generator.device.type}'")
     return generator.take(kernels.blocks(count))
+
+
+def twister_of(generator: Generator | None, on: device) -> Twister | None:
+    """The twister from which a device's numbers come, if they come from one."""
+    state = (generator or default_generator)._state
+    return state if on.type == "cpu" and isinstance(state, Twister) else None
 
 
 def check_floating(kernel_name: str, dtype: dtype) -> None:
@@ -330,6 +363,10 @@ def fill_by(
     """Fills a tensor with a scalar function's results for random numbers of float64 and `others`, and returns it."""
     check_no_internal_overlap(self)
     if self._device.type != "meta":
+        own = getattr(twister_of(generator, self._device), loops.name, None)
+        if own is not None:
+            own(self._operand, *others)
+            return self
         given = [value._operand if isinstance(value, Tensor) else value for value in others]
         loops.run(self._operand, numbers_of(self, generator)._operand, *given, dtype="float64")
     return self
@@ -338,6 +375,11 @@ def fill_by(
 def unit_interval(like: Tensor, generator: Any) -> Tensor:
     """Uniform float64 numbers in [0, 1), of the shape of `like`."""
     return fill(empty(like._shape, dtypes.float64, like._device), generator, kernels.uniform)
+
+
+def single_interval(like: Tensor, generator: Any) -> Tensor:
+    """Uniform float32 numbers in [0, 1), of the shape of `like`."""
+    return fill(empty(like._shape, dtypes.float32, like._device), generator, kernels.uniform)
 
 
 def standard_normal(like: Tensor, generator: Any) -> Tensor:
@@ -418,7 +460,9 @@ def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
     check_floating("bernoulli_tensor_cpu_p_", p._dtype)
     if self._device.type != "meta":
         check_probabilities(p)
-    return fill_by(self, generator, BELOW, unit_interval, p)
+    twisted = twister_of(generator, self._device)  # takes a word for each number, and two for one of 64 bits
+    units = single_interval if twisted and p._dtype is not dtypes.float64 else unit_interval
+    return fill_by(self, generator, BELOW, units, p)
 
 
 bernoulli_float_op = filling(
@@ -448,8 +492,9 @@ def check_probabilities(p: Tensor) -> None:
         )
 
 
-def integers(self: Tensor, low: int, high: int | None, generator: Any) -> Tensor:
-    """From `low` up to `high`, exclusive; up to the largest that the dtype holds where there is no `high`."""
+def integers(self: Tensor, low: int, high: int | None, generator: Any, whole: bool = False) -> Tensor:
+    """From `low` up to `high`, exclusive; up to the largest that the dtype holds where there is no `high`. `whole`: no
+    bound is given."""
     if self._dtype.is_complex:
         if high is None:
             raise not_implemented("random_kernel_cpu", self._dtype)
@@ -457,7 +502,7 @@ def integers(self: Tensor, low: int, high: int | None, generator: Any) -> Tensor
     if high is None:
         high = largest_integer(self._dtype) + 1
     check_range(low, high, self._dtype)
-    return fill(self, generator, kernels.randint, low, high)
+    return fill(self, generator, kernels.randint, low, high, whole)
 
 
 random_to_op = filling(
@@ -471,7 +516,7 @@ random_op = filling(
     node="RandomBackward2",
     refuses="complex",
     face=False,
-)(lambda self, generator: integers(self, 0, None, generator))
+)(lambda self, generator: integers(self, 0, None, generator, whole=True))
 random_ = filling(
     f"random_.from(Tensor(a!) self, int from, int? to, {GENERATOR}) -> Tensor(a!)",
     also=(random_to_op, random_op),

@@ -1,0 +1,31 @@
+"""The twister against real torch: each call that `tests/ops/test_random.py` records, from 40 seeds.
+
+Runs where real torch is: `make parity`.
+"""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="compares with real torch, which is not installed here")
+
+import redispatch as rd  # noqa: E402  # after importorskip: without torch nothing here is of use
+
+RECORDED = runpy.run_path(str(Path(__file__).parents[1] / "ops" / "test_random.py"))
+SEEDS = [0, 1, 7, 2**32 - 1, 2**40 + 1, 2**63, -3, *range(100, 133)]
+
+
+@pytest.mark.parametrize("call", RECORDED["TWISTED"])
+def test_numbers_and_states_are_those_of_torch(call):
+    theirs = (torch.Generator().manual_seed(seed) for seed in SEEDS)
+    assert RECORDED["digest"](rd, call, map(RECORDED["twister"], SEEDS)) == RECORDED["digest"](torch, call, theirs)
+
+
+def test_a_state_goes_both_ways():
+    ours, theirs = RECORDED["twister"](5), torch.Generator().manual_seed(6)
+    torch.randn(3, generator=theirs)
+    ours.set_state(rd.from_numpy(theirs.get_state().numpy()))
+    assert rd.randn(4, generator=ours).tolist() == torch.randn(4, generator=theirs).tolist()
+    theirs.set_state(torch.from_numpy(ours.get_state().numpy()))
+    assert rd.randn(40, generator=ours).tolist() == torch.randn(40, generator=theirs).tolist()
