@@ -195,7 +195,7 @@ def efficient_definition(query, key, value, attn_bias, compute_log_sumexp, dropo
     scores = scores_of(q, k, attn_bias, is_causal, scale)
     logs = logs_of(scores)
     weights = (scores - logs.unsqueeze(-1)).exp()
-    drawn_at = drawn(None, random_count(query, key), query._device) if dropout_p > 0 else (0, 0)
+    drawn_at: Any = drawn(None, random_count(query, key), query._device) if dropout_p > 0 else (0, 0)
     for one, number in zip((seed, offset), drawn_at, strict=True):
         one.fill_(number - (1 << 64) if number >> 63 else number)
     if dropout_p > 0:
