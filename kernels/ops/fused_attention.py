@@ -195,11 +195,11 @@ def efficient_definition(query, key, value, attn_bias, compute_log_sumexp, dropo
     scores = scores_of(q, k, attn_bias, is_causal, scale)
     logs = logs_of(scores)
     weights = (scores - logs.unsqueeze(-1)).exp()
-    drawn_at: Any = drawn(None, random_count(query, key), query._device) if dropout_p > 0 else (0, 0)
+    drawn_at = drawn(None, random_count(query, key), query._device) if dropout_p > 0 else (0, 0)
     for one, number in zip((seed, offset), drawn_at, strict=True):
         one.fill_(number - (1 << 64) if number >> 63 else number)
     if dropout_p > 0:
-        weights = weights * choices(*drawn_at, dropout_p, weights._shape, weights)
+        weights = weights * choices(drawn_at[0], drawn_at[1], dropout_p, weights._shape, weights)
     if compute_log_sumexp:
         kept.zero_().narrow(2, 0, rows).copy_(logs)
     return result.copy_(weights.matmul(v).to(to)), kept, seed, offset
