@@ -197,7 +197,7 @@ def promote_types(a: dtype, b: dtype) -> dtype:
 
 
 def promote_rare(a: dtype, b: dtype) -> dtype | None:
-    """What two different dtypes promote to of which one has no place among the others; None where both have one.
+    """The dtype that two different ones promote to, where one of them is rare or bare; None where the usual rules hold.
 
     Errors: RuntimeError where there is no such dtype.
     """
@@ -302,7 +302,7 @@ def result_type(*operands: Any) -> dtype:
 
 
 def _promoted(a: dtype, b: dtype) -> dtype | None:
-    """What two dtypes promote to, or None where one is of bits: another operand may decide."""
+    """The dtype that both go into, or None where one is of bits: another operand may decide."""
     bare = [one for one in (a, b) if isinstance(one, Bare)]
     if a is not b and any(one.bits for one in bare) and not any(one.quantised for one in bare):
         return None
