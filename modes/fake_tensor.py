@@ -160,15 +160,24 @@ class FakeTensorMode(TorchDispatchMode):
 
     # Making fakes --------------------------------------------------------------------------------------------------
 
-    def from_tensor(self, tensor: rd.Tensor, *, static_shapes: bool = True, **ignored: Any) -> FakeTensor:
-        """The fake of a tensor: the same one each time, as long as both live. Keywords about symbols change nothing."""
+    def from_tensor(self, tensor: rd.Tensor, *, static_shapes: bool = True, **ignored: Any) -> Any:
+        """The fake of a tensor: the same one each time, as long as both live. Keywords about symbols change nothing.
+
+        A wrapper subclass that can be taken apart (`__tensor_flatten__`) keeps its class: what is inside becomes fake.
+        """
         if isinstance(tensor, FakeTensor):
             if tensor.fake_mode is not self:
                 raise self.mixed(tensor)
             return tensor
         known = self._fakes.get(id(tensor))
         fake = known[1]() if known is not None and known[0]() is tensor else None
-        if fake is None:
+        if fake is None and is_traceable_wrapper_subclass(tensor):
+            names, context = tensor.__tensor_flatten__()
+            inner = {name: self.from_tensor(getattr(tensor, name)) for name in names}
+            fake = type(tensor).__tensor_unflatten__(inner, context, tensor.shape, tensor.stride())
+            fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
+            self._fakes[id(tensor)] = weakref.ref(tensor), weakref.ref(fake)
+        elif fake is None:
             with _disable_current_modes():  # this mode among them: what is inside a fake is none
                 elem = rd.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
             fake = FakeTensor(self, elem, tensor.device)
@@ -183,6 +192,8 @@ class FakeTensorMode(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         leaves = pytree.tree_leaves((args, kwargs))
+        if any(is_traceable_wrapper_subclass(one) for one in leaves):
+            return NotImplemented  # the wrapper takes itself apart, and comes back with what is inside
         fakes = [one for one in leaves if isinstance(one, FakeTensor)]
         real = [one for one in leaves if isinstance(one, rd.Tensor) and not isinstance(one, FakeTensor)]
         if str(func) == "aten.lift_fresh.default" and real:

@@ -62,6 +62,8 @@ class dtype:
             return np.dtype(self.name)
         if self.is_complex:
             raise TypeError(f"Got unsupported ScalarType {self.tensor_name}")
+        if isinstance(self, Bare) or self is float4_e2m1fn_x2:
+            raise NotImplementedError(f"\"_local_scalar_dense_cpu\" not implemented for '{self.tensor_name}'")
         import ml_dtypes  # lazily: few programs need it
 
         return np.dtype(getattr(ml_dtypes, self.name))
@@ -74,7 +76,7 @@ class dtype:
         """The complex dtype whose parts hold this one's values."""
         if self.is_complex:
             return self
-        if self.name in RARE:
+        if self.name not in DTYPES:
             raise RuntimeError(f"Unknown Complex ScalarType for {self.tensor_name}")
         return {"float64": complex128, "float16": complex32}.get(self.name, complex64)
 
@@ -107,29 +109,36 @@ float8_e5m2 = dtype("float8_e5m2", FLOATING, 1, tensor_name="Float8_e5m2")
 float8_e4m3fn = dtype("float8_e4m3fn", FLOATING, 1, tensor_name="Float8_e4m3fn")
 float8_e5m2fnuz = dtype("float8_e5m2fnuz", FLOATING, 1, tensor_name="Float8_e5m2fnuz")
 float8_e4m3fnuz = dtype("float8_e4m3fnuz", FLOATING, 1, tensor_name="Float8_e4m3fnuz")
-FLOAT8 = (float8_e5m2, float8_e4m3fn, float8_e5m2fnuz, float8_e4m3fnuz)
+float8_e8m0fnu = dtype("float8_e8m0fnu", FLOATING, 1, signed=False, tensor_name="Float8_e8m0fnu")
+FLOAT8 = (float8_e5m2, float8_e4m3fn, float8_e5m2fnuz, float8_e4m3fnuz, float8_e8m0fnu)
 RARE = {t.name: t for t in (complex32, uint16, uint32, uint64, *FLOAT8)}
 
 
-class Unheld(dtype):
-    """An element type that has a name and no tensors."""
+class Bare(dtype):
+    """An element type that is held, viewed and passed on; no kernel computes in it."""
 
     def __init__(self, name: str, itemsize: builtins.int = 1) -> None:
-        category = FLOATING if name.startswith("float") else INTEGER
-        signed = name.startswith(("qint", "int", "float4"))
-        super().__init__(name, category, itemsize, signed=signed, tensor_name=name.title())
+        letters = 1 + name.startswith(("qu", "qi", "ui"))
+        label = name[:letters].upper() + name[letters:]
+        self.quantised, self.bits = name.startswith("q"), name.startswith("bits")
+        super().__init__(
+            name, INTEGER, itemsize, signed=name.startswith(("int", "qint")), tensor_name=label.replace("Ui", "UI")
+        )
 
-    @property
-    def array(self) -> np.dtype:
-        raise NotImplementedError(f"there are no tensors of dtype torch.{self.name} here")
+    def __getattribute__(self, name: str) -> Any:
+        if name == "is_signed" and self.name[0] in "bq":
+            raise RuntimeError(
+                "Bits types are undefined" if self.bits else "isSignedType not supported for quantized types"
+            )
+        return super().__getattribute__(name)
 
 
-qint8, quint8, quint4x2, quint2x4 = map(Unheld, "qint8 quint8 quint4x2 quint2x4".split())
-qint32, bits16 = Unheld("qint32", 4), Unheld("bits16", 2)
-bits1x8, bits2x4, bits4x2, bits8 = map(Unheld, "bits1x8 bits2x4 bits4x2 bits8".split())
-float8_e8m0fnu, float4_e2m1fn_x2 = map(Unheld, "float8_e8m0fnu float4_e2m1fn_x2".split())
-int1, int2, int3, int4, int5, int6, int7 = (Unheld(f"int{bits}") for bits in range(1, 8))
-uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (Unheld(f"uint{bits}") for bits in range(1, 8))
+qint8, quint8, quint4x2, quint2x4 = map(Bare, "qint8 quint8 quint4x2 quint2x4".split())
+qint32, bits16 = Bare("qint32", 4), Bare("bits16", 2)
+bits1x8, bits2x4, bits4x2, bits8 = map(Bare, "bits1x8 bits2x4 bits4x2 bits8".split())
+float4_e2m1fn_x2 = dtype("float4_e2m1fn_x2", FLOATING, 1, tensor_name="Float4_e2m1fn_x2")
+int1, int2, int3, int4, int5, int6, int7 = (Bare(f"int{bits}") for bits in range(1, 8))
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (Bare(f"uint{bits}") for bits in range(1, 8))
 bit = uint1
 
 # In the order of PyTorch's numbers for them, by which a schema writes a default.
@@ -138,12 +147,12 @@ DTYPES = {
     t.name: t
     for t in (uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128, bool, bfloat16)
 }
-_BY_NAME = DTYPES | RARE
+_BY_NAME = DTYPES | RARE | {t.name: t for t in globals().values() if isinstance(t, dtype)}
 _BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in _BY_NAME.items() if name in IN_NUMPY}
 
 
 def dtype_named(name: str) -> dtype:
-    return _BY_NAME.get(name) or globals()[name]  # one that has no tensors
+    return _BY_NAME[name]
 
 
 def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
@@ -170,8 +179,10 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     """
     if a is b:
         return a
-    if a.name in RARE or b.name in RARE:
-        check_promotion(a, b)
+    if a.name not in DTYPES or b.name not in DTYPES:
+        found = promote_rare(a, b)
+        if found is not None:
+            return found
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.is_complex and low.is_floating_point:
@@ -185,14 +196,32 @@ def promote_types(a: dtype, b: dtype) -> dtype:
     return a if a.itemsize > b.itemsize else b
 
 
-def check_promotion(a: dtype, b: dtype) -> None:
-    """RuntimeError for two different dtypes of which one has no place among the others."""
-    unsigned = {a.name, b.name} & {"uint16", "uint32", "uint64"} and not {FLOATING} & {a.category, b.category}
-    if a in FLOAT8 or b in FLOAT8 or unsigned:
-        which = "uint16, uint32, uint64 types" if unsigned and not (a in FLOAT8 or b in FLOAT8) else "Float8 Types"
+def promote_rare(a: dtype, b: dtype) -> dtype | None:
+    """The dtype that two different ones promote to, where one of them is rare or bare; None where the usual rules hold.
+
+    Errors: RuntimeError where there is no such dtype.
+    """
+    both = f"{a.tensor_name} and {b.tensor_name}"
+    bare = [one for one in (a, b) if isinstance(one, Bare)]
+    if any(one.quantised for one in bare):
         raise RuntimeError(
-            f"Promotion for {which} is not supported, attempted to promote {a.tensor_name} and {b.tensor_name}"
+            "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules should be, "
+            f"offending types: {a.tensor_name} {b.tensor_name}"
         )
+    if any(one.bits for one in bare):
+        raise RuntimeError(f"Promotion from {both} is unsupported.")
+    if a in FLOAT8 or b in FLOAT8:
+        raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {both}")
+    if any(one.name.startswith("uint") and one is not uint8 for one in (a, b)):
+        floating = next((one for one in (a, b) if one.is_floating_point), None)
+        if floating is None:
+            raise RuntimeError(
+                f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {both}"
+            )
+        return floating
+    if bare or float4_e2m1fn_x2 in (a, b):
+        raise RuntimeError(f"Promotion from {both} is unsupported.")
+    return None
 
 
 _default = float32
@@ -265,19 +294,32 @@ def result_type(*operands: Any) -> dtype:
         else:
             rank, kind = 2, number_dtype(value)
         former = ranks[rank]
-        ranks[rank] = kind if former is None else promote_types(former, kind)
-    return _over(ranks[0], _over(ranks[1], ranks[2]))
+        ranks[rank] = kind if former is None or former is kind else _promoted(former, kind)
+    found = _over(ranks[0], _over(ranks[1], ranks[2]))
+    if found is None and operands:
+        raise RuntimeError("unsupported scalarType")
+    return found  # type: ignore[return-value]  # None of no operands
 
 
-def _over(high: dtype | None, low: dtype | None) -> Any:
+def _promoted(a: dtype, b: dtype) -> dtype | None:
+    """The dtype that both go into, or None where one is of bits: another operand may decide."""
+    bare = [one for one in (a, b) if isinstance(one, Bare)]
+    if a is not b and any(one.bits for one in bare) and not any(one.quantised for one in bare):
+        return None
+    return promote_types(a, b)
+
+
+def _over(high: dtype | None, low: dtype | None) -> dtype | None:
     """`high`, unless `low` is of a higher category."""
     if high is None or low is None:
         return high or low
-    if low.category <= high.category:
+    if high.is_complex:
         return high
-    if low.is_complex and high.is_floating_point:
-        return high.to_complex()
-    return low if high.category == BOOL or low.category > high.category else high
+    if high.is_floating_point:
+        return high.to_complex() if low.is_complex else high
+    if low.is_complex:
+        return low
+    return _promoted(high, low) if high.category == BOOL or low.is_floating_point else high
 
 
 def can_cast(from_: dtype, to: dtype) -> builtins.bool:
@@ -287,7 +329,7 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
     >>> rd.can_cast(rd.float64, rd.int32)
     False
     """
-    return from_.category <= to.category
+    return from_.category <= to.category or (isinstance(to, Bare) and not from_.is_complex)
 
 
 # finfo and iinfo: what numbers a dtype can hold. numpy's, with PyTorch's names; bfloat16's are those of ml_dtypes -----
@@ -334,6 +376,8 @@ class finfo(Limits):
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
+        if kind is float4_e2m1fn_x2:
+            raise NotImplementedError(f"\"min\" not implemented for '{kind.tensor_name}'")
         numbers = limits(kind.to_real())
         self.min, self.max, self.eps = (
             builtins.float(numbers.min),
@@ -344,6 +388,8 @@ class finfo(Limits):
         self.resolution = 10.0**-numbers.precision  # numpy rounds it to the dtype
         if kind in FLOAT8:
             self.resolution = 1.0
+        if kind is float8_e5m2fnuz:
+            self.eps = 0.125  # as PyTorch has it; two neighbours of 1 are 0.25 apart
 
 
 def limits(kind: dtype) -> Any:
@@ -363,7 +409,7 @@ class iinfo(Limits):
 
     def __init__(self, type: dtype) -> None:
         self._kind = type
-        if type.is_floating_point or type.is_complex:
+        if type.is_floating_point or type.is_complex or isinstance(type, Bare):
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if type.name == "bool":
             raise TypeError("torch.bool is not supported by torch.iinfo")

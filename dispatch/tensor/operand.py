@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .dtypes import FLOAT8, dtype_named
 from .geometry import Ints
 from .storage import allocate
 
@@ -35,26 +36,32 @@ def _dtype(name: str, kind: str, storage: type | None = None, compute: str | Non
     return DType(name, kind, np.dtype(storage or name), compute or name)
 
 
-DTYPES: dict[str, DType] = {
-    "bool": _dtype("bool", "bool"),
-    "uint8": _dtype("uint8", "uint"),
-    "int8": _dtype("int8", "int"),
-    "int16": _dtype("int16", "int"),
-    "int32": _dtype("int32", "int"),
-    "int64": _dtype("int64", "int"),
-    "float16": _dtype("float16", "float", np.uint16, "float32"),
-    "bfloat16": _dtype("bfloat16", "float", np.uint16, "float32"),
-    "float32": _dtype("float32", "float"),
-    "float64": _dtype("float64", "float"),
-    "complex64": _dtype("complex64", "complex"),
-    "complex128": _dtype("complex128", "complex"),
-    "complex32": _dtype("complex32", "complex", np.uint32, "complex64"),
-    **{name: _dtype(name, "uint") for name in ("uint16", "uint32", "uint64")},
-    **{
-        name: _dtype(name, "float", np.uint8, "float32")
-        for name in ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")
-    },
-}
+class Computed(dict[str, DType]):
+    """Element types by name. NotImplementedError for those in which no kernel computes."""
+
+    def __missing__(self, name: str) -> DType:
+        raise NotImplementedError(f"\"copy_\" not implemented for '{dtype_named(name).tensor_name}'")
+
+
+DTYPES: dict[str, DType] = Computed(
+    {
+        "bool": _dtype("bool", "bool"),
+        "uint8": _dtype("uint8", "uint"),
+        "int8": _dtype("int8", "int"),
+        "int16": _dtype("int16", "int"),
+        "int32": _dtype("int32", "int"),
+        "int64": _dtype("int64", "int"),
+        "float16": _dtype("float16", "float", np.uint16, "float32"),
+        "bfloat16": _dtype("bfloat16", "float", np.uint16, "float32"),
+        "float32": _dtype("float32", "float"),
+        "float64": _dtype("float64", "float"),
+        "complex64": _dtype("complex64", "complex"),
+        "complex128": _dtype("complex128", "complex"),
+        "complex32": _dtype("complex32", "complex", np.uint32, "complex64"),
+        **{name: _dtype(name, "uint") for name in ("uint16", "uint32", "uint64")},
+        **{name: _dtype(name, "float", np.uint8, "float32") for name in (one.name for one in FLOAT8)},
+    }
+)
 
 
 class Operand(NamedTuple):

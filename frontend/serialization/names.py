@@ -17,7 +17,6 @@ from typing import Any
 
 from redispatch.dispatch import keyset, shared
 from redispatch.dispatch.tensor import (
-    DTYPES,
     META,
     Size,
     Tensor,
@@ -173,7 +172,7 @@ STORAGES: dict[str, type[TypedStorage]] = {
 # What files are written with
 WRITTEN: dict[str, Any] = {
     **STORAGES,
-    **{f"torch.{dtype.name}": dtype for dtype in (*DTYPES.values(), *dtypes.RARE.values())},
+    **{f"torch.{dtype.name}": dtype for dtype in dtypes._BY_NAME.values()},
     **{f"torch.{form.name}": form for form in (contiguous_format, preserve_format, channels_last, channels_last_3d)},
     "torch.Size": Size,
     "torch.Tensor": Tensor,
@@ -182,6 +181,7 @@ WRITTEN: dict[str, Any] = {
     "torch.storage.UntypedStorage": UntypedStorage,
     "torch.serialization._get_layout": layout_named,
     "torch._utils._rebuild_tensor_v2": rebuild_tensor,
+    "torch._utils._rebuild_tensor_v3": rebuild_tensor_of,
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
     "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta_tensor,
@@ -194,7 +194,6 @@ READ: dict[str, Any] = {
     "torch.strided": strided,
     "torch.storage.TypedStorage": TypedStorage,
     "torch._utils._rebuild_tensor": rebuild_tensor,
-    "torch._utils._rebuild_tensor_v3": rebuild_tensor_of,
     "collections.OrderedDict": OrderedDict,
     "collections.Counter": Counter,
     "collections.defaultdict": defaultdict,

@@ -267,6 +267,9 @@ def data_reduced(x: Any, requires_grad: bool) -> tuple[Any, tuple[Any, ...]]:
     """Returns pickle's form of a tensor without class and attributes."""
     shape, stride = tuple(x._shape), tuple(x._stride)
     if x._storage.has_data:
+        if x._dtype not in STORAGE_OF:
+            whole: Any = (x._storage, x._offset, shape, stride, requires_grad, OrderedDict(), x._dtype)
+            return names.rebuild_tensor_of, (*whole, names.lazy_bits_of(x))
         storage = TypedStorage(wrap_storage=x._storage, dtype=x._dtype, _internal=True)
         hooks: Any = OrderedDict()
         parts = (storage, x._offset, shape, stride, requires_grad, hooks)

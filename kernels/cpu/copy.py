@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch.tensor.dtypes import dtype_named
 from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguous, numel
 from redispatch.dispatch.tensor.operand import DTYPES, ByTarget, Operand
 
@@ -77,21 +78,21 @@ def ready_copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = Fals
     """
     if moves_bits(out, x) and not neg and not conj:
         move = ready_copy(as_bits(out), as_bits(x))
-        bits = BITS[DTYPES[out.dtype].storage.itemsize]
+        bits = BITS[dtype_named(out.dtype).itemsize]
         return lambda out, out_at, x, x_at: move(out.view(bits), out_at, x.view(bits), x_at)
     return elementwise_for(out, x, conj, neg).loop((out,), (x,), None).run
 
 
 def moves_bits(out: Operand, x: Operand) -> bool:
     """Whether elements that are computed in another type are to be moved as they are."""
-    return out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype
+    return out.dtype == x.dtype and (out.dtype not in DTYPES or DTYPES[out.dtype].compute != out.dtype)
 
 
 BITS = {1: "uint8", 2: "int16", 4: "int32"}
 
 
 def as_bits(x: Operand) -> Operand:
-    bits = BITS[DTYPES[x.dtype].storage.itemsize]
+    bits = BITS[dtype_named(x.dtype).itemsize]
     array: Any = x.array.view(bits) if isinstance(x.array, np.ndarray) else x.array  # a device's has no dtype
     return x._replace(dtype=bits, array=array)
 
@@ -110,11 +111,25 @@ def elementwise_for(out: Operand, x: Operand, conj: bool = False, neg: bool = Fa
 
 def fill(out: Operand, value: Number) -> None:
     """Write one number everywhere."""
+    out = fillable(out, value)
     _COPY.run(out, value, dtype=out.dtype)
+
+
+def fillable(out: Operand, value: Number) -> Operand:
+    """`out`, or its bits: where nothing computes there is one number that can be written, zero."""
+    if out.dtype in DTYPES:
+        return out
+    if value:
+        raise NotImplementedError(f"\"fill_cpu\" not implemented for '{dtype_named(out.dtype).tensor_name}'")
+    return as_bits(out)
 
 
 def ready_fill(out: Operand, value: Number) -> Callable[..., object]:
     """Prepares `fill` for operands of such metadata and numbers of this type: `f(out, out_at, value)`."""
+    plain = fillable(out, value)
+    if plain is not out:
+        run, bits = ready_fill(plain, value), BITS[dtype_named(out.dtype).itemsize]
+        return lambda array, at, value: run(array.view(bits), at, value)
     return _COPY.loop((out,), (value,), out.dtype).run
 
 

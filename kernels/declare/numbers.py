@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch.tensor import dtype, dtypes
+from redispatch.dispatch.tensor.operand import DTYPES as COMPUTED
 
 # As C++ calls them, which is how the message does.
 C_NAMES = {
@@ -20,6 +21,7 @@ C_NAMES = {
 LARGEST = {
     "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float8_e4m3fn": 448.0,
     "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0,
+    "float8_e8m0fnu": 2.0**127,
 }  # fmt: skip
 INFINITE = (float("inf"), float("-inf"))
 
@@ -32,6 +34,8 @@ def storable(value: Any, to: dtype) -> Any:
     """
     if to.is_complex:
         return complex(value)
+    if to.name not in COMPUTED:
+        raise NotImplementedError(f"\"fill_cpu\" not implemented for '{to.tensor_name}'")
     if to is dtypes.bool:
         return bool(value)
     overflow = f"value cannot be converted to type {C_NAMES[to.name]} without overflow"

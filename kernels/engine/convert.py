@@ -131,7 +131,7 @@ def load(dtype: str) -> Callable:
 
 def store(dtype: str) -> Callable:
     """The function from a computed real number (or complex, for complex `dtype` and bool) to what is stored."""
-    return STORE[dtype]
+    return STORE[DTYPES[dtype].name]
 
 
 @cache  # numpy takes 2 us to say a dtype's name

@@ -4,9 +4,11 @@
     float8_e5m2        bias 15   as float16, shorter: infinities, and NaN
     float8_e4m3fnuz    bias 8    one zero and one NaN, 0x80, which is also what is too large becomes
     float8_e5m2fnuz    bias 16   the same
+    float8_e8m0fnu     an exponent alone, bias 127: powers of two, without sign and zero; NaN is 0xff
 
 Sources: Micikevicius et al., FP8 Formats for Deep Learning (2022), for the first two; Noune et al., 8-bit Numerical
-Formats for Deep Neural Networks (2022), for the others. PyTorch's rule for what is too large.
+Formats for Deep Neural Networks (2022), for the next two; OCP Microscaling Formats (2023), for the last. PyTorch's rule
+for what is too large.
 """
 
 from __future__ import annotations
@@ -98,5 +100,22 @@ def loading(form: Float8) -> Callable:
     return load_float8
 
 
-LOAD = {name: loading(form) for name, form in FORMATS.items()}
-STORE = {name: storing(form) for name, form in FORMATS.items()}
+@integral
+def store_exponent(x):
+    """The exponent of the power of two nearest to a number, ties to even: up, but from the smallest one."""
+    bits = int32(bits_of_float(float32(x))) & int32(0x7FFFFFFF)
+    exponent, behind = bits >> int32(23), bits & int32(0x7FFFFF)
+    up = behind > int32(0x400000) or (behind == int32(0x400000) and exponent > int32(0))
+    return uint8(exponent + int32(up) if exponent < int32(255) else int32(255))
+
+
+@integral
+def load_exponent(code):
+    exponent = int32(code)
+    if exponent == int32(255):
+        return float32(math.nan)
+    return float32(float_of_bits(int32(0x400000) if exponent == int32(0) else exponent << int32(23)))
+
+
+LOAD = {name: loading(form) for name, form in FORMATS.items()} | {"float8_e8m0fnu": load_exponent}
+STORE = {name: storing(form) for name, form in FORMATS.items()} | {"float8_e8m0fnu": store_exponent}

@@ -197,7 +197,8 @@ def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> 
     to it."""
     if dtype is None:
         device_name = "" if self._device.type == "cpu" else f"{self._device.type}."
-        return f"torch.{device_name}{self._dtype.tensor_name}Tensor"
+        quantised = "quantized." if self._dtype.name.startswith("q") else ""
+        return f"torch.{device_name}{quantised}{self._dtype.tensor_name}Tensor"
     if isinstance(dtype, str):
         if dtype not in _TENSOR_NAMES:
             raise ValueError(f"invalid type: {dtype!r}")

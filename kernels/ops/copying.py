@@ -70,6 +70,7 @@ from redispatch.dispatch.tensor import (
 )
 from redispatch.dispatch.tensor.functional import is_functional
 from redispatch.dispatch.tensor.metadata import VersionOfDetached
+from redispatch.dispatch.tensor.operand import DTYPES as COMPUTED
 
 from ..declare.declare import Operator, no_formula
 from ..declare.numbers import LARGEST, storable
@@ -750,6 +751,8 @@ def local_scalar_dense_op(self: Tensor) -> Any:
     if self._shape and self._shape.numel() != 1:
         raise RuntimeError(f"a Tensor with {self._shape.numel()} elements cannot be converted to Scalar")
     element = self._dtype
+    if element.name not in COMPUTED:
+        return element.numpy  # which says that there is none
     if (element.is_floating_point and element.itemsize <= 2) or (element.is_complex and element.itemsize == 4):
         value = as_numpy(self).reshape(())[()]
         return complex(value) if element.is_complex else float(value)

@@ -38,6 +38,7 @@ from redispatch.dispatch.tensor import (
     strided,
     tensor_over,
 )
+from redispatch.dispatch.tensor.operand import DTYPES as COMPUTED
 from redispatch.dispatch.tensor.storage import map_path
 
 from ..declare.overridable import builtin_function, factory_function
@@ -455,6 +456,8 @@ def nested_values(data: Any, element: dtype | None) -> np.ndarray:
     flatten(data, shape, 0, values)
     found = common_dtype(values)
     target = element or found
+    if target.name not in COMPUTED:
+        raise RuntimeError("store_scalar: invalid type")
     numbers = plain_numbers(values)
     if target.is_complex:
         array = np.array(numbers, np.complex128)
@@ -472,15 +475,20 @@ def nested_values(data: Any, element: dtype | None) -> np.ndarray:
 
 
 def whole_numbers(numbers: list[Any], target: dtype) -> np.ndarray:
-    if target is dtypes.uint64 and all(isinstance(number, int) and 0 <= number < 2**64 for number in numbers):
+    if target is dtypes.uint64:
+        if not all(isinstance(number, int) for number in numbers):
+            raise TypeError("an integer is required")
+        if any(number < 0 for number in numbers):
+            raise OverflowError("can't convert negative int to unsigned")
+        if any(number >= 2**64 for number in numbers):
+            raise OverflowError("int too big to convert")
         return np.array(numbers, np.uint64)
     low, high = integer_range(target)
     if not target.is_signed:
         low = -high  # wraps around
     try:
-        wide = target is dtypes.uint64 and all(isinstance(number, int) and 0 <= number < 2**64 for number in numbers)
-        array = np.array([int(number) for number in numbers], np.uint64 if wide else np.int64)
-        fits = wide or bool(((array >= low) & (array <= high)).all())
+        array = np.array([int(number) for number in numbers], np.int64)
+        fits = bool(((array >= low) & (array <= high)).all())
         if not target.is_signed:  # a negative int wraps around, a negative float does not
             fits = fits and not any(isinstance(number, float) and number < 0 for number in numbers)
     except OverflowError:

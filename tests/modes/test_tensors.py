@@ -15,6 +15,7 @@ from redispatch.modes.fake_tensor import (
     UnsupportedOperatorException,
 )
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
+from redispatch.subclasses import TwoTensor
 from redispatch.testing import assert_close
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import _get_current_dispatch_mode_stack as stack
@@ -53,6 +54,22 @@ def test_fakes_stay_fake_outside_of_the_region():
     )
     with pytest.raises(NotImplementedError, match="sizes are numbers here"):
         FakeTensorMode(shape_env=object())
+
+
+def test_the_fake_of_a_wrapper_is_a_wrapper_of_fakes():
+    mode = FakeTensorMode()
+    pair = TwoTensor(rd.ones(3, 2), rd.ones(3, 2)).requires_grad_()
+    fake = mode.from_tensor(pair)
+    assert type(fake) is TwoTensor and fake.requires_grad and fake.is_leaf and mode.from_tensor(pair) is fake
+    assert all(isinstance(inner, FakeTensor) and inner.fake_mode is mode for inner in (fake.a, fake.b))
+    (fake @ fake.t()).sum().backward()
+    assert type(fake.grad) is TwoTensor and isinstance(fake.grad.a, FakeTensor)
+    nested = mode.from_tensor(TwoTensor(pair.detach(), pair.detach()).t())
+    assert isinstance(nested.b.a, FakeTensor) and nested.stride() == (1, 2)
+    with mode:
+        assert type(fake + rd.ones(3, 2)) is TwoTensor
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert isinstance((pair + 1).b, FakeTensor)
 
 
 def test_views_and_writes_are_those_of_real_tensors():

@@ -136,11 +136,6 @@ def test_checks_raise_what_they_are_named_after(name, error):
         rd._check_tensor_all_with(error, rd.tensor([True, False]))
 
 
-def test_names_of_quantized_dtypes_have_no_tensors():
-    with pytest.raises(NotImplementedError, match=r"there are no tensors of dtype torch.qint8 here"):
-        rd.empty(2, dtype=rd.qint8)
-
-
 def test_streams_of_the_cpu_have_done_all_work():
     stream, event = rd.Stream(), rd.Event("cpu")
     with stream:

@@ -349,6 +349,41 @@ def test_wide_unsigned_integers_wrap_compare_and_say_what_they_promote_to():
         rd.promote_types(rd.float8_e5m2, rd.float32)
 
 
+@pytest.mark.parametrize("one", "float16 bool int32 uint32 float8_e4m3fn int3 bits8 qint8".split())
+def test_of_several_reasons_against_a_promotion_the_first_is_given(one):
+    words = [
+        "Promotion for uint16, uint32, uint64 types",
+        "Promotion for Float8",
+        "Promotion from",
+        "quantized numbers",
+    ]
+    own = {"float8_e4m3fn": 1, "bits8": 2, "qint8": 3}.get(one, 0)
+    one = getattr(rd, one)
+    for place, other in enumerate([rd.uint16, rd.float8_e8m0fnu, rd.bits16, rd.quint8]):
+        if one is rd.float16 and place == 0:
+            assert rd.promote_types(one, other) is one
+        else:
+            with pytest.raises(RuntimeError, match=words[max(own, place)]):
+                rd.promote_types(one, other)
+
+
+def test_bits_have_no_part_in_the_dtype_of_a_result():
+    bits = rd.empty(2, dtype=rd.bits8)
+    assert rd.result_type(bits, 1) is rd.bits8 and rd.result_type(bits, 1j) is rd.complex64
+    with pytest.raises(RuntimeError, match="unsupported scalarType"):
+        rd.result_type(bits, rd.ones(2))
+    assert (
+        rd.can_cast(rd.float32, rd.bits8) and not rd.can_cast(rd.bits8, rd.bool) and not rd.can_cast(rd.cfloat, rd.int3)
+    )
+
+
+@pytest.mark.parametrize("number, error", [(-1, OverflowError), (1.0, TypeError), (2**64, OverflowError)])
+def test_uint64_is_made_of_whole_numbers_from_0_to_2_to_the_64(number, error):
+    assert rd.tensor([2**64 - 1, True], dtype=rd.uint64).tolist() == [2**64 - 1, 1]
+    with pytest.raises(error):
+        rd.tensor([number], dtype=rd.uint64)
+
+
 def test_complex32_is_a_pair_of_halves():
     x = rd.tensor([1 + 2j, -0.5j]).to(rd.complex32)
     assert x.tolist() == [1 + 2j, -0.5j] and rd.view_as_real(x).dtype is rd.float16 and x.real.tolist() == [1, 0]
@@ -361,7 +396,7 @@ def test_complex32_is_a_pair_of_halves():
         x.numpy()
 
 
-@pytest.mark.parametrize("element", [*dtypes.RARE.values()], ids=str)
+@pytest.mark.parametrize("element", [t for t in dtypes.RARE.values() if t is not rd.float8_e8m0fnu], ids=str)
 def test_rare_dtypes_are_moved_indexed_sorted_and_saved(element):
     wide = rd.complex64 if element.is_complex else rd.float32 if element.is_floating_point else rd.int64
     numbers = rd.tensor([[3, 1, 2], [0, 4, 5]]).to(wide)

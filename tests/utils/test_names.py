@@ -344,10 +344,27 @@ def test_where_there_is_no_accelerator_nothing_is_allocated():
         rd.accelerator.get_memory_info()
 
 
-def test_dtypes_without_tensors_have_a_name():
+def test_dtypes_in_which_nothing_computes_are_held_viewed_and_copied():
     assert rd.bit is rd.uint1 and copy.copy(rd.int4) is rd.int4 and rd.float8_e8m0fnu.is_floating_point
-    with pytest.raises(NotImplementedError, match="no tensors of dtype"):
-        rd.empty(2, dtype=rd.int4)
+    bits = rd.tensor([1, 2, 3, 4], dtype=rd.uint8).view(rd.bits8)
+    assert bits.type() == "torch.Bits8Tensor" and bits[::2].clone().view(rd.uint8).tolist() == [1, 3]
+    assert rd.zeros(3, dtype=rd.bits16).view(rd.int16).tolist() == [0, 0, 0]
+    refusals = {
+        "_local_scalar_dense_cpu": lambda: repr(bits),
+        "fill_cpu": lambda: rd.ones(2, dtype=rd.int4),
+        "copy_": lambda: bits.float(),
+    }
+    for kernel, refused in refusals.items():
+        with pytest.raises(NotImplementedError, match=f"\"{kernel}\" not implemented for '(Bits8|Int4)'"):
+            refused()
+    with pytest.raises(RuntimeError, match="Bits types are undefined"):
+        _ = rd.bits8.is_signed
+
+
+def test_exponents_alone_round_to_the_nearest_power_of_two():
+    numbers = rd.tensor([1.0, 1.25, 1.5, 3.0, 0.75, -2.0, 0.0, 2.0**-127, 1.5 * 2.0**-127, float("inf")])
+    codes = [127, 127, 128, 129, 127, 128, 0, 0, 1, 255]
+    assert numbers.to(rd.float8_e8m0fnu).view(rd.uint8).tolist() == codes
 
 
 def test_results_in_given_tensors_are_of_a_class_of_their_own():
