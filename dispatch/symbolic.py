@@ -1,4 +1,4 @@
-"""Numbers that may be symbols: SymInt, SymFloat, SymBool, the expressions behind them, and the ShapeEnv that knows them.
+"""Numbers that may be symbols: SymInt, SymFloat, SymBool, their expressions, and the ShapeEnv that knows the symbols.
 
 A program that ran with sizes of 5 and 7 tells little about other sizes. So sizes are symbols while it is looked at:
 `s0 * s1 + 2`. Python runs as ever; where it asks whether `s0 < 10`, the hint, the value of now, answers, and the answer
@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -144,7 +144,9 @@ TEMPLATES = {
     "==": "{} == {}", "!=": "{} != {}", "<": "{} < {}", "<=": "{} <= {}", ">": "{} > {}", ">=": "{} >= {}",
     "and": "({}) and ({})", "or": "({}) or ({})", "not": "not ({})",
 }  # fmt: skip
-NAMESPACE = {name: getattr(math, name) for name in "floor ceil trunc sqrt sin cos tan asin acos atan log2 exp".split()}
+NAMESPACE = {
+    name: getattr(math, name) for name in "floor ceil trunc sqrt sin cos tan sinh cosh tanh asin acos atan log2".split()
+}
 NAMESPACE |= {"max": max, "min": min, "float": float, "round": round, "__builtins__": {}}
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
@@ -349,26 +351,21 @@ class Guard(NamedTuple):
 
 
 class _Within(threading.local):
-    """Whether the library itself asks, in this thread, and not a program: see `within_library`."""
+    """A region in which the library works out how a result looks, in this thread.
+
+    What it asks about a size that depends on elements, to find special cases, is answered as for a size of two and more.
+    """
 
     depth = 0
 
+    def __enter__(self) -> None:
+        self.depth += 1
 
-_within = _Within()
+    def __exit__(self, *ignored: Any) -> None:
+        self.depth -= 1
 
 
-@contextmanager
-def within_library() -> Iterator[None]:
-    """A region in which the library works out how a result looks.
-
-    Its caches may ask symbols for a hash, which a program may not: a dictionary would not see that `s0` is 5. And what
-    it asks about a size that depends on elements, to find special cases, is answered as for a size of two and more.
-    """
-    _within.depth += 1
-    try:
-        yield
-    finally:
-        _within.depth -= 1
+within_library = _Within()
 
 
 class ShapeEnv:
@@ -377,8 +374,19 @@ class ShapeEnv:
     duck_shape: whether sizes that are equal at first are one symbol. specialize_zero_one: whether 0 and 1 are numbers.
     """
 
-    def __init__(self, *, duck_shape: bool = True, specialize_zero_one: bool = True, **ignored: Any) -> None:
-        self.duck_shape, self.specialize_zero_one = duck_shape, specialize_zero_one
+    def __init__(
+        self,
+        *,
+        duck_shape: bool | None = True,
+        specialize_zero_one: bool = True,
+        allow_scalar_outputs: bool = True,
+        allow_dynamic_output_shape_ops: bool = True,
+        **ignored: Any,
+    ) -> None:
+        self.duck_shape, self.specialize_zero_one = duck_shape is not False, specialize_zero_one
+        self.allow_scalar_outputs = allow_scalar_outputs
+        self.allow_dynamic_output_shape_ops = allow_dynamic_output_shape_ops
+        self.named = 0  # tensors without a name
         self.guards: list[Guard] = []
         self.deferred: list[Atom] = []  # what torch._check said of unbacked symbols
         self.var_to_val: dict[Atom, int] = {}
@@ -505,7 +513,7 @@ class ShapeEnv:
         if exceeds(condition):
             return condition.kind in ("<", "<=")
         if not self.has_hint(condition):
-            if _within.depth:
+            if within_library.depth:
                 answer = self.oblivious(condition)
                 if answer is not None:
                     return answer
@@ -753,7 +761,7 @@ class SymNode:
         return self.shape_env.check(self.original)
 
     def guard_size_oblivious(self, file: str = "", line: int = 0) -> bool:
-        with within_library():
+        with within_library:
             return self.shape_env.evaluate(self.original)
 
     def __str__(self) -> str:
@@ -813,6 +821,10 @@ def operation(kind: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any]
     return method, reflected
 
 
+# Whose caches may know a number by its expression: nothing is kept there by what a number is now.
+TRUSTED = "redispatch."
+
+
 class Symbolic:
     """A number that is an expression of symbols. `node`: what is behind it."""
 
@@ -829,8 +841,8 @@ class Symbolic:
     __repr__ = __str__
 
     def __hash__(self) -> int:
-        if not _within.depth:
-            raise TypeError(f"unhashable type: {type(self).__name__}: a dictionary would not see its value")
+        if not str(sys._getframe(1).f_globals.get("__name__")).startswith(TRUSTED):
+            raise TypeError(f"unhashable type: '{type(self).__name__}': a dictionary would not see its value")
         return hash((id(self.node.shape_env), str(self.node.expr)))
 
     def __deepcopy__(self, memo: Any) -> Any:
@@ -921,6 +933,11 @@ class SymInt(Number):
 
     def bit_length(self) -> int:
         return int(self).bit_length()
+
+
+def as_index(value: Any) -> Any:
+    """A whole number as an int, one that is symbolic as it is. TypeError for what is none."""
+    return value if type(value) is SymInt else int(operator.index(value))  # int(): a bool is its own index
 
 
 class SymFloat(Number):

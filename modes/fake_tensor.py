@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import redispatch as rd
+from redispatch.dispatch.symbolic import ShapeEnv, within_library, wrapped
 from redispatch.dispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import (
@@ -141,21 +142,32 @@ class FakeTensorMode(TorchDispatchMode):
         *,
         allow_fallback_kernels: bool = True,
         allow_non_fake_inputs: bool = False,
-        shape_env: None = None,
-        static_shapes: bool = True,
+        shape_env: ShapeEnv | None = None,
+        static_shapes: bool | None = None,
         export: bool = False,
     ) -> None:
-        if shape_env is not None:
-            raise NotImplementedError("FakeTensorMode(shape_env=...): sizes are numbers here, no symbols")
         self.allow_non_fake_inputs, self.allow_fallback_kernels = allow_non_fake_inputs, allow_fallback_kernels
-        self.shape_env, self.static_shapes, self.export = shape_env, True, export
+        self.shape_env, self.export = shape_env, export
+        self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         self._constants: list[weakref.ref[FakeTensor]] = []  # fakes whose values are known
         self._fakes: dict[int, tuple[weakref.ref[rd.Tensor], weakref.ref[FakeTensor]]] = {}
 
     # Making fakes --------------------------------------------------------------------------------------------------
 
-    def from_tensor(self, tensor: rd.Tensor, *, static_shapes: bool = True, **ignored: Any) -> FakeTensor:
-        """The fake of a tensor: the same one each time, as long as both live. Keywords about symbols change nothing."""
+    def from_tensor(
+        self,
+        tensor: rd.Tensor,
+        *,
+        static_shapes: bool | None = None,
+        source: Any = None,
+        symbolic_context: Any = None,
+        trace: bool = True,
+    ) -> FakeTensor:
+        """The fake of a tensor: the same one each time, as long as both live.
+
+        static_shapes: whether its sizes are numbers; the mode's choice if not said. source: the tensor's name in what
+        is said of symbols. symbolic_context: how each size is to be treated.
+        """
         if isinstance(tensor, FakeTensor):
             if tensor.fake_mode is not self:
                 raise AssertionError(f"Mixing fake modes NYI: {tensor.fake_mode!r} and {self!r}")
@@ -163,8 +175,16 @@ class FakeTensorMode(TorchDispatchMode):
         known = self._fakes.get(id(tensor))
         fake = known[1]() if known is not None and known[0]() is tensor else None
         if fake is None:
-            with _disable_current_modes():  # this mode among them: what is inside a fake is none
-                elem = rd.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
+            static = self.static_shapes if static_shapes is None else static_shapes
+            with _disable_current_modes(), within_library:  # this mode among them: what is inside a fake is none
+                env = None if static else self.shape_env
+                if env is None:
+                    face: Any = tuple(tensor.shape), tensor.stride(), 0
+                else:
+                    face = symbols_for(env, tensor, source, symbolic_context)
+                elem = rd.empty_strided(*face[:2], dtype=tensor.dtype, device=META)
+                if face[2]:
+                    lay_out(elem, elem.shape, elem.stride(), face[2])
             fake = FakeTensor(self, elem, tensor.device)
             fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
             self._fakes[id(tensor)] = weakref.ref(tensor), weakref.ref(fake)
@@ -175,7 +195,13 @@ class FakeTensorMode(TorchDispatchMode):
     # Running operators ---------------------------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
+        if self.shape_env is None:
+            return self.faked(func, args, dict(kwargs or {}))
+        with within_library:
+            return self.faked(func, args, dict(kwargs or {}))
+
+    def faked(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """The result of an operator on fakes."""
         leaves = pytree.tree_leaves((args, kwargs))
         fakes = [one for one in leaves if isinstance(one, FakeTensor)]
         real = [one for one in leaves if isinstance(one, rd.Tensor) and not isinstance(one, FakeTensor)]
@@ -192,6 +218,9 @@ class FakeTensorMode(TorchDispatchMode):
                 return known
         if func._schema.is_mutable:
             self.forget_what_is_written(func, args, kwargs)
+        unbacked = None if self.shape_env is None else UNBACKED.get(str(func))
+        if unbacked is not None:
+            return unbacked(self, *args, **kwargs)
         self.refuse_what_needs_values(func, args)
         device = self.device_of(func, leaves, kwargs)
         if "device" in kwargs or not fakes and takes_device(func):
@@ -275,11 +304,166 @@ class FakeTensorMode(TorchDispatchMode):
             known = by_meta.get(id(value))
             if known is None:
                 return FakeTensor(self, value, device)
-            if known.shape != value.shape or known.stride() != value.stride():
+            if len(known.shape) != len(value.shape) or known.shape != value.shape or known.stride() != value.stride():
                 lay_out(known, value.shape, value.stride(), value.storage_offset())
             return known
 
         return pytree.tree_map_only(rd.Tensor, one, result)
+
+
+# Sizes as symbols -------------------------------------------------------------------------------------------------------
+
+
+def symbols_for(env: ShapeEnv, tensor: rd.Tensor, source: Any, context: Any) -> tuple[Any, Any, Any]:
+    """The sizes, strides and offset of a tensor as symbols, where they are not 0 or 1.
+
+    A stride that is the product of a size and its stride is that product: so a dense tensor needs symbols for sizes
+    alone.
+    """
+    name = getattr(source, "name", source)
+    name = name() if callable(name) else name or f"t{env.named}"
+    env.named += 1
+    wanted = [treatment(tensor, dim, context) for dim in range(tensor.dim())]
+    sizes = [
+        size
+        if how == "STATIC"
+        else wrapped(env, env.create_symbol(size, f"{name}.size()[{dim}]", duck=how != "DYNAMIC"))
+        for dim, (size, how) in enumerate(zip(tensor.shape, wanted, strict=True))
+    ]
+    strides: list[Any] = [None] * tensor.dim()
+    products: dict[int, Any] = {}  # what a dense dimension would have for a stride, by its value now
+    for stride, _, dim in sorted((stride, -dim, dim) for dim, stride in enumerate(tensor.stride())):
+        if stride in (0, 1):
+            strides[dim] = stride
+        elif stride in products:
+            strides[dim] = products[stride]
+        elif all(how == "STATIC" for how in wanted):
+            strides[dim] = stride
+        else:
+            strides[dim] = wrapped(env, env.create_symbol(stride, f"{name}.stride()[{dim}]"))
+        products.setdefault(tensor.shape[dim] * stride, sizes[dim] * strides[dim])
+    offset = tensor.storage_offset()
+    return sizes, strides, wrapped(env, env.create_symbol(offset, f"{name}.storage_offset()")) if offset else 0
+
+
+def treatment(tensor: rd.Tensor, dim: int, context: Any) -> str:
+    """How a size is treated: as a symbol of its own, one that equal sizes share, or a number."""
+    if context is not None and context.dynamic_sizes[dim] is not None:
+        return {"INFER_STRIDE": "DUCK", "OBLIVIOUS_SIZE": "DUCK"}.get(
+            context.dynamic_sizes[dim].name, context.dynamic_sizes[dim].name
+        )
+    if dim in getattr(tensor, "_dynamo_static_indices", ()):
+        return "STATIC"
+    return "DYNAMIC" if dim in getattr(tensor, "_dynamo_dynamic_indices", ()) else "DUCK"
+
+
+def remembered(fake: FakeTensor, what: str, make: Callable[[], Any]) -> Any:
+    """What was said of a fake's elements, as long as they are not written: asked twice, it is one symbol."""
+    memo = fake.__dict__.setdefault("_unbacked", {})
+    found = memo.get(what)
+    if found is None or found[0] != fake._version:
+        found = memo[what] = fake._version, make()
+    return found[1]
+
+
+def meta_strided(mode: FakeTensorMode, like: FakeTensor, size: Any, stride: Any, dtype: Any) -> FakeTensor:
+    with _disable_current_modes():
+        return FakeTensor(mode, rd.empty_strided(size, stride, dtype=dtype, device=META), like.device)
+
+
+def count(mode: FakeTensorMode, fake: FakeTensor, what: str, func: Any) -> Any:
+    """How many elements of a fake there are that an operator picks: no more than it has."""
+    env = mode.shape_env
+    assert env is not None
+    if not env.allow_dynamic_output_shape_ops:
+        raise DynamicOutputShapeException(func)
+
+    def make() -> Any:
+        size = env.create_unbacked_size()
+        total = fake.numel()
+        if isinstance(total, int):
+            (symbol,) = size.node.expr.free_symbols
+            env.constrain_range(symbol, None, max(total, 2))
+        return size
+
+    return remembered(fake, what, make)
+
+
+def fake_nonzero(mode: FakeTensorMode, self: FakeTensor) -> FakeTensor:
+    size = count(mode, self, "nonzero", rd.ops.aten.nonzero.default)
+    return meta_strided(mode, self, (size, self.dim()), (1, size), rd.int64)
+
+
+def fake_masked_select(mode: FakeTensorMode, self: FakeTensor, mask: FakeTensor) -> FakeTensor:
+    size = count(mode, mask, "nonzero", rd.ops.aten.masked_select.default)
+    return meta_strided(mode, self, (size,), (1,), self.dtype)
+
+
+def fake_item(mode: FakeTensorMode, self: FakeTensor) -> Any:
+    env = mode.shape_env
+    assert env is not None
+    if not env.allow_scalar_outputs:
+        raise DataDependentOutputException(rd.ops.aten._local_scalar_dense.default)
+    if self.dtype is rd.bool:
+        make = env.create_unbacked_symbool
+    elif self.is_floating_point():
+        make = env.create_unbacked_symfloat
+    elif self.is_complex():
+        raise DataDependentOutputException(rd.ops.aten._local_scalar_dense.default)
+    else:
+        make = env.create_unbacked_symint
+    return remembered(self, "item", make)
+
+
+def fake_index(mode: FakeTensorMode, self: FakeTensor, indices: list[Any]) -> Any:
+    """Masks become the positions of what they let through."""
+    found: list[Any] = []
+    for one in indices:
+        if isinstance(one, rd.Tensor) and one.dtype in (rd.bool, rd.uint8):
+            one = mode.from_tensor(one)
+            size = count(mode, one, "nonzero", rd.ops.aten.nonzero.default)
+            found += [meta_strided(mode, one, (size,), (1,), rd.int64) for _ in range(one.dim())]
+        else:
+            found.append(one)
+    metas = [None if one is None else mode.from_tensor(one).meta for one in found]
+    with _disable_current_modes():
+        result = rd.ops.aten.index.Tensor(self.meta, metas)
+    return FakeTensor(mode, result, self.device)
+
+
+def fake_unique(mode: FakeTensorMode, self: FakeTensor, *args: Any, func: str, dim: int | None = None) -> Any:
+    """Values, positions and counts, as `unique` and its kin give them."""
+    size = count(mode, self, f"unique {dim}", func)
+    shape = [size] if dim is None else [*self.shape[:dim], size, *self.shape[dim + 1 :]]
+    with _disable_current_modes():
+        values = rd.empty(shape, dtype=self.dtype, device=META)
+        inverse = rd.empty(self.shape if dim is None else self.shape[dim], dtype=rd.int64, device=META)
+        counts = rd.empty(size, dtype=rd.int64, device=META)
+    return tuple(FakeTensor(mode, one, self.device) for one in (values, inverse, counts))
+
+
+def fake_repeat_interleave(mode: FakeTensorMode, repeats: FakeTensor, *, output_size: Any = None) -> FakeTensor:
+    if output_size is None:
+        assert mode.shape_env is not None
+        output_size = remembered(repeats, "sum", mode.shape_env.create_unbacked_size)
+    return meta_strided(mode, repeats, (output_size,), (1,), repeats.dtype)
+
+
+# By operator, what it gives where its shape or value depends on elements and sizes may be symbols.
+UNBACKED: dict[str, Callable[..., Any]] = {
+    "aten.nonzero.default": fake_nonzero,
+    "aten.masked_select.default": fake_masked_select,
+    "aten._local_scalar_dense.default": fake_item,
+    "aten.index.Tensor": fake_index,
+    "aten.repeat_interleave.Tensor": fake_repeat_interleave,
+    "aten._unique2.default": lambda mode, self, *args, **kw: fake_unique(mode, self, func="aten._unique2.default"),
+    "aten.unique_consecutive.default": lambda mode, self, inverse=False, counts=False, dim=None: fake_unique(
+        mode, self, func="aten.unique_consecutive.default", dim=dim
+    ),
+    "aten.unique_dim.default": lambda mode, self, dim, *args, **kw: fake_unique(
+        mode, self, func="aten.unique_dim.default", dim=dim
+    ),
+}
 
 
 def is_fake(value: Any) -> bool:

@@ -5,12 +5,12 @@ Read next: ../core/boxing.py, which converts whole calls.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.base import ARGUMENT_TYPES, TensorBase
 from ..specialiser.annotations import pure
+from ..symbolic import Number, SymFloat, as_index
 from .schema import Argument, BaseType, ListType, OptionalType, Type
 
 Convert = Callable[[Any], Any]
@@ -73,6 +73,8 @@ def _scalar(value: Any) -> Any:
         return value
     if isinstance(value, TensorBase):
         return ARGUMENT_TYPES["Scalar"](value)
+    if isinstance(value, Number):
+        return value
     if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "shape", ()):
         return value.item()  # numpy's scalars, of which some are Python floats, too
     if isinstance(value, NUMBERS):
@@ -81,13 +83,13 @@ def _scalar(value: Any) -> Any:
 
 
 def _int(value: Any) -> int:
-    return value if type(value) is int else int(operator.index(value))  # int(): a bool is its own index
+    return value if type(value) is int else as_index(value)
 
 
 def _float(value: Any) -> float:
     if isinstance(value, str | bytes):
         raise TypeError(f"Cannot cast {value!r} to float")
-    return float(value)
+    return value if isinstance(value, SymFloat) else float(value)
 
 
 def _bool(value: Any) -> bool:

@@ -14,7 +14,6 @@ from redispatch.dispatch.symbolic import (
     apply,
     bounds,
     evaluate,
-    within_library,
 )
 
 OPERATIONS = {
@@ -120,10 +119,8 @@ def test_sizes_of_zero_and_one_are_numbers_and_equal_ones_one_symbol():
 
 def test_a_dictionary_does_not_hide_the_value_of_a_symbol():
     _, (a, _, _) = symbols((5, 7, 9))
-    with pytest.raises(TypeError, match="unhashable type: SymInt"):
+    with pytest.raises(TypeError, match="unhashable type: 'SymInt'"):
         {5: "five"}.get(a)
-    with within_library():
-        assert hash(a) == hash(a + 0)
 
 
 def test_what_depends_on_elements_has_the_answer_that_facts_give():
