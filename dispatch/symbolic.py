@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 import operator
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -350,22 +349,16 @@ class Guard(NamedTuple):
         return str(self.expr)
 
 
-class _Within(threading.local):
-    """A region in which the library works out how a result looks, in this thread.
+def asked_by_library() -> bool:
+    """Whether the library asks, to work out how a result looks, and not a program.
 
-    What it asks about a size that depends on elements, to find special cases, is answered as for a size of two and more.
+    Its caches may know a number by its expression; a program's dictionary would not see that `s0` is 5. And what it
+    asks about a size that depends on elements, to find special cases, is answered as for a size of two and more.
     """
-
-    depth = 0
-
-    def __enter__(self) -> None:
-        self.depth += 1
-
-    def __exit__(self, *ignored: Any) -> None:
-        self.depth -= 1
-
-
-within_library = _Within()
+    frame: Any = sys._getframe(2)
+    while frame.f_globals is globals():
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__")).startswith("redispatch.")
 
 
 class ShapeEnv:
@@ -500,9 +493,10 @@ class ShapeEnv:
         """Whether an expression is >= 0 because one that is known to be is no greater."""
         return any(self.bound(difference - fact)[0] >= 0 for fact in self._facts)
 
-    def evaluate(self, condition: Any) -> bool:
+    def evaluate(self, condition: Any, oblivious: bool = False) -> bool:
         """The answer to a condition. Where it is not known for certain, the hints give it, and it becomes a guard.
 
+        oblivious: whether a size that depends on elements is taken for two or more.
         Errors: GuardOnDataDependentSymNode where a symbol has no hint.
         """
         asked = condition
@@ -513,10 +507,9 @@ class ShapeEnv:
         if exceeds(condition):
             return condition.kind in ("<", "<=")
         if not self.has_hint(condition):
-            if within_library.depth:
-                answer = self.oblivious(condition)
-                if answer is not None:
-                    return answer
+            answer = self.oblivious(condition) if oblivious else None
+            if answer is not None:
+                return answer
             raise self.data_dependent(asked, condition)
         answer = bool(evaluate(condition, self.var_to_val))
         holds = condition if answer else negated(condition)
@@ -527,7 +520,8 @@ class ShapeEnv:
 
     def oblivious(self, condition: Atom) -> bool | None:
         """The answer for sizes of two and more, whatever elements say."""
-        wide = {one: (2, INT_MAX) for one in self.size_like if self.var_to_range[one][1] >= 2}
+        ranges = {one: self.var_to_range.get(one, UNLIMITED) for one in symbols_of(condition) - self.var_to_val.keys()}
+        wide = {one: (max(low, 2), high) for one, (low, high) in ranges.items() if low >= 0 and high >= 2}
         return self.known(condition, {**self.var_to_range, **wide}) if wide else None
 
     def data_dependent(self, asked: Any, condition: Any) -> GuardOnDataDependentSymNode:
@@ -536,7 +530,8 @@ class ShapeEnv:
             f"Could not guard on data-dependent expression {condition} (unhinted: {asked}).  (Size-like symbols: "
             f"{', '.join(sorted(self.size_like & symbols_of(condition))) or 'none'})\n\n"
             "The value depends on elements of a tensor, so no answer holds for all of them. Say what is true of it by "
-            f"torch._check({condition}), or compute both ways and choose by torch.where or torch.cond.",
+            f"torch._check({negated(condition)}) or torch._check({condition}), or compute both ways and choose by "
+            "torch.where or torch.cond.",
         )
 
     def evaluate_expr(self, value: Any) -> Any:
@@ -761,8 +756,7 @@ class SymNode:
         return self.shape_env.check(self.original)
 
     def guard_size_oblivious(self, file: str = "", line: int = 0) -> bool:
-        with within_library:
-            return self.shape_env.evaluate(self.original)
+        return self.shape_env.evaluate(self.original, oblivious=True)
 
     def __str__(self) -> str:
         return str(self.expr)
@@ -821,10 +815,6 @@ def operation(kind: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any]
     return method, reflected
 
 
-# Whose caches may know a number by its expression: nothing is kept there by what a number is now.
-TRUSTED = "redispatch."
-
-
 class Symbolic:
     """A number that is an expression of symbols. `node`: what is behind it."""
 
@@ -841,7 +831,7 @@ class Symbolic:
     __repr__ = __str__
 
     def __hash__(self) -> int:
-        if not str(sys._getframe(1).f_globals.get("__name__")).startswith(TRUSTED):
+        if not asked_by_library():
             raise TypeError(f"unhashable type: '{type(self).__name__}': a dictionary would not see its value")
         return hash((id(self.node.shape_env), str(self.node.expr)))
 
@@ -961,7 +951,7 @@ class SymBool(Symbolic):
     __hash__ = Symbolic.__hash__
 
     def __bool__(self) -> bool:
-        return self.node.shape_env.evaluate(self.node.original)
+        return self.node.shape_env.evaluate(self.node.original, asked_by_library())
 
     def __int__(self) -> int:
         return int(bool(self))

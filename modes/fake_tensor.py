@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import redispatch as rd
-from redispatch.dispatch.symbolic import ShapeEnv, within_library, wrapped
+from redispatch.dispatch.symbolic import ShapeEnv, SymFloat, SymInt, wrapped
 from redispatch.dispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import (
@@ -176,7 +176,7 @@ class FakeTensorMode(TorchDispatchMode):
         fake = known[1]() if known is not None and known[0]() is tensor else None
         if fake is None:
             static = self.static_shapes if static_shapes is None else static_shapes
-            with _disable_current_modes(), within_library:  # this mode among them: what is inside a fake is none
+            with _disable_current_modes():  # this mode among them: what is inside a fake is none
                 env = None if static else self.shape_env
                 if env is None:
                     face: Any = tuple(tensor.shape), tensor.stride(), 0
@@ -195,13 +195,7 @@ class FakeTensorMode(TorchDispatchMode):
     # Running operators ---------------------------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self.shape_env is None:
-            return self.faked(func, args, dict(kwargs or {}))
-        with within_library:
-            return self.faked(func, args, dict(kwargs or {}))
-
-    def faked(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """The result of an operator on fakes."""
+        kwargs = dict(kwargs or {})
         leaves = pytree.tree_leaves((args, kwargs))
         fakes = [one for one in leaves if isinstance(one, FakeTensor)]
         real = [one for one in leaves if isinstance(one, rd.Tensor) and not isinstance(one, FakeTensor)]
@@ -223,6 +217,8 @@ class FakeTensorMode(TorchDispatchMode):
             return unbacked(self, *args, **kwargs)
         self.refuse_what_needs_values(func, args)
         device = self.device_of(func, leaves, kwargs)
+        if self.shape_env is not None and fakes:
+            args, kwargs = without_numbers(func, args, kwargs)
         if "device" in kwargs or not fakes and takes_device(func):
             kwargs["device"] = META
         args, kwargs = pytree.tree_map_only(rd.Tensor, lambda one: self.from_tensor(one).meta, (args, kwargs))
@@ -346,12 +342,28 @@ def symbols_for(env: ShapeEnv, tensor: rd.Tensor, source: Any, context: Any) -> 
     return sizes, strides, wrapped(env, env.create_symbol(offset, f"{name}.storage_offset()")) if offset else 0
 
 
+def without_numbers(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The arguments with a plain number for each symbolic one that counts as an element: it is the kind that matters.
+
+    Else a meta kernel would read it, and the graph would hold for this number alone.
+    """
+    arguments = func._schema.arguments
+    names = {one.name for one in arguments if str(one.type) in ("number", "Optional[number]", "Tensor")}
+
+    def plain(name: str, value: Any) -> Any:
+        if not isinstance(value, SymInt | SymFloat) or name not in names:
+            return value
+        return 1 if isinstance(value, SymInt) else 1.0
+
+    args = tuple(plain(argument.name, value) for argument, value in zip(arguments, args, strict=False))
+    return args, {name: plain(name, value) for name, value in kwargs.items()}
+
+
 def treatment(tensor: rd.Tensor, dim: int, context: Any) -> str:
     """How a size is treated: as a symbol of its own, one that equal sizes share, or a number."""
     if context is not None and context.dynamic_sizes[dim] is not None:
-        return {"INFER_STRIDE": "DUCK", "OBLIVIOUS_SIZE": "DUCK"}.get(
-            context.dynamic_sizes[dim].name, context.dynamic_sizes[dim].name
-        )
+        how: str = context.dynamic_sizes[dim].name
+        return how if how in ("STATIC", "DYNAMIC") else "DUCK"
     if dim in getattr(tensor, "_dynamo_static_indices", ()):
         return "STATIC"
     return "DYNAMIC" if dim in getattr(tensor, "_dynamo_dynamic_indices", ()) else "DUCK"

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..core.base import ARGUMENT_TYPES, TensorBase
 from ..core.operator import OpOverload
-from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of
+from ..schema.convert import NUMBER_FOR_TENSOR, NUMERIC, converter, default_of
 from ..schema.schema import NO_DEFAULT, TENSOR, Argument, BaseType, ListType, OptionalType, Type
 from ..symbolic import Number, SymInt, as_index
 from .fast_paths import A_TENSOR, INTS, NONE, TENSORS, Fixed, Reading, Reads, Taken, is_default_text, reads
@@ -61,7 +61,7 @@ FACTORS = ("beta", "alpha", "value")
 
 def fits_former(parameter: Parameter, value: Any) -> bool:
     """Whether a factor is a number, and what is no factor a tensor."""
-    return isinstance(value, NUMBERS if parameter.kwarg_only else TensorBase)
+    return isinstance(value, NUMERIC if parameter.kwarg_only else TensorBase)
 
 
 class Mismatch(TypeError):
@@ -88,7 +88,7 @@ class Parameter:
         """The value for the stack, or TypeError."""
         if value is None and self.optional:
             return None
-        if self.takes_numbers and isinstance(value, NUMBERS):
+        if self.takes_numbers and isinstance(value, NUMERIC):
             return value
         return self._convert(value)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.base import ARGUMENT_TYPES, TensorBase
 from ..specialiser.annotations import pure
-from ..symbolic import Number, SymFloat, as_index
+from ..symbolic import SymFloat, SymInt, as_index
 from .schema import Argument, BaseType, ListType, OptionalType, Type
 
 Convert = Callable[[Any], Any]
@@ -19,6 +19,7 @@ Convert = Callable[[Any], Any]
 # add.Tensor(x, 1), and a mode sees the 1. The upper rooms fill the table.
 NUMBER_FOR_TENSOR: set[str] = set()
 NUMBERS = (int, float, bool, complex)
+NUMERIC = (*NUMBERS, SymInt, SymFloat)  # those that are symbolic, too
 
 _CONVERTERS: dict[Type, Convert] = {}
 
@@ -69,12 +70,10 @@ def _tensor(value: Any) -> Any:
 
 
 def _scalar(value: Any) -> Any:
-    if type(value) in NUMBERS:
+    if type(value) in NUMERIC:
         return value
     if isinstance(value, TensorBase):
         return ARGUMENT_TYPES["Scalar"](value)
-    if isinstance(value, Number):
-        return value
     if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "shape", ()):
         return value.item()  # numpy's scalars, of which some are Python floats, too
     if isinstance(value, NUMBERS):

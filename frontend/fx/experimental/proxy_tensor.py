@@ -110,7 +110,7 @@ class PythonKeyTracer(Tracer):
         self.outer = outer
         self.known: dict[int, Known] = {}  # by identity; the entry keeps the tensor alive
         self.by_place: dict[Any, Known] = {}  # Note [Tensors are known by their memory, too]
-        self.symbols: dict[str, Any] = {}  # by an expression's text, its node, or what makes one when it is asked for
+        self.symbols: dict[Any, Any] = {}  # by what is behind it and by its text, its node, or what makes one
         self.fakes = FakeTensorMode(allow_non_fake_inputs=True)  # of the values that nodes have in `meta["val"]`
 
     def track(self, tensor: Tensor, proxy: Proxy, constant: Tensor | None = None) -> None:
@@ -132,20 +132,21 @@ class PythonKeyTracer(Tracer):
         """Remembers how a graph comes by a symbolic number, unless it knows a way."""
         if isinstance(value, SymInt):
             made = functools.partial(self.create_proxy, "call_function", func, args, {}, name=f"{func._opname}_int")
+            self.symbols.setdefault(value.node, made)
             self.symbols.setdefault(str(value), made)
 
     def symbol_node(self, value: Symbolic) -> Node:
         """The node of a symbolic number: that of an input or a tensor's size, or the steps in which it was made."""
-        text = str(value)
-        found = self.symbols.get(text)
-        if found is None:
-            if not value.node.made:
-                raise RuntimeError(f"{text} is no size of a tensor in this graph, and not made of such sizes")
-            kind, *parts = value.node.made
-            found = self.create_proxy("call_function", SYMBOLIC[kind], tuple(parts), {})
-        elif callable(found) and not isinstance(found, Proxy):
+        text, steps = str(value), value.node.made
+        by_text = self.symbols.get(text)
+        found = self.symbols.get(value.node, None if steps else by_text)
+        if isinstance(found, functools.partial):
             found = found()
-        self.symbols[text] = found
+        elif found is None:
+            if not steps:
+                raise RuntimeError(f"{text} is no size of a tensor in this graph, and not made of such sizes")
+            found = self.create_proxy("call_function", SYMBOLIC[steps[0]], steps[1:], {})
+        self.symbols[value.node] = self.symbols[text] = found
         found.node.meta.setdefault("val", value)
         return found.node
 
@@ -171,7 +172,7 @@ class PythonKeyTracer(Tracer):
             self.track(value, proxy, constant)
         elif isinstance(value, Symbolic):
             proxy.node.meta["val"] = value
-            self.symbols[str(value)] = proxy
+            self.symbols[value.node] = self.symbols[str(value)] = proxy
         elif isinstance(value, list | tuple):
             proxy.node.meta["val"] = self.faked(value)
             for index, one in enumerate(value):
