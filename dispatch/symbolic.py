@@ -393,6 +393,8 @@ class ShapeEnv:
         self._count = {"s": 0, "u": 0, "zuf": 0}
         self.frozen = False
 
+    _init = __init__  # where PyTorch's tests find the settings
+
     # Symbols
 
     def new_symbol(self, prefix: str) -> Atom:

@@ -403,7 +403,7 @@ MISSING: dict[str, dict[str, str]] = {
             refinement_types rewriter schema_type_annotation
         """,
         SYMBOLIC: """
-            dynamic_spec graph_gradual_typechecker migrate_gradual_types recording sym_node symbolic_shapes unification
+            dynamic_spec graph_gradual_typechecker migrate_gradual_types recording sym_node unification
             unify_refinements validator
         """,
     },

@@ -23,8 +23,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import redispatch as rd
+from redispatch.dispatch.errors import MissingKernelError
+from redispatch.dispatch.library import operators
 from redispatch.dispatch.symbolic import ShapeEnv, SymFloat, SymInt, wrapped
-from redispatch.dispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
+from redispatch.dispatch.tensor import (  # lay_out: how a tensor comes to look otherwise in place
+    UntypedStorage,
+    current_index,
+    lay_out,
+)
+from redispatch.overrides import TorchFunctionMode
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import (
     TorchDispatchMode,
@@ -56,6 +63,14 @@ class DataDependentOutputException(RuntimeError):
 
 class UnsupportedFakeTensorException(RuntimeError):
     """A tensor, or a thing among an operator's arguments, of which there can be no fake."""
+
+
+class UnsupportedOperatorException(RuntimeError):
+    """An operator that has no rule for what its result looks like. `func`: the operator."""
+
+    def __init__(self, func: Any) -> None:
+        super().__init__(func)
+        self.func = func
 
 
 class MetadataMismatchError(RuntimeError):
@@ -93,6 +108,15 @@ class FakeTensor(rd.Tensor):
         )
         made.meta, made.fake_mode, made.fake_device, made.constant = elem, fake_mode, device, constant
         return made
+
+    @property
+    def _storage(self) -> Any:
+        """Its memory is that of the tensor on the meta device: views of one fake share it."""
+        return self.meta._storage if self._store is None else self._store
+
+    @_storage.setter
+    def _storage(self, value: Any) -> None:
+        self._store = value
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -150,7 +174,7 @@ class FakeTensorMode(TorchDispatchMode):
         self.shape_env, self.export = shape_env, export
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         self._constants: list[weakref.ref[FakeTensor]] = []  # fakes whose values are known
-        self._fakes: dict[int, tuple[weakref.ref[rd.Tensor], weakref.ref[FakeTensor]]] = {}
+        self.fake_tensor_converter = FakeTensorConverter()
 
     # Making fakes --------------------------------------------------------------------------------------------------
 
@@ -169,25 +193,34 @@ class FakeTensorMode(TorchDispatchMode):
         is said of symbols. symbolic_context: how each size is to be treated.
         """
         if isinstance(tensor, FakeTensor):
+            if (
+                tensor.fake_mode is not self
+                and self.shape_env is not None
+                and tensor.fake_mode.shape_env is self.shape_env
+            ):
+                return FakeTensor(self, tensor.meta, tensor.device)
             if tensor.fake_mode is not self:
                 raise AssertionError(f"Mixing fake modes NYI: {tensor.fake_mode!r} and {self!r}")
             return tensor
-        known = self._fakes.get(id(tensor))
-        fake = known[1]() if known is not None and known[0]() is tensor else None
+        converter = self.fake_tensor_converter
+        fake = converter.tensor_memo.get(tensor)
         if fake is None:
             static = self.static_shapes if static_shapes is None else static_shapes
             with _disable_current_modes():  # this mode among them: what is inside a fake is none
                 env = None if static else self.shape_env
                 if env is None:
-                    face: Any = tuple(tensor.shape), tensor.stride(), 0
+                    face: Any = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
                 else:
                     face = symbols_for(env, tensor, source, symbolic_context)
                 elem = rd.empty_strided(*face[:2], dtype=tensor.dtype, device=META)
-                if face[2]:
+                if tensor.layout is rd.strided and not is_traceable_wrapper_subclass(tensor):
+                    elem._storage = converter.storage_like(tensor, elem)
                     lay_out(elem, elem.shape, elem.stride(), face[2])
             fake = FakeTensor(self, elem, tensor.device)
             fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
-            self._fakes[id(tensor)] = weakref.ref(tensor), weakref.ref(fake)
+            converter.tensor_memo.remember(tensor, fake)
+            if tensor.is_leaf and tensor.grad is not None:
+                fake.grad = self.from_tensor(tensor.grad, static_shapes=static_shapes, source=f"{source}.grad")
             if isinstance(tensor, rd.nn.Parameter):
                 fake._is_param = True
         return fake
@@ -222,7 +255,12 @@ class FakeTensorMode(TorchDispatchMode):
         if "device" in kwargs or not fakes and takes_device(func):
             kwargs["device"] = META
         args, kwargs = pytree.tree_map_only(rd.Tensor, lambda one: self.from_tensor(one).meta, (args, kwargs))
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except MissingKernelError as error:
+            if error.op is func:
+                raise UnsupportedOperatorException(func) from error
+            raise
         return self.dressed(func, fakes, result, device)
 
     def constant(self, value: rd.Tensor) -> FakeTensor:
@@ -284,6 +322,8 @@ class FakeTensorMode(TorchDispatchMode):
         if kwargs.get("device") is not None:
             return kwargs["device"]
         tensors = [one for one in leaves if isinstance(one, rd.Tensor)]
+        if func._opname.endswith("embedding_bag"):
+            return leaves[0].device  # indices may be anywhere
         wide = [one.device for one in tensors if one.dim()] or [one.device for one in tensors]
         if len(set(map(str, wide))) > 1:
             first, second = list(dict.fromkeys(map(str, wide)))[:2]
@@ -486,14 +526,83 @@ def is_fake(value: Any) -> bool:
     return isinstance(value, FakeTensor)
 
 
-class FakeTensorConverter:
-    """PyTorch's name for what makes fakes: the mode does, which knows those that it has made."""
+class TensorMemo(dict[int, tuple[Any, Any]]):
+    """Tensor -> its fake, as long as both live."""
 
-    def from_real_tensor(self, fake_mode: FakeTensorMode, t: rd.Tensor, **ignored: Any) -> FakeTensor:
-        return fake_mode.from_tensor(t)
+    def remember(self, tensor: rd.Tensor, fake: FakeTensor) -> None:
+        key, mine = id(tensor), weakref.ref(self)
+
+        def gone(_: Any) -> None:
+            memo = mine()
+            if memo is not None:
+                memo.pop(key, None)
+
+        self[key] = weakref.ref(tensor, gone), weakref.ref(fake, gone)
+
+    def get(self, tensor: Any, default: Any = None) -> Any:  # type: ignore[override]  # by identity
+        known = super().get(id(tensor))
+        return known[1]() if known is not None and known[0]() is tensor else default
+
+    def __contains__(self, tensor: object) -> bool:
+        return self.get(tensor) is not None
+
+
+class FakeTensorConverter:
+    """What knows the fakes that were made of tensors, and the memory on the meta device that stands for a storage."""
+
+    def __init__(self, **ignored: Any) -> None:
+        self.tensor_memo = TensorMemo()
+        self.storage_memo: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self.meta_converter = self
+
+    def storage_like(self, tensor: rd.Tensor, elem: rd.Tensor) -> Any:
+        """The storage that stands for a tensor's: the same for all that share it."""
+        found = self.storage_memo.get(tensor._storage)
+        if found is None:
+            real = tensor._storage
+            made = (
+                elem._storage if isinstance(elem.numel(), SymInt) else UntypedStorage.without_data(real.nbytes(), META)
+            )
+            found = self.storage_memo[real] = made
+        return found
+
+    def from_real_tensor(self, fake_mode: FakeTensorMode, t: rd.Tensor, **options: Any) -> FakeTensor:
+        former, fake_mode.fake_tensor_converter = fake_mode.fake_tensor_converter, self
+        try:
+            return fake_mode.from_tensor(t, **options)
+        finally:
+            fake_mode.fake_tensor_converter = former
 
     def from_meta_and_device(self, fake_mode: FakeTensorMode, t: rd.Tensor, device: Any, **ignored: Any) -> FakeTensor:
-        return FakeTensor(fake_mode, t, device)
+        fake = self.tensor_memo.get(t)
+        if fake is None:
+            fake = FakeTensor(fake_mode, t, device)
+            self.tensor_memo.remember(t, fake)
+        return fake
+
+
+class FakeCopyMode(TorchFunctionMode):
+    """A region in which `copy.deepcopy` of a tensor, or of what holds some, gives fakes of a mode."""
+
+    def __init__(self, fake_mode: FakeTensorMode) -> None:
+        self.fake_mode = fake_mode
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is rd.Tensor.clone:
+            return func(self.fake_mode.from_tensor(args[0]), **(kwargs or {}))
+        if func is not rd.Tensor.__deepcopy__:
+            with rd._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        tensor, memo = args
+        if id(tensor) not in memo:
+            memo[id(tensor)] = self.fake_mode.from_tensor(tensor)
+        return memo[id(tensor)]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_like_tensor_constructors":
+        return tuple(op for op in operators() if op.packet_name.endswith("_like"))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @contextmanager
