@@ -20,6 +20,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -100,6 +101,10 @@ class Expr:
         return Expr(terms)
 
     __radd__, __rmul__ = __add__, __mul__
+
+    @staticmethod
+    def total(parts: Iterable[Expr]) -> Expr:
+        return sum(parts, start=Expr({}))
 
     def __neg__(self) -> Expr:
         return self * -1
@@ -300,11 +305,19 @@ def times(one: Range, two: Range) -> Range:
 def bounds(value: Any, ranges: Mapping[Atom, Range]) -> Range:
     """Two numbers between which an expression lies, whatever its symbols are within their ranges."""
     if isinstance(value, Expr):
+        atoms = {one: bounds(one, ranges) for monomial in value.terms for one in monomial}
+        if len(value.terms) > 1:  # s0*s1 - s0 is (s0' + 2)*(s1' + 2) - (s0' + 2), where s0' and s1' are not negative
+            lows = {one: low for one, (low, _) in atoms.items() if low > -HUGE}
+            value = Expr.total(
+                math.prod((expr(one) + lows.get(one, 0) for one in monomial), start=expr(factor))
+                for monomial, factor in value.terms.items()
+            )
+            atoms = {one: (low - lows.get(one, 0), high - lows.get(one, 0)) for one, (low, high) in atoms.items()}
         low = high = 0
         for monomial, factor in value.terms.items():
             term = (factor, factor)
             for one in monomial:
-                term = times(term, bounds(one, ranges))
+                term = times(term, atoms[one])
             low, high = low + term[0], high + term[1]
         return low, high
     if value.kind == "symbol":
@@ -682,6 +695,33 @@ def exceeds(condition: Atom) -> bool:
     return condition.kind in NEGATED and isinstance(args[1], Expr) and (args[1].number or 0) >= HUGE
 
 
+class FakeImplCtx:
+    """What a fake of an operator asks for a size that depends on elements: `library.get_ctx()` while it runs."""
+
+    def __init__(self, shape_env: ShapeEnv | None, refused: Callable[[], Exception]) -> None:
+        self._shape_env, self._refused = shape_env, refused
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:
+        """A size of which no more is known than that it lies between two numbers."""
+        if self._shape_env is None or not self._shape_env.allow_dynamic_output_shape_ops:
+            raise self._refused()
+        if isinstance(min, SymInt) or isinstance(max, SymInt):
+            raise ValueError(
+                f"ctx.new_dynamic_size(min={min}, max={max}): expected min and max to be statically known ints"
+            )
+        if min < 0:
+            raise ValueError(f"ctx.new_dynamic_size(min={min}, ...): expected min to be greater than or equal to 0")
+        size = self._shape_env.create_unbacked_size()
+        (symbol,) = size.node.expr.free_symbols
+        self._shape_env.constrain_range(symbol, min, max)
+        return size
+
+    create_unbacked_symint = new_dynamic_size
+
+
+FAKE_CONTEXT: ContextVar[FakeImplCtx | None] = ContextVar("the fake of an operator that runs", default=None)
+
+
 # The numbers ------------------------------------------------------------------------------------------------------------
 
 COMPARED = {"==", "!=", "<", "<=", ">", ">=", "and", "or", "not"}
@@ -859,6 +899,12 @@ class Number(Symbolic):
     __le__, __ge__ = operation("<=")[0], operation(">=")[0]
     __eq__, __ne__ = operation("==")[0], operation("!=")[0]  # type: ignore[assignment]  # a SymBool, not a bool
     __hash__ = Symbolic.__hash__
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
 
     def __neg__(self) -> Any:
         return self * -1

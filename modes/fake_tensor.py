@@ -25,7 +25,7 @@ from typing import Any
 import redispatch as rd
 from redispatch.dispatch.errors import MissingKernelError
 from redispatch.dispatch.library import operators
-from redispatch.dispatch.symbolic import ShapeEnv, SymFloat, SymInt, wrapped
+from redispatch.dispatch.symbolic import FAKE_CONTEXT, FakeImplCtx, ShapeEnv, SymFloat, SymInt, wrapped
 from redispatch.dispatch.tensor import (  # lay_out: how a tensor comes to look otherwise in place
     UntypedStorage,
     current_index,
@@ -175,6 +175,7 @@ class FakeTensorMode(TorchDispatchMode):
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         self._constants: list[weakref.ref[FakeTensor]] = []  # fakes whose values are known
         self.fake_tensor_converter = FakeTensorConverter()
+        self.epoch = 0  # what was said of elements holds within one
 
     # Making fakes --------------------------------------------------------------------------------------------------
 
@@ -255,12 +256,15 @@ class FakeTensorMode(TorchDispatchMode):
         if "device" in kwargs or not fakes and takes_device(func):
             kwargs["device"] = META
         args, kwargs = pytree.tree_map_only(rd.Tensor, lambda one: self.from_tensor(one).meta, (args, kwargs))
+        token = FAKE_CONTEXT.set(FakeImplCtx(self.shape_env, lambda: DynamicOutputShapeException(func)))
         try:
             result = func(*args, **kwargs)
         except MissingKernelError as error:
             if error.op is func:
                 raise UnsupportedOperatorException(func) from error
             raise
+        finally:
+            FAKE_CONTEXT.reset(token)
         return self.dressed(func, fakes, result, device)
 
     def constant(self, value: rd.Tensor) -> FakeTensor:
@@ -413,8 +417,8 @@ def remembered(fake: FakeTensor, what: str, make: Callable[[], Any]) -> Any:
     """What was said of a fake's elements, as long as they are not written: asked twice, it is one symbol."""
     memo = fake.__dict__.setdefault("_unbacked", {})
     found = memo.get(what)
-    if found is None or found[0] != fake._version:
-        found = memo[what] = fake._version, make()
+    if found is None or found[0] != (fake._version, fake.fake_mode.epoch):
+        found = memo[what] = (fake._version, fake.fake_mode.epoch), make()
     return found[1]
 
 
