@@ -138,7 +138,7 @@ def expr(value: Any) -> Expr:
     return Expr({(value,): 1} if isinstance(value, Atom) else {(): int(value)})
 
 
-# The operations that no polynomial says: their texts, and what is known to make them simpler ---------------------------
+# The operations that no polynomial says: their texts, and what is known to make them simpler --------------------------
 
 TEMPLATES = {
     "//": "({} // {})", "%": "({} % {})", "max": "max({}, {})", "min": "min({}, {})", "**": "({}) ** ({})",
@@ -342,7 +342,7 @@ def negated(condition: Atom) -> Atom:
     return condition.args[0] if condition.kind == "not" else atom("not", condition)
 
 
-# What is known of symbols -----------------------------------------------------------------------------------------------
+# What is known of symbols ---------------------------------------------------------------------------------------------
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
@@ -722,7 +722,7 @@ class FakeImplCtx:
 FAKE_CONTEXT: ContextVar[FakeImplCtx | None] = ContextVar("the fake of an operator that runs", default=None)
 
 
-# The numbers ------------------------------------------------------------------------------------------------------------
+# The numbers ----------------------------------------------------------------------------------------------------------
 
 COMPARED = {"==", "!=", "<", "<=", ">", ">=", "and", "or", "not"}
 FUNCTIONS: dict[str, Any] = {

@@ -251,8 +251,8 @@ class FakeTensorMode(TorchDispatchMode):
             return unbacked(self, *args, **kwargs)
         self.refuse_what_needs_values(func, args)
         device = self.device_of(func, leaves, kwargs)
-        if self.shape_env is not None and fakes:
-            args, kwargs = without_numbers(func, args, kwargs)
+        if self.shape_env is not None:
+            args, kwargs = without_numbers(func, args, kwargs, bool(fakes))
         if "device" in kwargs or not fakes and takes_device(func):
             kwargs["device"] = META
         args, kwargs = pytree.tree_map_only(rd.Tensor, lambda one: self.from_tensor(one).meta, (args, kwargs))
@@ -351,7 +351,7 @@ class FakeTensorMode(TorchDispatchMode):
         return pytree.tree_map_only(rd.Tensor, one, result)
 
 
-# Sizes as symbols -------------------------------------------------------------------------------------------------------
+# Sizes as symbols -----------------------------------------------------------------------------------------------------
 
 
 def symbols_for(env: ShapeEnv, tensor: rd.Tensor, source: Any, context: Any) -> tuple[Any, Any, Any]:
@@ -386,13 +386,16 @@ def symbols_for(env: ShapeEnv, tensor: rd.Tensor, source: Any, context: Any) -> 
     return sizes, strides, wrapped(env, env.create_symbol(offset, f"{name}.storage_offset()")) if offset else 0
 
 
-def without_numbers(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+ELEMENTS = ("number", "Optional[number]", "Tensor")  # types of arguments that count as elements; but of `arange`, say
+
+
+def without_numbers(func: Any, args: Any, kwargs: dict[str, Any], fakes: bool) -> Any:
     """The arguments with a plain number for each symbolic one that counts as an element: it is the kind that matters.
 
     Else a meta kernel would read it, and the graph would hold for this number alone.
     """
     arguments = func._schema.arguments
-    names = {one.name for one in arguments if str(one.type) in ("number", "Optional[number]", "Tensor")}
+    names = {one.name for one in arguments if str(one.type) in ELEMENTS and (fakes or one.name == "fill_value")}
 
     def plain(name: str, value: Any) -> Any:
         if not isinstance(value, SymInt | SymFloat) or name not in names:

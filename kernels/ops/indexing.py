@@ -24,6 +24,7 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import STATE, asks, call_overridden, overridden
 from redispatch.dispatch.specialiser.annotations import inline
+from redispatch.dispatch.symbolic import SymInt
 from redispatch.dispatch.tensor import (
     Size,
     Tensor,
@@ -524,6 +525,8 @@ def sliced_entries(x: Tensor, dim: int, item: slice, skip_whole: bool) -> Tensor
 
 def slice_number(value: Any) -> int:
     if type(value) is int and -MAX <= value <= MAX:
+        return value
+    if type(value) is SymInt:
         return value
     if not hasattr(type(value), "__index__"):
         raise TypeError("slice indices must be integers or None or have an __index__ method")
