@@ -403,8 +403,15 @@ MISSING: dict[str, dict[str, str]] = {
             refinement_types rewriter schema_type_annotation
         """,
         SYMBOLIC: """
-            dynamic_spec graph_gradual_typechecker migrate_gradual_types recording sym_node symbolic_shapes unification
+            dynamic_spec graph_gradual_typechecker migrate_gradual_types recording sym_node unification
             unify_refinements validator
+        """,
+    },
+    "fx.experimental.symbolic_shapes": {
+        INTERNAL: """
+            *_KEY ConvertIntKey SYMPY_INTERP Specialization SubclassSymbolicContext SymIntEqByExpr SymIntSymbolicContext
+            TrackedFake ValueRangesSLoc canonicalize_bool_expr check_consistent compute_unbacked_bindings
+            create_contiguous
         """,
     },
     "fx.experimental.proxy_tensor": {

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from redispatch.dispatch.symbolic import SymBool, SymInt
 from redispatch.dispatch.tensor import Tensor
 
 
 def _check_with(error_type: type[Exception], cond: Any, message: Any) -> None:
     """Raises an error unless the condition, a bool, is true. message: a function that returns it, or None."""
+    if isinstance(cond, SymBool):
+        cond = cond.node.expect_true()  # from now on it is known
     if not isinstance(cond, bool):
         if isinstance(cond, Tensor):
             raise TypeError(
@@ -60,7 +63,11 @@ _check_tensor_all = checking("_check_tensor_all", RuntimeError, _check_tensor_al
 
 def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> None:
     """Raises RuntimeError unless a number is one that a size may have."""
-    _check(i >= 0 and (max is None or i <= max), message)
+    _check(i >= 0, message)
+    if isinstance(i, SymInt):
+        i.node.shape_env.size_like |= {one for one in i.node.expr.free_symbols if one[0] == "u"}
+    if max is not None:
+        _check(i <= max, message)
 
 
 def _assert(condition: Any, message: Any) -> None:

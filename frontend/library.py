@@ -30,6 +30,7 @@ from redispatch.dispatch.core.registry import load_late
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, register_policy, to_dtype
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
 from redispatch.dispatch.library import IMPLS as _impls  # noqa: F401  # as PyTorch calls it
+from redispatch.dispatch.symbolic import FAKE_CONTEXT
 from redispatch.kernels.declare.custom_op import (
     CustomOpDef,
     check_tensors_have_places,
@@ -186,14 +187,18 @@ def impl_abstract(qualname: str, func: Callable[..., Any] | None = None, *, lib:
 
 
 def get_ctx() -> Any:
-    """Returns the context that a fake asks for a size that depends on data. RuntimeError: here sizes are numbers, known
-    to the fake."""
-    raise RuntimeError(
-        "get_ctx(): this operator may return an output Tensor with data-dependent shape. A fake runs on meta tensors. "
-        "Meta Tensors don't support operators with outputs that have data-dependent shapes, because every size is a "
-        "number; there are no symbols for unknown ones. Give the operator no fake, or have it return a tensor of the "
-        "largest size and the number of elements that count."
-    )
+    """Returns the context that a fake, while it runs on fake tensors, asks for a size that depends on data.
+
+    Errors: RuntimeError on meta tensors, whose sizes are numbers.
+    """
+    found = FAKE_CONTEXT.get()
+    if found is None:
+        raise RuntimeError(
+            "get_ctx(): this operator may return an output Tensor with data-dependent shape. Meta Tensors don't "
+            "support operators with outputs that have data-dependent shapes, because every size is a number. Call it "
+            "on fake tensors of a FakeTensorMode(shape_env=ShapeEnv())."
+        )
+    return found
 
 
 def register_autograd(

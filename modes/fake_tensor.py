@@ -24,7 +24,14 @@ from traceback import walk_stack
 from typing import Any
 
 import redispatch as rd
-from redispatch.dispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
+from redispatch.dispatch.library import operators
+from redispatch.dispatch.symbolic import FAKE_CONTEXT, FakeImplCtx, ShapeEnv, SymFloat, SymInt, wrapped
+from redispatch.dispatch.tensor import (  # lay_out: how a tensor comes to look otherwise in place
+    UntypedStorage,
+    current_index,
+    lay_out,
+)
+from redispatch.overrides import TorchFunctionMode
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import (
     TorchDispatchMode,
@@ -102,6 +109,15 @@ class FakeTensor(rd.Tensor):
         made.meta, made.fake_mode, made.fake_device, made.constant = elem, fake_mode, device, constant
         return made
 
+    @property
+    def _storage(self) -> Any:
+        """Its memory is that of the tensor on the meta device: views of one fake share it."""
+        return self.meta._storage if self._store is None else self._store
+
+    @_storage.setter
+    def _storage(self, value: Any) -> None:
+        self._store = value
+
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         leaves = pytree.tree_leaves((args, kwargs))
@@ -145,44 +161,72 @@ class FakeTensorMode(TorchDispatchMode):
         *,
         allow_fallback_kernels: bool = True,
         allow_non_fake_inputs: bool = False,
-        shape_env: None = None,
-        static_shapes: bool = True,
+        shape_env: ShapeEnv | None = None,
+        static_shapes: bool | None = None,
         export: bool = False,
     ) -> None:
-        if shape_env is not None:
-            raise NotImplementedError("FakeTensorMode(shape_env=...): sizes are numbers here, no symbols")
         self.allow_non_fake_inputs, self.allow_fallback_kernels = allow_non_fake_inputs, allow_fallback_kernels
-        self.shape_env, self.static_shapes, self.export = shape_env, True, export
+        self.shape_env, self.export = shape_env, export
+        self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         outside = (at for at in walk_stack(None) if not at[0].f_globals.get("__name__", "").startswith("redispatch."))
         self._place = next((f"{frame.f_code.co_filename}:{line}" for frame, line in outside), "?")
         self._constants: list[weakref.ref[FakeTensor]] = []  # fakes whose values are known
-        self._fakes: dict[int, tuple[weakref.ref[rd.Tensor], weakref.ref[FakeTensor]]] = {}
+        self.fake_tensor_converter = FakeTensorConverter()
+        self.epoch = 0  # what was said of elements holds within one
 
     # Making fakes --------------------------------------------------------------------------------------------------
 
-    def from_tensor(self, tensor: rd.Tensor, *, static_shapes: bool = True, **ignored: Any) -> Any:
-        """The fake of a tensor: the same one each time, as long as both live. Keywords about symbols change nothing.
+    def from_tensor(
+        self,
+        tensor: rd.Tensor,
+        *,
+        static_shapes: bool | None = None,
+        source: Any = None,
+        symbolic_context: Any = None,
+        trace: bool = True,
+    ) -> Any:
+        """The fake of a tensor: the same one each time, as long as both live.
+
+        static_shapes: whether its sizes are numbers; the mode's choice if not said. source: the tensor's name in what
+        is said of symbols. symbolic_context: how each size is to be treated.
 
         A wrapper subclass that can be taken apart (`__tensor_flatten__`) keeps its class: what is inside becomes fake.
         """
         if isinstance(tensor, FakeTensor):
+            if (
+                tensor.fake_mode is not self
+                and self.shape_env is not None
+                and tensor.fake_mode.shape_env is self.shape_env
+            ):
+                return FakeTensor(self, tensor.meta, tensor.device)
             if tensor.fake_mode is not self:
                 raise self.mixed(tensor)
             return tensor
-        known = self._fakes.get(id(tensor))
-        fake = known[1]() if known is not None and known[0]() is tensor else None
+        converter = self.fake_tensor_converter
+        fake: Any = converter.tensor_memo.get(tensor)
         if fake is None and is_traceable_wrapper_subclass(tensor):
             names, context = tensor.__tensor_flatten__()
-            inner = {name: self.from_tensor(getattr(tensor, name)) for name in names}
+            inner = {name: self.from_tensor(getattr(tensor, name), static_shapes=static_shapes) for name in names}
             fake = type(tensor).__tensor_unflatten__(inner, context, tensor.shape, tensor.stride())
             fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
-            self._fakes[id(tensor)] = weakref.ref(tensor), weakref.ref(fake)
+            converter.tensor_memo.remember(tensor, fake)
         elif fake is None:
+            static = self.static_shapes if static_shapes is None else static_shapes
             with _disable_current_modes():  # this mode among them: what is inside a fake is none
-                elem = rd.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
+                env = None if static else self.shape_env
+                if env is None:
+                    face: Any = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+                else:
+                    face = symbols_for(env, tensor, source, symbolic_context)
+                elem = rd.empty_strided(*face[:2], dtype=tensor.dtype, device=META)
+                if tensor.layout is rd.strided and not is_traceable_wrapper_subclass(tensor):
+                    elem._storage = converter.storage_like(tensor, elem)
+                    lay_out(elem, elem.shape, elem.stride(), face[2])
             fake = FakeTensor(self, elem, tensor.device)
             fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
-            self._fakes[id(tensor)] = weakref.ref(tensor), weakref.ref(fake)
+            converter.tensor_memo.remember(tensor, fake)
+            if tensor.is_leaf and tensor.grad is not None:
+                fake.grad = self.from_tensor(tensor.grad, static_shapes=static_shapes, source=f"{source}.grad")
             if isinstance(tensor, rd.nn.Parameter):
                 fake._is_param = True
         return fake
@@ -214,17 +258,25 @@ class FakeTensorMode(TorchDispatchMode):
                 return known
         if func._schema.is_mutable:
             self.forget_what_is_written(func, args, kwargs)
+        unbacked = None if self.shape_env is None else UNBACKED.get(str(func))
+        if unbacked is not None:
+            return unbacked(self, *args, **kwargs)
         self.refuse_what_needs_values(func, args)
         device = self.device_of(func, leaves, kwargs)
+        if self.shape_env is not None:
+            args, kwargs = without_numbers(func, args, kwargs, bool(fakes))
         if "device" in kwargs or not fakes and takes_device(func):
             kwargs["device"] = META
         args, kwargs = pytree.tree_map_only(rd.Tensor, lambda one: self.from_tensor(one).meta, (args, kwargs))
+        token = FAKE_CONTEXT.set(FakeImplCtx(self.shape_env, lambda: DynamicOutputShapeException(func)))
         try:
             result = func(*args, **kwargs)
         except NotImplementedError as error:
             if getattr(error, "op", None) is not func:  # it has a kernel there, which says so
                 raise
             raise UnsupportedOperatorException(func) from error
+        finally:
+            FAKE_CONTEXT.reset(token)
         return self.dressed(func, fakes, result, device)
 
     def mixed(self, tensor: FakeTensor, func: Any = None, args: Any = (), kwargs: Any = None) -> AssertionError:
@@ -303,6 +355,8 @@ class FakeTensorMode(TorchDispatchMode):
         if kwargs.get("device") is not None:
             return kwargs["device"]
         tensors = [one for one in leaves if isinstance(one, rd.Tensor)]
+        if func._opname.endswith("embedding_bag"):
+            return leaves[0].device  # indices may be anywhere
         wide = [one.device for one in tensors if one.dim()] or [one.device for one in tensors]
         if len(set(map(str, wide))) > 1:
             first, second = list(dict.fromkeys(map(str, wide)))[:2]
@@ -319,11 +373,185 @@ class FakeTensorMode(TorchDispatchMode):
             known = by_meta.get(id(value))
             if known is None:
                 return FakeTensor(self, value, device)
-            if known.shape != value.shape or known.stride() != value.stride():
+            if len(known.shape) != len(value.shape) or known.shape != value.shape or known.stride() != value.stride():
                 lay_out(known, value.shape, value.stride(), value.storage_offset())
             return known
 
         return pytree.tree_map_only(rd.Tensor, one, result)
+
+
+# Sizes as symbols -----------------------------------------------------------------------------------------------------
+
+
+def symbols_for(env: ShapeEnv, tensor: rd.Tensor, source: Any, context: Any) -> tuple[Any, Any, Any]:
+    """The sizes, strides and offset of a tensor as symbols, where they are not 0 or 1.
+
+    A stride that is the product of a size and its stride is that product: so a dense tensor needs symbols for sizes
+    alone.
+    """
+    name = getattr(source, "name", source)
+    name = name() if callable(name) else name or f"t{env.named}"
+    env.named += 1
+    wanted = [treatment(tensor, dim, context) for dim in range(tensor.dim())]
+    sizes = [
+        size
+        if how == "STATIC"
+        else wrapped(env, env.create_symbol(size, f"{name}.size()[{dim}]", duck=how != "DYNAMIC"))
+        for dim, (size, how) in enumerate(zip(tensor.shape, wanted, strict=True))
+    ]
+    strides: list[Any] = [None] * tensor.dim()
+    products: dict[int, Any] = {}  # what a dense dimension would have for a stride, by its value now
+    for stride, _, dim in sorted((stride, -dim, dim) for dim, stride in enumerate(tensor.stride())):
+        if stride in (0, 1):
+            strides[dim] = stride
+        elif stride in products:
+            strides[dim] = products[stride]
+        elif all(how == "STATIC" for how in wanted):
+            strides[dim] = stride
+        else:
+            strides[dim] = wrapped(env, env.create_symbol(stride, f"{name}.stride()[{dim}]"))
+        products.setdefault(tensor.shape[dim] * stride, sizes[dim] * strides[dim])
+    offset = tensor.storage_offset()
+    return sizes, strides, wrapped(env, env.create_symbol(offset, f"{name}.storage_offset()")) if offset else 0
+
+
+ELEMENTS = ("number", "Optional[number]", "Tensor")  # types of arguments that count as elements; but of `arange`, say
+
+
+def without_numbers(func: Any, args: Any, kwargs: dict[str, Any], fakes: bool) -> Any:
+    """The arguments with a plain number for each symbolic one that counts as an element: it is the kind that matters.
+
+    Else a meta kernel would read it, and the graph would hold for this number alone.
+    """
+    arguments = func._schema.arguments
+    names = {one.name for one in arguments if str(one.type) in ELEMENTS and (fakes or one.name == "fill_value")}
+
+    def plain(name: str, value: Any) -> Any:
+        if not isinstance(value, SymInt | SymFloat) or name not in names:
+            return value
+        return 1 if isinstance(value, SymInt) else 1.0
+
+    args = tuple(plain(argument.name, value) for argument, value in zip(arguments, args, strict=False))
+    return args, {name: plain(name, value) for name, value in kwargs.items()}
+
+
+def treatment(tensor: rd.Tensor, dim: int, context: Any) -> str:
+    """How a size is treated: as a symbol of its own, one that equal sizes share, or a number."""
+    if context is not None and context.dynamic_sizes[dim] is not None:
+        how: str = context.dynamic_sizes[dim].name
+        return how if how in ("STATIC", "DYNAMIC") else "DUCK"
+    if dim in getattr(tensor, "_dynamo_static_indices", ()):
+        return "STATIC"
+    return "DYNAMIC" if dim in getattr(tensor, "_dynamo_dynamic_indices", ()) else "DUCK"
+
+
+def remembered(fake: FakeTensor, what: str, make: Callable[[], Any]) -> Any:
+    """What was said of a fake's elements, as long as they are not written: asked twice, it is one symbol."""
+    memo = fake.__dict__.setdefault("_unbacked", {})
+    found = memo.get(what)
+    if found is None or found[0] != (fake._version, fake.fake_mode.epoch):
+        found = memo[what] = (fake._version, fake.fake_mode.epoch), make()
+    return found[1]
+
+
+def meta_strided(mode: FakeTensorMode, like: FakeTensor, size: Any, stride: Any, dtype: Any) -> FakeTensor:
+    with _disable_current_modes():
+        return FakeTensor(mode, rd.empty_strided(size, stride, dtype=dtype, device=META), like.device)
+
+
+def count(mode: FakeTensorMode, fake: FakeTensor, what: str, func: Any) -> Any:
+    """How many elements of a fake there are that an operator picks: no more than it has."""
+    env = mode.shape_env
+    assert env is not None
+    if not env.allow_dynamic_output_shape_ops:
+        raise DynamicOutputShapeException(func)
+
+    def make() -> Any:
+        size = env.create_unbacked_size()
+        total = fake.numel()
+        if isinstance(total, int):
+            (symbol,) = size.node.expr.free_symbols
+            env.constrain_range(symbol, None, max(total, 2))
+        return size
+
+    return remembered(fake, what, make)
+
+
+def fake_nonzero(mode: FakeTensorMode, self: FakeTensor) -> FakeTensor:
+    size = count(mode, self, "nonzero", rd.ops.aten.nonzero.default)
+    return meta_strided(mode, self, (size, self.dim()), (1, size), rd.int64)
+
+
+def fake_masked_select(mode: FakeTensorMode, self: FakeTensor, mask: FakeTensor) -> FakeTensor:
+    size = count(mode, mask, "nonzero", rd.ops.aten.masked_select.default)
+    return meta_strided(mode, self, (size,), (1,), self.dtype)
+
+
+def fake_item(mode: FakeTensorMode, self: FakeTensor) -> Any:
+    env = mode.shape_env
+    assert env is not None
+    if not env.allow_scalar_outputs:
+        raise DataDependentOutputException(rd.ops.aten._local_scalar_dense.default)
+    if self.dtype is rd.bool:
+        make = env.create_unbacked_symbool
+    elif self.is_floating_point():
+        make = env.create_unbacked_symfloat
+    elif self.is_complex():
+        raise DataDependentOutputException(rd.ops.aten._local_scalar_dense.default)
+    else:
+        make = env.create_unbacked_symint
+    return remembered(self, "item", make)
+
+
+def fake_index(mode: FakeTensorMode, self: FakeTensor, indices: list[Any]) -> Any:
+    """Masks become the positions of what they let through."""
+    found: list[Any] = []
+    for one in indices:
+        if isinstance(one, rd.Tensor) and one.dtype in (rd.bool, rd.uint8):
+            one = mode.from_tensor(one)
+            size = count(mode, one, "nonzero", rd.ops.aten.nonzero.default)
+            found += [meta_strided(mode, one, (size,), (1,), rd.int64) for _ in range(one.dim())]
+        else:
+            found.append(one)
+    metas = [None if one is None else mode.from_tensor(one).meta for one in found]
+    with _disable_current_modes():
+        result = rd.ops.aten.index.Tensor(self.meta, metas)
+    return FakeTensor(mode, result, self.device)
+
+
+def fake_unique(mode: FakeTensorMode, self: FakeTensor, *args: Any, func: str, dim: int | None = None) -> Any:
+    """Values, positions and counts, as `unique` and its kin give them."""
+    size = count(mode, self, f"unique {dim}", func)
+    shape = [size] if dim is None else [*self.shape[:dim], size, *self.shape[dim + 1 :]]
+    with _disable_current_modes():
+        values = rd.empty(shape, dtype=self.dtype, device=META)
+        inverse = rd.empty(self.shape if dim is None else self.shape[dim], dtype=rd.int64, device=META)
+        counts = rd.empty(size, dtype=rd.int64, device=META)
+    return tuple(FakeTensor(mode, one, self.device) for one in (values, inverse, counts))
+
+
+def fake_repeat_interleave(mode: FakeTensorMode, repeats: FakeTensor, *, output_size: Any = None) -> FakeTensor:
+    if output_size is None:
+        assert mode.shape_env is not None
+        output_size = remembered(repeats, "sum", mode.shape_env.create_unbacked_size)
+    return meta_strided(mode, repeats, (output_size,), (1,), repeats.dtype)
+
+
+# By operator, what it gives where its shape or value depends on elements and sizes may be symbols.
+UNBACKED: dict[str, Callable[..., Any]] = {
+    "aten.nonzero.default": fake_nonzero,
+    "aten.masked_select.default": fake_masked_select,
+    "aten._local_scalar_dense.default": fake_item,
+    "aten.index.Tensor": fake_index,
+    "aten.repeat_interleave.Tensor": fake_repeat_interleave,
+    "aten._unique2.default": lambda mode, self, *args, **kw: fake_unique(mode, self, func="aten._unique2.default"),
+    "aten.unique_consecutive.default": lambda mode, self, inverse=False, counts=False, dim=None: fake_unique(
+        mode, self, func="aten.unique_consecutive.default", dim=dim
+    ),
+    "aten.unique_dim.default": lambda mode, self, dim, *args, **kw: fake_unique(
+        mode, self, func="aten.unique_dim.default", dim=dim
+    ),
+}
 
 
 def is_fake(value: Any) -> bool:
@@ -334,14 +562,83 @@ def is_fake(value: Any) -> bool:
     return isinstance(value, FakeTensor)
 
 
-class FakeTensorConverter:
-    """PyTorch's name for what makes fakes: the mode does, which knows those that it has made."""
+class TensorMemo(dict[int, tuple[Any, Any]]):
+    """Tensor -> its fake, as long as both live."""
 
-    def from_real_tensor(self, fake_mode: FakeTensorMode, t: rd.Tensor, **ignored: Any) -> FakeTensor:
-        return fake_mode.from_tensor(t)
+    def remember(self, tensor: rd.Tensor, fake: FakeTensor) -> None:
+        key, mine = id(tensor), weakref.ref(self)
+
+        def gone(_: Any) -> None:
+            memo = mine()
+            if memo is not None:
+                memo.pop(key, None)
+
+        self[key] = weakref.ref(tensor, gone), weakref.ref(fake, gone)
+
+    def get(self, tensor: Any, default: Any = None) -> Any:
+        known = super().get(id(tensor))
+        return known[1]() if known is not None and known[0]() is tensor else default
+
+    def __contains__(self, tensor: object) -> bool:
+        return self.get(tensor) is not None
+
+
+class FakeTensorConverter:
+    """What knows the fakes that were made of tensors, and the memory on the meta device that stands for a storage."""
+
+    def __init__(self, **ignored: Any) -> None:
+        self.tensor_memo = TensorMemo()
+        self.storage_memo: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self.meta_converter = self
+
+    def storage_like(self, tensor: rd.Tensor, elem: rd.Tensor) -> Any:
+        """The storage that stands for a tensor's: the same for all that share it."""
+        found = self.storage_memo.get(tensor._storage)
+        if found is None:
+            real = tensor._storage
+            made = (
+                elem._storage if isinstance(elem.numel(), SymInt) else UntypedStorage.without_data(real.nbytes(), META)
+            )
+            found = self.storage_memo[real] = made
+        return found
+
+    def from_real_tensor(self, fake_mode: FakeTensorMode, t: rd.Tensor, **options: Any) -> FakeTensor:
+        former, fake_mode.fake_tensor_converter = fake_mode.fake_tensor_converter, self
+        try:
+            return fake_mode.from_tensor(t, **options)
+        finally:
+            fake_mode.fake_tensor_converter = former
 
     def from_meta_and_device(self, fake_mode: FakeTensorMode, t: rd.Tensor, device: Any, **ignored: Any) -> FakeTensor:
-        return FakeTensor(fake_mode, t, device)
+        fake = self.tensor_memo.get(t)
+        if fake is None:
+            fake = FakeTensor(fake_mode, t, device)
+            self.tensor_memo.remember(t, fake)
+        return fake
+
+
+class FakeCopyMode(TorchFunctionMode):
+    """A region in which `copy.deepcopy` of a tensor, or of what holds some, gives fakes of a mode."""
+
+    def __init__(self, fake_mode: FakeTensorMode) -> None:
+        self.fake_mode = fake_mode
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is rd.Tensor.clone:
+            return func(self.fake_mode.from_tensor(args[0]), **(kwargs or {}))
+        if func is not rd.Tensor.__deepcopy__:
+            with rd._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        tensor, memo = args
+        if id(tensor) not in memo:
+            memo[id(tensor)] = self.fake_mode.from_tensor(tensor)
+        return memo[id(tensor)]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_like_tensor_constructors":
+        return tuple(op for op in operators() if op.packet_name.endswith("_like"))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of, is_default
+from ..schema.convert import NUMBER_FOR_TENSOR, NUMERIC, converter, default_of, is_default
 from ..schema.schema import NO_DEFAULT, TENSOR, Argument, FunctionSchema
 from ..specialiser.annotations import inline
 from .base import TensorBase
@@ -41,7 +41,7 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             raise RuntimeError(
                 f"{schema.name}() is missing value for argument '{argument.name}'. Declaration: {schema}"
             )
-        if numbers and type(value) in NUMBERS and argument.type == TENSOR:
+        if numbers and type(value) in NUMERIC and argument.type == TENSOR:
             stack.append(value)
             continue
         try:

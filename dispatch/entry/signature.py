@@ -20,8 +20,9 @@ from typing import Any
 
 from ..core.base import ARGUMENT_TYPES, TensorBase
 from ..core.operator import OpOverload
-from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of
+from ..schema.convert import NUMBER_FOR_TENSOR, NUMERIC, converter, default_of
 from ..schema.schema import NO_DEFAULT, TENSOR, Argument, BaseType, ListType, OptionalType, Type
+from ..symbolic import Number, SymInt, as_index
 from .fast_paths import A_TENSOR, INTS, NONE, TENSORS, Fixed, Reading, Reads, Taken, is_default_text, reads
 
 NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
@@ -60,7 +61,7 @@ FACTORS = ("beta", "alpha", "value")
 
 def fits_former(parameter: Parameter, value: Any) -> bool:
     """Whether a factor is a number, and what is no factor a tensor."""
-    return isinstance(value, NUMBERS if parameter.kwarg_only else TensorBase)
+    return isinstance(value, NUMERIC if parameter.kwarg_only else TensorBase)
 
 
 class Mismatch(TypeError):
@@ -87,7 +88,7 @@ class Parameter:
         """The value for the stack, or TypeError."""
         if value is None and self.optional:
             return None
-        if self.takes_numbers and isinstance(value, NUMBERS):
+        if self.takes_numbers and isinstance(value, NUMERIC):
             return value
         return self._convert(value)
 
@@ -422,7 +423,7 @@ def _is_int(value: Any, in_list: bool = False, first: bool = True) -> bool:
 
     in_list: so are tensors and arrays of one element; and bools, but as the first item.
     """
-    if isinstance(value, int):
+    if isinstance(value, int | SymInt):
         return not isinstance(value, bool) or (in_list and not first)
     if isinstance(value, TensorBase):
         return (in_list or _is_number(value)) and _index(value) is not None and value._dtype.name != "bool"
@@ -477,20 +478,22 @@ def _strict_tensor_list(value: Any, or_none: bool = False) -> list[Any]:
 def _strict_int_list(value: Any, size: int | None) -> list[int]:
     if isinstance(value, list | tuple):
         if all(_is_int(item, in_list=True, first=i == 0) for i, item in enumerate(value)):
-            return [item.__index__() for item in value]
+            return [as_index(item) for item in value]
         raise TypeError
     if size is not None and _is_int(value):
-        return [value.__index__()] * size
+        return [as_index(value)] * size
     raise TypeError
 
 
 def _strict_int(value: Any) -> int:
     if _is_int(value):
-        return value.__index__()
+        return as_index(value)
     raise TypeError
 
 
-def _strict_float(value: Any) -> float:
+def _strict_float(value: Any) -> Any:
+    if isinstance(value, Number):
+        return value
     if not isinstance(value, int | float):
         stands = _is_number(value) if isinstance(value, TensorBase) else not hasattr(value, "__len__")  # no array
         if not stands or not hasattr(value, "item"):

@@ -5,12 +5,12 @@ Read next: ../core/boxing.py, which converts whole calls.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.base import ARGUMENT_TYPES, TensorBase
 from ..specialiser.annotations import pure
+from ..symbolic import SymFloat, SymInt, as_index
 from .schema import Argument, BaseType, ListType, OptionalType, Type
 
 Convert = Callable[[Any], Any]
@@ -19,6 +19,7 @@ Convert = Callable[[Any], Any]
 # add.Tensor(x, 1), and a mode sees the 1. The upper rooms fill the table.
 NUMBER_FOR_TENSOR: set[str] = set()
 NUMBERS = (int, float, bool, complex)
+NUMERIC = (*NUMBERS, SymInt, SymFloat)  # those that are symbolic, too
 
 _CONVERTERS: dict[Type, Convert] = {}
 
@@ -69,7 +70,7 @@ def _tensor(value: Any) -> Any:
 
 
 def _scalar(value: Any) -> Any:
-    if type(value) in NUMBERS:
+    if type(value) in NUMERIC:
         return value
     if isinstance(value, TensorBase):
         return ARGUMENT_TYPES["Scalar"](value)
@@ -81,13 +82,13 @@ def _scalar(value: Any) -> Any:
 
 
 def _int(value: Any) -> int:
-    return value if type(value) is int else int(operator.index(value))  # int(): a bool is its own index
+    return value if type(value) is int else as_index(value)
 
 
-def _float(value: Any) -> float:
+def _float(value: Any) -> Any:
     if isinstance(value, str | bytes):
         raise TypeError(f"Cannot cast {value!r} to float")
-    return float(value)
+    return value if isinstance(value, SymFloat) else float(value)
 
 
 def _bool(value: Any) -> bool:

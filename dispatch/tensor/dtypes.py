@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import TensorBase
+from redispatch.dispatch.symbolic import SymFloat, SymInt
 
 IN_NUMPY = frozenset(
     "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
@@ -268,9 +269,9 @@ def number_dtype(value: Any) -> dtype:
     """The dtype that a Python number would have as a tensor."""
     if isinstance(value, builtins.bool):
         return bool
-    if isinstance(value, builtins.int):
+    if isinstance(value, builtins.int | SymInt):
         return int64
-    if isinstance(value, builtins.float):
+    if isinstance(value, builtins.float | SymFloat):
         return get_default_dtype()
     if isinstance(value, complex):
         return get_default_dtype().to_complex()

@@ -11,7 +11,6 @@ Where the metadata of an existing tensor changes, in place, it goes through `lay
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from redispatch.dispatch import LAZY_BITS, Slot
 from redispatch.dispatch.pytree import register_sequence
 from redispatch.dispatch.specialiser.annotations import leaf
+from redispatch.dispatch.symbolic import as_index
 
 from .devices import device
 from .dtypes import dtype
@@ -38,7 +38,7 @@ class Size(tuple):
         for position, item in enumerate(values):
             if type(item) is not int:
                 try:
-                    values = tuple(int(operator.index(v)) for v in values)  # int(): a bool is its own index
+                    values = tuple(map(as_index, values))
                 except TypeError:
                     kind = type(item).__name__
                     raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{kind}')") from None
@@ -129,7 +129,10 @@ def metadata_of(tensor: Any) -> Metadata:
 def interned(element: dtype, shape: Size, stride: tuple[int, ...], on: device, bits: int = 0) -> Metadata:
     """Returns the one object for this metadata, as long as the table holds it."""
     key = (element, shape, stride, on, bits)
-    found = _INTERNED.get(key)
+    try:
+        found = _INTERNED.get(key)
+    except TypeError:  # a program's sizes that are symbols have no hash
+        return Metadata(*key)
     if found is None:
         if len(_INTERNED) >= LIMIT:
             _INTERNED.clear()

@@ -7,13 +7,13 @@ goes to its `__torch_dispatch__`. `as_subclass` and `_make_subclass` put existin
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from operator import index
 from sys import getrefcount
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import HANDLER_CHANGED, STATE, keyset, shared, within
 from redispatch.dispatch.core.state import DEFAULT_TENSORS, with_modes
 from redispatch.dispatch.layers.python import _disabled_torch_dispatch_impl, has_handler
+from redispatch.dispatch.symbolic import as_index
 
 from .devices import CPU, as_device, device_keyset
 from .dtypes import dtype as DType
@@ -185,7 +185,7 @@ def as_ints(name: str, values: Any) -> tuple[int, ...]:
             raise TypeError(f"{wanted}, but found element of type {type(value).__name__} at pos {position}")
         if value < 0:
             raise RuntimeError(f"_make_wrapper_subclass(): {name} must not be negative, but {name} is {tuple(values)}")
-    return tuple(map(index, values))
+    return tuple(map(as_index, values))
 
 
 @lru_cache(4096)

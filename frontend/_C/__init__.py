@@ -395,6 +395,11 @@ def _is_alias_of(tensor: Any, other: Any) -> bool:
     return tensor.untyped_storage()._cdata == other.untyped_storage()._cdata
 
 
+def _storage_id(tensor: Any) -> int:
+    """Returns a number that tensors share that share memory, and no others."""
+    return id(tensor.untyped_storage())
+
+
 def _get_autograd_fallback_mode() -> str:
     """Returns what autograd does with an operator of a user that has no derivative: "warn", "nothing" or "error"."""
     return AUTOGRAD_FALLBACK.mode

@@ -201,6 +201,13 @@ class Tracer(TracerBase):
         """The graph of a module or function. concrete_args: values of parameters; the graph holds for these alone."""
         self.graph = Graph()
         self.parameters = {}
+        if isinstance(concrete_args, tuple):
+            names = list(inspect.signature(root.forward if isinstance(root, nn.Module) else root).parameters)
+            if len(names) != len(concrete_args):
+                raise RuntimeError(
+                    f"Tracing expected {len(names)} arguments but got {len(concrete_args)} concrete arguments"
+                )
+            concrete_args = dict(zip(names, concrete_args, strict=True))
         is_module = isinstance(root, nn.Module)
         self.root = root if is_module else nn.Module()
         self.submodule_paths = {module: name for name, module in self.root.named_modules(remove_duplicate=False)}

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from redispatch.dispatch.symbolic import SymInt
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import folding, grid_sampling, padding, pooling, rearrange, upsampling
@@ -189,7 +190,7 @@ def _target(input: Tensor, size: Any, scale_factor: Any) -> tuple[Any, Any]:
     if size is None:
         return None, _each(scale_factor, dims, input, "scale_factor", "scale_factor of shape ", "s")
     sizes = _each(size, dims, input, "output", "output size of ", "o")
-    if not all(isinstance(n, int) for n in sizes):
+    if not all(isinstance(n, int | SymInt) for n in sizes):
         raise TypeError(
             "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size "
             f"with types {[type(n) for n in sizes]}"

@@ -2,9 +2,7 @@
 
     from redispatch.types import Device, Number
 
-By the functions of such numbers, programs handle sizes that a compiler does not know yet. Here every size is known when
-it is asked for. So the functions are those of Python's numbers, and the classes, which programs ask `isinstance` of,
-have no instances.
+The functions take numbers of Python and symbolic ones (dispatch/symbolic.py) alike, and ask the latter nothing.
 
 The file has another name than the module, since `types.py` in the root would hide Python's own module of that name from
 programs that are started there.
@@ -15,70 +13,54 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import IO, Any, NoReturn, TypeAlias, TypeVar, Union
+from typing import IO, Any, TypeAlias, TypeVar, Union
 
 from redispatch.dispatch import DispatchKey
+from redispatch.dispatch.symbolic import Symbolic, SymBool, SymFloat, SymInt, apply
 from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage
 from redispatch.dispatch.tensor import device as _device
 from redispatch.kernels.declare.overridable import overridable_function
 
 
-class _Symbol:
-    """A class without instances here. TypeError for an attempt to make one."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(f"a {cls.__name__} cannot be made: all sizes are known here; use int, float or bool")
-
-
-class SymInt(_Symbol):
-    """A whole number that is not known yet: never seen here."""
-
-
-class SymFloat(_Symbol):
-    """A number that is not known yet: never seen here."""
-
-
-class SymBool(_Symbol):
-    """A condition that is not known yet: never seen here."""
-
-
 @overridable_function
-def sym_int(a: Any) -> int:
+def sym_int(a: Any) -> Any:
     """The whole number nearest to `a` in the direction of 0."""
-    return int(a)
+    return apply("trunc", a) if isinstance(a, SymFloat) else a if isinstance(a, SymInt) else int(a)
 
 
 @overridable_function
-def sym_float(a: Any) -> float:
-    return float(a)
+def sym_float(a: Any) -> Any:
+    return apply("float", a) if isinstance(a, SymInt) else a if isinstance(a, SymFloat) else float(a)
 
 
 @overridable_function
-def sym_not(a: Any) -> bool:
-    return not a
+def sym_not(a: Any) -> Any:
+    return apply("not", a) if isinstance(a, SymBool) else not a
 
 
 @overridable_function
 def sym_max(a: Any, b: Any) -> Any:
     """The larger one, as a float where either is one. TypeError for what is no number."""
-    return _common(max(a, b), a, b)
+    return _extreme("max", max, a, b)
 
 
 @overridable_function
 def sym_min(a: Any, b: Any) -> Any:
     """The smaller one, as a float where either is one."""
-    return _common(min(a, b), a, b)
+    return _extreme("min", min, a, b)
 
 
-def _common(value: Any, a: Any, b: Any) -> Any:
-    return float(value) if isinstance(a, float) or isinstance(b, float) else value
+def _extreme(kind: str, of_numbers: Any, a: Any, b: Any) -> Any:
+    if isinstance(a, Symbolic) or isinstance(b, Symbolic):
+        return apply(kind, a, b)
+    return float(of_numbers(a, b)) if isinstance(a, float) or isinstance(b, float) else of_numbers(a, b)
 
 
 def _of_math(name: str) -> Any:
     """Makes a function of `math` take numbers that may be symbols. ValueError where it has no value."""
 
-    def of_math(a: Any) -> float:
-        return float(getattr(math, name)(a))
+    def of_math(a: Any) -> Any:
+        return apply(name, a) if isinstance(a, Symbolic) else float(getattr(math, name)(a))
 
     of_math.__name__ = of_math.__qualname__ = f"_sym_{name}"
     return overridable_function(of_math)
@@ -99,7 +81,7 @@ def sym_sum(*args: Any) -> Any:
 @overridable_function
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
     """`t` if `b`, else `f`. AssertionError for a `b` that is no bool, or two of different types."""
-    if not isinstance(b, bool):
+    if not isinstance(b, bool | SymBool):
         raise AssertionError(f"expected SymBool or bool, got {type(b)}")
     if type(t) is not type(f):
         raise AssertionError(f"type mismatch: {type(t)} vs {type(f)}")

@@ -15,10 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch.tensor.dtypes import dtype_named
+
 from .blas import allow_threads
 
 Matrix = np.ndarray
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+CALLED = {"getrf": "lu", "trsm": "triangular_solve"}  # as the refusal of a dtype names them; others as the routine
 # Routines with another name for complex matrices: orthogonal ones are unitary there, symmetric ones hermitian.
 UNITARY = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
 
@@ -41,8 +44,12 @@ def found(name: str, letter: str) -> Callable[..., Any]:
 
 def routine(name: str, a: Matrix) -> Callable[..., Any]:
     """The routine of that name for matrices like `a`, with as many threads as they are worth."""
+    letter = LETTERS.get(a.dtype.name)
+    if letter is None:
+        kind = dtype_named(a.dtype.name).tensor_name
+        raise NotImplementedError(f"\"{CALLED.get(name, name)}_cpu\" not implemented for '{kind}'")
     allow_threads(a.shape[0] * a.shape[1] * min(a.shape), "scipy")
-    return found(name, LETTERS[a.dtype.name])
+    return found(name, letter)
 
 
 # --- LU --------------------------------------------------------------------------------------------------------------

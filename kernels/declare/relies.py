@@ -26,6 +26,7 @@ from typing import Any
 
 from redispatch.dispatch import NO_DEFAULT, DispatchKey, Memo, OpOverload, operator_named
 from redispatch.dispatch.specialiser.annotations import frozen, leaf
+from redispatch.dispatch.symbolic import SymInt
 from redispatch.dispatch.tensor import META, Tensor, dtypes, empty
 
 from .plan import PLANS, is_list, metadata
@@ -111,7 +112,9 @@ class Relied:
     # Shapes -------------------------------------------------------------------------------------------------------
 
     def check_shapes(self, given: dict[str, Any]) -> None:
-        known: dict[str, tuple[int, ...]] = {name: (value,) for name, value in given.items() if type(value) is int}
+        known: dict[str, tuple[int, ...]] = {
+            name: (value,) for name, value in given.items() if type(value) in (int, SymInt)
+        }
         for names, wanted in self.shapes:
             for name in names:
                 value = given[name]

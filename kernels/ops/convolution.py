@@ -17,6 +17,7 @@ from redispatch import kernels
 from redispatch.dispatch import call, ops
 from redispatch.dispatch.specialiser.annotations import frozen, inline
 from redispatch.dispatch.tensor import CPU, Tensor, channels_last_strides, device, dtype, dtypes, empty
+from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels import Operand, is_contiguous
 
 from ..declare.declare import taking
@@ -216,8 +217,9 @@ def images(x: Tensor) -> Operand:
 
 
 def compute_dtype(x: Tensor) -> dtype:
-    """The dtype in which products are formed: float32 for 16-bit floats."""
-    return dtypes.float32 if x._dtype in (dtypes.float16, dtypes.bfloat16) else x._dtype
+    """The dtype in which products are formed: float32 for floats of 8 and 16 bits."""
+    name = x._dtype.name
+    return dtypes.dtype_named(DTYPES[name].compute) if name in DTYPES else x._dtype
 
 
 def as_dtype(x: Tensor, wanted: dtype) -> Tensor:

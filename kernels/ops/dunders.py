@@ -25,6 +25,7 @@ from redispatch.dispatch import (
     overridden,
     overrides,
 )
+from redispatch.dispatch.symbolic import SymFloat, SymInt
 from redispatch.dispatch.tensor import Tensor, ask_default, overridable, overridable_in_python
 
 from .arithmetic import add, div, floor_divide, mul, pow, remainder, rsub, sub
@@ -35,7 +36,7 @@ from .from_data import from_numpy
 from .linalg import matmul
 
 Binary = Callable[[Any, Any], Any]
-NUMBERS = (int, float, complex, np.number, np.bool_)
+NUMBERS = (int, float, complex, np.number, np.bool_, SymInt, SymFloat)
 
 
 def dunder(name: str, function: Binary, *, lanes: Any = None, swapped: bool = False, asked: str = "") -> None:

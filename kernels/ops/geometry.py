@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from redispatch.dispatch import Memo, impl, place_of
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
+from redispatch.dispatch.symbolic import SymInt
 from redispatch.dispatch.tensor import Tensor, Window, lay_out, metadata_of, view_over, view_through, wrap_dim
 from redispatch.kernels import check_view, infer_view_strides
 
@@ -287,14 +288,27 @@ def sliced(self: Tensor, dim: int, start: int | None, end: int | None, step: int
     dim = wrap_dim(dim, len(shape))
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    first, past, _ = slice(start, end, step).indices(shape[dim])
-    size = len(range(first, past, step))
+    first, size = span_of(shape[dim], start, end, step)
     # an empty slice starts where it was asked to, as far as there is memory
     return Geometry(
         (*shape[:dim], size, *shape[dim + 1 :]),
         (*stride[:dim], stride[dim] * step, *stride[dim + 1 :]),
         self._offset + first * stride[dim],
     )
+
+
+def span_of(length: Any, start: Any, end: Any, step: Any) -> tuple[Any, Any]:
+    """(the first position of a slice, how many it has), as Python's slices have it; of symbolic numbers, too."""
+    if not any(isinstance(one, SymInt) for one in (length, start, end, step)):
+        first, past, _ = slice(start, end, step).indices(length)
+        return first, len(range(first, past, step))
+
+    def within(place: Any) -> Any:
+        place = place + length if place < 0 else place
+        return 0 if place < 0 else length if place > length else place
+
+    first, past = 0 if start is None else within(start), length if end is None else within(end)
+    return first, (past - first + step - 1) // step if past > first else 0
 
 
 def diagonal_of(self: Tensor, offset: int, dim1: int, dim2: int) -> Geometry:
@@ -368,4 +382,5 @@ def split_lengths(size: int, split_size: int) -> list[int]:
         return [0]
     if size == 0:
         return [0]
-    return [min(split_size, size - start) for start in range(0, size, split_size)]
+    count = int((size + split_size - 1) // split_size)  # of a symbolic size, too, how many there are is a number
+    return [split_size] * (count - 1) + [size - split_size * (count - 1)]

@@ -24,6 +24,7 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import STATE, asks, call_overridden, overridden
 from redispatch.dispatch.specialiser.annotations import inline
+from redispatch.dispatch.symbolic import SymInt
 from redispatch.dispatch.tensor import (
     Size,
     Tensor,
@@ -522,8 +523,10 @@ def sliced_entries(x: Tensor, dim: int, item: slice, skip_whole: bool) -> Tensor
     return SLICE_FIRST.find(state.keys, x._keyset)(x, start, stop)
 
 
-def slice_number(value: Any) -> int:
+def slice_number(value: Any) -> Any:
     if type(value) is int and -MAX <= value <= MAX:
+        return value
+    if type(value) is SymInt:
         return value
     if not hasattr(type(value), "__index__"):
         raise TypeError("slice indices must be integers or None or have an __index__ method")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from redispatch.dispatch.symbolic import SymInt
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty
 from redispatch.kernels.cpu import pooling
 from redispatch.kernels.cpu.pooling import Axis, Windows3d
@@ -135,6 +136,8 @@ class Pooling:
         return list(zip(self.sizes, self.kernel, self.padding, self.stride, self.dilation, strict=True))
 
     def windows(self, count_padding: bool = True, divisor: int = 0) -> Windows3d:
+        if any(isinstance(size, SymInt) for size in self.sizes):  # nobody looks through windows where there is no data
+            return Windows3d([Axis(0, [], [], []) for _ in self.sizes], divisor)
         axes = [axis_of(n, k, p, s, d, self.ceil_mode, count_padding) for n, k, p, s, d in self.per_axis()]
         return Windows3d(axes, divisor)
 
@@ -202,7 +205,7 @@ def covering(x: Tensor, counts: Sequence[int]) -> Windows3d:
     their results is not to be had."""
     sizes = x._shape[len(x._shape) - len(counts) :]
     if x._device.type == "meta" or not x._shape.numel():
-        counts = [0] * len(counts)
+        sizes, counts = [0] * len(counts), [0] * len(counts)
     elif max(counts) > MANY:
         empty((*x._shape[: -len(counts)], *counts), x._dtype)
     return Windows3d([adaptive_axis(size, count) for size, count in zip(sizes, counts, strict=True)])

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch.symbolic import Number, SymInt
 from redispatch.dispatch.tensor import KINDS, Tensor, cannot_allocate, dtype, dtypes, get_default_dtype
 
 from ..declare.declare import Function
@@ -27,7 +28,7 @@ from .creation import FACTORY, LONG, Rule, as_integer_dtype, factory, new, writt
 
 def arange_rule(dtype: Any, start: Any, end: Any, step: Any = 1) -> Rule:
     if dtype is None:
-        whole = all(isinstance(number, int) for number in (start, end, step))
+        whole = all(isinstance(number, int | SymInt) for number in (start, end, step))
         dtype = dtypes.int64 if whole else get_default_dtype()
     return (arange_size(start, end, step, dtype),), dtype, lambda result: arange_filled(result, start, step)
 
@@ -38,15 +39,15 @@ def arange_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.tensor_name}'")
     if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
+    if not all(isinstance(number, Number) or math.isfinite(number) for number in (start, end)):
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if dtype is dtypes.int64:  # narrower integers are counted in float64, and truncated when they are stored
-        start, end, step = int(start), int(end), int(step)
+        start, end, step = map(math.trunc, (start, end, step))
         if step == 0:
             raise ValueError("step must be nonzero")
-    if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
+    if all(isinstance(number, int | SymInt) for number in (start, end, step)):
         return max(0, -((start - end) // step))
     return max(0, math.ceil((end - start) / step))
 
@@ -55,6 +56,8 @@ def arange_filled(result: Tensor, start: Any, step: Any) -> Tensor:
     """`result`, with start, start + step, ..."""
     if result._array is not None:
         kernels.arange(result._operand, start, step)
+        return result
+    if result._device.type == "meta":
         return result
     count = result._shape.numel()
     kind: Any = np.float64 if result._dtype.is_floating_point else np.int64
@@ -119,7 +122,7 @@ def range_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
         raise not_implemented("range_cpu", dtype)
     arange_size(start, end, step, dtypes.float64)  # for its errors
     if dtype.category == dtypes.INTEGER:
-        start, end, step = int(start), int(end), int(step)
+        start, end, step = map(math.trunc, (start, end, step))
     return math.floor((end - start) / step) + 1
 
 

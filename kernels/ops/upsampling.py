@@ -8,6 +8,7 @@ the size of the result and, if the caller gave them, the factors; its overload `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -199,7 +200,7 @@ def counts_of(sizes: list[int], output_size: Any, factors: Any, dims: int) -> li
         )
     if factors is None:
         return list(output_size)
-    return [int(size * factor) for size, factor in zip(sizes, factors, strict=True)]
+    return [math.trunc(size * factor) for size, factor in zip(sizes, factors, strict=True)]
 
 
 def resampled_bytes(out: Tensor, x: Tensor, axes: Sequence[AxisMap]) -> None:

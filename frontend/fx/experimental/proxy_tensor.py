@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -49,6 +50,7 @@ from redispatch.dispatch.pytree import (
     tree_map_only,
     tree_unflatten,
 )
+from redispatch.dispatch.symbolic import FUNCTIONS, ShapeEnv, Symbolic, SymInt
 from redispatch.dispatch.tensor import Tensor
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 
@@ -57,6 +59,15 @@ from ..codegen import PyTreeCodeGen
 from ..graph_module import GraphModule
 from ..node import Node
 from ..proxy import Proxy
+
+# By kind of operation on symbolic numbers, the function that a graph calls.
+SYMBOLIC = {
+    **FUNCTIONS,
+    **{kind: getattr(redispatch, f"sym_{kind}") for kind in ("max", "min", "not", "float")},
+    "and": operator.and_,
+    "or": operator.or_,
+    "trunc": redispatch.sym_int,
+}
 
 CONSTANT_NUMEL_LIMIT = 1  # so many elements a tensor may have whose values are followed while it is traced
 
@@ -99,6 +110,7 @@ class PythonKeyTracer(Tracer):
         self.outer = outer
         self.known: dict[int, Known] = {}  # by identity; the entry keeps the tensor alive
         self.by_place: dict[Any, Known] = {}  # Note [Tensors are known by their memory, too]
+        self.symbols: dict[Any, Any] = {}  # by what is behind it and by its text, its node, or what makes one
         self.fakes = FakeTensorMode(allow_non_fake_inputs=True)  # of the values that nodes have in `meta["val"]`
 
     def track(self, tensor: Tensor, proxy: Proxy, constant: Tensor | None = None) -> None:
@@ -107,6 +119,36 @@ class PythonKeyTracer(Tracer):
         meta["tensor_meta"] = metadata_of(tensor)
         meta["val"] = self.faked(tensor)
         self.by_place[place_of(tensor)] = self.known[id(tensor)] = Known(tensor, proxy, constant)
+        if any(isinstance(one, SymInt) for one in (*tensor.shape, *tensor.stride(), tensor.storage_offset())):
+            aten = redispatch.ops.aten
+            for dim, size in enumerate(tensor.shape):
+                self.offer(size, aten.sym_size.int, proxy, dim)
+            for dim, stride in enumerate(tensor.stride()):
+                self.offer(stride, aten.sym_stride.int, proxy, dim)
+            self.offer(tensor.numel(), aten.sym_numel.default, proxy)
+            self.offer(tensor.storage_offset(), aten.sym_storage_offset.default, proxy)
+
+    def offer(self, value: Any, func: Any, *args: Any) -> None:
+        """Remembers how a graph comes by a symbolic number, unless it knows a way."""
+        if isinstance(value, SymInt):
+            made = functools.partial(self.create_proxy, "call_function", func, args, {}, name=f"{func._opname}_int")
+            self.symbols.setdefault(value.node, made)
+            self.symbols.setdefault(str(value), made)
+
+    def symbol_node(self, value: Symbolic) -> Node:
+        """The node of a symbolic number: that of an input or a tensor's size, or the steps in which it was made."""
+        text, steps = str(value), value.node.made
+        by_text = self.symbols.get(text)
+        found = self.symbols.get(value.node, None if steps else by_text)
+        if isinstance(found, functools.partial):
+            found = found()
+        elif found is None:
+            if not steps:
+                raise RuntimeError(f"{text} is no size of a tensor in this graph, and not made of such sizes")
+            found = self.create_proxy("call_function", SYMBOLIC[steps[0]], steps[1:], {})
+        self.symbols[value.node] = self.symbols[text] = found
+        found.node.meta.setdefault("val", value)
+        return found.node
 
     def faked(self, value: Any) -> Any:
         """Returns a fake of a tensor, or of each in a list or tuple; a number is itself."""
@@ -128,6 +170,9 @@ class PythonKeyTracer(Tracer):
         """Tracks tensors in lists and tuples: each is an item of the node's value."""
         if isinstance(value, Tensor):
             self.track(value, proxy, constant)
+        elif isinstance(value, Symbolic):
+            proxy.node.meta["val"] = value
+            self.symbols[value.node] = self.symbols[str(value)] = proxy
         elif isinstance(value, list | tuple):
             proxy.node.meta["val"] = self.faked(value)
             for index, one in enumerate(value):
@@ -137,7 +182,7 @@ class PythonKeyTracer(Tracer):
     def create_leaf(self, a: Any) -> Any:
         if isinstance(a, nn.Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
-        return super().create_leaf(a)
+        return self.symbol_node(a) if isinstance(a, Symbolic) else super().create_leaf(a)
 
     def path_of_module(self, mod: nn.Module) -> str:
         """The name under which the root has a module; it gets it now if need be."""
@@ -148,7 +193,7 @@ class PythonKeyTracer(Tracer):
 
     def node_of(self, value: Any) -> Any:
         """Returns the node of a tensor; anything else as it is."""
-        return self.create_leaf(value) if isinstance(value, Tensor) else value
+        return self.create_leaf(value) if isinstance(value, Tensor | Symbolic) else value
 
     def tensor_node(self, tensor: Tensor) -> Node:
         found = self.find(tensor)
@@ -215,18 +260,19 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
         constants = self.constants(given)
         if Tag.data_dependent_output in func.tags:
-            if constants is None:
+            if constants is None and self.tracing_mode != "symbolic":
                 raise RuntimeError(
                     f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! "
                     "It's likely that this is caused by data-dependent control flow or similar. A graph holds for all "
                     "values: compute the alternatives and choose by torch.where, or use torch.cond"
                 )
-            with without_modes():
-                return func(*tree_map_only(Tensor, constants.__getitem__, args), **kwargs)
+            if constants is not None:
+                with without_modes():
+                    return func(*tree_map_only(Tensor, constants.__getitem__, args), **kwargs)
         run = func
         if func is redispatch.ops.aten.lift_fresh.default:  # each run of the graph is to have a tensor of its own
             func = redispatch.ops.aten.lift_fresh_copy.default
-            run = run if self.tracing_mode == "fake" else func
+            run = run if self.tracing_mode != "real" else func
         proxy = tracer.create_proxy("call_function", func, args, kwargs, name=func._opname)
         if func is redispatch.ops.aten.lift_fresh_copy.default:
             constant = args[0] if args[0].numel() <= CONSTANT_NUMEL_LIMIT else None
@@ -274,12 +320,13 @@ def make_fx(
     """A function that traces `f` on the arguments it is called with, and gives a GraphModule of the operators that ran.
 
     decomposition_table: by operator, a function that is traced in its place.
-    tracing_mode: "real", on the arguments themselves; "fake", on tensors without data that look like them.
+    tracing_mode: "real", on the arguments themselves; "fake", on tensors without data that look like them; "symbolic",
+    on such tensors whose sizes are symbols, so that the graph runs for others, too, where the guards hold.
     pre_dispatch: whether operators are entered as they are called, before autograd and autocast.
     Errors: ValueError for another mode; RuntimeError where `f` asks for values.
     """
-    if tracing_mode not in ("real", "fake"):
-        raise ValueError(f"make_fx: expected tracing_mode 'real' or 'fake', got {tracing_mode!r}")
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise ValueError(f"make_fx: expected tracing_mode 'real', 'fake' or 'symbolic', got {tracing_mode!r}")
 
     @functools.wraps(f)
     def traced(*args: Any) -> GraphModule:
@@ -290,10 +337,14 @@ def make_fx(
         leaves = given
         names = parameter_names(f, len(args))
         with contextlib.ExitStack() as stack:
-            if tracing_mode == "fake":
+            env = None
+            if tracing_mode != "real":
                 fake_mode: Any = next((one.fake_mode for one in leaves if isinstance(one, FakeTensor)), None)
-                fake_mode = tracer.fakes = fake_mode or FakeTensorMode(allow_non_fake_inputs=_allow_non_fake_inputs)
-                leaves = [fake_mode.from_tensor(one) if isinstance(one, Tensor) else one for one in leaves]
+                env = ShapeEnv() if tracing_mode == "symbolic" and fake_mode is None else None
+                fake_mode = fake_mode or FakeTensorMode(allow_non_fake_inputs=_allow_non_fake_inputs, shape_env=env)
+                tracer.fakes, env = fake_mode, fake_mode.shape_env
+                owners = owners_of(names, args)
+                leaves = [as_fake(fake_mode, one, name) for name, one in zip(owners, leaves, strict=True)]
                 stack.enter_context(fake_mode)
             enter_inputs(tracer, leaves, args, names)
             stack.enter_context(mode)
@@ -305,9 +356,26 @@ def make_fx(
             tracer.graph.set_codegen(PyTreeCodeGen(names, in_spec, out_spec))
             tracer.create_node("output", "output", (written(results, tracer.node_of),), {})
         name = getattr(f, "__name__", type(f).__name__)
-        return GraphModule(tracer.root, tracer.graph, name if name.isidentifier() else "GraphModule")
+        made = GraphModule(tracer.root, tracer.graph, name if name.isidentifier() else "GraphModule")
+        if env is not None:
+            made.shape_env = env
+        return made
 
     return traced
+
+
+def as_fake(mode: FakeTensorMode, value: Any, name: str) -> Any:
+    """An argument as it is traced: a tensor as a fake one, a whole number as a symbol where there are any."""
+    if isinstance(value, redispatch.Tensor):
+        return mode.from_tensor(value, source=name)
+    if type(value) is int and mode.shape_env is not None and not mode.static_shapes:
+        return mode.shape_env.create_unspecified_symint(value, name)
+    return value
+
+
+def owners_of(names: list[str], args: Any) -> list[str]:
+    """For each leaf of the arguments, the name of its parameter."""
+    return [name for name, arg in zip(names, args, strict=True) for _ in tree_leaves(arg)]
 
 
 def is_written(result: Any) -> bool:
@@ -328,8 +396,7 @@ def written(result: Any, node_of: Callable[[Any], Any]) -> Any:
 
 def enter_inputs(tracer: PythonKeyTracer, leaves: list[Any], args: Any, names: list[str]) -> None:
     """A placeholder for each leaf of the arguments, by the name of the parameter that it belongs to."""
-    owners = [name for name, arg in zip(names, args, strict=True) for _ in tree_leaves(arg)]
-    for name, leaf in zip(owners, leaves, strict=True):
+    for name, leaf in zip(owners_of(names, args), leaves, strict=True):
         node_name = f"{name}_1"
         taken = {node.name for node in tracer.graph.nodes}
         number = 1
@@ -337,8 +404,8 @@ def enter_inputs(tracer: PythonKeyTracer, leaves: list[Any], args: Any, names: l
             number += 1
             node_name = f"{name}_{number}"
         proxy = tracer.create_proxy("placeholder", node_name, (), {})
-        if isinstance(leaf, Tensor):
-            tracer.track(leaf, proxy)
+        if isinstance(leaf, Tensor | Symbolic):
+            tracer.track_tree(leaf, proxy)
 
 
 def parameter_names(f: Callable[..., Any], count: int) -> list[str]:
@@ -436,7 +503,7 @@ def cond_in_graph(mode: Any, pred: Any, true_fn: Any, false_fn: Any, operands: A
             f"holds for either; the first returns {metadata(found)}, the second {metadata(other)}"
         )
     args = (pred, true_graph, false_graph, leaves)
-    result = found if mode.tracing_mode == "fake" else cond_op(*args)
+    result = found if mode.tracing_mode != "real" else cond_op(*args)
     return true_flat.restored(entered(mode, cond_op, args, {}, result))
 
 
@@ -455,7 +522,7 @@ def while_loop_in_graph(mode: Any, cond_fn: Any, body_fn: Any, carried: Any, add
     body_graph, found = graph_of(mode, body, (*leaves, *more), "while_loop_body_graph")
     check_alike(leaves, found)
     args = (cond_graph, body_graph, leaves, more)
-    result = found if mode.tracing_mode == "fake" else while_loop_op(*args)
+    result = found if mode.tracing_mode != "real" else while_loop_op(*args)
     return body.restored(entered(mode, while_loop_op, args, {}, result))
 
 

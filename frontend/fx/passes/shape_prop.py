@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch import Tensor
+from redispatch.dispatch.symbolic import Symbolic
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..experimental.proxy_tensor import TensorMetadata, metadata_of
@@ -66,7 +67,7 @@ class FakeTensorProp(Interpreter):
         def kept(one: Any) -> Any:
             if isinstance(one, Tensor):
                 return (one if isinstance(one, FakeTensor) else self._mode.from_tensor(one)).detach()
-            return one if isinstance(one, int | float | bool) else None
+            return one if isinstance(one, int | float | bool | Symbolic) else None
 
         meta = map_aggregate(result, kept)
         if meta is not None:
@@ -79,6 +80,7 @@ class FakeTensorProp(Interpreter):
 
     def propagate_dont_convert_inputs(self, *args: Any) -> Any:
         """Returns the result for these inputs, which are fakes already."""
+        self._mode.epoch += 1
         with self._mode:
             return self.run(*args)
 

@@ -4,7 +4,9 @@ import redispatch as rd
 from redispatch.dispatch import bind, call
 from redispatch.dispatch.layers.ad_inplace_or_view import returned_arguments
 from redispatch.dispatch.layers.functionalize import functional_form, written_positions
+from redispatch.dispatch.symbolic import ShapeEnv, Symbolic, evaluate
 from redispatch.dispatch.tensor import Tensor
+from redispatch.modes.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
 from ..driver import as_list, can_be_written, close, is_implicit, metadata, on_meta, run
 from .table import holds
@@ -15,6 +17,31 @@ def the_meta_device_gives_the_same_shape_strides_and_dtype(info, sample):
     found, wanted = run(info, on_meta(info, sample)), run(info, sample.copy())
     assert metadata(found) == metadata(wanted)
     assert all(x.device.type == "meta" for x in as_list(found) if isinstance(x, Tensor))
+
+
+@holds("symbolic", unless=["meta"])
+def a_fake_with_symbols_for_sizes_looks_as_one_with_numbers(info, sample):
+    """Where the hints stand for the symbols; and each guard that it leaves holds for them."""
+    numbers, shapes = FakeTensorMode(), ShapeEnv()
+    symbols = FakeTensorMode(shape_env=shapes)
+    try:
+        with numbers:
+            wanted = run(info, sample.map(numbers.from_tensor))
+    except (DynamicOutputShapeException, DataDependentOutputException, RuntimeError, TypeError):
+        return False  # what it gives depends on elements, or it has no fake
+    with symbols:
+        found = run(info, sample.map(symbols.from_tensor))
+    assert list(map(looks, as_list(found))) == list(map(looks, as_list(wanted)))
+    assert all(evaluate(guard.expr, shapes.var_to_val) for guard in shapes.guards)
+    return True
+
+
+def looks(value):
+    """What a fake looks like, each size by its value now."""
+    if not isinstance(value, Tensor):
+        return value.node.hint if isinstance(value, Symbolic) else value
+    numbers = [one.node.hint if isinstance(one, Symbolic) else one for one in (*value.shape, *value.stride())]
+    return numbers if 0 not in numbers else numbers[: value.dim()], value.dtype
 
 
 @holds("inplace", of=lambda info: info.inplace, unless=["inplace"], always=True)

@@ -1,0 +1,206 @@
+"""PyTorch's names for sizes that are symbols: what programs ask of them, and how they say which sizes change.
+
+The symbols, their expressions and the ShapeEnv are in dispatch/symbolic.py. Here is what asks about a number, of Python
+or symbolic, without telling the two apart, and what says beforehand how a tensor's sizes are to be treated.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from redispatch.dispatch.symbolic import (
+    GuardOnDataDependentSymNode,
+    ShapeEnv,
+    Symbolic,
+    SymBool,
+    SymInt,
+    SymNode,
+    symbols_of,
+)
+from redispatch.dispatch.tensor import Tensor
+from redispatch.utils import _pytree as pytree
+
+__all__ = ["DimDynamic", "GuardOnDataDependentSymNode", "ShapeEnv", "StatelessSymbolicContext", "SymNode"]
+
+
+class DimDynamic(Enum):
+    """How a size is treated: a symbol of its own, one that equal sizes share, a number."""
+
+    DYNAMIC = 0
+    DUCK = 1
+    STATIC = 2
+    SIZE_LIKE_UNBACKED = 3
+    INFER_STRIDE = 4
+    OBLIVIOUS_SIZE = 5
+    UNBACKED = 6
+
+
+@dataclass(frozen=True)
+class StatelessSymbolicContext:
+    """How the sizes of one tensor are treated, each by a DimDynamic; strides follow from them."""
+
+    dynamic_sizes: list[DimDynamic | None]
+    dynamic_strides: list[DimDynamic] = field(default_factory=list)
+    constraint_sizes: list[Any] = field(default_factory=list)
+    constraint_strides: list[Any] = field(default_factory=list)
+    view_base_context: Any = None
+
+
+StatefulSymbolicContext = SymbolicContext = StatelessSymbolicContext
+
+
+@dataclass(frozen=True)
+class ShapeEnvSettings:
+    """The facts about a ShapeEnv that decide what an operator gives."""
+
+    allow_scalar_outputs: bool
+    allow_dynamic_output_shape_ops: bool
+    assume_static_by_default: bool
+    specialize_zero_one: bool
+    duck_shape: bool
+
+
+def is_concrete_int(value: Any) -> bool:
+    """Whether a number is known for certain."""
+    return type(value) is int or isinstance(value, SymInt) and value.node.maybe_as_int() is not None
+
+
+def is_concrete_float(value: Any) -> bool:
+    return type(value) is float
+
+
+def is_concrete_bool(value: Any) -> bool:
+    return type(value) is bool
+
+
+def is_symbolic(value: Any) -> bool:
+    return isinstance(value, Symbolic)
+
+
+def has_hint(value: Any) -> bool:
+    return not isinstance(value, Symbolic) or value.node.has_hint()
+
+
+def has_free_symbols(value: Any) -> bool:
+    return bool(free_symbols(value))
+
+
+def free_symbols(value: Any) -> set[Any]:
+    """The symbols in a number, or in the sizes, strides and offsets of tensors, lists of them included."""
+    found: set[Any] = set()
+    for one in pytree.tree_leaves(value):
+        if isinstance(one, Tensor):
+            found |= free_symbols([*one.shape, *one.stride(), one.storage_offset()])
+        else:
+            found |= symbols_of(one.node.expr if isinstance(one, Symbolic) else one)
+    return found
+
+
+def free_unbacked_symbols(value: Any) -> set[Any]:
+    """Those whose values depend on elements."""
+    return {one for one in free_symbols(value) if one[0] in "uz"}
+
+
+def guard_bool(value: Any) -> bool:
+    return value.node.guard_bool() if isinstance(value, SymBool) else bool(value)
+
+
+def guard_int(value: Any) -> int:
+    return value.node.guard_int() if isinstance(value, SymInt) else int(value)
+
+
+guard_scalar = guard_int
+
+
+def guard_float(value: Any) -> float:
+    return value.node.guard_float() if isinstance(value, Symbolic) else float(value)
+
+
+def guard_size_oblivious(value: Any) -> bool:
+    """The answer for sizes of two and more, where elements decide."""
+    return value.node.guard_size_oblivious() if isinstance(value, SymBool) else value
+
+
+def statically_known_true(value: Any) -> bool:
+    """Whether a condition is known to hold; nothing is guarded."""
+    if not isinstance(value, SymBool):
+        return bool(value)
+    return value.node.shape_env.known(value.node.expr) is True
+
+
+def guard_or_true(value: Any) -> bool:
+    """The answer where hints or facts give one, else True."""
+    return guard_bool(value) if has_hint(value) or statically_known_true(value) else known_or(value, True)
+
+
+def guard_or_false(value: Any) -> bool:
+    """The answer where hints or facts give one, else False."""
+    return guard_bool(value) if has_hint(value) or statically_known_true(value) else known_or(value, False)
+
+
+def known_or(value: Any, otherwise: bool) -> bool:
+    answer = value.node.shape_env.known(value.node.expr)
+    return otherwise if answer is None else answer
+
+
+def definitely_true(value: Any) -> bool:
+    return guard_or_false(value)
+
+
+def hint_int(value: Any, fallback: int | None = None) -> int:
+    """The value of now. GuardOnDataDependentSymNode where elements decide and no fallback is given."""
+    if not isinstance(value, SymInt):
+        return int(value)
+    return fallback if fallback is not None and not value.node.has_hint() else value.node.require_hint()
+
+
+def constrain_range(value: Any, *, min: int | None, max: int | None = None) -> None:
+    """Says between which numbers a number lies. ValueError for a plain one that does not."""
+    if isinstance(value, SymInt):
+        (symbol,) = value.node.expr.free_symbols
+        value.node.shape_env.constrain_range(symbol, min, max)
+    elif (min is not None and value < min) or (max is not None and value > max):
+        raise ValueError(f"Invalid value {value} for range [{min}:{max}]")
+
+
+def sym_eq(one: Any, other: Any) -> Any:
+    """Whether two numbers, or all those in two sequences, are equal: a condition that nothing has asked yet."""
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        if len(one) != len(other):
+            return False
+        whole: Any = True
+        for a, b in zip(one, other, strict=True):
+            equal = sym_eq(a, b)
+            whole = equal if whole is True else False if equal is False else whole if equal is True else whole & equal
+        return whole
+    return one == other
+
+
+def sym_and(*conditions: Any) -> Any:
+    """Whether all hold: a condition that nothing has asked yet."""
+    return functools.reduce(lambda one, other: one & other, conditions, True)
+
+
+def sym_or(*conditions: Any) -> Any:
+    """Whether one of them holds: a condition that nothing has asked yet."""
+    return functools.reduce(lambda one, other: one | other, conditions, False)
+
+
+def statically_known_false(value: Any) -> bool:
+    return not value if not isinstance(value, SymBool) else value.node.shape_env.known(value.node.expr) is False
+
+
+def expect_true(value: Any, skip: int = 0) -> bool:
+    """Has a condition hold from now on, as `torch._check` does."""
+    return value.node.expect_true() if isinstance(value, SymBool) else bool(value)
+
+
+def guarding_hint_or_throw(value: Any) -> Any:
+    return value.node.require_hint() if isinstance(value, Symbolic) else value
+
+
+def has_symbolic_sizes_strides(value: Any) -> bool:
+    return any(isinstance(one, Symbolic) for one in (*value.shape, *value.stride(), value.storage_offset()))
