@@ -148,9 +148,7 @@ TEMPLATES = {
     "==": "{} == {}", "!=": "{} != {}", "<": "{} < {}", "<=": "{} <= {}", ">": "{} > {}", ">=": "{} >= {}",
     "and": "({}) and ({})", "or": "({}) or ({})", "not": "not ({})",
 }  # fmt: skip
-NAMESPACE = {
-    name: getattr(math, name) for name in "floor ceil trunc sqrt sin cos tan sinh cosh tanh asin acos atan log2".split()
-}
+NAMESPACE = {name: function for name, function in vars(math).items() if not name.startswith("_")}
 NAMESPACE |= {"max": max, "min": min, "float": float, "round": round, "__builtins__": {}}
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
@@ -696,7 +694,7 @@ def exceeds(condition: Atom) -> bool:
 
 
 class FakeImplCtx:
-    """What a fake of an operator asks for a size that depends on elements: `library.get_ctx()` while it runs."""
+    """Answer of `library.get_ctx()` to a fake of an operator, which asks it for sizes that depend on elements."""
 
     def __init__(self, shape_env: ShapeEnv | None, refused: Callable[[], Exception]) -> None:
         self._shape_env, self._refused = shape_env, refused
@@ -734,7 +732,7 @@ FUNCTIONS: dict[str, Any] = {
 
 
 class SymNode:
-    """What is behind a symbolic number: its expression, the environment that knows the symbols, and how it was made.
+    """Inside of a symbolic number: its expression, the environment that knows the symbols, and how it was made.
 
     `made` is (kind of operation, operands), by which a tracer writes the same steps again; () for what was given.
     """
@@ -816,7 +814,7 @@ def wrapped(env: ShapeEnv, value: Any, made: tuple[Any, ...] = ()) -> Any:
 
 
 def parted(value: Any) -> Any:
-    """What a number is in an expression."""
+    """Returns what stands for a number in an expression."""
     if isinstance(value, Symbolic):
         return value.node.original
     return expr(value) if isinstance(value, int) else value

@@ -436,7 +436,7 @@ def without_numbers(func: Any, args: Any, kwargs: dict[str, Any], fakes: bool) -
 
 
 def treatment(tensor: rd.Tensor, dim: int, context: Any) -> str:
-    """How a size is treated: as a symbol of its own, one that equal sizes share, or a number."""
+    """Returns the treatment of a size: as a symbol of its own, one that equal sizes share, or a number."""
     if context is not None and context.dynamic_sizes[dim] is not None:
         how: str = context.dynamic_sizes[dim].name
         return how if how in ("STATIC", "DYNAMIC") else "DUCK"
@@ -446,7 +446,7 @@ def treatment(tensor: rd.Tensor, dim: int, context: Any) -> str:
 
 
 def remembered(fake: FakeTensor, what: str, make: Callable[[], Any]) -> Any:
-    """What was said of a fake's elements, as long as they are not written: asked twice, it is one symbol."""
+    """Returns what was said of a fake's elements, as long as they are not written: asked twice, it is one symbol."""
     memo = fake.__dict__.setdefault("_unbacked", {})
     found = memo.get(what)
     if found is None or found[0] != (fake._version, fake.fake_mode.epoch):
@@ -460,7 +460,7 @@ def meta_strided(mode: FakeTensorMode, like: FakeTensor, size: Any, stride: Any,
 
 
 def count(mode: FakeTensorMode, fake: FakeTensor, what: str, func: Any) -> Any:
-    """How many elements of a fake there are that an operator picks: no more than it has."""
+    """Returns the number of elements of a fake that an operator picks: no more than it has."""
     env = mode.shape_env
     assert env is not None
     if not env.allow_dynamic_output_shape_ops:
@@ -584,7 +584,7 @@ class TensorMemo(dict[int, tuple[Any, Any]]):
 
 
 class FakeTensorConverter:
-    """What knows the fakes that were made of tensors, and the memory on the meta device that stands for a storage."""
+    """Table of the fakes that were made of tensors, and the memory on the meta device that stands for a storage."""
 
     def __init__(self, **ignored: Any) -> None:
         self.tensor_memo = TensorMemo()

@@ -189,7 +189,7 @@ ALLOWED = {
 }
 INSIDE = ("redispatch.dispatch", "redispatch.tensor", "redispatch.kernels", "redispatch.ops", "redispatch.autograd.")
 # How a wrapper comes to look otherwise in place has no public name; nor has it one in PyTorch.
-NEEDED = {("fake_tensor", "redispatch.dispatch.tensor")}
+NEEDED = {("fake_tensor", f"redispatch.dispatch.{name}") for name in ("library", "symbolic", "tensor")}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ __all__ = ["DimDynamic", "GuardOnDataDependentSymNode", "ShapeEnv", "StatelessSy
 
 
 class DimDynamic(Enum):
-    """How a size is treated: a symbol of its own, one that equal sizes share, a number."""
+    """Treatment of a size: a symbol of its own, one that equal sizes share, a number."""
 
     DYNAMIC = 0
     DUCK = 1
@@ -40,7 +40,7 @@ class DimDynamic(Enum):
 
 @dataclass(frozen=True)
 class StatelessSymbolicContext:
-    """How the sizes of one tensor are treated, each by a DimDynamic; strides follow from them."""
+    """Treatment of the sizes of one tensor, each by a DimDynamic; strides follow from them."""
 
     dynamic_sizes: list[DimDynamic | None]
     dynamic_strides: list[DimDynamic] = field(default_factory=list)

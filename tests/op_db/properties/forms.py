@@ -21,7 +21,7 @@ def the_meta_device_gives_the_same_shape_strides_and_dtype(info, sample):
 
 @holds("symbolic", unless=["meta"])
 def a_fake_with_symbols_for_sizes_looks_as_one_with_numbers(info, sample):
-    """Where the hints stand for the symbols; and each guard that it leaves holds for them."""
+    """Checks shapes where the hints stand for the symbols; each guard that is left holds for them."""
     numbers, shapes = FakeTensorMode(), ShapeEnv()
     symbols = FakeTensorMode(shape_env=shapes)
     try:
@@ -37,7 +37,7 @@ def a_fake_with_symbols_for_sizes_looks_as_one_with_numbers(info, sample):
 
 
 def looks(value):
-    """What a fake looks like, each size by its value now."""
+    """Returns the metadata of a fake, each size by its value now."""
     if not isinstance(value, Tensor):
         return value.node.hint if isinstance(value, Symbolic) else value
     numbers = [one.node.hint if isinstance(one, Symbolic) else one for one in (*value.shape, *value.stride())]
