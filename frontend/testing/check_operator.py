@@ -183,8 +183,7 @@ def as_function(info: OpInfo, sample: SampleInput) -> tuple[Callable[..., tuple[
         call = filled(*given)
         if info.mutates and isinstance(call.input, Tensor):
             call = replace(call, input=call.input.clone())
-        if info.hermitian:
-            call = replace(call, input=(call.input + call.input.mH) / 2)
+        call = info.constrained(call) if info.constrained else call
         results = info.run(call)
         results = [x for x in each(info.definite(results) if info.definite else results) if isinstance(x, Tensor)]
         if not differentiable:  # known from the first call, which is made on the sample's own tensors

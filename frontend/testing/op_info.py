@@ -213,7 +213,7 @@ class OpInfo:
     reference:  the same on numpy arrays (16-bit floats come as float32), None where nothing in numpy is; where samples
                 name a forward call, a function of the incoming gradient and the arguments of that call.
     gradients:  whether it has a gradient at all; where it has none, nothing is recorded.
-    hermitian:  whether the first tensor is taken for symmetric; tests of gradients make it so before the call.
+    constrained: what tests of gradients make of a call first, where a matrix is taken for symmetric or triangular.
     definite:   what tests of gradients look at, a function of the results: vectors that may have any sign have no
                 gradient of their own.
     random:     whether results depend on the generator, which is then seeded before each call.
@@ -231,7 +231,7 @@ class OpInfo:
     reference: Callable[..., Any] | None = None
     dtypes: tuple[dtype, ...] = ALL
     gradients: bool = True
-    hermitian: bool = False
+    constrained: Callable[[SampleInput], SampleInput] | None = None
     definite: Callable[[Any], Any] | None = None
     random: bool = False
     representative: bool = False

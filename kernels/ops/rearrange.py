@@ -464,7 +464,7 @@ def combinations(self: Any, r: int, with_replacement: bool) -> Any:
     chosen = np.array(list(choose(range(n), r)), np.int64).reshape(-1, r)
     places = empty(Size(chosen.shape), dtypes.int64)
     as_numpy(places)[...] = chosen
-    return self.take(places.to(self.device))
+    return self.take(ops.aten.lift_fresh.default(places).to(self.device))  # so that modes see where it comes from
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

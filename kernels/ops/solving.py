@@ -253,6 +253,17 @@ def triangular_solve_backward(grads, A, result0, upper, transpose, unitriangular
     return of_b, of_a if of_clone is None else of_a + of_clone
 
 
+def triangular_solve_tangent(arguments: list[Any], tangents: list[Any], results: Any) -> Any:
+    """A dX = dB - dA X. As PyTorch's, it counts all of dA, also where A is not read."""
+    (_, A, upper, transpose, unitriangular), (of_b, of_a, *_) = arguments, tangents
+    right = of_b if of_a is None else -(of_a.mT if transpose else of_a).matmul(results[0])
+    right = right + of_b if of_a is not None and of_b is not None else right
+    return triangular_solve.op.functional(right, A, upper, transpose, unitriangular)[0], of_a
+
+
+triangular_solve.op.forward(triangular_solve_tangent)
+
+
 # --- Cholesky factors of positive definite matrices, L D Lᵀ of other hermitian ones -----------------------------------
 
 # --- the factorisation -----------------------------------------------------------------------------------------------
@@ -362,9 +373,9 @@ def cholesky_inverse_body(out, self, upper):
 
 @cholesky_inverse.op.gradient("self", for_complex=True)
 def cholesky_inverse_backward(grad, self, result, upper):
-    """dA⁻¹ = -A⁻¹ dA A⁻¹ for A = L Lᴴ, or Uᴴ U."""
+    """dA⁻¹ = -A⁻¹ dA A⁻¹ for A = L Lᴴ, or Uᴴ U. As PyTorch's, it counts the triangle that is not read."""
     inner = result.matmul(grad + grad.mH).matmul(result)
-    return -self.triu().matmul(inner).triu() if upper else -inner.matmul(self.tril()).tril()
+    return -self.matmul(inner) if upper else -inner.matmul(self)
 
 
 @structured(
@@ -389,6 +400,7 @@ def cholesky_solve_body(out, self, A, upper):
     out="out",
     out_dtype=castable("cholesky_solve"),
     autocast=CPU_FP32,
+    batching="leading",
     refuses="whole halves",
 )
 def cholesky_solve(self, input2, upper):
@@ -407,7 +419,7 @@ def cholesky_solve_backward(grad, input2, result, upper):
     of_b = cholesky_solve.op.functional(grad, input2, upper)
     moved = of_b.matmul(result.mH)
     moved = moved + moved.mH
-    return of_b, -input2.triu().matmul(moved).triu() if upper else -moved.matmul(input2.tril()).tril()
+    return of_b, -input2.matmul(moved) if upper else -moved.matmul(input2)  # as that of cholesky_inverse
 
 
 # --- L D Lᵀ ----------------------------------------------------------------------------------------------------------

@@ -237,6 +237,19 @@ def eigh_backward(grads, result0, result1):
     return V.matmul(inner).matmul(V.mH)
 
 
+def eigh_tangent(arguments: list[Any], tangents: list[Any], results: Any) -> Any:
+    """dL = diag(Vᴴ dA V), and Vᴴ dV the rest of it, divided by the gaps. Both triangles of dA count, as in PyTorch."""
+    L, V = results
+    if V.dim() < 2:
+        raise RuntimeError("linalg_eigh_jvp: the tangent needs the eigenvectors, which compute_v=False leaves out")
+    inner = V.mH.matmul(tangents[0]).matmul(V)
+    of_l = inner.diagonal(0, -2, -1)
+    return of_l.real if of_l._dtype.is_complex else of_l, V.matmul(over_gaps(inner, gaps_between(L)))
+
+
+eigh_v_op.forward(eigh_tangent)
+
+
 def gaps_between(L: Any) -> Any:
     """gaps[i, j] = L[j] - L[i]."""
     return L.unsqueeze(-2) - L.unsqueeze(-1)

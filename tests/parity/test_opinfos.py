@@ -39,17 +39,12 @@ ABSENT = {
 }
 DIFFERENT: dict[str, dict[str, str]] = {
     **{name: {"": why} for why, names in ABSENT.items() for name in names.split()},
-    **dict.fromkeys(
-        ["cholesky_inverse", "cholesky_solve"], {"gradients": "PyTorch's has values in the triangle that is not read"}
-    ),
+    "cholesky_inverse": {"tangents": "PyTorch's of complex numbers are not those of its gradient"},
     "as_strided_scatter": {"gradients": "PyTorch's is that of another part; ours is that of finite differences"},
     "renorm": {
         "gradients": "PyTorch's is NaN for the greatest of complex numbers (p = inf)",
         "tangents": "PyTorch's of 16 bits are in float32",
     },
-    **dict.fromkeys(
-        ["linalg.eigh", "triangular_solve"], {"tangents": "PyTorch's counts the triangle that is not read"}
-    ),
     "matrix_exp": {"values": "PyTorch's overflows in 16 bits"},
     **dict.fromkeys(
         ["nn.functional.grid_sample", "grid_sampler_2d", "grid_sampler_3d"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -199,6 +200,32 @@ def each(kind, *shapes, **kwargs):
     return calls(*(call(kind(*shape), **kwargs) for shape in shapes or ((3, 3), (2, 3, 3), (0, 3, 3), (2, 0, 0))))
 
 
+def hermitian(call):
+    """The call with a symmetric matrix."""
+    return replace(call, input=(call.input + call.input.mH) / 2)
+
+
+def factor(call):
+    """The call with a triangular matrix: PyTorch's gradient counts the triangle that is not read."""
+    return replace(call, input=call.input.triu() if call.kwargs.get("upper") else call.input.tril())
+
+
+def of_factor(call):
+    """The same of the second matrix."""
+    matrix, *upper = call.args
+    return replace(call, args=(matrix.triu() if upper and upper[0] else matrix.tril(), *upper))
+
+
+def of_triangle(call):
+    """The same for `triangular_solve`, where the diagonal may be one of ones: its tangent counts what is not read."""
+    matrix, *flags = call.args
+    upper, _, ones = (*flags, *(True, False, False)[len(flags) :])
+    matrix = matrix.triu() if upper else matrix.tril()
+    diagonal = matrix.diagonal(0, -2, -1)
+    matrix = matrix - (diagonal - 1).diag_embed() if ones else matrix
+    return replace(call, args=(matrix, *flags))
+
+
 def either_triangle(kind):
     return calls(call(kind(3, 3)), call(kind(2, 3, 3), upper=True), call(kind(2, 0, 0)))
 
@@ -305,7 +332,7 @@ SOLVING = table(
         lambda A, B, upper, left=True, unitriangular=False: solution(triangle_of(A, upper, unitriangular), B, left),
         FLOATS,
     ),
-    OpInfo("triangular_solve", OLD_TRIANGLES, old_solution, FLOATS),
+    OpInfo("triangular_solve", OLD_TRIANGLES, old_solution, FLOATS, constrained=of_triangle),
     errors={
         **{name.replace(".", "_"): not_square(name) for name in ("linalg.det", "linalg.slogdet", "logdet")},
         "_linalg_check_errors": {
@@ -417,11 +444,11 @@ FACTORS = table(
     OpInfo("lu_unpack", PACKED, unknown(3), FLOATS),
     OpInfo("linalg_lu_solve", with_lu, None, FLOATS),
     OpInfo("lu_solve", with_lu_last, None, FLOATS),
-    OpInfo("linalg_cholesky_ex", either_triangle(positive), with_info(cholesky), FLOATS, hermitian=True),
-    OpInfo("linalg_cholesky", either_triangle(positive), cholesky, FLOATS, hermitian=True),
-    OpInfo("cholesky", either_triangle(positive), cholesky, FLOATS, hermitian=True),
-    OpInfo("cholesky_inverse", either_triangle(regular), inverse_of_cholesky, FLOATS),
-    OpInfo("cholesky_solve", WITH_CHOLESKY, from_cholesky, FLOATS),
+    OpInfo("linalg_cholesky_ex", either_triangle(positive), with_info(cholesky), FLOATS, constrained=hermitian),
+    OpInfo("linalg_cholesky", either_triangle(positive), cholesky, FLOATS, constrained=hermitian),
+    OpInfo("cholesky", either_triangle(positive), cholesky, FLOATS, constrained=hermitian),
+    OpInfo("cholesky_inverse", either_triangle(regular), inverse_of_cholesky, FLOATS, constrained=factor),
+    OpInfo("cholesky_solve", WITH_CHOLESKY, from_cholesky, FLOATS, constrained=of_factor),
     OpInfo("_cholesky_solve_helper", EXPANDED, from_cholesky, FLOATS, gradients=False),
     OpInfo("linalg_ldl_factor_ex", each(fixed_positive), unknown(3), FLOATS, gradients=False),
     OpInfo("linalg_ldl_factor", each(fixed_positive), unknown(2), FLOATS, gradients=False),
@@ -542,10 +569,10 @@ SPECTRA = table(
     OpInfo("svd", TALL_AND_WIDE, svd, FLOATS, definite=sizes_of_pairs),
     *by_numpy("linalg_svdvals", TALL_AND_WIDE, FLOATS),
     *(
-        OpInfo(name, SYMMETRIC, eigenvalues_alone, FLOATS, definite=sizes_of_vectors, hermitian=True)
+        OpInfo(name, SYMMETRIC, eigenvalues_alone, FLOATS, definite=sizes_of_vectors, constrained=hermitian)
         for name in ("_linalg_eigh", "linalg_eigh")
     ),
-    *by_numpy("linalg_eigvalsh", SYMMETRIC, FLOATS, hermitian=True),
+    *by_numpy("linalg_eigvalsh", SYMMETRIC, FLOATS, constrained=hermitian),
     OpInfo("linalg_eig", SQUARES, None, FLOATS, definite=sizes_of_vectors),
     OpInfo("linalg_eigvals", SQUARES, None, FLOATS),
     OpInfo("_linalg_eigvals", SQUARES, None, FLOATS, gradients=False),
