@@ -219,7 +219,7 @@ def of_factor(call):
 def of_triangle(call):
     """The same for `triangular_solve`, where the diagonal may be one of ones: its tangent counts what is not read."""
     matrix, *flags = call.args
-    upper, _, ones = (*flags, *(True, False, False)[len(flags) :])
+    upper, ones = not flags or flags[0], len(flags) > 2 and flags[2]
     matrix = matrix.triu() if upper else matrix.tril()
     diagonal = matrix.diagonal(0, -2, -1)
     matrix = matrix - (diagonal - 1).diag_embed() if ones else matrix
