@@ -19,7 +19,7 @@ def the_meta_device_gives_the_same_shape_strides_and_dtype(info, sample):
     assert all(x.device.type == "meta" for x in as_list(found) if isinstance(x, Tensor))
 
 
-@holds("symbolic", unless=["meta"])
+@holds("symbolic", unless=["meta"], one_in=4)
 def a_fake_with_symbols_for_sizes_looks_as_one_with_numbers(info, sample):
     """Checks shapes where the hints stand for the symbols; each guard that is left holds for them."""
     numbers, shapes = FakeTensorMode(), ShapeEnv()
