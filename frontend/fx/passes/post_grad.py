@@ -87,22 +87,39 @@ NEUTRAL = {aten.sub: 0, aten.mul: 1, aten.div: 1, aten.pow: 1}  # on the right s
 def remove_noop_ops(graph: Graph) -> None:
     """Removes nodes whose value is their argument: views that change nothing, neutral numbers, copies.
 
-    What a graph returns stays apart from its inputs and from what else it returns, and copies stay where there are
+    What a graph returns stays in memory apart from its inputs and what else it returns, and copies stay where there are
     writes.
     """
     writes = any(isinstance(node.target, OpOverload) and node.target.schema.is_mutable for node in graph.nodes)
-    returned = set(graph.output_node().all_input_nodes)
     for node in graph.nodes:
         if not isinstance(node.target, OpOverload) or not node.args or not isinstance(node.args[0], Node):
             continue
         source = node.args[0]
-        apart = node in returned and (source.op != "call_function" or source in returned)
-        copying = not node.target.schema.is_view
-        if apart or (writes and copying) or not is_noop(node, source):
-            continue
-        node.replace_all_uses_with(source)
-        returned = set(graph.output_node().all_input_nodes)
-        graph.erase_node(node)
+        if is_noop(node, source) and (is_view(node) or not writes and may_share(graph, node, source)):
+            node.replace_all_uses_with(source)
+            graph.erase_node(node)
+
+
+def is_view(node: Node) -> bool:
+    return isinstance(node.target, OpOverload) and node.target.schema.is_view
+
+
+def base(node: Node) -> Node:
+    """Returns the node in whose memory a value lies, or may, where it is one of several."""
+    while is_view(node) or node.target is operator.getitem:
+        node = node.all_input_nodes[0]
+    return node
+
+
+def returned(graph: Graph) -> set[Node]:
+    """Returns the nodes whose memory a caller gets, and may write."""
+    return set(map(base, graph.output_node().all_input_nodes))
+
+
+def may_share(graph: Graph, node: Node, other: Node) -> bool:
+    """Returns whether two values may lie in one memory: none that both a caller and somebody else has."""
+    seen, own = returned(graph), base(other)
+    return base(node) not in seen or (own.op == "call_function" and own not in seen)
 
 
 def is_noop(node: Node, source: Node) -> bool:
@@ -110,8 +127,13 @@ def is_noop(node: Node, source: Node) -> bool:
     value, given, packet = node.meta.get("val"), source.meta.get("val"), node.target.overloadpacket  # type: ignore[union-attr]  # an operator
     if not isinstance(value, Tensor) or not isinstance(given, Tensor) or place_of(value) != place_of(given):
         return False
-    if packet in NEUTRAL:
-        return len(node.args) == 2 and not node.kwargs and is_number(node.args[1], NEUTRAL[packet])
+    if packet in NEUTRAL:  # a complex infinity times 1 is not itself
+        return (
+            not value.is_complex()
+            and len(node.args) == 2
+            and not node.kwargs
+            and is_number(node.args[1], NEUTRAL[packet])
+        )
     return node.target.schema.is_view or packet in COPIES  # type: ignore[union-attr]  # an operator
 
 
@@ -128,15 +150,13 @@ def eliminate_common_subexpressions(graph: Graph) -> None:
     """Has nodes that compute the same of the same be one. What draws random numbers or writes is left alone."""
     if any(isinstance(node.target, OpOverload) and node.target.schema.is_mutable for node in graph.nodes):
         return
-    returned = set(graph.output_node().all_input_nodes)
     first: dict[Any, Node] = {}
     for node in graph.nodes:
         if node.op not in ("call_function", "get_attr") or node.is_impure():
             continue
         other = first.setdefault((node.op, node.target, written(node.args), written(node.kwargs)), node)
-        if other is not node and not (node in returned and other in returned):
+        if other is not node and (is_view(node) or may_share(graph, node, other)):
             node.replace_all_uses_with(other)
-            returned = set(graph.output_node().all_input_nodes)
             graph.erase_node(node)
 
 
@@ -151,8 +171,11 @@ def written(value: Any) -> Any:
 
 @register_pass()
 def constant_fold(graph: Graph) -> None:
-    """Computes at once what depends on constants of the module alone: tensors that are no parameters."""
-    module = graph.owning_module
+    """Computes at once what depends on constants of the module alone: tensors that are no parameters.
+
+    What a graph returns is computed at each call, as a caller may write it.
+    """
+    module, results = graph.owning_module, returned(graph)
     constants: dict[Node, Tensor] = {}
     for node in [] if module is None else graph.nodes:
         if node.op == "get_attr":
@@ -162,6 +185,8 @@ def constant_fold(graph: Graph) -> None:
             continue
         inputs = node.all_input_nodes
         if not isinstance(node.target, OpOverload) or not inputs or node.is_impure() or set(inputs) - set(constants):
+            continue
+        if base(node) in results:
             continue
         value = node.target(*map_arg(node.args, constants.__getitem__), **map_arg(node.kwargs, constants.__getitem__))
         if not isinstance(value, Tensor):
