@@ -13,13 +13,11 @@ Note [What a graph takes and returns]
 Graphs know plain tensors alone. A subclass with `__tensor_flatten__` is taken apart where it enters, and put together
 where it leaves, gradients as well. Inputs that share memory, of which one is written, are views of one input, their
 memory. The forward returns the new values of written inputs, then the results, then what several results are views of.
+A written input whose new value no gradient comes from gets a gradient of zeros, where the program itself gives it none.
 
 Note [Gradients of gradients]
 A backward graph has no derivative of its own. Where one is asked for, the joint graph is interpreted, so that autograd
 records it: with the inputs, and the state of the random numbers, that forward had.
-
-An input that a program writes, but whose new value no gradient comes from, gets a gradient of zeros where it gets none
-from the program as it is.
 
 Source: PyTorch's torch._functorch.aot_autograd. Read next: partitioners.py, ../fx/experimental/proxy_tensor.py.
 """
@@ -171,7 +169,8 @@ def aot_module_simplified(mod: Any, args: Any, fw_compiler: Any, *more: Any, **o
 def metadata(leaf: Any) -> Any:
     """Returns what graphs depend on of an argument: its metadata, or the value itself."""
     if not isinstance(leaf, Tensor):
-        return type(leaf), leaf if isinstance(leaf, int | float | complex | str | bool | None) else id(leaf)
+        plain = isinstance(leaf, int | float | complex | str | None)
+        return type(leaf), repr(leaf) if plain else id(leaf)  # by repr, 0.0 is not -0.0; the graphs keep what has an id
     inner = tuple(map(metadata, apart(leaf)[0])) if is_traceable_wrapper_subclass(leaf) else ()
     facts = tuple(leaf.shape), leaf.stride(), leaf.storage_offset(), leaf.dtype, str(leaf.device)
     return type(leaf), facts, leaf.requires_grad, leaf.is_leaf, leaf.is_inference(), inner

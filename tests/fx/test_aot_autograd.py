@@ -124,6 +124,11 @@ def test_backward_raises_what_the_program_raises_there():
         found.sum().backward()
 
 
+def test_graphs_are_of_one_zero_and_not_of_the_other():
+    divided = aot_function(lambda x, by: x / by, nop)
+    assert [divided(rd.ones(1), by).item() for by in (0.0, -0.0, 0.0)] == [math.inf, -math.inf, math.inf]
+
+
 # Partitions -----------------------------------------------------------------------------------------------------------
 
 
