@@ -963,7 +963,7 @@ class SymInt(Number):
         return self
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        return self
+        return self if ndigits is None or ndigits >= 0 else round(int(self), ndigits)
 
     __ceil__ = __trunc__ = __sym_int__ = __floor__
 

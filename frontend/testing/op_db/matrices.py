@@ -201,23 +201,23 @@ def each(kind, *shapes, **kwargs):
 
 
 def hermitian(call):
-    """The call with a symmetric matrix."""
+    """Makes the matrix symmetric."""
     return replace(call, input=(call.input + call.input.mH) / 2)
 
 
 def factor(call):
-    """The call with a triangular matrix: PyTorch's gradient counts the triangle that is not read."""
+    """Makes the matrix triangular: PyTorch's gradient counts the triangle that is not read."""
     return replace(call, input=call.input.triu() if call.kwargs.get("upper") else call.input.tril())
 
 
 def of_factor(call):
-    """The same of the second matrix."""
+    """Makes the second matrix triangular likewise."""
     matrix, *upper = call.args
     return replace(call, args=(matrix.triu() if upper and upper[0] else matrix.tril(), *upper))
 
 
 def of_triangle(call):
-    """The same for `triangular_solve`, where the diagonal may be one of ones: its tangent counts what is not read."""
+    """Makes the matrix of `triangular_solve` triangular, and its diagonal ones where it is taken for such, likewise."""
     matrix, *flags = call.args
     upper, ones = not flags or flags[0], len(flags) > 2 and flags[2]
     matrix = matrix.triu() if upper else matrix.tril()
