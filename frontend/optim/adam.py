@@ -82,7 +82,7 @@ class Adam(Formula):
         if any(map(group.get, SWITCHES)) or isinstance(group["lr"], Tensor) or not params:
             super().move_all(params, grads, states, group)
             return
-        kinds = {(x.dtype, x.device) for x in params}
+        kinds = {(x._dtype, x._device) for x in params}
         if not unseen({*map(type, params), *map(type, grads)}) or len(kinds) > 1 or kinds.pop()[0] not in SAME_BITS:
             super().move_all(params, grads, states, group)
             return

@@ -213,9 +213,11 @@ class Optimizer:
         lists = [[state[one] for state in states if one in state] for one in kept.split()]
         scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
         counts = lists[-1] if kept.endswith("step") else None
-        if counts is not None:  # the operator by its name costs half as much as the function, which no mode misses then
-            (ops.aten._foreach_add_.Scalar if unseen(()) else redispatch._foreach_add_)(counts, 1)
-        function(name)(params, grads, *lists, **options, grad_scale=scale, found_inf=found)
+        alone = unseen(())  # then no mode misses the function, which costs more than the operator by its name
+        if counts is not None:
+            (ops.aten._foreach_add_.Scalar if alone else redispatch._foreach_add_)(counts, 1)
+        update = operator(name) if alone and not isinstance(options["lr"], Tensor) else function(name)
+        update(params, grads, *lists, **options, grad_scale=scale, found_inf=found)
         if counts is not None and found is not None:
             redispatch._foreach_sub_(counts, [found] * len(counts))
 
@@ -495,6 +497,12 @@ def options(scope: dict[str, Any], *checks: str) -> Group:
 def function(name: str) -> Callable[..., Any]:
     """Returns a function of the package, most of which are made when they are first looked for."""
     return getattr(redispatch, name)
+
+
+@functools.cache
+def operator(name: str) -> Callable[..., Any]:
+    """Returns the operator of a function of the package, for a learning rate that is a number."""
+    return getattr(ops.aten, name).default
 
 
 class Many(list[Any]):

@@ -156,7 +156,7 @@ def numbers_of(
 
 def number_of(x: Tensor) -> Any:
     """The one real number in a tensor."""
-    if x._shape.numel() != 1:
+    if x._shape and x._shape.numel() != 1:
         raise RuntimeError(f"a Tensor with {x._shape.numel()} elements cannot be converted to Scalar")
     if x._dtype.is_complex:
         raise RuntimeError("value cannot be converted to type float without overflow")
