@@ -5,7 +5,7 @@
     $ REDISPATCH_OPS=ops.txt python program.py   # other operators are not registered, their files not opened
     $ python -m redispatch selective cut ops.txt program.py       # a wheel of the files that the program opens
 
-Read next: py, the import under a list.
+Read next: _postponed.py, the import under a list.
 """
 
 from __future__ import annotations
