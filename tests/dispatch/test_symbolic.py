@@ -144,3 +144,4 @@ def test_numbers_with_a_point_are_followed_too():
     rounded = math.floor(half + 0.5)
     assert isinstance(rounded, SymInt) and rounded == 3
     assert half < b and [str(guard) for guard in env.guards][-1] == "(s0 / 2) < s1"
+    assert round(a) is round(a, 2) is a and round(b, -1) == 10 and str(env.guards[-1]) == "s1 == 7"
