@@ -108,8 +108,9 @@ def refuse_inference_tensors(written: Any) -> None:
 
 
 def refuse_inference_tensors_in(written: Any) -> None:
-    for tensor in tensors_in(written):
-        refuse_inference_tensors(tensor)
+    for tensor in written if isinstance(written, list | tuple) else (written,):
+        if isinstance(tensor, TensorBase) and tensor._counter is None:
+            raise inference_tensor_written(tensor)
 
 
 def inference_tensor_written(written: Any) -> RuntimeError:
@@ -138,8 +139,9 @@ def bump_version(tensor: Any) -> None:
 
 
 def bump_each_version(written: Any) -> None:
-    for tensor in tensors_in(written):
-        bump_version(tensor)
+    for tensor in written if isinstance(written, list | tuple) else (written,):
+        if isinstance(tensor, TensorBase):
+            bump_version(tensor)
 
 
 @inline

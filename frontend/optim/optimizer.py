@@ -144,12 +144,14 @@ class Optimizer:
                 loss = closure()
         with set_grad_enabled(self.defaults.get("differentiable", False)):
             for group in self.param_groups:
-                self.update_all([param for param in group["params"] if param.grad is not None], group)
+                self.update_all(group)
         return loss
 
-    def update_all(self, params: list[Any], group: Group) -> None:
+    def update_all(self, group: Group) -> None:
         """Moves the parameters of a group that have a gradient."""
-        grads, states = [param.grad for param in params], self._states(params, group)
+        pairs = [(param, grad) for param in group["params"] if (grad := param.grad) is not None]
+        params, grads = [param for param, _ in pairs], [grad for _, grad in pairs]
+        states = self._states(params, group)
         for param, state in zip(params, states, strict=True):
             if not state:
                 self._start(param, state, group)
@@ -379,6 +381,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if unseen(()):
+            return with_its_hooks(self, *args, **kwargs)
         with labelled(self, "step"):
             return with_its_hooks(self, *args, **kwargs)
 

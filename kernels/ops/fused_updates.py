@@ -110,7 +110,7 @@ def adam_kernel(decoupled: bool) -> Any:
             return
         lists = {"grads": grads, "exp_avgs": exp_avgs, "exp_avg_sqs": exp_avg_sqs, "state_steps": state_steps}
         check_lists("fused_adam_kernel", self, lists | ({"max_exp_avg_sqs": max_exp_avg_sqs} if amsgrad else {}))
-        known: dict[float, tuple[Any, ...]] = {}  # what depends on the number of steps: most have had the same
+        known: dict[Any, Any] = {}  # by count of steps, numbers; by dtype, a loop: most parameters share both
         for k, (p, g, m, v, step) in enumerate(zip(self, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True)):
             if grad_scale is not None:
                 (divide if how is None else how.divide)(g, grad_scale)
@@ -122,8 +122,8 @@ def adam_kernel(decoupled: bool) -> Any:
                 )
             tensors = (p, g, m, v, *((max_exp_avg_sqs[k],) if amsgrad else ()))
             if how is None:
-                own = int(decoupled), int(amsgrad), *numbers
-                run_together(kernels.ADAM_LOOP(x=p._dtype.name), own, tensors)
+                loop = known.get(p._dtype) or known.setdefault(p._dtype, kernels.ADAM_LOOP(x=p._dtype.name))
+                run_together(loop, (int(decoupled), int(amsgrad), *numbers), tensors)
             else:
                 how.update(tensors, amsgrad, (int(decoupled), *numbers))
 
