@@ -149,16 +149,21 @@ class Optimizer:
 
     def update_all(self, group: Group) -> None:
         """Moves the parameters of a group that have a gradient."""
-        pairs = [(param, grad) for param in group["params"] if (grad := param.grad) is not None]
-        params, grads = [param for param, _ in pairs], [grad for _, grad in pairs]
-        states = self._states(params, group)
+        params, grads = [], []
+        for param in group["params"]:
+            grad = param.grad
+            if grad is not None:
+                params.append(param)
+                grads.append(grad)
+        self.move_all(params, grads, self._states(params, group), group)
+
+    def _states(self, params: list[Any], group: Group) -> list[dict[str, Any]]:
+        """Returns the state of each parameter, made before its first step."""
+        states = [self.state[param] for param in params]
         for param, state in zip(params, states, strict=True):
             if not state:
                 self._start(param, state, group)
-        self.move_all(params, grads, states, group)
-
-    def _states(self, params: list[Any], group: Group) -> list[dict[str, Any]]:
-        return [self.state[param] for param in params]
+        return states
 
     def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
         """Makes the state of a parameter, before its first step."""
