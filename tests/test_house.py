@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -457,6 +458,38 @@ def test_every_source_file_is_imported_exactly_once():
 
 def test_every_source_file_says_what_it_is():
     assert [file for file in sources() if not file.read_text().lstrip().startswith('"""')] == []
+
+
+def in_a_fresh_process(program):
+    """Returns what a program prints in a Python of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True, timeout=120
+    ).stdout.split()
+
+
+def test_the_collector_searches_nothing_that_the_import_made():
+    unseen, left = in_a_fresh_process(
+        """
+        import gc, weakref
+        import redispatch
+        class Ring: pass
+        ring = Ring(); ring.ring = ring; gone = weakref.ref(ring); del ring
+        gc.collect()
+        print(gc.get_freeze_count() > 50_000 and gc.isenabled(), gone() is None)
+        """
+    )
+    assert (unseen, left) == ("True", "True")
+
+
+def test_the_collector_goes_on_searching_what_a_program_had_before_the_import():
+    assert in_a_fresh_process(
+        """
+        import gc
+        own = [[number] for number in range(60_000)]
+        import redispatch
+        print(gc.get_freeze_count(), gc.isenabled())
+        """
+    ) == ["0", "True"]
 
 
 def test_importing_the_library_loads_nothing_heavy():
