@@ -53,6 +53,7 @@ def usually(usual: Callable, *, when: Callable) -> Callable[[Callable], Callable
     """Decorates a scalar function: where `when` is true of all elements of a block, `usual` is computed in its place.
 
     For functions which a few arguments keep from being vectorised, such as large angles. Both take the same arguments.
+    In other blocks each element has its own function, so that its bits do not depend on its neighbours.
     """
 
     def mark(body: Callable) -> Callable:
@@ -60,6 +61,11 @@ def usually(usual: Callable, *, when: Callable) -> Callable[[Callable], Callable
         return body
 
     return mark
+
+
+def has_usual(body: Callable, dtype: str) -> bool:
+    """Whether there are two functions, for usual and for other elements of a dtype."""
+    return hasattr(body, "usual") and DTYPES[dtype].kind == "float"
 
 
 MEANT_BY_BODIES = ("complex",)  # Python's own, which a loop must not hide from the bodies in its program
@@ -252,10 +258,10 @@ class Elementwise:
         computes = [self.computing_dtype(k, own, dtype) for k, own in enumerate(ins)]
         leading = dtype or next((c for k, c in enumerate(computes) if k not in self.keep), (*computes, *outs)[0])
         body = self.body_for(leading)
-        in_blocks = hasattr(body, "usual") and DTYPES[leading].kind == "float" and loop in ("flat", "rows")
-        text, given = _write_loop(self.name, loop, layout, outs, ins, computes, in_blocks)
+        sorts = has_usual(body, leading)
+        text, given = _write_loop(self.name, loop, layout, outs, ins, computes, sorts)
         given["body"] = body
-        if in_blocks:
+        if sorts:
             given |= {"usual": body.usual, "when": body.when, "BLOCK": BLOCK}  # type: ignore[attr-defined]  # see usually
         return Kernel(text, name=self.name, given=given, real=real_type(leading), nogil=nogil)
 
@@ -278,7 +284,7 @@ def crossing_dimension(walk: Plan) -> int | None:
 
 
 def _write_loop(
-    name: str, loop: str, layout: str, outs: tuple, ins: tuple, computes: Sequence[str], in_blocks: bool
+    name: str, loop: str, layout: str, outs: tuple, ins: tuple, computes: Sequence[str], sorts: bool
 ) -> tuple[str, dict[str, object]]:
     """The loop's text and the functions it names."""
     # One function: all parts write of the same operands, and the loop's text reads from the top
@@ -318,13 +324,16 @@ def _write_loop(
     stores = [named(store(dtype)) for dtype in outs]
 
     def work(body: str = "body") -> list[str]:
+        result = f"{body}({values})"
+        if sorts and body == "body":
+            result = f"usual({values}) if when({values}) else {result}"
         if len(outs) == 1:
-            return [f"out0[{at('out0')}] = {stores[0]}({body}({values}))"]
-        lines = [", ".join(f"value{k}" for k in range(len(outs))) + f" = {body}({values})"]
+            return [f"out0[{at('out0')}] = {stores[0]}({result})"]
+        lines = [", ".join(f"value{k}" for k in range(len(outs))) + f" = {result}"]
         return lines + [f"out{k}[{at(f'out{k}')}] = {stores[k]}(value{k})" for k in range(len(outs))]
 
     def inner_loop(first: str, last: str) -> list[str]:
-        if not in_blocks:
+        if not sorts:
             return [f"for i in range({first}, {last}):", *indented(1, work())]
         lines = [f"for start in range({first}, {last}, BLOCK):", f"    stop = min(start + BLOCK, {last})"]
         lines += ["    strange = 0", "    for i in range(start, stop):"]

@@ -159,7 +159,7 @@ INTEGERS = {f"{u}int{bits}": f"i{bits}" for u in ("", "u") for bits in (16, 32, 
 # changes no number, it does not see what comes next.
 SINGLE = {
     "float32": "%single = bitcast float %a to float",
-    "float64": "%cut = fptrunc double %a to float\n  %single = call float @llvm.canonicalize.f32(float %cut)",
+    "float64": "%same = call double @llvm.canonicalize.f64(double %a)\n  %single = fptrunc double %same to float",
 }
 
 # LLVM turns a loop of its own instruction into one over vectors, where a comparison with a NaN test would keep the loop
