@@ -56,7 +56,7 @@ docs: .venv/.has-docs  ## build the documentation into docs/_build/html; a warni
 stubs: .venv/.has-test  ## write the stubs for type checkers anew, from the operators' schemas
 	$(BIN)/python -m redispatch.stubs
 
-bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=dispatch|kernels|train for one group)
+bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=dispatch|kernels|train|compiled for one group)
 	$(TORCH_BIN)/python tests/bench/run.py $(GROUP)
 	$(TORCH_BIN)/python tests/bench/layers.py
 	$(TORCH_BIN)/python tests/bench/growth.py

@@ -131,7 +131,6 @@ ABSENT = {
         """,
     ),
     "_dynamo.eval_frame": Absent("nothing traces programs", classes="OptimizedModule"),
-    "_inductor": Absent("nothing is compiled ahead", nothing="cudagraph_mark_step_begin", refused="list_mode_options"),
     "ao": Absent(QUANTIZED),
     "ao.nn": Absent(QUANTIZED),
     "ao.nn.intrinsic": Absent(QUANTIZED, classes="ConvBn2d ConvBnReLU2d ConvReLU2d LinearReLU"),

@@ -33,8 +33,9 @@ class Kernel:
     """A loop, given as a Python function or as generated text, and its compiled entries, one per signature.
 
     A signature is a tuple of type names: "int64", "float32", ... for numbers and "float32[]" for flat arrays (16-bit
-    floats are "uint16[]").  `fastmath` names the LLVM flags, each of which needs a reason where it is given. `nogil`
-    says whether other Python threads may run meanwhile.
+    floats are "uint16[]").  `real` is the type of literals in scalar functions, and `reals` that of single ones, by the
+    word that `given` has for them. `fastmath` names the LLVM flags, each of which needs a reason where it is given.
+    `nogil` says whether other Python threads may run meanwhile.
     """
 
     def __init__(
@@ -44,13 +45,14 @@ class Kernel:
         name: str | None = None,
         given: Mapping[str, object] | None = None,
         real: str | None = None,
+        reals: Mapping[str, str | None] | None = None,
         fastmath: frozenset[str] = frozenset(),
         nogil: bool = True,
     ) -> None:
         self.loop = loop
         self.name = name or loop.__name__  # type: ignore[union-attr]  # text comes with a name
         self.given = dict(given or {})
-        self.real = real
+        self.real, self.reals = real, reals
         self.fastmath = fastmath
         self.nogil = nogil
         self.entries: dict[tuple[str, ...], Entry] = {}
@@ -75,7 +77,7 @@ class Kernel:
         """The loop and all that it calls, as one program."""
         program = Program(self.real)
         if isinstance(self.loop, str):
-            program.add_text(self.name, self.loop, self.given)
+            program.add_text(self.name, self.loop, self.given, self.reals)
         else:
             program.add(self.loop, self.given, rewrite=False)  # a loop's literals are indices
         return program

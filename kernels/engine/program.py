@@ -175,7 +175,9 @@ class Program:
         self.namespace: dict[str, object] = {"float32": np.float32, "float64": np.float64}
         self.reserved: set[str] = set()
         self.uses_primitives = False
-        self.names: dict[object, str] = {}  # what was added already -> its name in the text
+        self.names: dict[
+            object, str
+        ] = {}  # what was added already, with the type of its literals -> its name in the text
         self.compiled: list[str] = []  # the functions of the text, callees first
         self.trees: dict[str, ast.FunctionDef] = {}  # each of them, as it stands in the text
         self.constants: dict[str, object] = {}  # the numbers to which the text gives the real type
@@ -185,8 +187,8 @@ class Program:
 
         `given` replaces globals of `func` by name: how one loop is used with many bodies, loads and stores.
         """
-        if func in self.names:
-            return self.names[func]
+        if (func, self.real) in self.names:
+            return self.names[func, self.real]
         if getattr(func, "is_primitive", False):
             return self._bind_primitive(func)
         tree = _parse(func)
@@ -195,19 +197,25 @@ class Program:
             tree = ast.fix_missing_locations(_TypedLiterals(self.real).visit(tree))
         return self._emit(func, tree)
 
-    def add_text(self, name: str, text: str, given: Mapping[str, object]) -> str:
-        """Add a generated function; `given` holds the globals it uses."""
+    def add_text(
+        self, name: str, text: str, given: Mapping[str, object], reals: Mapping[str, str | None] | None = None
+    ) -> str:
+        """Add a generated function; `given` holds the globals it uses, `reals` the type of literals in some of them."""
         tree = ast.parse(text).body[0]
         assert isinstance(tree, ast.FunctionDef)
-        self.reserved.add(name)
-        renamed = {word: self._bind(word, value) for word, value in given.items()}
+        self.reserved |= {name, *_own_names(tree)}
+        renamed, own = {}, self.real
+        for word, value in given.items():
+            self.real = own if reals is None else reals.get(word, own)
+            renamed[word] = self._bind(word, value)
+        self.real = own
         self._append(name, _rename(tree, renamed, text), tree)
         return name
 
     def _emit(self, func: Callable, tree: ast.FunctionDef) -> str:
         name = self._unused(tree.name)
         tree.name = name
-        self.names[func] = name
+        self.names[func, self.real] = name
         self._append(name, ast.unparse(tree) + "\n", tree)
         return name
 
@@ -269,7 +277,7 @@ class Program:
 
     def _bind_primitive(self, func: Callable) -> str:
         name = self._unused(func.__name__)
-        self.names[func] = name
+        self.names[func, self.real] = name
         self.namespace[name] = func
         self.uses_primitives = True
         return name
@@ -395,6 +403,12 @@ def _codes(filename: str, text: str) -> frozenset[tuple[str, int, bytes]] | None
         found.add((code.co_name, code.co_firstlineno, code.co_code))
         pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return frozenset(found)
+
+
+def _own_names(tree: ast.FunctionDef) -> set[str]:
+    """The names of a function's parameters and of what it assigns."""
+    assigned = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return {*assigned, *(argument.arg for argument in tree.args.args)}
 
 
 def _rename(tree: ast.FunctionDef, renamed: Mapping[str, str], text: str) -> str:

@@ -25,7 +25,7 @@ from harness import Result, measure  # noqa: E402  (after the environment is set
 from report import mean_text, print_header, print_result, save  # noqa: E402  # after the path is set
 from rows import Group  # noqa: E402  # after the path is set
 
-GROUPS = ["dispatch", "kernels", "train"]
+GROUPS = ["dispatch", "kernels", "train", "compiled"]
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 

@@ -1,0 +1,388 @@
+"""From the nodes of a graph to steps: nests of loops that compute several operators, and calls of the others.
+
+Each pointwise operator, and each reduction of inner dimensions, joins the nest of one of its operands, or of a sibling
+that reads the same, where all that it takes of the nest lies in the same place. A view is no step: who reads it walks
+the memory below by its strides. Everything else is a call of an operator.
+
+Note [Order]
+A step has behind it all that it waits for, directly or not. An operator may join a nest unless one of its operands
+waits for that nest: the nest would wait for itself. What writes, or draws random numbers, waits for all before it, and
+whatever follows waits for that.
+
+Read next: compile_fx.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from redispatch.dispatch import OpOverload, Tag, ops
+from redispatch.dispatch.core.boxing import bind
+from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels import DTYPES, broadcast_strides
+from redispatch.kernels.cpu.reduce import PIECE
+from redispatch.kernels.declare.declare import DECLARED
+from redispatch.kernels.declare.pointwise import Pointwise
+from redispatch.kernels.engine.convert import as_is
+from redispatch.kernels.graphs import Apply, Array, Nest, Number, Read, Reduce, Value
+from redispatch.kernels.ops.creation import empty_strided
+from redispatch.kernels.ops.reductions import Reduced
+
+from ..fx.node import Node, map_arg
+
+Strides = tuple[int, ...]
+
+
+class Step:
+    """Something that runs as a whole; `behind`: the steps that run before it."""
+
+    def __init__(self) -> None:
+        self.behind: set[Step] = set()
+
+
+class Call(Step):
+    """A call of a node's operator."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__()
+        self.node = node
+
+
+class Nesting(Step):
+    """Operators that are computed together, over elements of one shape. `columns`: its inner dimensions that they
+    reduce; 0 as long as none does."""
+
+    def __init__(self, shape: tuple[int, ...], columns: int = 0) -> None:
+        super().__init__()
+        self.shape, self.columns = shape, columns
+        self.values: dict[Node, Value] = {}  # of its operators
+        self.arrays: dict[Any, Read] = {}
+        self.bases: dict[str, Node] = {}  # whose memory an array is, by the array's name
+        self.outputs: list[Node] = []
+
+    def rows(self) -> tuple[int, ...]:
+        """The shape of what has one element for each row."""
+        return self.shape[: len(self.shape) - self.columns]
+
+    def walk(self, shape: Sequence[int], strides: Sequence[int], result: Sequence[int]) -> Strides | None:
+        """The strides by which the nest walks a tensor that an operator with a result of this shape reads; None where
+        the operator has no place in the nest."""
+        result, columns = tuple(result), self.columns
+        if result == self.shape:
+            return tuple(broadcast_strides(tuple(shape), tuple(strides), result))
+        if columns and result in (self.rows(), (*self.rows(), *[1] * columns)):
+            found = broadcast_strides(tuple(shape), tuple(strides), result)
+            return (*found[: len(self.shape) - columns], *[0] * columns)
+        return None
+
+
+class Lowering:
+    """The steps of a graph whose nodes know their values' metadata (`meta["val"]`)."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self.steps: list[Step] = []
+        self.step_of: dict[Node, Step] = {}  # by node, beside inputs and views
+        self.base: dict[Node, Node] = {}  # a view -> the node in whose memory it is
+        self.stands_for: dict[Node, Node] = {}  # a view -> a node that a call may be given in its place
+        self.floor: Step | None = None  # what all that follows waits for
+        for node in nodes:
+            self.add(node)
+        self.finish()
+
+    def add(self, node: Node) -> None:
+        """Takes a node into the steps."""
+        if node.op in ("placeholder", "get_attr"):
+            return
+        if node.op == "output":
+            for one in node.all_input_nodes:
+                self.tensor(one)
+            return
+        target = node.target
+        if isinstance(target, OpOverload) and target.namespace == "aten":
+            if is_alias(node):
+                source = cast(Node, node.args[0])
+                self.base[node] = self.base.get(source, source)
+                return
+            lowered = LOWERED.get(target)
+            declared = DECLARED.get(target)
+            if lowered is None and isinstance(declared, Pointwise) and declared.values_function is None:
+                lowered = pointwise
+            elif lowered is None and isinstance(declared, Reduced):
+                lowered = reduced
+            if lowered is not None and is_plain(node) and lowered(self, node):
+                return
+        self.call(node)
+
+    def call(self, node: Node) -> Call:
+        """Makes a node a call of its operator."""
+        step = Call(node)
+        for one in node.all_input_nodes:
+            self.argument(one)
+        waits = self.waits(node.all_input_nodes)
+        if in_order(node):
+            waits |= set(self.steps)
+            self.floor = step
+        self.place(step, waits)
+        self.step_of[node] = step
+        return step
+
+    def argument(self, node: Node) -> None:
+        """Has a node be there for a call: as a tensor, or as the one that it shows whole."""
+        base = self.base.get(node)
+        if base is not None and alike(base.meta["val"], node.meta["val"]):
+            self.stands_for[node] = node = base
+        self.tensor(node)
+
+    def tensor(self, node: Node) -> None:
+        """Has a node be there as a tensor: an output of its nest, or a call of a view's operator."""
+        step = self.step_of.get(node)
+        if isinstance(step, Nesting):
+            if node not in step.outputs:
+                step.outputs.append(node)
+        elif step is None and node in self.base:
+            self.call(node)
+
+    # Order: see the note ----------------------------------------------------------------------------------------------
+
+    def waits(self, nodes: Sequence[Node]) -> set[Step]:
+        """The steps for which one that takes these nodes must wait."""
+        made = [self.step_of.get(node) or self.step_of.get(self.base.get(node, node)) for node in nodes]
+        found = {step for step in (*made, self.floor) if step is not None}
+        return found.union(*(step.behind for step in found))
+
+    def place(self, step: Step, waits: set[Step]) -> None:
+        """Has a step, new or old, wait for these; so do those that wait for it."""
+        if step not in self.steps:
+            self.steps.append(step)
+        for other in self.steps:
+            if other is step or step in other.behind:
+                other.behind |= waits - {other}
+
+    def finish(self) -> None:
+        """Puts the steps in order, those that wait for less first."""
+        self.steps.sort(key=lambda step: len(step.behind))  # stable, and nobody waits for one that waits for more
+
+    # Nests ------------------------------------------------------------------------------------------------------------
+
+    def join(
+        self,
+        node: Node,
+        operands: Sequence[Node],
+        shape: tuple[int, ...],
+        columns: int,
+        make: Callable[[Nesting], Value | None],
+    ) -> bool:
+        """Has a node's operator be computed in a nest over `shape`; `make(nest)` gives its value there."""
+        waits = self.waits(operands)
+        bases = {self.base.get(one, one) for one in operands}
+        for nest in reversed([step for step in self.steps if isinstance(step, Nesting)]):
+            reads = any(base in nest.values for base in bases) or any(base in bases for base in nest.bases.values())
+            blocked = any(nest in other.behind for other in waits) or (self.floor and self.floor not in nest.behind)
+            if not reads or blocked:
+                continue
+            fits = nest.columns in (0, columns) if columns else True
+            if columns and (not fits or nest.shape != shape):
+                continue
+            before, nest.columns = nest.columns, columns or nest.columns
+            if before != nest.columns:
+                self.renew(nest)
+            value = make(nest)
+            if value is not None:
+                self.accept(nest, node, value, waits)
+                return True
+            if before != nest.columns:
+                nest.columns = before
+                self.renew(nest)
+        nest = Nesting(shape, columns)
+        value = make(nest)
+        if value is None:
+            return False
+        self.accept(nest, node, value, waits)
+        return True
+
+    def renew(self, nest: Nesting) -> None:
+        """Has what a nest reads know of how many dimensions its rows consist: it is asked for each time."""
+        for read in nest.arrays.values():
+            object.__setattr__(read, "columns", nest.columns)
+
+    def accept(self, nest: Nesting, node: Node, value: Value, waits: set[Step]) -> None:
+        """Takes an operator into a nest."""
+        nest.values[node] = value
+        self.step_of[node] = nest
+        self.place(nest, waits - {nest})
+
+    def read(self, nest: Nesting, node: Node, result: Sequence[int]) -> Value | None:
+        """The value of a node, for an operator in a nest with a result of this shape; None where it has none there."""
+        base = self.base.get(node, node)
+        val, below = node.meta["val"], base.meta["val"]
+        steps = nest.walk(val.shape, val.stride(), result)
+        if steps is None:
+            return None
+        if base in nest.values:
+            own = nest.walk(below.shape, below.stride(), below.shape)
+            same = own is not None and all(a == b for a, b, n in zip(own, steps, nest.shape, strict=True) if n > 1)
+            return nest.values[base] if same and val.storage_offset() == below.storage_offset() else None
+        offset = val.storage_offset() - below.storage_offset()
+        key = (base, steps, offset)
+        found = nest.arrays.get(key)
+        if found is None:
+            name = base.name
+            nest.bases[name] = base
+            found = nest.arrays[key] = Read(word(val), Array(name, word(val), steps, offset), nest.columns)
+            self.tensor(base)
+        return found
+
+    def nest(self, step: Nesting, number: int) -> Nest:
+        """The loops of a step."""
+        outputs = []
+        for node in step.outputs:
+            val = node.meta["val"]
+            steps = step.walk(val.shape, val.stride(), val.shape)
+            assert steps is not None
+            outputs.append((Array(node.name, word(val), steps), step.values[node]))
+        names = dict.fromkeys(name_of(node) for node in step.values)
+        return Nest("_".join(["fused", *list(names)[:6], str(number)]), step.shape, step.columns, outputs)
+
+
+# What a node is -------------------------------------------------------------------------------------------------------
+
+
+def word(val: Tensor) -> str:
+    """The dtype's name, as kernels say it."""
+    return val._dtype.name
+
+
+def name_of(node: Node) -> str:
+    """The operator's name."""
+    return getattr(node.target, "name", lambda: str(node.target))().partition("::")[2].partition(".")[0].strip("_")
+
+
+def is_plain(node: Node) -> bool:
+    """Whether a node's value, and all that it reads, are tensors in the CPU's memory that show what is there."""
+    vals = [node.meta.get("val"), *(one.meta.get("val") for one in node.all_input_nodes)]
+    return all(isinstance(val, Tensor) and is_memory(val) for val in vals)
+
+
+def is_memory(val: Tensor) -> bool:
+    known = all(type(size) is int for size in (*val.shape, *val.stride()))
+    return known and val.device.type == "cpu" and not val.is_conj() and not val.is_neg() and word(val) in DTYPES
+
+
+def alike(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors that show the same memory show the same elements, in the same order."""
+    return a.shape == b.shape and a.stride() == b.stride() and a.storage_offset() == b.storage_offset()
+
+
+def is_alias(node: Node) -> bool:
+    """Whether a node is a view of its first argument, whose elements it shows as they are."""
+    target = cast(OpOverload, node.target)
+    if not (target.schema.is_view or target is ops.aten._unsafe_view.default) or not is_plain(node):
+        return False
+    source = node.args[0]
+    return isinstance(source, Node) and word(source.meta["val"]) == word(node.meta["val"])
+
+
+def in_order(node: Node) -> bool:
+    """Whether a node writes, or draws random numbers: these happen in the order of the program."""
+    if not isinstance(node.target, OpOverload):
+        return node.op != "call_function" or getattr(node.target, "__module__", "") != "_operator"
+    return node.target.schema.is_mutable or Tag.nondeterministic_seeded in node.target.tags
+
+
+def stack_of(node: Node) -> tuple[list[Any], list[Node | None]]:
+    """The arguments of a node's operator, tensors without memory in the place of nodes; and these nodes, at the places
+    of tensors."""
+    nodes: dict[int, Node] = {}
+
+    def metadata(one: Node) -> Tensor:
+        val = one.meta["val"]
+        found = empty_strided(val.shape, val.stride(), dtype=val.dtype, device="meta")
+        nodes[id(found)] = one
+        return found
+
+    args, kwargs = map_arg((node.args, node.kwargs), metadata)
+    stack = bind(cast(OpOverload, node.target).schema, args, kwargs)
+    return stack, [nodes.get(id(one)) for one in stack]
+
+
+# Operators ------------------------------------------------------------------------------------------------------------
+
+
+def pointwise(lowering: Lowering, node: Node) -> bool:
+    """Has a pointwise operator join a nest. False where that is not how it is computed."""
+    declared: Any = DECLARED[cast(OpOverload, node.target)]
+    if declared.functional is not node.target:
+        return False
+    stack, nodes = stack_of(node)
+    variant = declared.variant(stack)
+    plan = declared.plan(variant, stack)
+    loops, dtype, shape = variant.loops, plan.meta.dtype.name, tuple(node.meta["val"].shape)
+    if dtype != word(node.meta["val"]):
+        return False
+
+    def value(nest: Nesting) -> Value | None:
+        given, takes = [], []
+        for place, position in enumerate(variant.positions):
+            own = nodes[position]
+            kept = word(own.meta["val"]) if own else None
+            takes.append(loops.computing_dtype(place, kept, plan.compute))
+            if own:
+                read = lowering.read(nest, own, shape)
+                if read is None:
+                    return None
+                given.append(read)
+            else:
+                number = plan.fit(stack[position]) if plan.fit else stack[position]
+                given.append(Number(takes[-1], np.dtype(DTYPES[takes[-1]].compute).type(number)))
+        body = loops.body_for(plan.compute)
+        return Apply(dtype, body, tuple(given), tuple(takes), plan.compute, loops.cost)
+
+    return lowering.join(node, node.all_input_nodes, shape, 0, value)
+
+
+def reduced(lowering: Lowering, node: Node) -> bool:
+    """Has a reduction of the innermost dimensions join a nest. False for one of others, or of very many elements."""
+    declared: Any = DECLARED[cast(OpOverload, node.target)]
+    stack, (source, *_) = stack_of(node)
+    if declared.functional is not node.target or source is None:
+        return False
+    x, dims, kind, _ = declared.decided(stack)
+    shape, columns = tuple(x.shape), len(dims)
+    if columns == 0 or sorted(dims) != list(range(len(shape) - columns, len(shape))) or 0 in shape:
+        return False
+    if columns == len(shape) and math.prod(shape) > 2 * PIECE:  # which threads share among them
+        return False
+    exact = kind.name == "int64" and DTYPES[word(x)].kind in ("int", "uint", "bool")
+
+    def value(nest: Nesting) -> Value | None:
+        read = lowering.read(nest, source, shape)
+        if read is None:
+            return None
+        if not exact and kind.name != read.dtype:
+            read = Apply(kind.name, as_is, (read,), (kind.name,))
+        return Reduce(word(node.meta["val"]), declared.reduction, read)
+
+    return lowering.join(node, [source], shape, columns, value)
+
+
+def copied(lowering: Lowering, node: Node) -> bool:
+    """Has a copy, perhaps of another dtype, join a nest."""
+    source, val = cast(Node, node.args[0]), node.meta["val"]
+    shape = tuple(val.shape)
+
+    def value(nest: Nesting) -> Value | None:
+        read = lowering.read(nest, source, shape)
+        return None if read is None else Apply(word(val), as_is, (read,), (word(val),))
+
+    return lowering.join(node, [source], shape, 0, value)
+
+
+LOWERED: dict[OpOverload, Callable[[Lowering, Node], bool]] = {
+    ops.aten.clone.default: copied,
+    ops.aten._to_copy.default: copied,
+}

@@ -1,0 +1,493 @@
+"""A nest of loops that computes several operators at once: their values, and the text of the kernel.
+
+    x = Read("float32", array)
+    e = Apply("float32", exp_body, (x,), ("float32",))
+    total = Reduce("float32", SUM, e)                       # one for each row
+    nest = Nest("softmax_tail", (rows, columns), 1, [(out, Apply("float32", div_body, (e, total), ...))])
+    print(nest.source())
+
+An element of every operator is a local name of the inner loop: nothing but what is read from outside, and what others
+want, is in memory. The scalar functions are those of the operators themselves, and what they return is rounded to the
+operator's dtype: so a nest without reductions has the very bits of its operators, one after the other.
+
+Note [Loops of a row]
+Operators that reduce their innermost dimensions, and those on their results, share a nest: a row is walked several
+times, while it is in the cache. A loop ends where a reduction's result is needed. What takes long is kept from loop to
+loop: in an output, if it is one, else in memory for one row; everything else is computed again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch.tensor.geometry import coalesce, loop_order
+from redispatch.dispatch.tensor.operand import DTYPES
+
+from ..cpu.reduce import BLOCK, Reduction, chain
+from ..engine.compile import Entry, Kernel
+from ..engine.convert import CONVERT, array_type, as_is, conversion, load, real_type, store
+from ..engine.elementwise import has_usual
+from ..engine.pool import nothing_to_do, ready
+
+DEAR = 4  # cheap operations, from which on a value is kept and not computed again
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Array:
+    """An array that a nest reads or writes: strides for each of its dimensions, 0 where one element serves all.
+
+    offset: from where a call says that the array begins.
+    """
+
+    name: str
+    dtype: str
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Value:
+    """An element's value, or a row's: of which dtype."""
+
+    dtype: str
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """The values of which it is computed."""
+        return ()
+
+    @property
+    def per_row(self) -> bool:
+        """Whether it is the same for all elements of a row."""
+        return all(one.per_row for one in self.operands)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Number(Value):
+    """A number that does not change."""
+
+    number: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Read(Value):
+    """An element of an array. `columns`: of how many inner dimensions a row consists."""
+
+    array: Array
+    columns: int = 0
+
+    @property
+    def per_row(self) -> bool:
+        return self.columns > 0 and not any(self.array.strides[-self.columns :])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Apply(Value):
+    """A scalar function's value; `takes` has the dtype to which each operand is converted first."""
+
+    body: Callable
+    given: tuple[Value, ...]
+    takes: tuple[str, ...]
+    compute: str = ""  # the dtype of which its literals are
+    cost: int = 1
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return self.given
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reduce(Value):
+    """A row's value: its elements, combined."""
+
+    reduction: Reduction
+    of: Value
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.of,)
+
+    @property
+    def per_row(self) -> bool:
+        return True
+
+
+@dataclass(eq=False)
+class Nest:
+    """Loops over all elements of `sizes` that store each output's value. `columns`: the inner dimensions of a row."""
+
+    name: str
+    sizes: tuple[int, ...]
+    columns: int
+    outputs: Sequence[tuple[Array, Value]]
+    lines: list[str] = field(default_factory=list, init=False)
+    given: dict[str, Any] = field(default_factory=dict, init=False)
+    reals: dict[str, str | None] = field(default_factory=dict, init=False)
+    spilled: dict[Value, tuple[str, int]] = field(default_factory=dict, init=False)  # its memory's word, the loop
+
+    def __post_init__(self) -> None:
+        self.values = ordered([value for _, value in self.outputs])
+        walked = [*(array for array, _ in self.outputs), *(v.array for v in self.values if isinstance(v, Read))]
+        self.arrays = list({array.name: array for array in walked}.values())
+        self.inputs = [array for array in self.arrays if array.name not in {one.name for one, _ in self.outputs}]
+        self.walk = Walk(self.sizes, self.columns, walked)
+        self.levels: dict[Value, int] = {}
+        for value in self.values:
+            behind = max((self.levels[one] for one in value.operands), default=0)
+            self.levels[value] = behind + isinstance(value, Reduce)
+        self.text = self.written()
+
+    # The text ---------------------------------------------------------------------------------------------------------
+
+    def word(self, name: str, function: Any, real: str | None = None) -> str:
+        """Makes a function or number known to the text; returns its name there."""
+        if function is as_is:
+            return ""
+        for known, one in self.given.items():
+            if one is function and self.reals.get(known) == real:
+                return known
+        name = getattr(function, "__name__", name)
+        while name in self.given or any(name == array.name for array in self.arrays):
+            name += "_"
+        self.given[name], self.reals[name] = function, real
+        return name
+
+    def through(self, functions: Sequence[Callable], text: str, real: str | None = None) -> str:
+        """An expression behind these functions."""
+        for function in functions:
+            word = self.word("f", function, real)
+            text = f"{word}({text})" if word else text
+        return text
+
+    def written(self) -> str:
+        """The text of the kernel."""
+        parameters = [word for array in self.arrays for word in (array.name, f"{array.name}_at")]
+        last = max((self.levels[v] for v in self.values if isinstance(v, Reduce)), default=0)
+        self.loops = [self.wanted(level) for level in range(last + 1)]
+        body = list(self.rows_text(last))
+        head = [] if self.walk.flat else ["    for row in range(lo, hi):", *indented(2, self.walk.row_lines())]
+        spills = [word for word, _ in self.spilled.values()]
+        self.given["uint64"] = np.uint64
+        return "\n".join([f"def {self.name}({', '.join(['lo', 'hi', *parameters, *spills])}):", *head, *body]) + "\n"
+
+    def wanted(self, level: int) -> list[Value]:
+        """The values that the loop of a level has to have: those it reduces, and outputs that it is first to know."""
+        reduced = [v.of for v in self.values if isinstance(v, Reduce) and self.levels[v] == level + 1]
+        stored = [v for array, v in self.outputs if self.levels[v] == level and not self.row_output(array, v)]
+        return [*reduced, *stored]
+
+    def row_output(self, array: Array, value: Value) -> bool:
+        """Whether an output has one element for each row."""
+        return self.row_value(value) and not any(array.strides[-self.columns :])
+
+    def row_value(self, value: Value) -> bool:
+        """Whether it is known outside of the loops over a row's elements."""
+        return self.columns > 0 and value.per_row
+
+    def rows_text(self, last: int) -> Iterator[str]:
+        """The lines of one row: loops, and between them the values of the row."""
+        self.known: dict[Value, str] = {}
+        yield from self.row_values(0)
+        for level in range(last + 1):
+            if self.loops[level]:
+                yield from self.loop(level)
+            yield from self.row_values(level + 1)
+
+    def row_values(self, level: int) -> Iterator[str]:
+        """Computes what is the same for a row, once it is known, and stores it where it is an output."""
+        if not self.columns:
+            return
+        for value in self.values:
+            if self.row_value(value) and self.levels[value] == level and value not in self.known:
+                if not isinstance(value, Reduce):
+                    yield from self.computed(value, self.known, "        ", None)
+        for array, value in self.outputs:
+            if self.row_output(array, value) and self.levels[value] == level:
+                yield f"        {array.name}[{self.walk.row(array)}] = {self.stored(array, self.known[value], value)}"
+
+    def loop(self, level: int) -> Iterator[str]:
+        """One loop over a row's elements, or over all elements where there are no rows."""
+        reduces = [v for v in self.values if isinstance(v, Reduce) and self.levels[v] == level + 1]
+        recipes = {v: Recipes(self, v) for v in reduces}
+        walk = self.walk
+        depth = 1 if walk.flat else 2
+        indent = "    " * depth
+        for recipe in recipes.values():
+            yield f"{indent}{recipe.acc} = {recipe.start}"
+        if len(walk.inner) > 1:
+            yield f"{indent}for run in range({walk.row_size // walk.inner[-1]}):"
+            depth, indent = depth + 1, indent + "    "
+            yield from indented(depth, walk.run_lines())
+        bounds = ("lo", "hi") if walk.flat else ("0", str(walk.inner[-1]))
+        blocked = [recipe for recipe in recipes.values() if recipe.block]
+        if blocked:
+            yield f"{indent}for block in range({bounds[0]}, {bounds[1]}, {BLOCK}):"
+            depth, indent = depth + 1, indent + "    "
+            for recipe in blocked:
+                yield f"{indent}{recipe.part} = {recipe.narrow(recipe.start)}"
+            bounds = ("block", f"min(block + {BLOCK}, {bounds[1]})")
+        yield f"{indent}for i in range({bounds[0]}, {bounds[1]}):"
+        known = dict(self.known)
+        within = "    " * (depth + 1)
+        for value in self.needed(level):
+            yield from self.computed(value, known, within, level)
+            if value in self.spilled and self.spilled[value][1] == level:
+                yield f"{within}{self.spilled[value][0]}[{walk.in_row}] = {known[value]}"
+        for array, value in self.outputs:
+            if self.levels[value] == level and not self.row_output(array, value):
+                yield f"{within}{array.name}[{walk.at(array)}] = {self.stored(array, known[value], value)}"
+        for reduce, recipe in recipes.items():
+            into = recipe.part if recipe.block else recipe.acc
+            yield f"{within}{into} = {recipe.combined(into, recipe.prepared(known[reduce.of]))}"
+        for recipe in blocked:
+            yield f"{indent}{recipe.acc} = {recipe.combined(recipe.acc, recipe.widen(recipe.part))}"
+        for reduce, recipe in recipes.items():
+            name = self.known[reduce] = f"r{len(self.known)}"
+            finished = recipe.finished(f"{recipe.acc}, {walk.row_size}")
+            yield f"        {name} = {self.through(self.rounding(reduce.dtype), finished)}"
+
+    # Which values a loop computes -------------------------------------------------------------------------------------
+
+    def needed(self, level: int) -> list[Value]:
+        """The values of elements that a loop computes or reads, in order; decides what it keeps for later loops."""
+        found = self.elements(self.loops[level], lambda value: self.kept(value, level))
+        here = [value for value in self.values if value in found]
+        later = self.elements([value for loop in self.loops[level + 1 :] for value in loop])
+        stored = {value for _, value in self.outputs}
+        for value in here:
+            if isinstance(value, Apply) and value.cost >= DEAR and value in later and not self.kept(value, level):
+                if value not in stored:
+                    self.spilled[value] = f"kept{len(self.spilled)}", level
+        return here
+
+    def elements(self, wanted: Sequence[Value], ends: Callable[[Value], bool] = lambda value: False) -> set[Value]:
+        """These values and those of elements of which they are computed, up to where it `ends`."""
+        found: set[Value] = set()
+        pending = list(wanted)
+        while pending:
+            value = pending.pop()
+            if value not in found and not self.row_value(value):
+                found.add(value)
+                if not ends(value):
+                    pending += value.operands
+        return found
+
+    def kept(self, value: Value, level: int) -> bool:
+        """Whether an earlier loop has left this value in memory."""
+        stored = any(one is value for _, one in self.outputs) and self.levels[value] < level
+        return stored or (value in self.spilled and self.spilled[value][1] < level)
+
+    def computed(self, value: Value, known: dict[Value, str], indent: str, level: int | None) -> Iterator[str]:
+        """The line that gives a value a name, if it needs one. `level`: of the loop, None outside of one."""
+        if value in known:
+            return
+        text = self.expression(value, known, level)
+        known[value] = text if isinstance(value, Number) else f"v{self.values.index(value)}"
+        if not isinstance(value, Number):
+            yield f"{indent}{known[value]} = {text}"
+
+    def expression(self, value: Value, known: dict[Value, str], level: int | None) -> str:
+        """The expression for a value of values that have names."""
+        if isinstance(value, Number):
+            return self.word("number", value.number)
+        if isinstance(value, Read):
+            place = self.walk.row(value.array) if level is None else self.walk.at(value.array)
+            return self.through([load(value.dtype)], f"{value.array.name}[{place}]")
+        assert isinstance(value, Apply)
+        if level is not None and self.kept(value, level):
+            if value in self.spilled:
+                return f"{self.spilled[value][0]}[{self.walk.in_row}]"
+            array = next(array for array, one in self.outputs if one is value)
+            return self.through([load(value.dtype)], f"{array.name}[{self.walk.at(array)}]")
+        given = [
+            self.through(conversion(one.dtype, takes), known[one])
+            for one, takes in zip(value.given, value.takes, strict=True)
+        ]
+        compute = value.compute or value.dtype
+        real, passed = real_type(compute), ", ".join(given)
+        body = self.word("body", value.body, real)
+        text = f"{body}({passed})" if body else given[0]
+        if has_usual(value.body, compute):
+            usual, when = (self.word(name, getattr(value.body, name), real) for name in ("usual", "when"))
+            text = f"{usual}({passed}) if {when}({passed}) else {text}"
+        return self.through(self.rounding(value.dtype), text)
+
+    def rounding(self, dtype: str) -> list[Callable]:
+        """The functions that make a computed number one that a tensor of this dtype could hold."""
+        return [store(dtype), load(dtype)]
+
+    def stored(self, array: Array, text: str, value: Value) -> str:
+        """The expression to store for a value: a rounded one as it is, but for 16-bit floats."""
+        assert value.dtype == array.dtype
+        return self.through([as_is if load(array.dtype) is as_is else store(array.dtype)], text)
+
+    # The kernel -------------------------------------------------------------------------------------------------------
+
+    def kernel(self) -> Kernel:
+        """The kernel of the text."""
+        flags = frozenset().union(*(v.reduction.fastmath for v in self.values if isinstance(v, Reduce)))
+        return Kernel(self.text, name=self.name, given=self.given, reals=self.reals, fastmath=flags)
+
+    def signature(self) -> tuple[str, ...]:
+        """The types of its parameters."""
+        words = [word for array in self.arrays for word in (array_type(array.dtype), "int64")]
+        spills = [f"{DTYPES[value.dtype].compute}[]" for value in self.spilled]
+        return ("int64", "int64", *words, *spills)
+
+    def entry(self) -> Entry:
+        """The compiled kernel."""
+        return self.kernel().entry(*self.signature())
+
+    def ready(self) -> Callable[..., object]:
+        """The nest as `f(array, at, ...)`, of `arrays` in order; large ones are shared out among threads."""
+        cost = sum(value.cost if isinstance(value, Apply) else 1 for value in self.values)
+        walk = self.walk
+        scratches = [(walk.row_size, DTYPES[value.dtype].compute) for value in self.spilled]
+        count, work = (walk.row_size, cost) if walk.flat else (walk.rows, cost * walk.row_size)
+        if not (walk.rows and walk.row_size):
+            return nothing_to_do
+        return ready(self.entry(), count, (), work, scratches)
+
+    def source(self) -> str:
+        """The text, with the scalar functions."""
+        return self.kernel().source()
+
+
+class Walk:
+    """The ways of a nest through its arrays: dimensions as memory lies, those merged that all arrays walk as one.
+
+    outer, inner: the sizes of both parts, outermost first: rows, and elements of a row. Where no row has a value of its
+    own, the innermost dimension is the inner part; `flat`: then there may be no other.
+    """
+
+    def __init__(self, sizes: Sequence[int], columns: int, arrays: Sequence[Array]) -> None:
+        split = len(sizes) - columns
+        self.arrays = arrays
+        self.outer, outer = merged(sizes[:split], [array.strides[:split] for array in arrays])
+        self.inner, inner = merged(sizes[split:], [array.strides[split:] for array in arrays])
+        if not columns:
+            self.inner, inner = [self.outer[-1]], [steps[-1:] for steps in outer]
+            self.outer, outer = self.outer[:-1], [steps[:-1] for steps in outer]
+        self.flat = not columns and not self.outer
+        self.rows, self.row_size = math.prod(self.outer), math.prod(self.inner)
+        self.in_row = "uint64(i)" if len(self.inner) == 1 else f"uint64(run * {self.inner[-1]} + i)"
+        self.steps = {id(array): steps[-1] for array, steps in zip(arrays, inner, strict=True)}
+        self.begins: dict[int, str] = {}  # by array: the word for where its row begins
+        self.words: dict[int, str] = {}  # and for where it begins for the inner loop
+        self.lines: dict[str, dict[str, str]] = {"row": {}, "run": {}}  # where each row begins, and each run in it
+        for array, over, under in zip(arrays, outer, inner, strict=True):
+            start = array.name + "_at" + (f" + {array.offset}" if array.offset else "")
+            if self.flat:
+                self.words[id(array)] = start
+                continue
+            row = self.begins[id(array)] = self.begin(array.name, "row", start, self.terms("row", self.outer, over))
+            run = self.begin(array.name, "run", row, self.terms("run", self.inner[:-1], under[:-1]))
+            self.words[id(array)] = run if len(self.inner) > 1 else row
+
+    def begin(self, name: str, part: str, start: str, terms: list[str]) -> str:
+        """The word for a place, which stands for one or several arrays that begin there."""
+        text, known = " + ".join([start, *terms]), self.lines[part]
+        for word, other in known.items():
+            if other == text:
+                return word
+        word = f"{name}_{part}" + (str(len(known)) if f"{name}_{part}" in known else "")
+        known[word] = text
+        return word
+
+    def terms(self, index: str, sizes: Sequence[int], steps: Sequence[int]) -> list[str]:
+        """Returns the terms that the number of a row, or of a run, adds to a place."""
+        numbers = [index] if len(sizes) == 1 else [f"{index}{d}" for d in range(len(sizes))]
+        return [f"{one} * {step}" if step != 1 else one for one, step in zip(numbers, steps, strict=True) if step]
+
+    def row_lines(self) -> list[str]:
+        """Lines that find where each array's row begins."""
+        return [*divided("row", self.outer), *(f"{word} = {text}" for word, text in self.lines["row"].items())]
+
+    def run_lines(self) -> list[str]:
+        """Lines that find where each array's run begins, in a row of several dimensions."""
+        return [*divided("run", self.inner[:-1]), *(f"{word} = {text}" for word, text in self.lines["run"].items())]
+
+    def row(self, array: Array) -> str:
+        """The place of a row's one element."""
+        return f"uint64({self.begins[id(array)]})"
+
+    def at(self, array: Array) -> str:
+        """The place of element `i` of the inner loop."""
+        step = self.steps[id(array)]
+        term = "" if not step else " + i" if step == 1 else f" + i * {step}"
+        return f"uint64({self.words[id(array)]}{term})"
+
+
+def divided(index: str, sizes: Sequence[int]) -> list[str]:
+    """Lines that find the index in each dimension, from a number that counts through all."""
+    lines, rest = [], index
+    for d in range(len(sizes) - 1, 0, -1):
+        lines.append(f"{index}{d} = {rest} % {sizes[d]}")
+        left = f"{index}0" if d == 1 else f"{index}_{d}"
+        lines.append(f"{left} = {rest} // {sizes[d]}")
+        rest = left
+    return lines
+
+
+def indented(depth: int, lines: Sequence[str]) -> list[str]:
+    return ["    " * depth + line for line in lines]
+
+
+class Recipes:
+    """One reduction of a nest: the words for its accumulators, and expressions."""
+
+    def __init__(self, nest: Nest, reduce: Reduce) -> None:
+        self.nest, self.real = nest, real_type(reduce.of.dtype)
+        recipe = reduce.reduction.recipe(reduce.of.dtype)
+        number = nest.values.index(reduce)
+        self.acc, self.part = f"acc{number}", f"part{number}"
+        self.block = recipe.block
+        self.start = nest.word(f"start{number}", recipe.start)
+        self.recipe, self.accumulator = recipe, recipe.start.dtype.name
+        self.prepare = chain(as_is, recipe.load)
+
+    def narrow(self, text: str) -> str:
+        """A number of the accumulator's type, in that of a block."""
+        return self.nest.through([CONVERT[self.block]], text)  # type: ignore[index]  # asked for blocks alone
+
+    def widen(self, text: str) -> str:
+        """A block's number in the accumulator's type."""
+        return self.nest.through([CONVERT[self.accumulator]], text)
+
+    def prepared(self, text: str) -> str:
+        """An element as it is combined."""
+        return self.nest.through([self.prepare], text, self.real)
+
+    def combined(self, acc: str, text: str) -> str:
+        """An accumulator with one more element."""
+        return f"{self.nest.word('combine', self.recipe.combine, self.real)}({acc}, {text})"
+
+    def finished(self, text: str) -> str:
+        """The result."""
+        word = self.nest.word("finish", self.recipe.finish, self.real)
+        return f"{word}({text})"
+
+
+def ordered(values: Sequence[Value]) -> list[Value]:
+    """These values and all of which they are computed, each behind its operands."""
+    found: dict[Value, None] = {}
+    pending = [(value, False) for value in reversed(values)]
+    while pending:
+        value, ready = pending.pop()
+        if ready:
+            found[value] = None
+        elif value not in found:
+            pending.append((value, True))
+            pending += [(one, False) for one in reversed(value.operands)]
+    return list(found)
+
+
+def merged(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+    """The dimensions, outermost first, as memory lies, those merged that all walk as one."""
+    order = loop_order(tuple(sizes), [tuple(one) for one in strides])[::-1]
+    return coalesce([sizes[d] for d in order], [[one[d] for d in order] for one in strides])
