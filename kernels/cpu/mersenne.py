@@ -11,7 +11,7 @@ import numpy as np
 from ..engine.program import integral
 from ..engine.template import Template
 
-uint32, uint64 = np.uint32, np.uint64
+int64, uint32, uint64 = np.int64, np.uint32, np.uint64
 
 # Places in the state: behind the words three numbers, of which the second is a normal one that was left over.
 SEED, LEFT, NEXT, WORDS, REST, SIZE = 0, 1, 2, 3, 627, 632
@@ -76,8 +76,7 @@ def draw_words(state, scratch, count):
         seed_words(state)
     done = 0
     while done < count:
-        left = int(state[1] & LOW) - 1
-        at = int(state[2])
+        left, at = int64(state[1] & LOW) - 1, int64(state[2])
         if left == 0:
             twist(state)
             left, at = 624, 0

@@ -11,7 +11,17 @@ import math
 
 import numpy as np
 
-from ..engine.primitives import bits_of_double, bits_of_float, double_of_bits, float_of_bits, fma
+from ..engine.primitives import (
+    bfloat16_to_float,
+    bits_of_double,
+    bits_of_float,
+    double_of_bits,
+    float_of_bits,
+    float_to_bfloat16,
+    float_to_half,
+    fma,
+    half_to_float,
+)
 from ..engine.program import integral
 from .mersenne import NONE, ONE, draw_words
 
@@ -42,12 +52,27 @@ def unit_float64(word):
     return float64(bits_53(word)) * STEP_53
 
 
+# What rounds to the upper bound becomes the lower one.
+
+
 def uniform_float32(word, low, high):
-    return unit_float32(word) * (high - low) + low
+    x = unit_float32(word) * (high - low) + low
+    return low if x == high else x
 
 
 def uniform_float64(word, low, high):
-    return unit_float64(word) * (high - low) + low
+    x = unit_float64(word) * (high - low) + low
+    return low if x == high else x
+
+
+def uniform_float16(word, low, high):
+    x = half_to_float(float_to_half(unit_float32(word) * (high - low) + low))
+    return low if x == half_to_float(float_to_half(high)) else x
+
+
+def uniform_bfloat16(word, low, high):
+    x = bfloat16_to_float(float_to_bfloat16(unit_float32(word) * (high - low) + low))
+    return low if x == bfloat16_to_float(float_to_bfloat16(high)) else x
 
 
 def exponential_number(word, minus_mean, unused):
@@ -55,7 +80,7 @@ def exponential_number(word, minus_mean, unused):
 
 
 def cauchy_number(word, median, sigma):
-    return median + sigma * math.tan(math.pi * (unit_float64(word) - 0.5))
+    return fma(sigma, math.tan(math.pi * (unit_float64(word) - 0.5)), median)
 
 
 def geometric_number(word, log_of_rest, unused):
@@ -115,16 +140,16 @@ def next_normal(state, scratch):
 
 
 def scaled(x, mean, std):
-    return x * std + mean
+    return fma(x, std, mean)
 
 
 def log_normal_number(x, mean, std):
-    return math.exp(x * std + mean)
+    return math.exp(fma(x, std, mean))
 
 
 def point_float64(distance, direction, mean, std):
     radius, turn = math.sqrt(-2.0 * math.log(1.0 - distance)), TURN * direction
-    return radius * math.cos(turn) * std + mean, radius * math.sin(turn) * std + mean
+    return fma(radius * math.cos(turn), std, mean), fma(radius * math.sin(turn), std, mean)
 
 
 ROOT_OF_HALF, EIGHTHS = 0.5**0.5, 4 / math.pi

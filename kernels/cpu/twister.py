@@ -18,7 +18,7 @@ from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguou
 from redispatch.dispatch.tensor.operand import DTYPES, Operand, memory
 
 from ..engine.template import Template, store_out
-from . import mersenne
+from . import mersenne, sampling
 from . import twisted_numbers as numbers
 from .copy import copy
 from .mersenne import draw_words
@@ -37,6 +37,8 @@ def number(word, a, b):  # stands for one of twisted_numbers.py
 
 
 unit, point, by = number, numbers.point_float64, 1  # ... and how many words it takes
+sample = sampling.gamma_number  # ... and of sampling.py
+wasted = 1  # or 0, where no words are drawn that nobody uses
 
 
 def fill_loop(lo, hi, state, scratch, out, out_at, a, b):
@@ -59,29 +61,34 @@ def one_by_one_loop(lo, hi, state, scratch, out, out_at, a, b):
         out[uint64(out_at + i)] = store_out(number(next_normal(state, scratch), a, b))
 
 
-def sixteens_loop(lo, hi, state, scratch, out, out_at, mean, std):
+def sixteens_loop(lo, hi, state, scratch, out, out_at, values, mean, std):
     """Fills with normal numbers: of each 16 the first eight give the distances, the others the directions."""
-    left, last = hi - hi % 16, hi % 16 != 0
+    whole, skip = hi - hi % 16, 0
     while lo < hi:
-        if left == 0:  # the last 16 once more, after words that nobody uses
-            draw_words(state, scratch, hi % 16 * by)
-            lo, left = hi - 16, 16
-        some = min(left, CHUNK)
-        draw_words(state, scratch, some * by)
-        for k in range(0, some, 16):
-            for j in range(8):
-                first, second = k + j, k + j + 8
-                if by == 1:
-                    near, far = uint64(scratch[uint64(first)]), uint64(scratch[uint64(second)])
-                else:
-                    near = (uint64(scratch[uint64(2 * first)]) << HALF_WORD) | uint64(scratch[uint64(2 * first + 1)])
-                    far = (uint64(scratch[uint64(2 * second)]) << HALF_WORD) | uint64(scratch[uint64(2 * second + 1)])
-                x, y = point(unit(near), unit(far), mean, std)
-                out[uint64(out_at + lo + first)] = store_out(x)
-                out[uint64(out_at + lo + second)] = store_out(y)
-        lo, left = lo + some, left - some
-        if left == 0 and not last:
-            lo = hi
+        some = min(whole - lo, CHUNK)
+        if lo == whole:  # the last 16 once more, after as many words as are left over
+            lo, some, skip = hi - 16, 16, hi % 16 * wasted
+        draw_words(state, scratch, (skip + some) * by)
+        for k in range(some):
+            if by == 1:
+                word = uint64(scratch[uint64(skip + k)])
+            else:
+                at = uint64(2 * (skip + k))
+                word = (uint64(scratch[at]) << HALF_WORD) | uint64(scratch[at + uint64(1)])
+            values[uint64(k)] = unit(word)
+        for k in range(0, some, 16):  # within one array: LLVM vectorises no loop of eight turns that has to ask first
+            for j in range(k, k + 8):
+                x, y = point(values[uint64(j)], values[uint64(j + 8)], mean, std)
+                values[uint64(j)], values[uint64(j + 8)] = x, y
+        for k in range(some):
+            out[uint64(out_at + lo + k)] = store_out(values[uint64(k)])
+        lo += some
+
+
+def sampled_loop(lo, hi, state, scratch, out, out_at, x, y):
+    """Fills with a number for each pair of parameters."""
+    for i in range(lo, hi):
+        out[uint64(out_at + i)] = store_out(sample(state, scratch, x[uint64(i)], y[uint64(i)]))
 
 
 def shuffle_loop(lo, hi, state, scratch, out):
@@ -99,7 +106,8 @@ def shuffle_loop(lo, hi, state, scratch, out):
 TWISTER = "uint64[] state", "uint32[] scratch"
 FILL = Template(fill_loop, *TWISTER, "out[] out", "real a b")
 ONE_BY_ONE = Template(one_by_one_loop, *TWISTER, "out[] out", "real a b")
-SIXTEENS = Template(sixteens_loop, *TWISTER, "out[] out", "real mean std")
+SIXTEENS = Template(sixteens_loop, *TWISTER, "out[] out", "real[] values", "real mean std")
+SAMPLED = Template(sampled_loop, *TWISTER, "out[] out", "float64[] x y")
 SHUFFLE = Template(shuffle_loop, *TWISTER, "int64[] out")
 
 # --- fills -----------------------------------------------------------------------------------------------------------
@@ -123,7 +131,7 @@ class Twister:
     def __init__(self, seed: int) -> None:
         self.lock = threading.RLock()
         self.state = np.empty(mersenne.SIZE, np.uint64)
-        self.scratch = np.empty(2 * CHUNK, np.uint32)
+        self.scratch, self.values = np.empty(2 * CHUNK, np.uint32), np.empty(CHUNK)
         self.restart(seed)
 
     @property
@@ -176,15 +184,16 @@ class Twister:
         if is_double(out):
             self.fill(out, numbers.uniform_float64, low, high)
         else:
-            self.fill(out, numbers.uniform_float32, low, high, "float32", 1)
+            self.fill(out, UNIFORM.get(out.dtype, numbers.uniform_float32), low, high, "float32", 1)
 
     def normal(self, out: Operand, mean: float = 0.0, std: float = 1.0) -> None:
         if numel(out.shape) < 16 or not is_contiguous(out.shape, out.strides):
             self.one_by_one(out, numbers.scaled, mean, std)
         elif is_double(out):
-            self.run(SIXTEENS(real="float64", out=out.dtype, **DOUBLE), out, mean, std)
+            self.run(SIXTEENS(**DOUBLE, out=out.dtype), out, self.values, mean, std)
         else:
-            self.run(SIXTEENS(real="float32", out=out.dtype, **SINGLE), out, mean, std)
+            entry = SIXTEENS(**SINGLE, out=out.dtype, wasted=int(out.dtype == "float32"))
+            self.run(entry, out, self.values.view(np.float32), mean, std)
 
     def exponential(self, out: Operand, rate: float = 1.0) -> None:
         self.fill(out, numbers.exponential_number, -1.0 / rate, 0.0)
@@ -203,12 +212,25 @@ class Twister:
 
     def randint(self, out: Operand, low: int, high: int, whole: bool = False) -> None:
         """Draws integers. `whole`: all that the dtype holds from 0 on, of one word but where it has 64 bits."""
-        size = high - low + (whole and out.dtype == "int64")  # as a range it cannot end at 2^63
+        size = high - low
         if size >= WIDE_FROM and not (whole and out.dtype not in ("int64", "float64", "uint64")):
             signed = (size + (1 << 63)) % (1 << 64) - (1 << 63)  # its 64 bits
             self.fill(out, numbers.wide_integer, low, signed, "int64", 2)
         else:
             self.fill(out, numbers.integer, low, size, "int64", 1)
+
+    def sampled(self, out: Operand, sample: Callable, x: np.ndarray, y: np.ndarray) -> None:
+        entry = SAMPLED(name=f"{sample.__name__}_loop", real="float64", out=out.dtype, sample=sample)
+        self.run(entry, out, x, y)
+
+    def poisson(self, out: Operand, rates: np.ndarray) -> None:
+        self.sampled(out, sampling.poisson_number, rates, rates)
+
+    def binomial(self, out: Operand, trials: np.ndarray, p: np.ndarray) -> None:
+        self.sampled(out, sampling.binomial_number, trials, p)
+
+    def gamma(self, out: Operand, a: np.ndarray) -> None:
+        self.sampled(out, sampling.gamma_number, a, a)
 
     def permutation(self, n: int) -> np.ndarray:
         order = np.arange(n)
@@ -217,5 +239,6 @@ class Twister:
         return order
 
 
-SINGLE: Any = {"unit": numbers.unit_float32, "point": numbers.point_float32, "by": 1}
-DOUBLE: Any = {"unit": numbers.unit_float64, "point": numbers.point_float64, "by": 2}
+SINGLE: Any = {"real": "float32", "unit": numbers.unit_float32, "point": numbers.point_float32, "by": 1}
+DOUBLE: Any = {"real": "float64", "unit": numbers.unit_float64, "point": numbers.point_float64, "by": 2, "wasted": 1}
+UNIFORM = {name: getattr(numbers, f"uniform_{name}") for name in ("float16", "bfloat16", "float32")}

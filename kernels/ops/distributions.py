@@ -17,7 +17,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty
+from redispatch.dispatch.tensor import CPU, Tensor, as_numpy, contiguous_format, dtypes, empty
 from redispatch.kernels import Elementwise, broadcast_shapes
 
 from ..declare.declare import no_formula
@@ -34,6 +34,7 @@ from .random import (
     filling,
     no_gradient,
     standard_normal,
+    twister_of,
     unit_interval,
 )
 
@@ -168,7 +169,7 @@ def check_rates(rates: Tensor) -> None:
 def poisson(self: Tensor, generator: Any) -> Tensor:
     """Returns random numbers of Poisson distributions with these rates."""
     check_floating("poisson_cpu", self._dtype)
-    result = like(self, None, None, False, None)
+    result = like(self, None, None, False, contiguous_format)
     if result._device.type != "meta":
         check_rates(self)
     return fill_by(result, generator, POISSON, unit_interval, self)
@@ -309,9 +310,10 @@ def gamma_slope(grad: Any, self: Any, result: Any) -> Any:
 def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
     """Returns random numbers of gamma distributions with these concentrations and the rate 1."""
     check_precise("gamma_cpu", self._dtype)
-    result = like(self, None, None, False, None)
+    result = like(self, None, None, False, contiguous_format)
     if result._device.type != "meta":
-        as_numpy(result)[...] = gamma_numbers(as_numpy(self).astype(np.float64), generator)
+        numbers = gamma_numbers(as_numpy(self).astype(np.float64), generator)
+        as_numpy(result)[...] = np.maximum(numbers, np.finfo(self._dtype.numpy).tiny)
     return result
 
 
@@ -329,7 +331,7 @@ def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
 def _sample_dirichlet(self: Tensor, generator: Any) -> Tensor:
     """Returns random shares, which add up to 1 along the last dimension: Dirichlet's with these concentrations."""
     check_precise("dirichlet_cpu", self._dtype)
-    result = like(self, None, None, False, None)
+    result = like(self, None, None, False, contiguous_format)
     if result._device.type != "meta":
         numbers = gamma_numbers(as_numpy(self).astype(np.float64), generator)
         as_numpy(result)[...] = numbers / numbers.sum(-1, keepdims=bool(numbers.ndim))
@@ -343,6 +345,11 @@ def gamma_numbers(a: np.ndarray, generator: Generator | None) -> np.ndarray:
     most. For a < 1 the number for a + 1 is multiplied by u^(1 / a).
     Source: Marsaglia, Tsang, A simple method for generating gamma variables, 2000.
     """
+    twister = twister_of(generator, CPU)
+    if twister is not None:
+        numbers = empty(a.shape, dtypes.float64)
+        twister.gamma(numbers._operand, a.reshape(-1))
+        return as_numpy(numbers)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         d = np.where(a < 1, a + 1, a) - 1 / 3
         found = np.where(a > 0, np.inf, np.where(a == 0, 0.0, np.nan))

@@ -365,26 +365,36 @@ def fill_by(
     if self._device.type != "meta":
         own = getattr(twister_of(generator, self._device), loops.name, None)
         if own is not None:
-            own(self._operand, *others)
+            own(self._operand, *(doubles(one, self) if isinstance(one, Tensor) else one for one in others))
             return self
         given = [value._operand if isinstance(value, Tensor) else value for value in others]
         loops.run(self._operand, numbers_of(self, generator)._operand, *given, dtype="float64")
     return self
 
 
-def unit_interval(like: Tensor, generator: Any) -> Tensor:
-    """Uniform float64 numbers in [0, 1), of the shape of `like`."""
-    return fill(empty(like._shape, dtypes.float64, like._device), generator, kernels.uniform)
+def doubles(x: Tensor, like: Tensor) -> np.ndarray:
+    """The elements of `x`, broadcast to the shape of a contiguous tensor, as float64 in the order of memory."""
+    return np.ascontiguousarray(np.broadcast_to(as_numpy(x), like._shape), np.float64).reshape(-1)
 
 
-def single_interval(like: Tensor, generator: Any) -> Tensor:
-    """Uniform float32 numbers in [0, 1), of the shape of `like`."""
-    return fill(empty(like._shape, dtypes.float32, like._device), generator, kernels.uniform)
+def numbers_like(self: Tensor, dtype: Any, generator: Any, loop: Callable[..., Any]) -> Tensor:
+    """Random numbers in a tensor whose dimensions lie in the order of those of `self`."""
+    return fill(like(self, dtype, None, False, None), generator, loop)
 
 
-def standard_normal(like: Tensor, generator: Any) -> Tensor:
-    """Normal float64 numbers, of the shape of `like`."""
-    return fill(empty(like._shape, dtypes.float64, like._device), generator, kernels.normal)
+def unit_interval(self: Tensor, generator: Any) -> Tensor:
+    """Uniform float64 numbers in [0, 1), of the shape of `self`."""
+    return numbers_like(self, dtypes.float64, generator, kernels.uniform)
+
+
+def single_interval(self: Tensor, generator: Any) -> Tensor:
+    """Uniform float32 numbers in [0, 1), of the shape of `self`."""
+    return numbers_like(self, dtypes.float32, generator, kernels.uniform)
+
+
+def standard_normal(self: Tensor, generator: Any) -> Tensor:
+    """Normal float64 numbers, of the shape of `self`."""
+    return numbers_like(self, dtypes.float64, generator, kernels.normal)
 
 
 def parts(self: Tensor) -> Operand:
@@ -411,14 +421,11 @@ def uniform_(self: Tensor, low: float, high: float, generator: Any) -> Tensor:
 def normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of a normal distribution."""
     check_std(std)
-    if not self._dtype.is_complex:
-        if self._shape.numel():
-            check_floating("normal_kernel_cpu", self._dtype)
-        return fill(self, generator, kernels.normal, mean, std)
-    fill(self, generator, kernels.normal, 0.0, std / math.sqrt(2))  # each part has half of the variance
-    if mean and self._device.type != "meta":
-        as_numpy(self)[...] += mean
-    return self
+    if self._dtype.is_complex:  # each part has the mean, as in PyTorch, and half of the variance
+        return fill(self, generator, kernels.normal, mean, std / math.sqrt(2))
+    if self._shape.numel():
+        check_floating("normal_kernel_cpu", self._dtype)
+    return fill(self, generator, kernels.normal, mean, std)
 
 
 def check_std(std: float) -> None:
@@ -528,12 +535,12 @@ bernoulli_tensor_op, random_from_op = bernoulli_.op, random_.op
 
 
 def largest_integer(dtype: dtype) -> int:
-    """The largest integer up to which a dtype holds all: 2**24 for float32. One less for int64, which has no more."""
+    """The largest integer up to which a dtype holds all: 2**24 for float32."""
     if dtype is dtypes.bool:
         return 1
     if dtype.is_floating_point:
         return {"float16": 2**11, "bfloat16": 2**8, "float32": 2**24}.get(dtype.name, 2**53)
-    return min(int(np.iinfo(dtype.numpy).max), 2**63 - 2)
+    return min(int(np.iinfo(dtype.numpy).max), 2**63 - 1)
 
 
 def check_range(low: int, high: int, dtype: dtype) -> None:
@@ -661,14 +668,18 @@ def bernoulli_p_op(self: Tensor, p: float, generator: Any) -> Tensor:
 )
 def bernoulli(self: Tensor, generator: Any) -> Tensor:
     """Returns ones and zeros: each is one with the probability that stands in its place, or `p`."""
-    return bernoulli_tensor(like(self, None, None, False, None), self, generator)
+    return bernoulli_tensor(like(self, None, None, False, contiguous_format), self, generator)
 
 
-def scaled(unit, mean, std):
-    return mean + std * unit
+def product(x, y):
+    return x * y
 
 
-SCALED = Elementwise("scaled", scaled)
+def total(x, y):
+    return x + y
+
+
+PRODUCT, TOTAL = Elementwise("product", product), Elementwise("total", total)
 
 
 def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
@@ -683,8 +694,14 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
             raise RuntimeError("normal expects all elements of std >= 0.0")
     else:
         check_std(std)
-    given = [value if isinstance(value, Tensor) else float(value) for value in (mean, std)]
-    return fill_by(empty(shape, kind, tensors[0]._device), generator, SCALED, standard_normal, *given)
+    result = empty(shape, kind, tensors[0]._device)
+    fill(result, generator, kernels.normal, 0.0, 1.0 if isinstance(std, Tensor) else std)
+    if result._device.type != "meta":  # each step is rounded, as in PyTorch
+        for step, value in ((PRODUCT, std), (TOTAL, mean)):
+            if step is TOTAL or isinstance(value, Tensor):
+                given = value._operand if isinstance(value, Tensor) else float(value)
+                step.run(result._operand, result._operand, given, dtype=kind.name)
+    return result
 
 
 def normal_overload(number: int, mean: str, std: str) -> Operator:
