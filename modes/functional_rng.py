@@ -84,16 +84,24 @@ def drawn_from(seed: int, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """The result of an operator whose random numbers come from `seed`."""
     names = [argument.name for argument in func._schema.arguments]
     if "generator" in names:
-        generator, position = rd.Generator(device_of(args, kwargs)).manual_seed(seed), names.index("generator")
+        generator, position = rd.Generator(device_of(args, kwargs), kind="philox"), names.index("generator")
+        generator.manual_seed(seed)
         if position < len(args):
             return func(*args[:position], generator, *args[position + 1 :], **kwargs)
         return func(*args, **{**kwargs, "generator": generator})
     state = rd.get_rng_state()
     try:
-        rd.default_generator.manual_seed(seed)
+        rd.set_rng_state(state_of(seed))
         return func(*args, **kwargs)
     finally:
         rd.set_rng_state(state)
+
+
+def state_of(seed: int) -> rd.Tensor:
+    """A state of the default generator that depends on all 64 bits of a seed; seeding it would use 32."""
+    state = rd.Generator().get_state().view(rd.int64)
+    state[3:627] = rd.randint(2**32, (624,), generator=rd.Generator(kind="philox").manual_seed(seed))
+    return state.view(rd.uint8)
 
 
 def device_of(args: Any, kwargs: dict[str, Any]) -> Any:

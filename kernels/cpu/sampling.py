@@ -15,6 +15,8 @@ from ..maths.vecmath import lgamma
 from .mersenne import draw_words
 from .twisted_numbers import next_normal, pair_of, unit_float64
 
+float32, float64 = np.float32, np.float64
+
 
 def next_unit(state, scratch):
     draw_words(state, scratch, 2)
@@ -105,18 +107,30 @@ def rejected(state, scratch, n, p):
     return k
 
 
-def gamma_number(state, scratch, a, unused):
-    """Below 1 the number of a + 1, times u^(1 / a). Below 0 there is none."""
+THIRD = float(np.float32(1 / 3))
+
+
+def narrowed(x, single):
+    return float64(float32(x)) if single != 0 else x
+
+
+def gamma_number(state, scratch, a, single):
+    """Below 1 the number of a + 1, times u^(1 / a). Below 0 there is none.
+
+    single: whether what is made of `a` alone is rounded to float32.
+    """
     if not (a > 0 and a < math.inf):
         return a if a == 0 or a > 0 else math.nan
     scale, shape = 1.0, a
     if a < 1:
-        scale, shape = (1 - next_unit(state, scratch)) ** (1 / a), a + 1
-    d = shape - 1 / 3
+        scale = (1 - next_unit(state, scratch)) ** narrowed(1 / a, single)
+        shape = narrowed(a + 1, single)
+    d = narrowed(shape - THIRD, single)
+    c = 1 / math.sqrt(9 * d)
     v, drawing = 0.0, True
     while drawing:
         x = next_normal(state, scratch)
-        y = 1 + x / math.sqrt(9 * d)
+        y = 1 + c * x
         if y > 0:
             v, square, u = y * y * y, x * x, 1 - next_unit(state, scratch)
             if u < 1 - 0.0331 * square * square:

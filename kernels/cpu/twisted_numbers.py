@@ -98,8 +98,8 @@ def integer(word, low, size):
 
 @integral
 def wide_integer(word, low, size):
-    """A size of 0 stands for 2^64."""
-    return int64(uint64(low) + (word % uint64(size) if size != 0 else word))
+    """A size of 0 stands for 2^64: all that a word holds."""
+    return int64(uint64(low) + word % uint64(size) if size != 0 else word)
 
 
 # --- normal numbers: a point of the plane, by its distance and its direction (Box and Muller) -------------------------

@@ -229,8 +229,8 @@ class Twister:
     def binomial(self, out: Operand, trials: np.ndarray, p: np.ndarray) -> None:
         self.sampled(out, sampling.binomial_number, trials, p)
 
-    def gamma(self, out: Operand, a: np.ndarray) -> None:
-        self.sampled(out, sampling.gamma_number, a, a)
+    def gamma(self, out: Operand, a: np.ndarray, single: bool) -> None:
+        self.sampled(out, sampling.gamma_number, a, np.full(a.shape, float(single)))
 
     def permutation(self, n: int) -> np.ndarray:
         order = np.arange(n)

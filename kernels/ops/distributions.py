@@ -30,6 +30,7 @@ from .random import (
     Generator,
     check_floating,
     drawn,
+    exponential_numbers,
     fill_by,
     filling,
     no_gradient,
@@ -253,14 +254,13 @@ def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: An
     totals = weights.cumsum(-1)
     if not totals.shape[-1] or not (totals[..., -1] > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    units = as_numpy(unit_interval(result if replacement else self, generator))
     places = as_numpy(result)
     if replacement:
+        units = as_numpy(unit_interval(result, generator))
         for row, total, unit in zip(np.atleast_2d(places), np.atleast_2d(totals), np.atleast_2d(units), strict=True):
             row[:] = np.searchsorted(total, unit * total[-1], side="right")
     else:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            keys = np.where(weights > 0, weights / -np.log1p(-units), 0)
+        keys = as_numpy(ops.aten.div.Tensor(self, exponential_numbers(self, generator)))
         places[...] = np.argsort(-keys, -1, kind="stable")[..., :num_samples]
     return result
 
@@ -312,7 +312,8 @@ def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
     check_precise("gamma_cpu", self._dtype)
     result = like(self, None, None, False, contiguous_format)
     if result._device.type != "meta":
-        numbers = gamma_numbers(as_numpy(self).astype(np.float64), generator)
+        single = self._dtype is dtypes.float32
+        numbers = gamma_numbers(as_numpy(self).astype(np.float64), generator, single)
         as_numpy(result)[...] = np.maximum(numbers, np.finfo(self._dtype.numpy).tiny)
     return result
 
@@ -338,7 +339,7 @@ def _sample_dirichlet(self: Tensor, generator: Any) -> Tensor:
     return result
 
 
-def gamma_numbers(a: np.ndarray, generator: Generator | None) -> np.ndarray:
+def gamma_numbers(a: np.ndarray, generator: Generator | None, single: bool = False) -> np.ndarray:
     """A gamma number for each shape parameter in `a`; nan for one below 0.
 
     A normal number x becomes d (1 + c x)³, which is taken with the right probability and else drawn again: 1 in 20 at
@@ -348,7 +349,7 @@ def gamma_numbers(a: np.ndarray, generator: Generator | None) -> np.ndarray:
     twister = twister_of(generator, CPU)
     if twister is not None:
         numbers = empty(a.shape, dtypes.float64)
-        twister.gamma(numbers._operand, a.reshape(-1))
+        twister.gamma(numbers._operand, a.reshape(-1), single)
         return as_numpy(numbers)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         d = np.where(a < 1, a + 1, a) - 1 / 3

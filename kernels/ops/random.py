@@ -1,11 +1,10 @@
 """Random numbers: generators, the factories and fills that draw from them.
 
-A generator is a seed and an offset. Element i of a fill is a function of (seed, offset, i) alone
-(kernels/cpu/random.py), and a fill moves the offset on, under a lock, by the blocks of numbers that it may use. So a
-seed gives the same numbers on one thread and on many, and two threads that share a generator never draw the same ones.
-
-These numbers are not PyTorch's, whose CPU generator is a Mersenne twister; their distributions are.
-`Generator(kind="mt19937")` is that twister (kernels/cpu/twister.py): it gives PyTorch's numbers, in sequence.
+The CPU's generator is PyTorch's, a Mersenne twister (kernels/cpu/twister.py): a seed gives the same numbers there as
+here, one after another. Those of other devices, and of `Generator(kind="philox")`, are a seed and an offset. Element i
+of a fill then is a function of (seed, offset, i) alone (kernels/cpu/random.py), and a fill moves the offset on, under a
+lock, by the blocks of numbers that it may use. With either, two threads that share a generator never draw the same
+numbers, and a seed gives the same ones on any number of threads.
 """
 
 from __future__ import annotations
@@ -93,15 +92,17 @@ RECORDINGS: dict[str, Recording] = {}  # by type of device
 class Generator:
     """A source of random numbers: `Generator().manual_seed(0)`. Threads may share it.
 
-    kind: "philox", whose numbers go by position, or "mt19937", which gives PyTorch's numbers, on the CPU alone.
+    kind: "mt19937", whose numbers are PyTorch's, on the CPU alone; or "philox", whose numbers go by position. The
+    default is that of the device.
     Errors: RuntimeError for a device that is neither the CPU nor a user's: no other draws numbers. ValueError for a
     kind that the device has not.
     """
 
     __module__ = "redispatch"  # where users find it
 
-    def __init__(self, device: Any = CPU, *, kind: str = "philox") -> None:
+    def __init__(self, device: Any = CPU, *, kind: str | None = None) -> None:
         on = indexed(as_device(device))
+        kind = kind or ("mt19937" if on.type == "cpu" else "philox")
         if on.type != "cpu" and on.type not in KINDS:
             raise RuntimeError(
                 f"Cannot get a generator for device type {on.type}: the CPU has one here, and so have devices "
@@ -126,6 +127,11 @@ class Generator:
             offset = state.offset
             state.offset = (offset + count) & _MASK
             return state.seed, offset
+
+    def position(self, count: int) -> tuple[int, int]:
+        """(seed, offset) as `take` gives it, for numbers that go by position; of a twister a word is the seed."""
+        state, offset = self.take(count)
+        return (state.word() if isinstance(state, Twister) else state), offset
 
     def _check(self, what: str) -> None:
         recording = RECORDINGS.get(self.device.type)
@@ -152,7 +158,7 @@ class Generator:
         return self._state.seed
 
     def get_state(self) -> Tensor:
-        """Seed and offset as a tensor of bytes; of a twister the 5,056 bytes that PyTorch's has."""
+        """The state as a tensor of bytes: of a twister the 5,056 that PyTorch's has, else seed and offset."""
         packed = self._state.pack()
         state = empty((len(packed),), dtypes.uint8)
         as_numpy(state)[:] = np.frombuffer(packed, np.uint8)
@@ -205,7 +211,7 @@ class LentGenerator(Generator):
     """Another device's generator, for kernels of the CPU that draw numbers in its place."""
 
     def __init__(self, owner: Generator) -> None:
-        super().__init__()
+        super().__init__(kind=owner.kind)
         self.owner = owner
 
     def take(self, count: int) -> tuple[Any, int]:
@@ -219,7 +225,7 @@ def _revived(device: Any, kind: str, state: bytes) -> Generator:
 
 
 def _restored(seed: int, offset: int, device: Any = CPU) -> Generator:
-    generator = Generator(device)
+    generator = Generator(device, kind="philox")
     generator._state = State(seed, offset)
     return generator
 
@@ -312,13 +318,23 @@ def generator_at(seed: int, offset: int, on: Any) -> Generator:
 
 
 def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[Any, int]:
-    """(seed, offset) of the next `count` numbers of `generator`, or of the device's default one."""
+    """(seed, offset) of the next `count` numbers of `generator`, or of the device's default one, as a fill takes it."""
+    return source(generator, on).take(kernels.blocks(count))
+
+
+def position(count: int, on: device) -> tuple[int, int]:
+    """(seed, offset) of the next `count` numbers of a device's default generator, for numbers that go by position."""
+    return source(None, on).position(kernels.blocks(count))
+
+
+def source(generator: Generator | None, on: device) -> Generator:
+    """The generator that is given for a device, or the device's default one."""
     if generator is None:
         own = KINDS[on.type].generators if on.type in KINDS else {}
         generator = own.get(indexed(on).index or 0, default_generator)
     elif generator.device.type != on.type:
         raise RuntimeError(f"Expected a '{on.type}' device type for generator but found '{generator.device.type}'")
-    return generator.take(kernels.blocks(count))
+    return generator
 
 
 def twister_of(generator: Generator | None, on: device) -> Twister | None:
@@ -390,6 +406,11 @@ def unit_interval(self: Tensor, generator: Any) -> Tensor:
 def single_interval(self: Tensor, generator: Any) -> Tensor:
     """Uniform float32 numbers in [0, 1), of the shape of `self`."""
     return numbers_like(self, dtypes.float32, generator, kernels.uniform)
+
+
+def exponential_numbers(self: Tensor, generator: Any) -> Tensor:
+    """Exponential numbers of the dtype and shape of `self`."""
+    return numbers_like(self, None, generator, kernels.exponential)
 
 
 def standard_normal(self: Tensor, generator: Any) -> Tensor:
