@@ -3,7 +3,7 @@
 The state is an array of 632 uint64, laid out as the 5,056 bytes in which PyTorch keeps a generator: a copy is all that
 it takes to save one. The words of a seed are made when the first is asked for; seeding itself is three assignments.
 
-Source: Matsumoto and Nishimura, "Mersenne Twister", 1998. Read next: `twisted_numbers.py`, the numbers that words become.
+Source: Matsumoto and Nishimura, "Mersenne Twister", 1998. Read next: `twisted_numbers.py`, what words become.
 """
 
 import numpy as np

@@ -52,7 +52,9 @@ def poisson_number(state, scratch, rate, unused):
 
 
 # log k! less Stirling's formula for it, of small k
-TAILS = tuple(math.lgamma(k + 1) - (math.log(2 * math.pi) / 2 + (k + 0.5) * math.log(k + 1) - (k + 1)) for k in range(10))
+TAILS = tuple(
+    math.lgamma(k + 1) - (math.log(2 * math.pi) / 2 + (k + 0.5) * math.log(k + 1) - (k + 1)) for k in range(10)
+)
 
 
 def tail(k):

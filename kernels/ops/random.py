@@ -312,6 +312,17 @@ def restore_states(states: list[tuple[Generator, Tensor]]) -> None:
         generator.set_state(state)
 
 
+@contextlib.contextmanager
+def drawing_from(generator: Generator) -> Iterator[None]:
+    """A region in which the CPU's default generator is in the state of another one, whose kind may differ."""
+    before = default_generator._state
+    default_generator._state = generator._state
+    try:
+        yield
+    finally:
+        default_generator._state = before
+
+
 def generator_at(seed: int, offset: int, on: Any) -> Generator:
     """A generator of a device that goes on from an offset of a seed."""
     return _restored(seed & _MASK, offset & _MASK, on)
