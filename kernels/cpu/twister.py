@@ -10,6 +10,7 @@ Read next: `random.py`, the numbers that go by position.
 
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,11 @@ HALF_WORD = np.uint64(32)
 # --- loops -----------------------------------------------------------------------------------------------------------
 
 
-def number(word, a, b):  # stands for one of twisted_numbers.py
+def number(word, a, b):  # stands for one of twisted_numbers.py, or of sampling.py
     return word
 
 
 unit, point, by = number, numbers.point_float64, 1  # ... and how many words it takes
-sample = sampling.gamma_number  # ... and of sampling.py
 wasted = 1  # or 0, where no words are drawn that nobody uses
 
 
@@ -88,7 +88,7 @@ def sixteens_loop(lo, hi, state, scratch, out, out_at, values, mean, std):
 def sampled_loop(lo, hi, state, scratch, out, out_at, x, y):
     """Fills with a number for each pair of parameters."""
     for i in range(lo, hi):
-        out[uint64(out_at + i)] = store_out(sample(state, scratch, x[uint64(i)], y[uint64(i)]))
+        out[uint64(out_at + i)] = store_out(number(state, scratch, x[uint64(i)], y[uint64(i)]))
 
 
 def shuffle_loop(lo, hi, state, scratch, out):
@@ -109,6 +109,23 @@ ONE_BY_ONE = Template(one_by_one_loop, *TWISTER, "out[] out", "real a b")
 SIXTEENS = Template(sixteens_loop, *TWISTER, "out[] out", "real[] values", "real mean std")
 SAMPLED = Template(sampled_loop, *TWISTER, "out[] out", "float64[] x y")
 SHUFFLE = Template(shuffle_loop, *TWISTER, "int64[] out")
+
+
+@cache  # by words alone: a template's own memory asks for the target, and takes a microsecond
+def entry_of(template: Template, number: Callable, out: str, real: str = "float64", by: int = 2) -> Any:
+    """The loop of a template that makes `number` of each `by` words, computed in `real`."""
+    return template(name=f"{number.__name__}_loop", real=real, out=out, number=number, by=by)
+
+
+@cache
+def sixteens_of(out: str) -> Any:
+    """The loop that draws 16 normal numbers at a time, in the precision of a dtype."""
+    if DTYPES[out].compute == "float64":
+        given: Any = {"real": "float64", "unit": numbers.unit_float64, "point": numbers.point_float64, "by": 2}
+    else:
+        given = {"real": "float32", "unit": numbers.unit_float32, "point": numbers.point_float32, "by": 1}
+    return SIXTEENS(**given, out=out, wasted=int(out not in ("float16", "bfloat16")))
+
 
 # --- fills -----------------------------------------------------------------------------------------------------------
 
@@ -132,6 +149,7 @@ class Twister:
         self.lock = threading.RLock()
         self.state = np.empty(mersenne.SIZE, np.uint64)
         self.scratch, self.values = np.empty(2 * CHUNK, np.uint32), np.empty(CHUNK)
+        self.singles = self.values.view(np.float32)
         self.restart(seed)
 
     @property
@@ -163,7 +181,11 @@ class Twister:
 
     def run(self, entry: Any, out: Operand, *given: Any) -> None:
         """Calls a loop that fills `out` in the order of memory."""
-        dense = out if is_contiguous(out.shape, out.strides) else in_order_of_memory(out)
+        if is_contiguous(out.shape, out.strides):
+            with self.lock:
+                entry(0, numel(out.shape), self.state, self.scratch, out.array, out.offset, *given)
+            return
+        dense = in_order_of_memory(out)
         count, strides = numel(dense.shape), contiguous_strides(dense.shape)
         into = dense
         if dense.strides != strides:
@@ -174,11 +196,10 @@ class Twister:
             copy(dense, into)
 
     def fill(self, out: Operand, number: Callable, a: float, b: float, real: str = "float64", by: int = 2) -> None:
-        self.run(FILL(name=number.__name__, real=real, out=out.dtype, number=number, by=by), out, a, b)
+        self.run(entry_of(FILL, number, out.dtype, real, by), out, a, b)
 
     def one_by_one(self, out: Operand, number: Callable, mean: float, std: float) -> None:
-        entry = ONE_BY_ONE(name=f"{number.__name__}_loop", real="float64", out=out.dtype, number=number)
-        self.run(entry, out, mean, std)
+        self.run(entry_of(ONE_BY_ONE, number, out.dtype), out, mean, std)
 
     def uniform(self, out: Operand, low: float = 0.0, high: float = 1.0) -> None:
         if is_double(out):
@@ -189,11 +210,9 @@ class Twister:
     def normal(self, out: Operand, mean: float = 0.0, std: float = 1.0) -> None:
         if numel(out.shape) < 16 or not is_contiguous(out.shape, out.strides):
             self.one_by_one(out, numbers.scaled, mean, std)
-        elif is_double(out):
-            self.run(SIXTEENS(**DOUBLE, out=out.dtype), out, self.values, mean, std)
         else:
-            entry = SIXTEENS(**SINGLE, out=out.dtype, wasted=int(out.dtype == "float32"))
-            self.run(entry, out, self.values.view(np.float32), mean, std)
+            values = self.values if is_double(out) else self.singles
+            self.run(sixteens_of(out.dtype), out, values, mean, std)
 
     def exponential(self, out: Operand, rate: float = 1.0) -> None:
         self.fill(out, numbers.exponential_number, -1.0 / rate, 0.0)
@@ -220,8 +239,7 @@ class Twister:
             self.fill(out, numbers.integer, low, size, "int64", 1)
 
     def sampled(self, out: Operand, sample: Callable, x: np.ndarray, y: np.ndarray) -> None:
-        entry = SAMPLED(name=f"{sample.__name__}_loop", real="float64", out=out.dtype, sample=sample)
-        self.run(entry, out, x, y)
+        self.run(entry_of(SAMPLED, sample, out.dtype), out, x, y)
 
     def poisson(self, out: Operand, rates: np.ndarray) -> None:
         self.sampled(out, sampling.poisson_number, rates, rates)
@@ -239,6 +257,4 @@ class Twister:
         return order
 
 
-SINGLE: Any = {"real": "float32", "unit": numbers.unit_float32, "point": numbers.point_float32, "by": 1}
-DOUBLE: Any = {"real": "float64", "unit": numbers.unit_float64, "point": numbers.point_float64, "by": 2, "wasted": 1}
 UNIFORM = {name: getattr(numbers, f"uniform_{name}") for name in ("float16", "bfloat16", "float32")}

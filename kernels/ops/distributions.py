@@ -220,6 +220,13 @@ def check_same_dtype(x: Tensor, other: Tensor) -> None:
 MOST_CATEGORIES = 2**24
 
 
+def quotient(x, y):
+    return x / y
+
+
+QUOTIENT = Elementwise("quotient", quotient)
+
+
 def multinomial_into(self: Tensor, num_samples: int, replacement: bool, generator: Any, out: Tensor) -> Tensor:
     if out._dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out._dtype.tensor_name}")
@@ -260,8 +267,9 @@ def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: An
         for row, total, unit in zip(np.atleast_2d(places), np.atleast_2d(totals), np.atleast_2d(units), strict=True):
             row[:] = np.searchsorted(total, unit * total[-1], side="right")
     else:
-        keys = as_numpy(ops.aten.div.Tensor(self, exponential_numbers(self, generator)))
-        places[...] = np.argsort(-keys, -1, kind="stable")[..., :num_samples]
+        keys = exponential_numbers(self, generator)
+        QUOTIENT.run(keys._operand, self._operand, keys._operand, dtype=self._dtype.name)
+        places[...] = np.argsort(-as_numpy(keys), -1, kind="stable")[..., :num_samples]
     return result
 
 
