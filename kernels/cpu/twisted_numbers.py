@@ -56,22 +56,22 @@ def unit_float64(word):
 
 
 def uniform_float32(word, low, high):
-    x = unit_float32(word) * (high - low) + low
+    x = fma(unit_float32(word), high - low, low)
     return low if x == high else x
 
 
 def uniform_float64(word, low, high):
-    x = unit_float64(word) * (high - low) + low
+    x = fma(unit_float64(word), high - low, low)
     return low if x == high else x
 
 
 def uniform_float16(word, low, high):
-    x = half_to_float(float_to_half(unit_float32(word) * (high - low) + low))
+    x = half_to_float(float_to_half(fma(unit_float32(word), high - low, low)))
     return low if x == half_to_float(float_to_half(high)) else x
 
 
 def uniform_bfloat16(word, low, high):
-    x = bfloat16_to_float(float_to_bfloat16(unit_float32(word) * (high - low) + low))
+    x = bfloat16_to_float(float_to_bfloat16(fma(unit_float32(word), high - low, low)))
     return low if x == bfloat16_to_float(float_to_bfloat16(high)) else x
 
 
