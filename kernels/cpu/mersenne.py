@@ -79,7 +79,7 @@ def draw_words(state, scratch, count):
         left, at = int64(state[1] & LOW) - 1, int64(state[2])
         if left == 0:
             twist(state)
-            left, at = 624, 0
+            left, at = int64(624), int64(0)
         some = min(left, count - done)
         for k in range(some):
             scratch[uint64(done + k)] = uint32(tempered(state[uint64(3 + at + k)]))
