@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +28,26 @@ _AT_FIRST = Settings()
 def settings() -> Settings:
     """Returns the switches of this thread or task."""
     return _SETTINGS.get(_AT_FIRST)
+
+
+def check_determinism(name: str) -> None:
+    """Raises RuntimeError, or warns, where a program asks for determinism; for a kernel that PyTorch says has none.
+
+    The kernels here are deterministic: they write in order. A program that PyTorch refuses is refused all the same.
+    """
+    level = settings().deterministic
+    if level <= 0:
+        return
+    message = (
+        f"{name} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True"
+    )
+    if level == 1:
+        warnings.warn(f"{message}, warn_only=True)'.", UserWarning, stacklevel=2)
+        return
+    raise RuntimeError(
+        f"{message})'. You can turn off determinism just for this operation, or you can use the 'warn_only=True' "
+        "option, if that's acceptable for your application."
+    )
 
 
 def change(**changes: Any) -> None:

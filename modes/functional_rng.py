@@ -27,6 +27,7 @@ from functools import wraps
 from typing import Any
 
 import redispatch as rd
+from redispatch.kernels.ops.random import drawing_from
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
@@ -84,16 +85,17 @@ def drawn_from(seed: int, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """The result of an operator whose random numbers come from `seed`."""
     names = [argument.name for argument in func._schema.arguments]
     if "generator" in names:
-        generator, position = rd.Generator(device_of(args, kwargs)).manual_seed(seed), names.index("generator")
+        generator, position = source(seed, device_of(args, kwargs)), names.index("generator")
         if position < len(args):
             return func(*args[:position], generator, *args[position + 1 :], **kwargs)
         return func(*args, **{**kwargs, "generator": generator})
-    state = rd.get_rng_state()
-    try:
-        rd.default_generator.manual_seed(seed)
+    with drawing_from(source(seed, "cpu")):
         return func(*args, **kwargs)
-    finally:
-        rd.set_rng_state(state)
+
+
+def source(seed: int, device: Any) -> rd.Generator:
+    """A generator whose numbers depend on all 64 bits of a seed, and are the same on all devices."""
+    return rd.Generator(device, kind="philox").manual_seed(seed)
 
 
 def device_of(args: Any, kwargs: dict[str, Any]) -> Any:

@@ -48,8 +48,9 @@ class VonMises(Distribution):
                 z = rd.cos(math.pi * u1)
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)
-                angle = rd.where(wanted, (u3 - 0.5).sign() * f.acos(), angle)
-                wanted = wanted & (c * (2 - c) <= u2) & ((c / u2).log() + 1 - c < 0)  # what is nan stays so
+                refused = (c * (2 - c) <= u2) & ((c / u2).log() + 1 - c < 0)  # not where it is nan
+                angle = rd.where(refused, angle, (u3 - 0.5).sign() * f.acos())  # also where there is one: as in PyTorch
+                wanted = wanted & refused
             return ((angle + math.pi + self.loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
     def log_prob(self, value: Any) -> Any:

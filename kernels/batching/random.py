@@ -101,11 +101,12 @@ def same_for_all(op: OpOverload, values: list[Any], dims: list[Any], size: int, 
         position = op.schema.mutable_positions[0]
         target = front(values[position], dims[position])
         if size:
-            arguments = [value if p != position else target[0] for p, value in enumerate(values)]
+            one = target.new_empty(target.shape[1:])  # in PyTorch's order: as if it were contiguous
+            arguments = [value if p != position else one for p, value in enumerate(values)]
             if any(is_batched(dim) for p, dim in enumerate(dims) if p != position):
                 raise RuntimeError(SAME)
             call(op, arguments)
-            target[1:].copy_(target[:1].expand(target[1:].shape))
+            target.copy_(one.expand(target.shape))
         return values[position], None
     if op._opname in SHAPE_ONLY:
         example = each(op.schema, values, dims, lambda value, dim: value if dim is None else value.select(dim, 0))

@@ -17,7 +17,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty
+from redispatch.dispatch.tensor import CPU, Tensor, as_numpy, contiguous_format, dtypes, empty
 from redispatch.kernels import Elementwise, broadcast_shapes
 
 from ..declare.declare import no_formula
@@ -30,10 +30,12 @@ from .random import (
     Generator,
     check_floating,
     drawn,
+    exponential_numbers,
     fill_by,
     filling,
     no_gradient,
     standard_normal,
+    twister_of,
     unit_interval,
 )
 
@@ -168,7 +170,7 @@ def check_rates(rates: Tensor) -> None:
 def poisson(self: Tensor, generator: Any) -> Tensor:
     """Returns random numbers of Poisson distributions with these rates."""
     check_floating("poisson_cpu", self._dtype)
-    result = like(self, None, None, False, None)
+    result = like(self, None, None, False, contiguous_format)
     if result._device.type != "meta":
         check_rates(self)
     return fill_by(result, generator, POISSON, unit_interval, self)
@@ -218,6 +220,13 @@ def check_same_dtype(x: Tensor, other: Tensor) -> None:
 MOST_CATEGORIES = 2**24
 
 
+def quotient(x, y):
+    return x / y
+
+
+QUOTIENT = Elementwise("quotient", quotient)
+
+
 def multinomial_into(self: Tensor, num_samples: int, replacement: bool, generator: Any, out: Tensor) -> Tensor:
     if out._dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out._dtype.tensor_name}")
@@ -252,15 +261,15 @@ def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: An
     totals = weights.cumsum(-1)
     if not totals.shape[-1] or not (totals[..., -1] > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    units = as_numpy(unit_interval(result if replacement else self, generator))
     places = as_numpy(result)
     if replacement:
+        units = as_numpy(unit_interval(result, generator))
         for row, total, unit in zip(np.atleast_2d(places), np.atleast_2d(totals), np.atleast_2d(units), strict=True):
             row[:] = np.searchsorted(total, unit * total[-1], side="right")
     else:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            keys = np.where(weights > 0, weights / -np.log1p(-units), 0)
-        places[...] = np.argsort(-keys, -1, kind="stable")[..., :num_samples]
+        keys = exponential_numbers(self, generator)
+        QUOTIENT.run(keys._operand, self._operand, keys._operand, dtype=self._dtype.name)
+        places[...] = np.argsort(-as_numpy(keys), -1, kind="stable")[..., :num_samples]
     return result
 
 
@@ -309,9 +318,11 @@ def gamma_slope(grad: Any, self: Any, result: Any) -> Any:
 def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
     """Returns random numbers of gamma distributions with these concentrations and the rate 1."""
     check_precise("gamma_cpu", self._dtype)
-    result = like(self, None, None, False, None)
+    result = like(self, None, None, False, contiguous_format)
     if result._device.type != "meta":
-        as_numpy(result)[...] = gamma_numbers(as_numpy(self).astype(np.float64), generator)
+        single = self._dtype is dtypes.float32
+        numbers = gamma_numbers(as_numpy(self).astype(np.float64), generator, single)
+        as_numpy(result)[...] = np.maximum(numbers, np.finfo(self._dtype.numpy).tiny)
     return result
 
 
@@ -329,20 +340,25 @@ def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
 def _sample_dirichlet(self: Tensor, generator: Any) -> Tensor:
     """Returns random shares, which add up to 1 along the last dimension: Dirichlet's with these concentrations."""
     check_precise("dirichlet_cpu", self._dtype)
-    result = like(self, None, None, False, None)
+    result = like(self, None, None, False, contiguous_format)
     if result._device.type != "meta":
         numbers = gamma_numbers(as_numpy(self).astype(np.float64), generator)
         as_numpy(result)[...] = numbers / numbers.sum(-1, keepdims=bool(numbers.ndim))
     return result
 
 
-def gamma_numbers(a: np.ndarray, generator: Generator | None) -> np.ndarray:
+def gamma_numbers(a: np.ndarray, generator: Generator | None, single: bool = False) -> np.ndarray:
     """A gamma number for each shape parameter in `a`; nan for one below 0.
 
     A normal number x becomes d (1 + c x)³, which is taken with the right probability and else drawn again: 1 in 20 at
     most. For a < 1 the number for a + 1 is multiplied by u^(1 / a).
     Source: Marsaglia, Tsang, A simple method for generating gamma variables, 2000.
     """
+    twister = twister_of(generator, CPU)
+    if twister is not None:
+        numbers = empty(a.shape, dtypes.float64)
+        twister.gamma(numbers._operand, a.reshape(-1), single)
+        return as_numpy(numbers)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         d = np.where(a < 1, a + 1, a) - 1 / 3
         found = np.where(a > 0, np.inf, np.where(a == 0, 0.0, np.nan))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, dtypes, empty, result_type
+from redispatch.dispatch.tensor import Tensor, dtypes, result_type
 from redispatch.kernels import Elementwise
 
 from ..declare.operator import SEEDED, composite, kernel, structured
@@ -154,7 +154,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     """Returns (result, mask) of dropout: which elements were kept."""
     if train is not False and input._shape.numel():
         check_can_cast(dtypes.float32, input._dtype)
-    mask = empty(input._shape, dtypes.bool, input._device)
+    mask = like(input, dtypes.bool, None, False, None)
     result = like(input, None, None, False, None)
     bernoulli_number(mask, 1.0 - p if train or train is None else 1.0, None)
     if result._device.type != "meta":

@@ -35,7 +35,7 @@ from redispatch.dispatch.tensor import Tensor, dtypes
 from ..declare.operator import planned_several
 from ..declare.planned import PlannedSeveral
 from ..declare.structured import Meta
-from .random import drawn, generator_at
+from .random import generator_at, position
 
 NAME = "_scaled_dot_product_efficient_attention"
 GROUP, LANES = 64, 16  # Note [The choices of dropout]
@@ -195,7 +195,7 @@ def efficient_definition(query, key, value, attn_bias, compute_log_sumexp, dropo
     scores = scores_of(q, k, attn_bias, is_causal, scale)
     logs = logs_of(scores)
     weights = (scores - logs.unsqueeze(-1)).exp()
-    drawn_at = drawn(None, random_count(query, key), query._device) if dropout_p > 0 else (0, 0)
+    drawn_at = position(random_count(query, key), query._device) if dropout_p > 0 else (0, 0)
     for one, number in zip((seed, offset), drawn_at, strict=True):
         one.fill_(number - (1 << 64) if number >> 63 else number)
     if dropout_p > 0:

@@ -15,6 +15,7 @@ from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import Operand, broadcast_shapes
+from redispatch.kernels.settings import check_determinism
 
 from ..declare.numbers import storable
 from ..declare.operator import composite, over_a_copy, structured
@@ -366,6 +367,8 @@ def put_self(grad: Any, index: Any, source_shape: Sequence[int], accumulate: boo
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
     """Returns `self` with the elements of `source` written, or added, where `index` says, as if it had one
     dimension."""
+    if not accumulate and self._device.type != "meta":
+        check_determinism("put_")
     check_long("put_", index)
     if self._dtype is not source._dtype:
         raise RuntimeError(

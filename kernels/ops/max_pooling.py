@@ -18,6 +18,7 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import numbers
 from redispatch.kernels.cpu import pooling
 from redispatch.kernels.cpu.pooling import Windows, Windows3d, WindowsOfEach
+from redispatch.kernels.settings import check_determinism
 
 from ..declare.declare import Operator, through
 from ..declare.operator import CPU_FP32, composite, kernel, structured
@@ -448,6 +449,7 @@ def declare_unpool(dims: int) -> Any:
     more = ", int[3] stride, int[3] padding" if dims == 3 else ""
 
     def meta(self: Tensor, indices: Tensor, output_size: Sequence[int], *lists: Sequence[int]) -> Meta:
+        check_determinism(f"max_unpooling{dims}d_forward_out")
         check_unpool(dims, self, indices, output_size, *lists)
         look = shaped_like((*self._shape[:-dims], *output_size), self)
         return look if dims == 2 else look._replace(strides=None)

@@ -1,11 +1,10 @@
 """Random numbers: generators, the factories and fills that draw from them.
 
-A generator is a seed and an offset. Element i of a fill is a function of (seed, offset, i) alone
-(kernels/cpu/random.py), and a fill moves the offset on, under a lock, by the blocks of numbers that it may use. So a
-seed gives the same numbers on one thread and on many, and two threads that share a generator never draw the same ones.
-
-These numbers are not PyTorch's, whose CPU generator is a Mersenne twister; their distributions are.
-`Generator(kind="mt19937")` is that twister (kernels/cpu/twister.py): it gives PyTorch's numbers, in sequence.
+The CPU's generator is PyTorch's, a Mersenne twister (kernels/cpu/twister.py): a seed gives the same numbers there as
+here, one after another. Those of other devices, and of `Generator(kind="philox")`, are a seed and an offset. Element i
+of a fill then is a function of (seed, offset, i) alone (kernels/cpu/random.py), and a fill moves the offset on, under a
+lock, by the blocks of numbers that it may use. With either, two threads that share a generator never draw the same
+numbers, and a seed gives the same ones on any number of threads.
 """
 
 from __future__ import annotations
@@ -93,15 +92,17 @@ RECORDINGS: dict[str, Recording] = {}  # by type of device
 class Generator:
     """A source of random numbers: `Generator().manual_seed(0)`. Threads may share it.
 
-    kind: "philox", whose numbers go by position, or "mt19937", which gives PyTorch's numbers, on the CPU alone.
+    kind: "mt19937", whose numbers are PyTorch's, on the CPU alone; or "philox", whose numbers go by position. The
+    default is that of the device.
     Errors: RuntimeError for a device that is neither the CPU nor a user's: no other draws numbers. ValueError for a
     kind that the device has not.
     """
 
     __module__ = "redispatch"  # where users find it
 
-    def __init__(self, device: Any = CPU, *, kind: str = "philox") -> None:
+    def __init__(self, device: Any = CPU, *, kind: str | None = None) -> None:
         on = indexed(as_device(device))
+        kind = kind or ("mt19937" if on.type == "cpu" else "philox")
         if on.type != "cpu" and on.type not in KINDS:
             raise RuntimeError(
                 f"Cannot get a generator for device type {on.type}: the CPU has one here, and so have devices "
@@ -126,6 +127,11 @@ class Generator:
             offset = state.offset
             state.offset = (offset + count) & _MASK
             return state.seed, offset
+
+    def position(self, count: int) -> tuple[int, int]:
+        """(seed, offset) as `take` gives it, for numbers that go by position; of a twister a word is the seed."""
+        state, offset = self.take(count)
+        return (state.word() if isinstance(state, Twister) else state), offset
 
     def _check(self, what: str) -> None:
         recording = RECORDINGS.get(self.device.type)
@@ -152,7 +158,7 @@ class Generator:
         return self._state.seed
 
     def get_state(self) -> Tensor:
-        """Seed and offset as a tensor of bytes; of a twister the 5,056 bytes that PyTorch's has."""
+        """The state as a tensor of bytes: of a twister the 5,056 that PyTorch's has, else seed and offset."""
         packed = self._state.pack()
         state = empty((len(packed),), dtypes.uint8)
         as_numpy(state)[:] = np.frombuffer(packed, np.uint8)
@@ -205,7 +211,7 @@ class LentGenerator(Generator):
     """Another device's generator, for kernels of the CPU that draw numbers in its place."""
 
     def __init__(self, owner: Generator) -> None:
-        super().__init__()
+        super().__init__(kind=owner.kind)
         self.owner = owner
 
     def take(self, count: int) -> tuple[Any, int]:
@@ -219,7 +225,7 @@ def _revived(device: Any, kind: str, state: bytes) -> Generator:
 
 
 def _restored(seed: int, offset: int, device: Any = CPU) -> Generator:
-    generator = Generator(device)
+    generator = Generator(device, kind="philox")
     generator._state = State(seed, offset)
     return generator
 
@@ -306,19 +312,40 @@ def restore_states(states: list[tuple[Generator, Tensor]]) -> None:
         generator.set_state(state)
 
 
+@contextlib.contextmanager
+def drawing_from(generator: Generator) -> Iterator[None]:
+    """A region in which the CPU's default generator is in the state of another one, whose kind may differ."""
+    before = default_generator._state
+    default_generator._state = generator._state
+    try:
+        yield
+    finally:
+        default_generator._state = before
+
+
 def generator_at(seed: int, offset: int, on: Any) -> Generator:
     """A generator of a device that goes on from an offset of a seed."""
     return _restored(seed & _MASK, offset & _MASK, on)
 
 
 def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[Any, int]:
-    """(seed, offset) of the next `count` numbers of `generator`, or of the device's default one."""
+    """(seed, offset) of the next `count` numbers of `generator`, or of the device's default one, as a fill takes it."""
+    return source(generator, on).take(kernels.blocks(count))
+
+
+def position(count: int, on: device) -> tuple[int, int]:
+    """(seed, offset) of the next `count` numbers of a device's default generator, for numbers that go by position."""
+    return source(None, on).position(kernels.blocks(count))
+
+
+def source(generator: Generator | None, on: device) -> Generator:
+    """The generator that is given for a device, or the device's default one."""
     if generator is None:
         own = KINDS[on.type].generators if on.type in KINDS else {}
         generator = own.get(indexed(on).index or 0, default_generator)
     elif generator.device.type != on.type:
         raise RuntimeError(f"Expected a '{on.type}' device type for generator but found '{generator.device.type}'")
-    return generator.take(kernels.blocks(count))
+    return generator
 
 
 def twister_of(generator: Generator | None, on: device) -> Twister | None:
@@ -365,26 +392,41 @@ def fill_by(
     if self._device.type != "meta":
         own = getattr(twister_of(generator, self._device), loops.name, None)
         if own is not None:
-            own(self._operand, *others)
+            own(self._operand, *(doubles(one, self) if isinstance(one, Tensor) else one for one in others))
             return self
         given = [value._operand if isinstance(value, Tensor) else value for value in others]
         loops.run(self._operand, numbers_of(self, generator)._operand, *given, dtype="float64")
     return self
 
 
-def unit_interval(like: Tensor, generator: Any) -> Tensor:
-    """Uniform float64 numbers in [0, 1), of the shape of `like`."""
-    return fill(empty(like._shape, dtypes.float64, like._device), generator, kernels.uniform)
+def doubles(x: Tensor, like: Tensor) -> np.ndarray:
+    """The elements of `x`, broadcast to the shape of a contiguous tensor, as float64 in the order of memory."""
+    return np.ascontiguousarray(np.broadcast_to(as_numpy(x), like._shape), np.float64).reshape(-1)
 
 
-def single_interval(like: Tensor, generator: Any) -> Tensor:
-    """Uniform float32 numbers in [0, 1), of the shape of `like`."""
-    return fill(empty(like._shape, dtypes.float32, like._device), generator, kernels.uniform)
+def numbers_like(self: Tensor, dtype: Any, generator: Any, loop: Callable[..., Any]) -> Tensor:
+    """Random numbers in a tensor whose dimensions lie in the order of those of `self`."""
+    return fill(like(self, dtype, None, False, None), generator, loop)
 
 
-def standard_normal(like: Tensor, generator: Any) -> Tensor:
-    """Normal float64 numbers, of the shape of `like`."""
-    return fill(empty(like._shape, dtypes.float64, like._device), generator, kernels.normal)
+def unit_interval(self: Tensor, generator: Any) -> Tensor:
+    """Uniform float64 numbers in [0, 1), of the shape of `self`."""
+    return numbers_like(self, dtypes.float64, generator, kernels.uniform)
+
+
+def single_interval(self: Tensor, generator: Any) -> Tensor:
+    """Uniform float32 numbers in [0, 1), of the shape of `self`."""
+    return numbers_like(self, dtypes.float32, generator, kernels.uniform)
+
+
+def exponential_numbers(self: Tensor, generator: Any) -> Tensor:
+    """Exponential numbers of the dtype and shape of `self`."""
+    return numbers_like(self, None, generator, kernels.exponential)
+
+
+def standard_normal(self: Tensor, generator: Any) -> Tensor:
+    """Normal float64 numbers, of the shape of `self`."""
+    return numbers_like(self, dtypes.float64, generator, kernels.normal)
 
 
 def parts(self: Tensor) -> Operand:
@@ -411,14 +453,11 @@ def uniform_(self: Tensor, low: float, high: float, generator: Any) -> Tensor:
 def normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
     """Fills the tensor with random numbers of a normal distribution."""
     check_std(std)
-    if not self._dtype.is_complex:
-        if self._shape.numel():
-            check_floating("normal_kernel_cpu", self._dtype)
-        return fill(self, generator, kernels.normal, mean, std)
-    fill(self, generator, kernels.normal, 0.0, std / math.sqrt(2))  # each part has half of the variance
-    if mean and self._device.type != "meta":
-        as_numpy(self)[...] += mean
-    return self
+    if self._dtype.is_complex:  # each part has the mean, as in PyTorch, and half of the variance
+        return fill(self, generator, kernels.normal, mean, std / math.sqrt(2))
+    if self._shape.numel():
+        check_floating("normal_kernel_cpu", self._dtype)
+    return fill(self, generator, kernels.normal, mean, std)
 
 
 def check_std(std: float) -> None:
@@ -528,12 +567,12 @@ bernoulli_tensor_op, random_from_op = bernoulli_.op, random_.op
 
 
 def largest_integer(dtype: dtype) -> int:
-    """The largest integer up to which a dtype holds all: 2**24 for float32. One less for int64, which has no more."""
+    """The largest integer up to which a dtype holds all: 2**24 for float32."""
     if dtype is dtypes.bool:
         return 1
     if dtype.is_floating_point:
         return {"float16": 2**11, "bfloat16": 2**8, "float32": 2**24}.get(dtype.name, 2**53)
-    return min(int(np.iinfo(dtype.numpy).max), 2**63 - 2)
+    return min(int(np.iinfo(dtype.numpy).max), 2**63 - 1)
 
 
 def check_range(low: int, high: int, dtype: dtype) -> None:
@@ -661,14 +700,18 @@ def bernoulli_p_op(self: Tensor, p: float, generator: Any) -> Tensor:
 )
 def bernoulli(self: Tensor, generator: Any) -> Tensor:
     """Returns ones and zeros: each is one with the probability that stands in its place, or `p`."""
-    return bernoulli_tensor(like(self, None, None, False, None), self, generator)
+    return bernoulli_tensor(like(self, None, None, False, contiguous_format), self, generator)
 
 
-def scaled(unit, mean, std):
-    return mean + std * unit
+def product(x, y):
+    return x * y
 
 
-SCALED = Elementwise("scaled", scaled)
+def total(x, y):
+    return x + y
+
+
+PRODUCT, TOTAL = Elementwise("product", product), Elementwise("total", total)
 
 
 def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
@@ -683,8 +726,14 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
             raise RuntimeError("normal expects all elements of std >= 0.0")
     else:
         check_std(std)
-    given = [value if isinstance(value, Tensor) else float(value) for value in (mean, std)]
-    return fill_by(empty(shape, kind, tensors[0]._device), generator, SCALED, standard_normal, *given)
+    result = empty(shape, kind, tensors[0]._device)
+    fill(result, generator, kernels.normal, 0.0, 1.0 if isinstance(std, Tensor) else std)
+    if result._device.type != "meta":  # each step is rounded, as in PyTorch
+        for step, value in ((PRODUCT, std), (TOTAL, mean)):
+            if step is TOTAL or isinstance(value, Tensor):
+                given = value._operand if isinstance(value, Tensor) else float(value)
+                step.run(result._operand, result._operand, given, dtype=kind.name)
+    return result
 
 
 def normal_overload(number: int, mean: str, std: str) -> Operator:

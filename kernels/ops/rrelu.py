@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, contiguous_format, empty
+from redispatch.dispatch.tensor import Tensor, as_numpy, contiguous_format, dtypes, empty
 from redispatch.kernels import Elementwise
 
 from ..declare.operator import SEEDED, composite, kernel
@@ -18,7 +20,7 @@ from ..declare.pointwise import NOT_FLOATING
 from ..declare.relies import check_scalar_type
 from ..declare.structured import Meta, broadcast, check_has_kernel, check_writable, resize_out
 from .activations import leaky_relu, leaky_relu_backward_op
-from .random import drawn
+from .random import drawn, twister_of
 
 BOUNDS = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None"
 REAL: dict[str, Any] = {"refuses": {("float16", *NOT_FLOATING): ""}}
@@ -36,9 +38,23 @@ def leak(out: Tensor, self: Tensor, noise: Tensor, lower: float, upper: float, t
     if not training:
         leaky_relu.op.body_function(out, self, (lower + upper) / 2)
         return
-    slopes = empty(self._shape, self._dtype, self._device)
-    kernels.uniform(slopes._operand, *drawn(generator, self._shape.numel(), self._device), lower, upper)
+    slopes = slopes_of(self, lower, upper, generator)
     LEAKING.run((out._operand, noise._operand), self._operand, slopes._operand, dtype=self._dtype.name)
+
+
+def slopes_of(self: Tensor, lower: float, upper: float, generator: Any) -> Tensor:
+    """A slope for each element; of a twister only those are drawn that are needed, as in PyTorch."""
+    twister = twister_of(generator, self._device)
+    if twister is None:
+        slopes = empty(self._shape, self._dtype, self._device)
+        kernels.uniform(slopes._operand, *drawn(generator, self._shape.numel(), self._device), lower, upper)
+        return slopes
+    slopes, leaks = empty(self._shape, dtypes.float64), as_numpy(self) <= 0
+    numbers = empty((int(leaks.sum()),), dtypes.float64)
+    real = np.float64 if self._dtype is dtypes.float64 else np.float32  # in which PyTorch holds the bounds
+    twister.uniform(numbers._operand, float(real(lower)), float(real(upper)))
+    as_numpy(slopes)[leaks] = as_numpy(numbers)
+    return slopes
 
 
 def check(self: Tensor, noise: Tensor, lower: float, upper: float, training: bool) -> Meta:

@@ -280,13 +280,12 @@ def test_the_definition_of_the_fused_operator_drops_what_its_seed_says():
     drop = ops.aten._scaled_dot_product_efficient_attention.default
     rd.manual_seed(3)
     out, _, seed, offset = drop(q, k, k, None, False, 0.5)
-    assert (int(seed), int(offset)) == (3, 0)
-    generator = rd.Generator().manual_seed(3)
+    assert int(offset) == 0
+    generator = rd.Generator(kind="philox").manual_seed(int(seed))
     kept = rd.empty(1, 2, 5, 2, 16, 4).bernoulli_(0.5, generator=generator).transpose(-1, -2).reshape(1, 2, 5, 128)
     weights = (q @ k.mT / 2).softmax(-1) * kept[..., :70] * 2
     rd.testing.assert_close(out, weights @ k)
-    _, _, _, after = drop(q, k, k, None, False, 0.5)
-    assert int(after) == 1 * 2 * 5 * 2 * 16
+    assert int(drop(q, k, k, None, False, 0.5)[2]) != int(seed)
 
 
 def test_products_may_be_rounded_where_the_backend_is_told_so():

@@ -65,6 +65,30 @@ def test_limits_are_those_of_the_dtype():
             ask(kind)
 
 
+UNSURE = {
+    "put_": lambda: rd.zeros(4).put_(rd.tensor([1]), rd.ones(1)),
+    "max_unpooling2d_forward_out": lambda: rd.nn.functional.max_unpool1d(rd.ones(1, 1, 1), rd.tensor([[[1]]]), 2),
+    "max_unpooling3d_forward_out": lambda: rd.nn.functional.max_unpool3d(
+        rd.ones(1, 1, 1, 1, 1), rd.zeros(1, 1, 1, 1, 1, dtype=rd.long), 2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSURE)
+def test_deterministic_programs_are_refused_what_pytorch_refuses(name):
+    UNSURE[name]()
+    try:
+        rd.use_deterministic_algorithms(True)
+        with pytest.raises(RuntimeError, match=f"^{name} does not have a deterministic implementation, but you set"):
+            UNSURE[name]()
+        rd.zeros(4).put_(rd.tensor([1, 1]), rd.ones(2), accumulate=True)
+        rd.use_deterministic_algorithms(True, warn_only=True)
+        with pytest.warns(UserWarning, match=f"^{name} does not have a deterministic implementation"):
+            UNSURE[name]()
+    finally:
+        rd.use_deterministic_algorithms(False)
+
+
 def test_settings_are_kept_for_whoever_asks():
     rd.use_deterministic_algorithms(True, warn_only=True)
     try:

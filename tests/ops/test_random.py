@@ -1,8 +1,6 @@
 """Drawn numbers: their generators, their distributions, and what dropout leaves out."""
 
-import hashlib
 import math
-import pickle
 import threading
 
 import numpy as np
@@ -222,7 +220,7 @@ def test_gamma_numbers(a):
 
 def test_gamma_numbers_of_no_shape_parameter():
     drawn = rd._standard_gamma(rd.tensor([0.0, -1.0, math.inf, math.nan]))
-    assert drawn[0] == 0 and drawn[1].isnan() and drawn[2] == math.inf and drawn[3].isnan()
+    assert drawn[0] == rd.finfo(rd.float32).tiny and drawn[1].isnan() and drawn[2] == math.inf and drawn[3].isnan()
 
 
 def test_gamma_numbers_move_with_their_shape_parameter_as_their_quantiles_do():
@@ -368,76 +366,3 @@ def test_scrambled_sobol_points_are_pytorchs_for_a_seed():
     cells = (rd.quasirandom.SobolEngine(50, scramble=True).draw_base2(6) * 64).long()
     assert all(sorted(column) == list(range(64)) for column in cells.T.tolist())  # one point in each 64th
     assert repr(engine) == "SobolEngine(dimension=2, scramble=True, seed=123456)"
-
-
-# PyTorch's numbers ----------------------------------------------------------------------------------------------------
-
-# Recorded from PyTorch 2.13 on a CPU with AVX2: a digest of the bytes that three seeds give, two calls each.
-TWISTED = {
-    "rand(33, dtype=t.float32, generator=g)": "76d199edc2d3",
-    "rand(33, dtype=t.float64, generator=g)": "af524ee01cc3",
-    "rand(33, dtype=t.float16, generator=g)": "f97d0b90932e",
-    "randn(7, generator=g)": "a7f1a8de1a3b",
-    "randn(7, dtype=t.float64, generator=g)": "eea346e34a47",
-    "randn(1003, generator=g)": "85b06ba3ed0b",
-    "randn(1003, dtype=t.float64, generator=g)": "e37186889c9e",
-    "zeros(4, 6).t().normal_(0.5, 2, generator=g)": "46c70f5d714b",
-    "zeros(4, 6).t().uniform_(-1.3, 2.7, generator=g)": "a5afd3c1b826",
-    "zeros(33).exponential_(1.5, generator=g)": "c4a52c215e23",
-    "zeros(33, dtype=t.float64).exponential_(1.5, generator=g)": "62fefb0455cf",
-    "zeros(33).bernoulli_(0.3, generator=g)": "45b2d7d4141a",
-    "zeros(33).bernoulli_(t.full((33,), 0.3), generator=g)": "c37fd2ee5841",
-    "bernoulli(t.full((33,), 0.3, dtype=t.float64), generator=g)": "bb020ceaca84",
-    "zeros(33).cauchy_(generator=g)": "60629f31e001",
-    "zeros(33, dtype=t.float64).cauchy_(0.5, 2, generator=g)": "b93cb9cb38c8",
-    "zeros(33).log_normal_(generator=g)": "6c414a3565b2",
-    "zeros(33, dtype=t.float64).log_normal_(generator=g)": "c25a202f5cdd",
-    "zeros(33).geometric_(0.3, generator=g)": "c88e12d22b86",
-    "zeros(33, dtype=t.float64).random_(generator=g)": "478565271b9d",
-    "zeros(33, dtype=t.int64).random_(generator=g)": "afb2fb79c036",
-    "zeros(33, dtype=t.int8).random_(generator=g)": "c48ce772d47b",
-    "randint(-5, 100, (33,), generator=g)": "8d8f95a0f8bd",
-    "randint(0, 2**28, (33,), generator=g)": "07c94bbf6792",
-    "randint(0, 2**40, (33,), generator=g)": "ae64b27ddbe9",
-    "randperm(1000, generator=g)": "29d54ee3fa40",
-    "randperm(10, dtype=t.int32, generator=g)": "2cf22ae0736d",
-}
-
-
-def twister(seed):
-    return rd.Generator(kind="mt19937").manual_seed(seed)
-
-
-def digest(t, call, generators):
-    drawn = hashlib.sha256()
-    for g in generators:
-        for _ in range(2):
-            drawn.update(np.ascontiguousarray(eval(f"t.{call}", {"t": t, "g": g}).numpy()).tobytes())
-        drawn.update(g.get_state().numpy().tobytes())
-    return drawn.hexdigest()[:12]
-
-
-@pytest.mark.parametrize("call", TWISTED)
-def test_a_twister_gives_the_numbers_and_the_state_of_pytorch(call):
-    assert digest(rd, call, map(twister, (0, 7, 2**40 + 1))) == TWISTED[call]
-
-
-def test_a_twister_goes_on_from_a_state_its_copy_and_its_pickle():
-    g = twister(3)
-    rd.randn(3, generator=g)  # one number of the second pair is kept
-    again = [twister(0).set_state(g.get_state()), g.clone_state(), pickle.loads(pickle.dumps(g))]
-    expected = rd.randn(5, generator=g).tolist()
-    assert [rd.randn(5, generator=one).tolist() for one in again] == [expected] * 3
-    assert {one.initial_seed() for one in again} == {3} and {one.kind for one in again} == {"mt19937"}
-
-
-def test_a_twister_refuses_what_is_no_state_and_keeps_its_own():
-    g = twister(3)
-    before = g.get_state()
-    with pytest.raises(RuntimeError, match="size 5056 but found the input RNG state size to be 16"):
-        g.set_state(generator().get_state())
-    with pytest.raises(RuntimeError, match="Invalid mt19937 state"):
-        g.set_state(rd.full((5056,), 255, dtype=rd.uint8))
-    assert g.get_state().equal(before)
-    with pytest.raises(ValueError, match="got 'dice'"):
-        rd.Generator(kind="dice")

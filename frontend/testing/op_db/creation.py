@@ -240,6 +240,9 @@ DRAWN = {
 }
 
 
+IN_ORDER = {"inplace": "it draws in the order of elements, and the in-place form in that of memory, as in PyTorch"}
+
+
 def drawn(names, samples, dtypes=FLOATS, **options):
     return entries(names, samples, dtypes, random=True, skips=DRAWN, **options)
 
@@ -313,7 +316,7 @@ RANDOM = table(
     *drawn("poisson", unary(low=0, high=30)),
     *drawn("_standard_gamma _sample_dirichlet", unary(low=0.25, high=5)),
     *drawn("bernoulli", unary(low=0, high=1)),
-    *drawn("bernoulli.p", like(0.5)),
+    *entries("bernoulli.p", like(0.5), FLOATS, random=True, skips=DRAWN | IN_ORDER),
     *drawn("normal.Tensor_float", means("tn")),
     *drawn("normal.float_Tensor", means("nt")),
     *drawn("normal.Tensor_Tensor", means("tt")),

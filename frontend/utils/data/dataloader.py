@@ -297,10 +297,13 @@ class DataLoader:
         return map(partial(pin_memory, device=self.pin_memory_device or None), batches)
 
     def _unpinned(self) -> Iterator[Any]:
+        seed = int(
+            empty((), dtype=dtypes.int64).random_(generator=self.generator).item()
+        )  # before a sampler draws its own
         if isinstance(self.dataset, IterableDataset):
-            return self._of_streams()
+            return self._of_streams(seed)
         index = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
-        return self._ahead(index) if self.num_workers else map(self._fetched, index)
+        return self._ahead(index, seed) if self.num_workers else map(self._fetched, index)
 
     def __len__(self) -> int:
         """The number of batches."""
@@ -335,9 +338,9 @@ class DataLoader:
 
     # Workers ------------------------------------------------------------------------------------------------------
 
-    def _ahead(self, index: Iterator[Any]) -> Iterator[Any]:
+    def _ahead(self, index: Iterator[Any], seed: int) -> Iterator[Any]:
         """The batches in order, so many of them fetched ahead by threads."""
-        with self._pool() as pool:
+        with self._pool(seed) as pool:
             waiting: deque[Future[Any]] = deque()
             ahead = self.num_workers * (self.prefetch_factor or 2)
             for numbers in islice(index, ahead):
@@ -351,13 +354,13 @@ class DataLoader:
             finally:  # whoever leaves the loop early does not wait for what was read ahead
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def _of_streams(self) -> Iterator[Any]:
+    def _of_streams(self, seed: int) -> Iterator[Any]:
         """The batches of an iterable dataset: with workers, of one stream for each, in turn."""
         if not self.num_workers:
             yield from self._batches_of(iter(self.dataset))
             return
         over = object()
-        pools = [self._pool(worker) for worker in range(self.num_workers)]
+        pools = [self._pool(seed, worker) for worker in range(self.num_workers)]
         try:
             made = [pool.submit(lambda: self._batches_of(iter(self.dataset))) for pool in pools]
             streams = [self._waited_for(stream) for stream in made]
@@ -380,9 +383,8 @@ class DataLoader:
         except TimeoutError:
             raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds") from None
 
-    def _pool(self, worker: int | None = None) -> ThreadPoolExecutor:
+    def _pool(self, seed: int, worker: int | None = None) -> ThreadPoolExecutor:
         """All workers, or the one with this number: threads that know who they are."""
-        seed = int(empty((), dtype=dtypes.int64).random_(generator=self.generator).item())
         numbers = iter(range(self.num_workers) if worker is None else [worker])
         lock = threading.Lock()
 
