@@ -39,7 +39,7 @@ from .inspection.explain import dump_registrations, dump_table, explain
 from .inspection.missing import describe_value
 from .inspection.trace import Hop, trace
 from .keys import DispatchKeySet, as_keyset, define_backend, define_key, undefine
-from .layers.backend_select import WITHOUT_MODULE
+from .layers.backend_select import WITHOUT_MODULE, key_of_device
 from .library import (
     Library,
     _scoped_library,
@@ -183,6 +183,7 @@ __all__ = [
     "impl",
     "include",
     "key_named",
+    "key_of_device",
     "keyset",
     "layers",
     "members",
