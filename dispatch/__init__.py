@@ -84,6 +84,7 @@ from .protocols.override import (
     without_overrides,
     without_subclasses,
 )
+from .records import dataclass
 from .regions import Region, Setting, exclude, force, include
 from .rules import RuleTable, Slot, caller, place_of
 from .schema.convert import NUMBER_FOR_TENSOR
@@ -92,6 +93,7 @@ from .schema.schema import NO_DEFAULT, Argument, FunctionSchema, ListType, Optio
 from .specialiser.site import Memo
 
 __all__ = [
+    "dataclass",
     "AcceleratorError",
     "OutOfMemoryError",
     "ask_mode_of_builtin_method",

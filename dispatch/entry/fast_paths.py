@@ -28,12 +28,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..core.base import ARGUMENT_TYPES, VALUE_CLASSES, Operator
 from ..core.interpreter import call, run
 from ..core.state import FLAGS
+from ..records import dataclass
 from ..schema.convert import NUMBERS, default_of, is_default
 from ..schema.schema import NO_DEFAULT, BaseType, ListType, OptionalType, Type
 from ..specialiser.residual import Writer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ from redispatch.dispatch import (
     keyset,
     shared,
 )
+
+from ..records import dataclass
 
 # The names that PyTorch knows, in the order of its error message; those without kernels here fail when used.
 DEVICE_TYPES = [

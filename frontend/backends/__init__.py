@@ -11,7 +11,11 @@ import sys
 from collections.abc import Iterator
 from glob import iglob
 
-from . import cpu, cuda, cudnn, mkldnn
+from .. import _names
+from . import cpu, cudnn, mkldnn
+
+# what attention may take is known to the operators of attention, which not every import has
+_, __getattr__, __dir__ = _names.late(globals(), {".": "cuda"})
 
 __all__ = ["cpu", "cuda", "cudnn", "mkldnn"]
 

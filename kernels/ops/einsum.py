@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor import Tensor
 
 from ..declare.operator import CUDA_LOWER, composite
