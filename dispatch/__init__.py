@@ -91,9 +91,9 @@ from .schema.convert import NUMBER_FOR_TENSOR
 from .schema.parser import parse_schema
 from .schema.schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType, Tag
 from .specialiser.site import Memo
+from .specialiser.specialise import call_each
 
 __all__ = [
-    "dataclass",
     "AcceleratorError",
     "OutOfMemoryError",
     "ask_mode_of_builtin_method",
@@ -160,6 +160,8 @@ __all__ = [
     "bind",
     "breakpoint",
     "call",
+    "call_each",
+    "dataclass",
     "ask",
     "call_overridden",
     "caller",
