@@ -39,7 +39,7 @@ from .inspection.explain import dump_registrations, dump_table, explain
 from .inspection.missing import describe_value
 from .inspection.trace import Hop, trace
 from .keys import DispatchKeySet, as_keyset, define_backend, define_key, undefine
-from .layers.backend_select import WITHOUT_MODULE
+from .layers.backend_select import WITHOUT_MODULE, key_of_device
 from .library import (
     Library,
     _scoped_library,
@@ -84,12 +84,14 @@ from .protocols.override import (
     without_overrides,
     without_subclasses,
 )
+from .records import dataclass
 from .regions import Region, Setting, exclude, force, include
 from .rules import RuleTable, Slot, caller, place_of
 from .schema.convert import NUMBER_FOR_TENSOR
 from .schema.parser import parse_schema
 from .schema.schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType, Tag
 from .specialiser.site import Memo
+from .specialiser.specialise import call_each
 
 __all__ = [
     "AcceleratorError",
@@ -158,6 +160,8 @@ __all__ = [
     "bind",
     "breakpoint",
     "call",
+    "call_each",
+    "dataclass",
     "ask",
     "call_overridden",
     "caller",
@@ -183,6 +187,7 @@ __all__ = [
     "impl",
     "include",
     "key_named",
+    "key_of_device",
     "keyset",
     "layers",
     "members",

@@ -22,7 +22,6 @@ from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
 from redispatch.kernels.declare.public import IN_PLACE as _IN_PLACE
 from redispatch.kernels.declare.public import private as _private
 from redispatch.kernels.ops import random
-from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
 
 from . import (
     _C,
@@ -86,15 +85,10 @@ _names.take(
             as_tensor asarray from_dlpack from_file from_numpy frombuffer is_complex is_floating_point is_tensor numel
             tensor
         """,
-        "redispatch.kernels.ops.legacy": "Storage _storage_classes _tensor_classes",
-        "redispatch.kernels.ops.storages": "TypedStorage",
         "redispatch.kernels.ops.linalg": "tensordot trace",
         "redispatch.kernels.ops.lu": "lu",
         "redispatch.kernels.ops.matrix_functions": "chain_matmul eig lstsq matrix_rank solve symeig",
         "redispatch.kernels.ops.norms": "norm",
-        "redispatch.kernels.ops.random": """
-            Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state
-        """,
         "redispatch.kernels.ops.ranges": "range",
         "redispatch.kernels.ops.masking": "nonzero",
         "redispatch.kernels.ops.sorting": "unique unique_consecutive",
@@ -152,8 +146,6 @@ newaxis = None  # as an index, a dimension of size 1
 has_lapack = has_spectral = True
 has_mkl = has_openmp = False
 
-globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
-
 for _row in _absent.TOP:
     globals().update(_absent.names_of(__name__, _row))
 del _row
@@ -176,6 +168,16 @@ _places, __getattr__, __dir__ = _names.late(
         ".futures": "Future",
         ".jit": "fork wait",
         "redispatch.kernels.ops.foreach": "_foreach_*",
+        "redispatch.kernels.ops.legacy": """
+            BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor CharStorage CharTensor
+            ComplexDoubleStorage ComplexFloatStorage DoubleStorage DoubleTensor FloatStorage FloatTensor HalfStorage
+            HalfTensor IntStorage IntTensor LongStorage LongTensor ShortStorage ShortTensor Storage _storage_classes
+            _tensor_classes
+        """,
+        "redispatch.kernels.ops.random": """
+            Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state
+        """,
+        "redispatch.kernels.ops.storages": "TypedStorage",
         ".serialization": "load save",
         ".testing": "FileCheck",
         ".utils.backend_registration": "_register_device_module",
@@ -196,6 +198,7 @@ _modules[f"{__name__}.__future__"] = __future__
 __all__ = [
     name for name, value in globals().items() if not (name.startswith("_") or isinstance(value, type(types)))
 ]  # as programs ask for it
+__all__ += [name for name, place in _places.items() if "kernels" in place and not name.startswith("_")]
 _enter_former_paths()
 _absent.enter(_PRESENT)
 _resume()

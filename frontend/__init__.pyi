@@ -5,7 +5,6 @@ from typing import Any
 from . import _C as _C, _absent as _absent, _ops as _ops, amp as amp, autograd as autograd, backends as backends, cpu as cpu, cuda as cuda, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils, viz as viz, _future as __future__, _VF as _VF, __config__ as __config__, _custom_op as _custom_op, _custom_ops as _custom_ops, _decomp as _decomp, _dispatch as _dispatch, _dynamo as _dynamo, _export as _export, _functorch as _functorch, _guards as _guards, _library as _library, _prims as _prims, _prims_common as _prims_common, _python_dispatcher as _python_dispatcher, _refs as _refs, _subclasses as _subclasses, _tensor as _tensor, _tensor_str as _tensor_str, _utils as _utils, _vmap_internals as _vmap_internals, accelerator as accelerator, array_api as array_api, at as at, backend as backend, compiler as compiler, distributions as distributions, functional as functional, functorch as functorch, futures as futures, fx as fx, hub as hub, jit as jit, masked as masked, multiprocessing as multiprocessing, nn as nn, optim as optim, profiler as profiler, quasirandom as quasirandom, selective as selective, serialization as serialization, signal as signal, special as special, storage as storage, testing as testing, torch_version as torch_version, version as version
 from redispatch.kernels.declare import return_types as return_types
 from redispatch.kernels.ops import random as random
-from redispatch.kernels.ops.legacy import Storage as Storage, _storage_classes as _storage_classes, _tensor_classes as _tensor_classes
 from .utils import type_names as types
 from math import e as e, inf as inf, nan as nan, pi as pi
 from redispatch.dispatch import AcceleratorError as AcceleratorError, DispatchKey as DispatchKey, DispatchKeySet as DispatchKeySet, Hop as Hop, OutOfMemoryError as OutOfMemoryError, Tag as Tag, breakpoint as breakpoint, define_backend as define_backend, define_key as define_key, ops as ops
@@ -19,11 +18,9 @@ from redispatch.kernels.ops.rearrange import block_diag as block_diag, broadcast
 from redispatch.kernels.ops.distances import cdist as cdist
 from redispatch.kernels.ops.inquiries import can_cast as can_cast, promote_types as promote_types, result_type as result_type
 from redispatch.kernels.ops.from_data import from_file as from_file, is_complex as is_complex, is_floating_point as is_floating_point, is_tensor as is_tensor, numel as numel
-from redispatch.kernels.ops.storages import TypedStorage as TypedStorage
 from redispatch.kernels.ops.linalg import trace as trace
 from redispatch.kernels.ops.lu import lu as lu
 from redispatch.kernels.ops.matrix_functions import chain_matmul as chain_matmul, eig as eig, lstsq as lstsq, matrix_rank as matrix_rank, solve as solve, symeig as symeig
-from redispatch.kernels.ops.random import Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from redispatch.kernels.ops.ranges import range as range
 from redispatch.kernels.ops.masking import nonzero as nonzero
 from redispatch.kernels.ops.sorting import unique as unique, unique_consecutive as unique_consecutive
@@ -50,6 +47,9 @@ from .backends import _import_device_backends as _import_device_backends, _is_de
 from .compiler import _disable_dynamo as _disable_dynamo, compile as compile
 from .futures import Future as Future
 from .jit import fork as fork, wait as wait
+from redispatch.kernels.ops.legacy import BFloat16Storage as BFloat16Storage, BFloat16Tensor as BFloat16Tensor, BoolStorage as BoolStorage, BoolTensor as BoolTensor, ByteStorage as ByteStorage, ByteTensor as ByteTensor, CharStorage as CharStorage, CharTensor as CharTensor, ComplexDoubleStorage as ComplexDoubleStorage, ComplexFloatStorage as ComplexFloatStorage, DoubleStorage as DoubleStorage, DoubleTensor as DoubleTensor, FloatStorage as FloatStorage, FloatTensor as FloatTensor, HalfStorage as HalfStorage, HalfTensor as HalfTensor, IntStorage as IntStorage, IntTensor as IntTensor, LongStorage as LongStorage, LongTensor as LongTensor, ShortStorage as ShortStorage, ShortTensor as ShortTensor, Storage as Storage, _storage_classes as _storage_classes, _tensor_classes as _tensor_classes
+from redispatch.kernels.ops.random import Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
+from redispatch.kernels.ops.storages import TypedStorage as TypedStorage
 from .serialization import load as load, save as save
 from .testing import FileCheck as FileCheck
 from .utils.backend_registration import _register_device_module as _register_device_module

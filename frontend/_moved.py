@@ -368,9 +368,12 @@ def enter() -> None:
     """
     for name in ("redispatch.ops", "redispatch.tensor"):  # of these names are public things that are no modules
         sys.modules[name] = package(name)
+    formers: dict[str, list[str]] = {}  # a room -> what it was
     for former, rooms in MOVED.items():
-        for name, module in [*sys.modules.items()]:
-            room, _, last = name.rpartition(".")
-            if room in rooms:
-                sys.modules.setdefault(f"{former}.{last}", module)
+        for room in rooms:
+            formers.setdefault(room, []).append(former)
+    for name, module in [*sys.modules.items()]:
+        room, _, last = name.rpartition(".")
+        for former in formers.get(room, ()):
+            sys.modules.setdefault(f"{former}.{last}", module)
     sys.meta_path.append(Moved())

@@ -53,7 +53,7 @@ def late(
             return found(scope, name, places[name])
         for stem, place in families.items():
             if name.startswith(stem) and name in dir(import_module(place)):
-                return found(scope, name, place)
+                return scope.setdefault(name, found(scope, name, place))
         made = make(name)
         if made is None:
             return explains(scope["__name__"])(name)

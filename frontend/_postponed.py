@@ -19,6 +19,7 @@ from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec
 from threading import RLock
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -153,8 +154,15 @@ class Postponed(ModuleType):
         return list(vars(self))
 
 
-def postponed(name: str) -> Postponed:
-    module = import_module(name)
+def postponed(finder: Finder, name: str) -> Postponed:
+    """Returns a module that nobody has imported, as an import would put it in its place."""
+    room, _, last = name.rpartition(".")
+    if name not in sys.modules:
+        spec = finder.find_spec(name, sys.modules[room].__path__)
+        assert spec is not None, name
+        sys.modules[name] = module_from_spec(spec)
+        setattr(sys.modules[room], last, sys.modules[name])
+    module = sys.modules[name]
     assert isinstance(module, Postponed), name
     return module
 
@@ -261,7 +269,9 @@ class Finder:
         functions = {**public.FUNCTIONS, "in place": public.IN_PLACE}
         tensor = import_module(f"{ROOT}.dispatch.tensor").Tensor
         modules = {
-            module: postponed(module) for module in self.values.keys() - self.wanted if module.startswith(ROOMS[0])
+            module: postponed(self, module)
+            for module in self.values.keys() - self.wanted
+            if module.startswith(ROOMS[0])
         }
         for table, rows in where["functions"].items():
             for name, (module, op) in rows.items():
@@ -273,7 +283,7 @@ class Finder:
                 setattr(tensor, name, kind(modules[module], partial(vars(tensor).__getitem__, name), op))
         batched = import_module(f"{ROOT}.dispatch.transforms.batched")
         tables = import_module(f"{ROOT}.dispatch.layers.transforms")
-        batching = postponed(f"{ROOT}.kernels.batching")
+        batching = postponed(self, f"{ROOT}.kernels.batching")
 
         def rule_of(op: Any) -> Any:
             load(batching)

@@ -185,14 +185,26 @@ NOT_LISTED = frozenset(
     sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor vander
     nn.functional.hardsigmoid nn.functional.hardswish nn.functional.sigmoid nn.functional.tanh nn.functional.upsample
     nn.functional.upsample_bilinear nn.functional.upsample_nearest
-    Tensor.__delitem__ Tensor.__dir__ Tensor._conj Tensor._conj_physical Tensor._is_zerotensor Tensor._neg_view
+    Tensor.__delitem__ Tensor.__dir__ Tensor._conj Tensor._conj_physical Tensor._is_all_true Tensor._is_any_true
+    Tensor._is_zerotensor Tensor._neg_view Tensor._typed_storage
     Tensor.new Tensor.new_empty Tensor.new_empty_strided Tensor.new_full Tensor.new_ones Tensor.new_tensor
     Tensor.new_zeros Tensor.reinforce Tensor.stride Tensor.to_padded_tensor Tensor.to_sparse_bsc Tensor.to_sparse_bsr
     Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr Tensor.unflatten
     """.split()
 )
-# and these among those that can be, though their names are private
-LISTED = frozenset(
+# these in neither list: no names of PyTorch's, or names that it lists in another module
+UNLISTED = frozenset(
+    """
+    DisableTorchFunction DisableTorchFunctionSubclass breakpoint define_backend define_key eig explain
+    install installed is_autocast_available lstsq lu matrix_rank nn.init.overridable_initializer pca_lowrank
+    segment_reduce set_default_dtype solve svd_lowrank symeig to_dlpack uninstall unique while_loop without_overrides
+    without_subclasses
+    Tensor.__array_namespace__ Tensor.alias Tensor.combinations Tensor.mutable_data_ptr Tensor.to_device
+    Tensor.to_normal_
+    """.split()
+)
+# and for these of its private names it has stand-ins; for `_sym_` and `_copy` functions, too
+PRIVATE = frozenset(
     """
     _assert_async _functional_assert_async _fused_rms_norm _native_batch_norm_legit _rowwise_prune
     _wrapped_linear_prepack _wrapped_quantized_linear_prepacked
@@ -234,9 +246,10 @@ class _Listing:
     def __init__(self) -> None:
         self.overridable: dict[Any, list[Callable[..., Any]]] = {}
         self.ignored: set[Callable[..., Any]] = set()
+        self.tested: list[Callable[..., Any]] = []  # what else can be overridden
         self.names: dict[Callable[..., Any], str] = {}
         for path, namespace in _namespaces():
-            names = [name for name in sorted(LISTED) if hasattr(namespace, name)] if path == "torch" else []
+            names = [name for name in sorted(PRIVATE) if hasattr(namespace, name)] if path == "torch" else []
             for name in dict.fromkeys([*dir(namespace), *names]):  # some are made when they are asked for
                 value = (
                     inspect.getattr_static(namespace, name, None) if namespace is Tensor else getattr(namespace, name)
@@ -260,13 +273,16 @@ class _Listing:
                 self.names[value] = path  # the last room's: conv1d is at home in nn.functional, einsum in functional
         elif isinstance(value, types.FunctionType):
             self.names.setdefault(value, path)
-        is_private = name.startswith("_") and not name.startswith("_sym_") and not name.endswith("_copy")
-        is_private = (is_private or name.endswith("_") or isinstance(value, type)) and name not in LISTED
-        if path.removeprefix("torch.") in NOT_LISTED:
+        short = path.removeprefix("torch.")
+        is_private = name.startswith("_") or name.endswith("_") or isinstance(value, type)
+        if short in NOT_LISTED:
             self.ignored.add(value)
-        elif is_overridable(value) and _takes_tensors(value) and (namespace is Tensor or not is_private):
-            self.overridable.setdefault(namespace, []).append(value)
-        elif isinstance(value, types.FunctionType) and not is_private:
+        elif is_overridable(value) and _takes_tensors(value):
+            if (namespace is Tensor or not is_private) and short not in UNLISTED:
+                self.overridable.setdefault(namespace, []).append(value)
+            elif not is_private or name in PRIVATE or name.startswith("_sym_") or name.endswith("_copy"):
+                self.tested.append(value)
+        elif isinstance(value, types.FunctionType) and not is_private and short not in UNLISTED:
             self.ignored.add(value)
 
 
@@ -287,9 +303,10 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
     """For each function that can be overridden, one with the same parameters, which checks them and returns -1."""
-    functions = (function for group in _listing().overridable.values() for function in group)
-    initializers = filter(is_overridable, vars(import_module("redispatch.nn.init")).values())
-    return {function: _stand_in(signatures_of(function)) for function in (*functions, *initializers)}
+    functions = [function for group in _listing().overridable.values() for function in group]
+    functions += _listing().tested
+    functions += filter(is_overridable, vars(import_module("redispatch.nn.init")).values())
+    return {function: _stand_in(signatures_of(function)) for function in functions}
 
 
 def _stand_in(signatures: list[inspect.Signature]) -> Callable[..., Any]:

@@ -43,8 +43,8 @@ Names = dict[str, frozenset[str]]  # of operators -> the dtypes of their tensors
 
 
 def where() -> dict[str, Any]:
-    """The places of things, for an import under a list: of each operator the module that declares it and those that
-    register something for it; of functions and methods the module and the operator; and what is no function.
+    """The places of things, for an import under a list: of each operator the module that declares it and the families
+    that register something for it; of functions and methods the module and the operator; and what is no function.
 
     Left out are shortcuts at ZeroTensor, whose fallback does without them.
     """
@@ -61,7 +61,10 @@ def where() -> dict[str, Any]:
         places = [op.place, *(kernel.place for kernel in kernels)]
         places += [table._rules[op].place for table in TABLES if op in table._rules]
         found.setdefault(op.packet_name, {}).update((module_of(place), None) for place in places)
-    operators = {name: [*modules] for name, modules in found.items()}
+    operators = {
+        name: [module for i, module in enumerate(modules) if not i or module.startswith(ROOMS[0])]
+        for name, modules in found.items()
+    }
 
     def row(face: Any) -> list[str]:
         op = face.operators[0]

@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 import warnings
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from redispatch.dispatch import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """Settings that a program has asked for."""
+
     deterministic: int = 0  # 0 "default", 1 "warn", 2 "error"
     fill_uninitialized: bool = True  # where it is not 0
     precision: str = "highest"

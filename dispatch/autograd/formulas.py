@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from redispatch.dispatch import OpOverload, TensorBase, wants_gradient
 from redispatch.dispatch.specialiser.annotations import frozen, inline
+
+from ..records import dataclass
 
 Formulas = Iterable[tuple[Sequence[str], Callable[..., Any]]]
 FACTS = ("shape", "dtype", "device", "stride", "offset", "requires_grad")

@@ -10,7 +10,6 @@ Each is a slot of the node, if its class needs it. Read next: derivative.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from redispatch.dispatch import TensorBase, wants_gradient
@@ -19,6 +18,7 @@ from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import metadata_of
 from redispatch.dispatch.tensor.metadata import Metadata
 
+from ..records import dataclass
 from .anomaly_mode import ANOMALY, remember, watch_writes
 from .formulas import KeptArgument, KeptResult, Rule
 from .hooks import WATCH

@@ -22,9 +22,9 @@ Read next: keyset.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ..errors import UnknownKeyError
+from ..records import dataclass
 from ..specialiser.annotations import frozen
 
 BACKEND_BITS = 32

@@ -39,7 +39,7 @@ class OpOverload(HasEntryPoint, HasPythonKernels):
 
     def __init__(self, schema: FunctionSchema | SchemaText, tags: Iterable[Any] = (), place: str = "") -> None:
         self._declared = schema
-        self.tags = [Tag(tag) for tag in tags]
+        self.tags = [tag if type(tag) is Tag else Tag(tag) for tag in tags]
         self.place = place
         self.packet_name = schema.name  # "aten::add"
         self.namespace, _, self._opname = schema.name.rpartition("::")

@@ -10,10 +10,10 @@ Source of the rule: PyTorch's OperatorEntry; steps are numbered as in `explain`'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ..records import dataclass
 from ..specialiser.annotations import frozen
 from .key import AUTOCAST_MASK, BACKEND_AT, KEYS, PER_BACKEND, DispatchKey, functionalities, is_built_in, runtime_key
 

@@ -105,6 +105,7 @@ class EntryPoint:
 
     lead: Sequence[str] = ()  # parameters that are no arguments of the operator, before all others
     hide_frames = staticmethod(hide_frames)
+    gives_first = False  # whether it returns the operator's first argument, which the operator itself does not
     slow_at_first = 2  # calls: making code takes as long as some hundred, and many functions are called but once
 
     def __init__(
@@ -176,9 +177,11 @@ class EntryPoint:
         keyed = {"keyed", *(f"keyed_{count}" for count in range(len(names) + 1))}
         writer.taken = {*keyword.kwlist, *WORDS, *self.lead, *keyed, self.code_name}
         values = [writer.variable(name) for name in names]
-        return FastPaths(
+        made = FastPaths(
             writer, values, self.finish, self.grad, "".join(self.lead), lambda count: self.by_mode(values[:count])
         )
+        made.gives_first = self.gives_first
+        return made
 
     def by_mode(self, values: Sequence[str]) -> str:
         """Source of what a call with these plain values means under a function mode."""

@@ -28,12 +28,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..core.base import ARGUMENT_TYPES, VALUE_CLASSES, Operator
 from ..core.interpreter import call, run
 from ..core.state import FLAGS
+from ..records import dataclass
 from ..schema.convert import NUMBERS, default_of, is_default
 from ..schema.schema import NO_DEFAULT, BaseType, ListType, OptionalType, Type
 from ..specialiser.residual import Writer
@@ -43,7 +43,7 @@ from ..specialiser.site import Site, known_at
 A_TENSOR = "tensor"  # a tensor whose class overrides nothing: Note [Plain classes of tensors]
 INTS = "ints"  # a list or tuple of ints, perhaps empty
 BOOLS = "bools"  # the same of bools
-TENSORS = "tensors"  # a list or tuple of such tensors, perhaps empty
+TENSORS = "tensors"  # a list or tuple of such tensors, not empty
 NONE = type(None)
 Kind = Any
 
@@ -164,7 +164,9 @@ def list_reads(type_: ListType, default: Any, strict: bool) -> tuple[list[Taken]
     inner = type_.elem.elem if isinstance(type_.elem, OptionalType) else type_.elem
     name = inner.name if isinstance(inner, BaseType) else ""
     if name == "Tensor":
-        return [Taken(TENSORS)], frozenset([INTS])  # unsure: the empty list is both
+        return [Taken(TENSORS)], frozenset([INTS])  # unsure: the empty list
+    if name == "Scalar" and strict:
+        return [], frozenset([INTS, BOOLS])  # a tensor is no number there, and a number no list
     if name == "bool" and inner is type_.elem:
         many = f"len({{v}}) == {type_.size}" if type_.size else ""
         return [Taken(BOOLS, default=is_default_text("{v}", list, default), only_if=many)], None
@@ -224,7 +226,10 @@ class FastPaths:
     names: the variables which hold the values. finish: gives, for an operator, what its result goes through, or None.
     grad: sets a factory's `requires_grad`. keyset: the variable of the keyset, where that is not to follow from the
     arguments and the state. by_mode: gives source of what a call with so many values means under a function mode.
+    gives_first: the function returns the operator's first argument, as it was given.
     """
+
+    gives_first = False
 
     def __init__(
         self,
@@ -273,7 +278,7 @@ class FastPaths:
         if kinds == [TENSORS]:
             keys = self.keys[position]
             return [
-                f"type({value}) is list or type({value}) is tuple",
+                f"(type({value}) is list or type({value}) is tuple) and {value}",
                 f"{keys} = 0",
                 f"for item in {value}:",
                 f"    if not ({self.is_plain('item')}):",
@@ -404,6 +409,8 @@ class FastPaths:
         finish = self.finish and self.finish(reading.op)
         if finish is not None:
             result = f"{self.writer.constant(finish, 'finish')}({result})"
+        if self.gives_first and isinstance(reading.stack[0], int):
+            result = f"({result}, {self.names[reading.stack[0]]})[1]"
         if reading.wants_grad is not None:
             result = f"{self.writer.constant(self.grad)}({result}, {self.names[reading.wants_grad]})"
         return result

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.base import BACKEND_OF_DEVICE
 from ..core.interpreter import run
-from ..core.key import key_named
+from ..core.key import DispatchKey, key_named
 from ..core.operator import OpOverload
 from ..core.registry import Undo
 from ..rules import place_of
@@ -34,7 +34,17 @@ def backend_keyset(device_type: str) -> int:
             f"No module named 'torch.{device_type}': register one for the device type by "
             f"_register_device_module('{device_type}', module)"
         )
-    return key_named(BACKEND_OF_DEVICE[device_type]).bits
+    return key_of_device(device_type).bits
+
+
+def key_of_device(device_type: str) -> DispatchKey:
+    """Returns the key of the kernels for a type of device. RuntimeError for a type that has a name and nothing else."""
+    if device_type not in BACKEND_OF_DEVICE:
+        raise RuntimeError(
+            f"This is a grandfathered Caffe2 device type {device_type}, it shouldn't ever convert to a DispatchKey: "
+            "use one that has a backend"
+        )
+    return key_named(BACKEND_OF_DEVICE[device_type])
 
 
 @pure

@@ -21,7 +21,6 @@ dispatch/tensor/functional.py, kernels/ops/functionalization.py, dispatch/transf
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -33,6 +32,7 @@ from ..core.operator import OpOverload
 from ..core.registry import LISTENERS, OVERLOADS
 from ..core.state import STATE, within
 from ..core.table import Kernel
+from ..records import dataclass
 from ..rules import RuleTable, Slot
 from ..schema.schema import FunctionSchema, Tag
 from ..specialiser.annotations import frozen, pure

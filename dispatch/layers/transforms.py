@@ -21,13 +21,13 @@ dispatch/autograd/grad_level.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from ..core.base import TensorBase
 from ..core.interpreter import call
 from ..core.operator import OpOverload
 from ..core.state import AT_WORK, LEVEL_FLAGS, LEVELS, STATE, LevelKind, State, within
+from ..records import dataclass
 from ..rules import RuleTable
 from ..schema.schema import TENSOR, FunctionSchema
 from ..specialiser.annotations import inline, pure

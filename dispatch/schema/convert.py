@@ -58,15 +58,27 @@ def _list_of(element: Convert, type_: ListType) -> Convert:
             return [element(item) for item in value]
         if size is not None and not isinstance(value, str):
             return [element(value)] * size
-        raise TypeError(f"Unable to cast {value!r} to a list")
+        raise Uncastable("Unable to cast {!r} to a list", value)
 
     return convert
+
+
+class Uncastable(TypeError):
+    """A value that an argument does not take. It is written out when the message is read: while overloads are tried,
+    nobody does, and it may be a list of tensors."""
+
+    def __init__(self, text: str, value: Any) -> None:
+        super().__init__(text, value)
+
+    def __str__(self) -> str:
+        text, value = self.args
+        return str(text.format(value))
 
 
 def _tensor(value: Any) -> Any:
     if isinstance(value, TensorBase):
         return value
-    raise TypeError(f"Unable to cast {value} to Tensor")
+    raise Uncastable("Unable to cast {} to Tensor", value)
 
 
 def _scalar(value: Any) -> Any:
@@ -78,7 +90,7 @@ def _scalar(value: Any) -> Any:
         return value.item()  # numpy's scalars, of which some are Python floats, too
     if isinstance(value, NUMBERS):
         return value
-    raise TypeError(f"Cannot cast {value} to number")
+    raise Uncastable("Cannot cast {} to number", value)
 
 
 def _int(value: Any) -> int:
@@ -87,7 +99,7 @@ def _int(value: Any) -> int:
 
 def _float(value: Any) -> Any:
     if isinstance(value, str | bytes):
-        raise TypeError(f"Cannot cast {value!r} to float")
+        raise Uncastable("Cannot cast {!r} to float", value)
     return value if isinstance(value, SymFloat) else float(value)
 
 
@@ -96,13 +108,13 @@ def _bool(value: Any) -> bool:
         return value
     if value is None or hasattr(type(value), "__bool__"):  # numbers, numpy's bools; no strings, no lists
         return bool(value)
-    raise TypeError(f"Unable to cast {value!r} to bool")
+    raise Uncastable("Unable to cast {!r} to bool", value)
 
 
 def _str(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise TypeError(f"Unable to cast {value!r} to str")
+    raise Uncastable("Unable to cast {!r} to str", value)
 
 
 _CONVERT: dict[str, Convert] = {

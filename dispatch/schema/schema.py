@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum, StrEnum
 from typing import Any, Final
 
+from ..records import dataclass
 from ..specialiser.annotations import frozen
 
 # Tags: what is true of an operator and does not show in its schema. PyTorch's words; each is a str, too ---------------

@@ -22,7 +22,6 @@ from .parser import parse_schema
 from .schema import FunctionSchema
 
 BETWEEN = re.compile(r",\s*(?![^\[(]*[\])])")  # a comma that stands in no bracket
-WORD = re.compile(r"\w+$")
 FACTORY_OPTIONS = ("ScalarType? dtype", "Layout? layout", "Device? device", "bool? pin_memory")
 ALIAS = re.compile(r"Tensor\([a-z]")
 
@@ -49,7 +48,7 @@ class SchemaText:
     @property
     def names(self) -> list[str]:
         """The names of the arguments."""
-        return [WORD.findall(one.partition("=")[0])[0] for one in self.arguments if one != "*"]
+        return [one.partition("=")[0].rpartition(" ")[2] for one in self.arguments if one != "*"]
 
     @property
     def tensor_positions(self) -> tuple[int, ...]:

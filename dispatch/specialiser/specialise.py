@@ -26,7 +26,7 @@ from weakref import WeakSet
 
 from ..config import ON_CHANGE, config
 from ..core.base import Operator, TensorBase
-from ..core.interpreter import Specialised, hop, run
+from ..core.interpreter import Specialised, call, hop, run
 from ..core.key import DispatchKey
 from ..core.keyset import describe, runtime_keys
 from ..core.registry import LOCK, OPERATORS
@@ -152,6 +152,25 @@ def run_specialised(op: Operator, keyset: int, stack: list[Any]) -> Any:
     """`run`, by specialised code."""
     facts, values = facts_of(op, stack)
     return op.table(facts)[keyset | STATE.get().keys.added & FLAGS](*values)
+
+
+def call_each(op: Operator, stacks: list[list[Any]]) -> list[Any]:
+    """`call` on each of some stacks, which differ in nothing but their tensors: facts about the first hold for all."""
+    if Specialised.run is None:
+        return [call(op, stack) for stack in stacks]
+    facts, _ = facts_of(op, stacks[0])
+    table, state = op.table(facts), STATE.get()
+    flags = state.keys.added & FLAGS
+    included, excluded = state.included, ~state.excluded
+    given = [i for i, fact in enumerate(facts) if fact not in ("D", "N")]
+    tensors = [i for i, fact in enumerate(facts) if fact == "T"]
+    results = []
+    for stack in stacks:
+        keyset = included
+        for i in tensors:
+            keyset |= stack[i]._keyset
+        results.append(table[keyset & excluded | flags](*[stack[i] for i in given]))
+    return results
 
 
 # Making code ----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from .copies import swap_tensors
 from .devices import (
     CPU,
     DEVICE_CONTEXT,
+    DEVICE_TYPES,
     FOREIGN,
     KINDS,
     MAKERS,
@@ -124,6 +125,7 @@ __all__ = [
     "CURRENT_GRAD_FN",
     "CreationMeta",
     "DEVICE_CONTEXT",
+    "DEVICE_TYPES",
     "DTYPES",
     "DeviceKind",
     "KINDS",

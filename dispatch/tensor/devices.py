@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,9 +17,12 @@ from redispatch.dispatch import (
     WITHOUT_MODULE,
     DispatchKey,
     Slot,
+    key_of_device,
     keyset,
     shared,
 )
+
+from ..records import dataclass
 
 # The names that PyTorch knows, in the order of its error message; those without kernels here fail when used.
 DEVICE_TYPES = [
@@ -30,10 +33,11 @@ DEVICE_TYPES = [
 BACKEND_OF_DEVICE |= {
     "cpu": "CPU", "cuda": "CUDA", "hip": "HIP", "xla": "XLA", "mps": "MPS", "ipu": "IPU", "xpu": "XPU", "hpu": "HPU",
     "ve": "VE", "lazy": "Lazy", "mtia": "MTIA", "maia": "MAIA", "privateuseone": "PrivateUse1", "meta": "Meta",
+    "fpga": "FPGA", "vulkan": "Vulkan",
 }  # fmt: skip
 
 
-WITHOUT_MODULE.add("privateuseone")
+WITHOUT_MODULE |= {"privateuseone", "hpu"}
 
 
 # (what a `with device(...)` statement does at its start, what at its end)
@@ -173,12 +177,13 @@ def device_keyset(type: str, inference: bool = False, bits: int = 0) -> int:
     """
     found = _KEYSETS.get((type, inference, bits))
     if found is None:
-        backend = BACKEND_OF_DEVICE[type]
+        backend = key_of_device(type).name
         names = [backend]
         if f"Autocast{backend}" in DispatchKey.__members__:
             names.append(f"Autocast{backend}")
         if not inference:
-            names += ["ADInplaceOrView", f"Autograd{backend}"]
+            autograd = f"Autograd{backend}"
+            names += ["ADInplaceOrView", autograd if autograd in DispatchKey.__members__ else "AutogradOther"]
         found = _KEYSETS[type, inference, bits] = shared(keyset(*names) | bits)
     return found
 

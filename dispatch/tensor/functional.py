@@ -20,13 +20,13 @@ strides that its first one had (`as_before`), but a value that a view shows may 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from redispatch.dispatch import Slot, _disabled_torch_function_impl, keyset
 from redispatch.dispatch.layers.functionalize import below_functionalize
 from redispatch.dispatch.specialiser.annotations import leaf
 
+from ..records import dataclass
 from .devices import device
 from .metadata import lay_out
 from .storage import UntypedStorage

@@ -14,12 +14,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch import describe
+
+from ..records import dataclass
 
 # --- Options ------------------------------------------------------------------------------------------------------
 

@@ -69,6 +69,8 @@ from .storage import ALONE, UntypedStorage
 
 get_state = STATE.get  # every method and property asks, and a name is found faster than an attribute
 
+VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS  # flags of code
+
 # (class, args, kwargs) -> a tensor: the legacy constructor `Tensor(2, 3)`, `Tensor([1., 2.])`
 CONSTRUCT: Slot[Callable[..., Any]] = Slot("how Tensor(...) makes a tensor")
 
@@ -81,7 +83,8 @@ def overridable(function: Callable[..., Any], asked: Callable[..., Any] | None =
     """
     method: Any
     long_way = routed(function)
-    alone = len(inspect.signature(function).parameters) == 1
+    code: Any = getattr(function, "__wrapped__", function).__code__
+    alone = code.co_argcount == 1 and not code.co_kwonlyargcount and not code.co_flags & VARIADIC
     asked = asked or (of_builtin_method if alone else call_overridden)
     if alone:  # as most: this way is shorter
 

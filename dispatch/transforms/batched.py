@@ -7,11 +7,12 @@ all batches to the front, where dimension d of an example is dimension d + 1 of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from redispatch.dispatch import FunctionSchema, OpOverload, Slot, TensorBase
 from redispatch.dispatch.specialiser.annotations import frozen, inline
+
+from ..records import dataclass
 
 
 @dataclass(frozen=True)

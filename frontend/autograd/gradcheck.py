@@ -11,11 +11,11 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.autograd import forward_ad
 from redispatch.dispatch.autograd.api import grad
 from redispatch.dispatch.autograd.engine import run_backward

@@ -9,9 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from glob import iglob
+from contextlib import suppress
 
-from . import cpu, cuda, cudnn, mkldnn
+from .. import _names
+from . import cpu, cudnn, mkldnn
+
+# what attention may take is known to the operators of attention, which not every import has
+_, __getattr__, __dir__ = _names.late(globals(), {".": "cuda"})
 
 __all__ = ["cpu", "cuda", "cudnn", "mkldnn"]
 
@@ -36,15 +40,18 @@ def _import_device_backends() -> None:
 
 
 def autoload() -> None:
-    """Loads the backends of other packages, where their files name any: to look for that takes 2 ms."""
+    """Loads the backends of other packages, where their files name any: to look for that takes 1 ms."""
     if _is_device_backend_autoload_enabled() and any("torch.backends" in text for text in _entry_points()):
         _import_device_backends()
 
 
 def _entry_points() -> Iterator[str]:
     """Yields the files of packages that name entry points."""
-    for pattern in ("*.dist-info", "*.egg-info"):
-        for folder in sys.path:
-            for file in iglob(os.path.join(folder, pattern, "entry_points.txt")):
-                with open(file, encoding="utf-8") as text:
-                    yield text.read()
+    for folder in sys.path:
+        with suppress(OSError):  # no folder, or none that may be read
+            for name in os.listdir(folder or "."):
+                if name.endswith((".dist-info", ".egg-info")):
+                    file = os.path.join(folder, name, "entry_points.txt")
+                    if os.path.exists(file):
+                        with open(file, encoding="utf-8") as text:
+                            yield text.read()

@@ -14,7 +14,6 @@ from redispatch.amp import by_device
 from redispatch.dispatch.tensor import UntypedStorage
 from redispatch.kernels.first_use import RUNTIME as RUNTIME
 from redispatch.kernels.first_use import start
-from redispatch.kernels.ops.storages import TypedStorage, _warn_typed_storage_removal
 
 from . import nvtx
 
@@ -80,8 +79,6 @@ def __dir__() -> list[str]:
 
 def storage_is_on_cuda(self: Any) -> bool:
     """Returns whether a storage's memory is a CUDA device's."""
-    if isinstance(self, TypedStorage):
-        _warn_typed_storage_removal()
     return bool(self.device.type == "cuda")
 
 
@@ -93,6 +90,5 @@ def storage_on_cuda(self: Any, device: Any = None, non_blocking: bool = False) -
     return move_storage(self, "cuda", device)
 
 
-for _owner in (UntypedStorage, TypedStorage):
-    setattr(_owner, "is_cuda", property(storage_is_on_cuda))  # noqa: B010  # mypy knows no such names
-    setattr(_owner, "cuda", storage_on_cuda)  # noqa: B010  # attached here, and mypy knows no such name
+setattr(UntypedStorage, "is_cuda", property(storage_is_on_cuda))  # noqa: B010  # mypy knows no such name
+setattr(UntypedStorage, "cuda", storage_on_cuda)  # noqa: B010  # attached here, and mypy knows no such name

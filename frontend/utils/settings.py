@@ -11,8 +11,7 @@ from typing import Any
 
 from redispatch.dispatch.errors import WARNED
 from redispatch.dispatch.tensor import Tensor, UntypedStorage, set_default_dtype
-from redispatch.kernels.ops.legacy import TYPES, TensorType
-from redispatch.kernels.ops.storages import TypedStorage
+from redispatch.kernels.ops import legacy, storages
 from redispatch.kernels.ops.uninitialized import begin
 from redispatch.kernels.settings import change, settings
 
@@ -114,8 +113,8 @@ def set_flush_denormal(mode: bool) -> bool:
 
 def set_default_tensor_type(t: Any) -> None:
     """The default dtype by a legacy class: FloatTensor, or "torch.DoubleTensor"."""
-    kind = TYPES.get(t.removeprefix("torch.")) if isinstance(t, str) else t
-    if not isinstance(kind, TensorType):
+    kind = legacy.TYPES.get(t.removeprefix("torch.")) if isinstance(t, str) else t
+    if not isinstance(kind, legacy.TensorType):
         raise TypeError("invalid type object: only floating-point types are supported as the default type")
     if not kind.dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
@@ -136,7 +135,7 @@ _nnpack_available = is_vulkan_available
 
 
 def is_storage(obj: Any) -> bool:
-    return isinstance(obj, UntypedStorage | TypedStorage)
+    return isinstance(obj, UntypedStorage | storages.TypedStorage)
 
 
 def set_module(obj: Any, mod: str) -> None:

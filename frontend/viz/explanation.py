@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from typing import Any
 
@@ -25,6 +25,7 @@ from redispatch.dispatch import (
     TensorBase,
     as_keyset,
     bind,
+    dataclass,
     describe,
     describe_value,
     dispatch_keyset,

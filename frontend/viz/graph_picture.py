@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from redispatch.autograd import GradientEdge, Node
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.autograd.history import gradient_edge
 from redispatch.dispatch.autograd.saving import SavedThing, saved_things
 from redispatch.dispatch.tensor import Tensor

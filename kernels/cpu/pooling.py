@@ -8,11 +8,11 @@ two dimensions are three, of which the first have size 1. Read next: convolution
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor.operand import DTYPES, Operand, arrays_of
 
 from ..engine.pool import parallel_for

@@ -17,13 +17,13 @@ Read next: kernels/ops/resampling.py, which says what the matrices are; pooling.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor.geometry import contiguous_strides
 from redispatch.dispatch.tensor.operand import DTYPES, Operand, arrays_of, memory
 

@@ -372,6 +372,19 @@ class Formula:
         return self.function(*values)
 
 
+class Through(Formula):
+    """A formula that calls an operator, of which nothing is asked before: its file may be one that comes later."""
+
+    def __init__(self, op: Operator, parameters: Sequence[str]) -> None:
+        super().__init__(lambda *values: self._found()(*values), parameters)
+        self._op = op
+
+    def _found(self) -> Function:
+        op = self._op
+        self.function = handing_on(op.functional, op.text) if "*" in op.text.arguments else op.functional
+        return self.function
+
+
 def taking(*parameters: str) -> Callable[[Function], Formula]:
     """Makes a formula of the decorated function, which may gather what it hands on: `def gradient(grad, *how)`."""
     return lambda function: Formula(function, parameters)
@@ -379,7 +392,7 @@ def taking(*parameters: str) -> Callable[[Function], Formula]:
 
 def through(op: Operator, *parameters: str) -> Formula:
     """The formula that calls an operator with what these parameters mean: `through(op, "grad", "self", "dim")`."""
-    return Formula(handing_on(op.functional, op.text) if "*" in op.text.arguments else op.functional, parameters)
+    return Through(op, parameters)
 
 
 def handing_on(form: OpOverload, text: SchemaText) -> Function:

@@ -15,11 +15,10 @@ x_at, ...)`; one of CUDA takes addresses and a stream. Read next: planned.py, po
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeGuard
 
-from redispatch.dispatch import FunctionSchema, ListType, OptionalType, TensorBase
+from redispatch.dispatch import FunctionSchema, ListType, OptionalType, TensorBase, dataclass
 from redispatch.dispatch.specialiser.annotations import frozen, inline, pure
 from redispatch.dispatch.tensor import Tensor, metadata_of
 

@@ -19,13 +19,13 @@ loop. Where a value does decide (`alpha=1` needs no product), there is a scalar 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import Memo, describe_value
+from redispatch.dispatch import Memo, dataclass, describe_value
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import (
     Size,

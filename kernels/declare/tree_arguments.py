@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 from redispatch.dispatch.tensor import Tensor
 

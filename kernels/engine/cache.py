@@ -15,12 +15,12 @@ empties the directory.
 import os
 import re
 import sys
-from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 
 import numpy as np
 
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.disk import digest, directory, read_sealed, warn_once, write_sealed, write_whole
 
 

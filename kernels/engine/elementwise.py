@@ -15,10 +15,10 @@ Read next: `kernels/cpu/reduce.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor.geometry import Plan, broadcast_strides, plan
 from redispatch.dispatch.tensor.operand import DTYPES, TARGET, ByTarget, Operand
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from redispatch import kernels
-from redispatch.dispatch import STATE, ops
+from redispatch.dispatch import STATE, OpOverload, ops, place_of
 from redispatch.dispatch.autograd import pulled_back
+from redispatch.dispatch.layers.functionalize import FUNCTIONALIZATION, compute, write
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import Elementwise, Operand
 
@@ -592,3 +593,17 @@ def rms_norm(input, normalized_shape, weight, eps):
     if weight is not None:
         result = result * weight
     return result.to(own) if result._dtype is not own else result
+
+
+# --- Functionalized ---------------------------------------------------------------------------------------------------
+
+
+def batch_norm_rule(op: OpOverload, stack: list[Any]) -> Any:
+    """It writes the running statistics, and its schema does not say so; that of another operator does."""
+    input, weight, bias, mean, var, training, momentum, eps = stack
+    if training and mean is not None and var is not None:
+        return write(batch_norm_legit_op.functional, stack)
+    return compute(op, stack)
+
+
+FUNCTIONALIZATION.add(native_batch_norm.op.functional, batch_norm_rule, place_of(batch_norm_rule))

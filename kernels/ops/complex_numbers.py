@@ -36,6 +36,8 @@ from .copying import (
     resize_inplace_op,
 )
 from .creation import ones_like_op
+from .elementary import neg
+from .functionalization import dense, inverse, through
 from .views import select_op
 
 # --- what the layers ask for ------------------------------------------------------------------------------------------
@@ -359,3 +361,26 @@ def angle_gradient(grad: Any, self: Any) -> Any:
 angle_op.scalar(int=angle_real, float=angle_real, complex=angle_complex)
 angle_op.derivative(self=angle_gradient, for_complex=True)
 angle = public(angle_op, doc="Returns the angle of each complex number; of a real one 0 or π.")
+
+
+# --- The inverses of these views, for Functionalize -------------------------------------------------------------------
+
+
+@inverse(view_as_real_op)
+def view_as_real_inverse(base: Any, value: Any) -> Any:
+    return through(view_as_complex_op, dense(value))
+
+
+@inverse(view_as_complex_op)
+def view_as_complex_inverse(base: Any, value: Any) -> Any:
+    return through(view_as_real_op, value)
+
+
+@inverse(conj_view_op)
+def conj_inverse(base: Any, value: Any) -> Any:
+    return conj_physical_op.functional(value)
+
+
+@inverse(neg_view_op)
+def neg_inverse(base: Any, value: Any) -> Any:
+    return neg.op.functional(value)

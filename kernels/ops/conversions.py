@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch import BACKEND_OF_DEVICE, STATE, call
+from redispatch.dispatch import BACKEND_OF_DEVICE, STATE, WITHOUT_MODULE, call
 from redispatch.dispatch.entry.fast_paths import Attribute, Fixed, Reads, Taken
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import (
     CPU,
+    DEVICE_TYPES,
     DTYPES,
     KINDS,
     STARTERS,
@@ -78,11 +79,16 @@ def to_dtype_layout_op(self, dtype, layout, on, pin_memory, non_blocking, copy, 
 
 
 def available_device(value: Any) -> device:
-    """The device that a value stands for. AssertionError, in PyTorch's words, for CUDA where nothing serves it."""
+    """The device that a value stands for. In PyTorch's words, RuntimeError where nothing serves it; AssertionError for
+    one that a starter would start."""
     on = as_device(value)
-    served = on.type in KINDS or copy_inplace_op.functional.has_kernel_for_dispatch_key(BACKEND_OF_DEVICE[on.type])
-    if on.type in STARTERS and not served:
-        STARTERS[on.type]()
+    kernels = copy_inplace_op.functional
+    key = BACKEND_OF_DEVICE.get(on.type, "Undefined")
+    if on.type not in KINDS and not kernels.has_kernel_for_dispatch_key(key):
+        if on.type in STARTERS:
+            STARTERS[on.type]()
+        elif on.type in DEVICE_TYPES and on.type not in ("lazy", *WITHOUT_MODULE):
+            raise RuntimeError(f"PyTorch is not linked with support for {on.type} devices: it has no kernels")
     return indexed(on)
 
 

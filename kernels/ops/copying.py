@@ -8,7 +8,6 @@ dimensions. `contiguous_format` and `channels_last` ask for an order instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import NoneType
 from typing import Any, TypeGuard
 
@@ -21,6 +20,7 @@ from redispatch.dispatch import (
     STATE,
     TensorBase,
     call,
+    dataclass,
     fallthrough_kernel,
     impl,
     ops,

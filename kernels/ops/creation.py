@@ -10,14 +10,13 @@ Read next: from_data.py, for tensors made of Python data and numpy arrays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ARGUMENT_TYPES, STATE, impl, within
+from redispatch.dispatch import ARGUMENT_TYPES, STATE, dataclass, impl, within
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import (

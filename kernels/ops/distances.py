@@ -18,7 +18,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, re
 from redispatch.kernels import Operand, broadcast_shapes, is_contiguous
 
 from ..declare.declare import Operator, no_formula
-from ..declare.operator import CUDA_FP32, composite, kernel
+from ..declare.operator import CUDA_FP32, FP32, composite, kernel
 from ..declare.overridable import overridable_function
 from ..declare.structured import common_device, not_implemented
 from .arithmetic import add_scalar_op, clamp_min_tensor_op
@@ -150,7 +150,7 @@ cdist_backward_op.derivative((("grad", "x1", "x2", "cdist"), no_formula("_cdist_
 
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
-    autocast=CUDA_FP32,
+    autocast=FP32,
     face=False,
     refuses="whole halves complex",
 )

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor import Tensor
 
-from ..declare.operator import composite
+from ..declare.operator import CUDA_LOWER, composite
 from ..declare.overridable import overridable_function
 
 REST = "..."
@@ -68,7 +68,12 @@ class Plan:
     count: int
 
 
-@composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", face=False, refuses="bool")
+@composite(
+    "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+    autocast=CUDA_LOWER,
+    face=False,
+    refuses="bool",
+)
 def einsum_op(equation, tensors, path):
     """Products summed over the letters that the result does not have: "ij,jk->ik" is the product of matrices.
 

@@ -14,13 +14,12 @@ They are declared when one is first looked for (`LATE`, dispatch/core/registry.p
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import repeat
 from typing import Any
 
-from redispatch.dispatch import ListType, OpOverload, call, entry_point_of, impl
+from redispatch.dispatch import ListType, OpOverload, call, call_each, entry_point_of, impl
 from redispatch.dispatch.autograd.forward import PARTS
 from redispatch.dispatch.layers.autograd import DERIVATIVES, any_wants_gradient
 from redispatch.dispatch.namespaces import operator_named
@@ -93,20 +92,35 @@ class OnEach:
         left = iter([place for name, place in here.items() if all(name != one.name for one in there)])
         return [(here[one.name] if one.name in here else next(left, None), default_of(one)) for one in there]
 
+    @cached_property
+    def known(self) -> tuple[str, tuple[int, ...], list[int], bool]:
+        """(name, arguments that are lists of tensors, the others, whether all of these are the same for each tensor)"""
+        schema = self.op.schema
+        lists = schema.tensor_list_positions
+        rest = [place for place in range(len(schema.arguments)) if place not in lists]
+        alike = all(
+            schema.arguments[place].name != "scalars" and not isinstance(schema.arguments[place].type, ListType)
+            for place in rest
+        )
+        return schema.base_name, lists, rest, alike
+
     def calls(self, stack: Sequence[Any]) -> list[list[Any]]:
         """The arguments for each tensor. RuntimeError for lists that are empty, or not of one length."""
-        schema = self.op.schema
-        count = check_lengths(schema.base_name, [stack[place] for place in schema.tensor_list_positions])
-        values = [each_value(argument, value, count) for argument, value in zip(schema.arguments, stack, strict=True)]
+        name, lists, rest, _ = self.known
+        count = check_lengths(name, [stack[place] for place in lists])
+        values = [*stack]
+        for place in rest:
+            values[place] = each_value(self.op.schema.arguments[place], stack[place], count)
         columns = [repeat(default, count) if place is None else values[place] for place, default in self.sources]
         return [list(row) for row in zip(*columns, strict=False)]
 
     def kernel(self, *stack: Any) -> Any:
-        check = CHECKS.get(self.op.schema.base_name, no_check)
+        name, _, _, alike = self.known
         calls = self.calls(stack)
-        for one in calls:
-            check(*one)
-        results = [call(self.of, one) for one in calls]
+        if name in CHECKS:
+            for one in calls:
+                CHECKS[name](*one)
+        results = call_each(self.of, calls) if alike else [call(self.of, one) for one in calls]
         return results if self.op.schema.returns else None
 
     def begin(self, op: OpOverload, stack: list[Any]) -> Any:
@@ -170,10 +184,6 @@ def each_value(argument: Any, value: Any, count: int) -> Any:
     return repeat(value, count)
 
 
-def no_check(*values: Any) -> None:
-    """Most calls say themselves what is wrong."""
-
-
 def check_max(x: Tensor) -> None:
     if not x.numel():
         raise RuntimeError(
@@ -235,7 +245,7 @@ def faces(name: str, operators: Sequence[Operator]) -> None:
 def returning_first(function: Any) -> Any:
     """A function of in-place forms that returns the list which it was given."""
     entry = entry_point_of(function)
-    meaning, entry.slow_at_first = entry.slow, sys.maxsize  # fast paths would return what the operator does: nothing
+    meaning, entry.gives_first = entry.slow, True  # the operator returns nothing
 
     def slow(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = meaning(args, kwargs)

@@ -28,7 +28,6 @@ from redispatch.dispatch.layers.functionalize import (
     is_wrapper,
     op_for_views,
     wraps_new_tensors,
-    write,
 )
 from redispatch.dispatch.tensor import Size, Tensor, contiguous_format, dtype, output_spec, strided
 from redispatch.dispatch.tensor.functional import AS_BEFORE, FunctionalStorage, Step, functional, functional_view
@@ -36,14 +35,6 @@ from redispatch.kernels import contiguous_strides, has_internal_overlap, infer_v
 
 from ..declare.declare import Operator
 from ..declare.structured import check_can_cast, warn_of_resizing
-from .batch_norm import batch_norm_legit_op, native_batch_norm
-from .complex_numbers import (
-    conj_physical_op,
-    conj_view_op,
-    neg_view_op,
-    view_as_complex_op,
-    view_as_real_op,
-)
 from .copying import (
     alias_op,
     clone_op,
@@ -58,7 +49,6 @@ from .copying import (
     to_copy_op,
 )
 from .creation import empty_op, strides_for
-from .elementary import neg
 from .functional_forms import resize_op
 from .geometry import split_lengths
 from .scattering import as_strided_scatter_op, diagonal_scatter_op, select_scatter_op, slice_scatter_op
@@ -241,31 +231,11 @@ def view_dtype_inverse(base: Any, value: Any, to: dtype) -> Any:
     return through(view_dtype_op, dense(value), base._dtype)
 
 
-@inverse(view_as_real_op)
-def view_as_real_inverse(base: Any, value: Any) -> Any:
-    return through(view_as_complex_op, dense(value))
-
-
-@inverse(view_as_complex_op)
-def view_as_complex_inverse(base: Any, value: Any) -> Any:
-    return through(view_as_real_op, value)
-
-
 def dense(value: Any) -> Any:
     """A value whose elements lie side by side along the last dimension."""
     if not value._shape or value._stride[-1] == 1 or value._shape[-1] == 1:
         return value
     return clone_op.functional(value, memory_format=contiguous_format)
-
-
-@inverse(conj_view_op)
-def conj_inverse(base: Any, value: Any) -> Any:
-    return conj_physical_op.functional(value)
-
-
-@inverse(neg_view_op)
-def neg_inverse(base: Any, value: Any) -> Any:
-    return neg.op.functional(value)
 
 
 # --- Strided memory ---------------------------------------------------------------------------------------------------
@@ -474,12 +444,3 @@ def lift_rule(op: OpOverload, stack: list[Any]) -> Any:
     with below_functionalize():
         value = call(op, stack)
     return functional(value, current_level()) if wraps_new_tensors() else value
-
-
-@rule(native_batch_norm.op)
-def batch_norm_rule(op: OpOverload, stack: list[Any]) -> Any:
-    """It writes the running statistics, and its schema does not say so; that of another operator does."""
-    input, weight, bias, mean, var, training, momentum, eps = stack
-    if training and mean is not None and var is not None:
-        return write(batch_norm_legit_op.functional, stack)
-    return compute(op, stack)

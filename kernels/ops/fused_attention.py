@@ -26,10 +26,10 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from redispatch.dispatch import ops
+from redispatch.dispatch import dataclass, ops
 from redispatch.dispatch.tensor import Tensor, dtypes
 
 from ..declare.operator import planned_several

@@ -48,3 +48,4 @@ for _dtype in DTYPES.values():
         TYPES[f"{_name}Tensor"] = TensorType(f"{_name}Tensor", (), {"dtype": _dtype, "__module__": "torch"})
 _tensor_classes = {kind for kind in TYPES.values() if isinstance(kind, TensorType)}
 _storage_classes = {UntypedStorage, TypedStorage, *LEGACY.values()}
+globals().update(TYPES)  # which frontend/__init__.py lists

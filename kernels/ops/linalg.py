@@ -21,7 +21,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, metadata_
 from redispatch.kernels import Operand, broadcast_shapes
 
 from ..declare.declare import Operator
-from ..declare.operator import CUDA_LOWER, CUDA_PROMOTE, LOWER, composite, kernel, planned, structured
+from ..declare.operator import CPU_FP32, CUDA_LOWER, CUDA_PROMOTE, LOWER, composite, kernel, planned, structured
 from ..declare.out_forms import cast_into_out, copy_into_out, filled
 from ..declare.overridable import overridable_function
 from ..declare.planned import Planned
@@ -780,6 +780,7 @@ def linear_slow(input: Any, weight: Any, bias: Any) -> Any:
 
 @composite(
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    autocast=CUDA_PROMOTE,
     out="out",
     out_dtype=OF_TENSORDOT,
     out_by=cast_into_out,
@@ -862,6 +863,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 @structured(
     "trace(Tensor self) -> Tensor",
+    autocast=CPU_FP32,
     out="out",
     function=False,
     method=False,

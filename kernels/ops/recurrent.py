@@ -13,10 +13,9 @@ RNN encoder-decoder" (2014).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from redispatch.dispatch import STATE, ops
+from redispatch.dispatch import STATE, dataclass, ops
 from redispatch.dispatch.layers.autocast import autocast_key
 from redispatch.dispatch.tensor import as_numpy, dtypes
 

@@ -16,13 +16,13 @@ one and two dimensions", 1979. Read next: padding.py, upsampling.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor import Tensor, empty
 from redispatch.kernels import is_contiguous
 from redispatch.kernels.cpu.resample import AxisMap, picking, resample

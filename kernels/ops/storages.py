@@ -172,6 +172,15 @@ class TypedStorage(Alike):
 
     _element_size = element_size
 
+    @property
+    def is_cuda(self) -> bool:
+        _warn_typed_storage_removal()
+        return bool(self.device.type == "cuda")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
+        """The storage on a CUDA device, as an untyped one: `redispatch.cuda` gives these the method."""
+        return vars(UntypedStorage)["cuda"](self, device, non_blocking)
+
     def _new_wrapped_storage(self, untyped_storage: UntypedStorage) -> TypedStorage:
         return TypedStorage(wrap_storage=untyped_storage, dtype=self.dtype, _internal=True)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import as_ndarray
 from redispatch.kernels.cpu.resample import AxisMap, picking

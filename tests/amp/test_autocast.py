@@ -254,6 +254,15 @@ def test_a_dtype_is_appended_where_the_schema_has_no_place_for_one(listed):
         assert rd.ops.aten.norm.Scalar(x.double(), 2).dtype is rd.float64
 
 
+def test_distances_and_traces_are_taken_in_float32_on_cpus():
+    x = matrix(rd.bfloat16)
+    with rd.autocast("cpu"):
+        assert rd.cdist(x, x).dtype is rd.float32 and x.trace().dtype is rd.float32
+        assert rd.einsum("ij->i", x).dtype is rd.bfloat16  # einsum itself is on the list of CUDA alone
+    on_lists = [len(rd._C._dispatch_get_registrations_for_dispatch_key(f"Autocast{one}")) for one in ("CPU", "CUDA")]
+    assert on_lists == [127, 119]  # PyTorch's: tests/parity/lists.py
+
+
 def test_a_dtype_is_set_where_none_was_given(listed):
     listed(rd.ops.aten.cumsum.default, layer.fp32_set_opt_dtype)
     x = matrix(rd.bfloat16)

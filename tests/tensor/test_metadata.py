@@ -32,6 +32,31 @@ def true_of(tensor):
     return tensor.dtype, tensor.shape, tensor.stride(), tensor.device
 
 
+class Wrapper(rd.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise AssertionError(func)
+
+
+@pytest.mark.parametrize("kind", ["vulkan", "fpga", "xla", "lazy"])
+def test_a_device_without_kernels_says_so_in_pytorchs_words(kind):
+    key = {"lazy": "Lazy", "vulkan": "Vulkan"}.get(kind, kind.upper())
+    says = f"from the '{key}' backend.* or was omitted during the selective/custom build process"
+    for make in (rd.empty, rd.ones, rd.randn):
+        with pytest.raises(NotImplementedError, match=says):
+            make(2, device=kind)
+    with pytest.raises(RuntimeError, match="not linked with support for" if kind != "lazy" else says):
+        rd.ones(2).to(kind)
+    assert rd.Tensor._make_wrapper_subclass(Wrapper, (2,), device=kind).device.type == kind
+
+
+def test_a_name_of_a_device_without_a_key_is_refused():
+    with pytest.raises(RuntimeError, match="grandfathered Caffe2 device type ideep"):
+        rd.empty(2, device="ideep")
+    with pytest.raises(ModuleNotFoundError, match="No module named 'torch.hpu'"):
+        rd.empty(2, device="hpu")
+
+
 def test_tensors_of_equal_metadata_have_one_object_for_it():
     assert metadata_of(rd.ones(2, 3)) is metadata_of(rd.zeros(6).view(2, 3)) is metadata_of(rd.ones(2, 3) + 1)
 

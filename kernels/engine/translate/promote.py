@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache as once
 from itertools import product
 from typing import Any
 
 import numpy as np
+
+from redispatch.dispatch import dataclass
 
 Type = Any  # a word, a tuple of types, or a function
 Case = tuple[str, ...]  # the result, and what the operator takes
