@@ -424,7 +424,7 @@ MISSING: dict[str, dict[str, str]] = {
     "fx.passes.infra": {GRAPHS: "partitioner"},
     "fx.passes": {
         GRAPHS: """
-            annotate_getitem_nodes backends dialect graph_drawer graph_manipulation
+            annotate_getitem_nodes backends dialect graph_manipulation
             graph_transform_observer net_min_base operator_support param_fetch pass_manager regional_inductor*
             runtime_assert split_module split_utils splitter_base tests tools_common utils
         """

@@ -4,7 +4,7 @@
     def my_pass(graph): ...                     # changes the graph of a GraphModule in place
 
     run_passes(module)                          # all that are registered; each graph is checked
-    run_passes(module, watch=viz.Stages().add)  # each stage is kept: see frontend/viz/stages.py
+    run_passes(module, watch=Stages().add)      # each stage is kept: frontend/_functorch/stages.py
 
 No pass changes a bit of a result. So `x - 0` and `x * 1` are no operations, but `x + 0` is one: it makes 0.0 of -0.0.
 Nodes need the `meta["val"]` that tracing gives them, or that `FakeTensorProp` does. Registered passes see graphs
