@@ -286,6 +286,11 @@ ELSEWHERE = {
     "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",
     "redispatch.dispatch.transforms.debug_unwrap": "redispatch.dispatch.tensor.wrapped",
     **{f"redispatch.fx.passes.infra.{name}": "redispatch.fx.passes.infra" for name in ("pass_base", "pass_manager")},
+    "redispatch.fx.passes.infra.partitioner": "redispatch.fx.passes.partitioner",
+    **{
+        f"redispatch.fx.passes.utils{name}": "redispatch.fx.passes.fuser_utils"
+        for name in ("", ".common", ".fuser_utils")
+    },
     "redispatch.fx.passes.fake_tensor_prop": "redispatch.fx.passes.shape_prop",
     "redispatch.nn.attention.bias": "redispatch.nn.attention_bias",
     "redispatch._inductor.config": "redispatch.fx.passes.config",

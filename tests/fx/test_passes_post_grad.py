@@ -170,6 +170,24 @@ def test_a_sum_of_a_product_is_replaced_in_either_order_where_its_shape_is_right
     assert all("val" in node.meta for node in module.graph.nodes if node.op == "call_function")
 
 
+def test_a_pattern_says_which_value_is_read_elsewhere_and_on_which_line(passes):
+    one = fused(passes)
+
+    def program(x):
+        y = x @ x
+        return y + x, y.sin()  # the other reader
+
+    with traceback.preserve_node_meta():
+        module = make_fx(program, tracing_mode="fake")(rd.ones(2, 2))
+    assert names(run_passes(module, [one])) == ["mm", "add", "sin"]
+    (why,) = one.refused
+    assert why.startswith("%mm : ") and "is read elsewhere: %sin" in why and "# the other reader" in why
+    run_passes(make_fx(lambda x: x @ x + x, tracing_mode="fake")(rd.ones(2, 2)), [one])
+    assert one.refused == []
+    with pytest.raises(ValueError, match="the pattern returns 2 values and the replacement 1"):
+        register_replacement(lambda a: (a.sin(), a.cos()), lambda a: a.sin(), [rd.ones(2)])
+
+
 def test_new_nodes_have_values_for_the_passes_behind(passes):
     one = register_replacement(lambda a: a.relu(), lambda a: a.clamp(min=0) * 1, [rd.ones(2)])
     module = make_fx(lambda x: x.relu().sin(), tracing_mode="fake")(rd.ones(2))
