@@ -1,7 +1,9 @@
 """Pictures of graphs of operators and the stages that they go through: graph_drawer.py, _functorch/stages.py."""
 
+import os
 import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 
@@ -152,3 +154,23 @@ def test_the_page_is_stepped_through_and_fits_a_phone(stages, tmp_path):
             "[...document.querySelectorAll('pre div')].filter(d => d.offsetHeight).length"
         ) == browser.value("document.querySelectorAll('pre .gone, pre .new').length")
         assert browser.value("document.documentElement.scrollWidth") == 390
+
+
+@needs_browser
+def test_a_page_for_the_eyes(tmp_path):
+    """Saves what the page of docs/passes.md looks like, light and dark; REDISPATCH_SCREENSHOTS says where."""
+
+    def layer(x, w, b):
+        return (x @ w + b).cos().cos().relu().sum() * 1
+
+    path, folder = tmp_path / "stages.html", Path(os.environ.get("REDISPATCH_SCREENSHOTS", tmp_path))
+    stages_of(layer, *(rd.ones(4, 4, requires_grad=True) for _ in range(3))).html(path)
+    with Browser() as browser:
+        browser.open(path)
+        for name, stage in (("light", 4), ("dark", 1)):
+            if browser.value("document.documentElement.classList.contains('dark')") is not (name == "dark"):
+                browser.press("d")
+            browser.value(f"show({stage - 1})")
+            browser.screenshot(folder / f"stages_{name}.png")
+            assert browser.value("document.documentElement.scrollWidth") == 1440
+            assert (folder / f"stages_{name}.png").stat().st_size > 10_000
