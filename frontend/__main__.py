@@ -1,8 +1,9 @@
-"""The command line: `python -m redispatch demo`, `explain`, `trace`, `selective`, `version`.
+"""The command line: `python -m redispatch demo`, `explain`, `trace`, `graph`, `selective`, `version`.
 
     python -m redispatch explain "add(ones(2, requires_grad=True), 1)"
     python -m redispatch trace --html trace.html program.py what the program is given
     python -m redispatch trace -m package.module
+    python -m redispatch graph "lambda x, w: (x @ w).cos().sum()" "ones(2, 3)" "ones(3, 4, requires_grad=True)"
 
 Read next: frontend/demo/story.py, for what the demo shows; dispatch/inspection/explain.py and
 dispatch/inspection/trace.py, for what the others print.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import linecache
 import runpy
 import sys
 from pathlib import Path
@@ -49,6 +51,13 @@ def main(arguments: list[str] | None = None) -> int:
     trace.add_argument("program", nargs="?", help="a Python program")
     trace.add_argument("arguments", nargs="*", help="what the program is given; after --, all of it")
     trace.set_defaults(run=run_trace)
+
+    graph = commands.add_parser("graph", help="the graphs that a function becomes, and what each pass changes")
+    graph.add_argument("--html", type=Path, metavar="FILE", help="write a page to step through the stages")
+    graph.add_argument("--svg", type=Path, metavar="FILE", help="write a picture of the first: forward and backward")
+    graph.add_argument("function", help='such as "lambda x, w: (x @ w).cos().sum()"')
+    graph.add_argument("values", nargs="*", help='its arguments, such as "ones(2, 3, requires_grad=True)"')
+    graph.set_defaults(run=run_graph)
 
     selective = commands.add_parser("selective", help="list the operators of a program, or cut a wheel of no more")
     selective.add_argument("what", choices=("trace", "cut"), help="write such a list, or the wheel of one")
@@ -173,6 +182,40 @@ def run_explain(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def run_graph(chosen: argparse.Namespace) -> int:
+    from redispatch._functorch.stages import stages_of  # here, because the other commands do without
+
+    try:
+        names = known() | {"__name__": "program"}  # whose lines are the user's
+        linecache.cache["<function>"] = len(chosen.function), None, [chosen.function], "<function>"
+        function = eval(compile(chosen.function, "<function>", "eval"), names)
+        values = [eval(one, names) for one in chosen.values]
+        stages = stages_of(function, *values, title=chosen.function)
+    except Exception as error:  # whatever the user's function raises
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    if chosen.html is not None:
+        stages.html(chosen.html)
+    if chosen.svg is not None:
+        stages[0].picture.save(chosen.svg)
+    for path in filter(None, (chosen.html, chosen.svg)):
+        print(f"{path}: {len(stages)} stages" if path is chosen.html else f"{path}: {stages[0].name}", file=sys.stderr)
+    if chosen.html is None and chosen.svg is None:
+        print(stages)
+    return 0
+
+
+def known() -> dict[str, Any]:
+    """Returns the names that expressions may use: those of `redispatch`, also those that are imported late."""
+    names = {name: getattr(redispatch, name) for name in dir(redispatch)}
+    return names | {
+        "redispatch": redispatch,
+        "rd": redispatch,
+        "aten": redispatch.ops.aten,
+        "F": redispatch.nn.functional,
+    }
+
+
 def explain_expression(source: str) -> str:
     """Shows which kernel answers the outermost call (or operator) of an expression at each key, and every hop of the
     call.
@@ -180,8 +223,7 @@ def explain_expression(source: str) -> str:
     The expression is evaluated with the names of `redispatch`, which is also known as `rd`, and with `aten` and `F`;
     what stands inside the outermost call is evaluated first, and not traced. An operator alone is explained as it is.
     """
-    names = {name: getattr(redispatch, name) for name in dir(redispatch)}  # also those that are imported late
-    names |= {"redispatch": redispatch, "rd": redispatch, "aten": redispatch.ops.aten, "F": redispatch.nn.functional}
+    names = known()
     outermost = ast.parse(source.strip(), mode="eval")
     outermost.body = with_children_evaluated(outermost.body, names)
     with redispatch.trace() as hops:

@@ -322,7 +322,7 @@ LEAKED = "it is part of PyTorch's C++, which the package lists among its names"
 INTERNAL = "it is a part of PyTorch's own implementation, which this library has not"
 TRACER = "nothing traces programs; redispatch.fx.experimental.proxy_tensor.make_fx records the operators of a call"
 SYMBOLIC = "sizes are numbers and no symbols"
-GRAPHS = "fx rewrites graphs by replace_pattern, Interpreter and Transformer; PyTorch's own passes are not here"
+GRAPHS = "fx rewrites graphs by passes and patterns (fx.passes.post_grad, matching), Interpreter and Transformer"
 OTHER = "it calls a library for other hardware; the operator without the prefix does the same"
 OTHER_DEVICE = "there is no such device"
 GPU = "the GPU's driver is asked by nvidia-smi; redispatch.cuda has devices, streams, memory and graphs"
@@ -420,14 +420,17 @@ MISSING: dict[str, dict[str, str]] = {
     },
     "fx.graph_module": {INTERNAL: "reduce_*"},
     "fx.proxy": {INTERNAL: "MetaProxy"},
-    "fx.passes.infra": {GRAPHS: "partitioner"},
     "fx.passes": {
         GRAPHS: """
-            annotate_getitem_nodes backends dialect graph_drawer graph_manipulation
-            graph_transform_observer net_min_base operator_support param_fetch pass_manager regional_inductor*
-            runtime_assert split_module split_utils splitter_base tests tools_common utils
+            annotate_getitem_nodes backends dialect graph_transform_observer net_min_base pass_manager
+            regional_inductor* runtime_assert splitter_base tests
         """
     },
+    "fx.passes.split_module": {GRAPHS: "split_module_simple"},
+    "fx.passes.split_utils": {GRAPHS: "move_non_tensor_nodes_on_boundary"},
+    "fx.passes.tools_common": {GRAPHS: "FxNetAccFusionsFinder"},
+    "fx.passes.utils": {GRAPHS: "matcher_utils matcher_with_name_node_map_utils source_matcher_utils"},
+    "fx.passes.utils.common": {GRAPHS: "compare_graphs"},
     "jit": {
         SCRIPT: "enable_onednn_fusion export_opnames freeze frontend generate_bytecode mobile onednn_fusion_enabled "
         "optimize_for_inference quantized set_fusion_strategy strict_fusion supported_ops unsupported_tensor_ops",

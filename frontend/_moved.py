@@ -286,9 +286,16 @@ ELSEWHERE = {
     "redispatch.dispatch.schema.results": "redispatch.dispatch.kernel_conventions",
     "redispatch.dispatch.transforms.debug_unwrap": "redispatch.dispatch.tensor.wrapped",
     **{f"redispatch.fx.passes.infra.{name}": "redispatch.fx.passes.infra" for name in ("pass_base", "pass_manager")},
+    "redispatch.fx.passes.infra.partitioner": "redispatch.fx.passes.partitioner",
+    **{
+        f"redispatch.fx.passes.utils{name}": "redispatch.fx.passes.fuser_utils"
+        for name in ("", ".common", ".fuser_utils")
+    },
     "redispatch.fx.passes.fake_tensor_prop": "redispatch.fx.passes.shape_prop",
     "redispatch.nn.attention.bias": "redispatch.nn.attention_bias",
+    "redispatch._inductor.config": "redispatch.fx.passes.config",
     "redispatch._inductor.fx_passes": "redispatch.fx.passes.post_grad",
+    "redispatch._inductor.fx_passes.reinplace": "redispatch.fx.passes.reinplace",
     "redispatch._inductor.fx_passes.post_grad": "redispatch.fx.passes.post_grad",
     "redispatch.functorch.compile": "redispatch._functorch.aot_autograd",
     "redispatch.functorch.experimental": "redispatch._functorch.api",

@@ -28,7 +28,7 @@ from typing import Any
 import redispatch
 
 from .codegen import CodeGen, Globals, PythonCode, found_at
-from .node import Node, Target, map_aggregate, map_arg, qualified_name
+from .node import Node, Target, map_aggregate, map_arg, qualified_name, written_at
 
 BUILTIN_NAMES = set(dir(builtins))
 RESERVED = {*keyword.kwlist, "torch", "self", "inf", "nan", "NoneType", "device", "pytree", "fx_pytree"}
@@ -251,26 +251,27 @@ class Graph:
 
     def lint(self) -> None:
         """RuntimeError where the graph is no program: a value is used before it is there, a name is there twice, or
-        what a node is to find in the module that owns the graph is missing."""
+        what a node is to find in the module that owns the graph is missing; with the line of the user's program that
+        the node comes from, where that was noted."""
         seen: set[Node] = set()
         names: set[str] = set()
         for node in self.nodes:
             if node.graph is not self:
-                raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
+                raise RuntimeError(f"Node '{node}' does not belong to this Graph!{written_at(node)}")
             for used in node.all_input_nodes:
                 if used.graph is not self:
                     raise RuntimeError(
                         f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an "
                         "argument! If you are copying nodes from another graph, make sure to use "
-                        "``arg_transform`` on node_copy() to remap values"
+                        f"``arg_transform`` on node_copy() to remap values{written_at(node)}"
                     )
                 if used not in seen:
                     raise RuntimeError(
                         f"Argument '{used}' of Node '{node}' was used before it has been defined! Please check "
-                        f"that Nodes in the graph are topologically ordered\n{self}"
+                        f"that Nodes in the graph are topologically ordered\n{self}{written_at(node)}"
                     )
             if node.name in names:
-                raise RuntimeError(f"Node redefined name {node.name}!")
+                raise RuntimeError(f"Node redefined name {node.name}!{written_at(node)}")
             seen.add(node)
             names.add(node.name)
             if self.owning_module is not None and node.op in ("get_attr", "call_module"):
@@ -282,6 +283,7 @@ class Graph:
             if not hasattr(found, atom):
                 raise RuntimeError(
                     f"Node {node} target {node.target} references nonexistent attribute {atom} of {found}"
+                    f"{written_at(node)}"
                 )
             found = getattr(found, atom)
         if node.op == "call_module" and not callable(found):

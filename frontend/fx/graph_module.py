@@ -51,6 +51,7 @@ class GraphModule(nn.Module):
                 _assign(self, target, root[target])
             elif found := _find(root, target):
                 _assign(self, target, found[0])
+        self.meta: dict[str, Any] = {}  # what tracers and passes note of the whole
         self._graph = graph
         self.graph = graph
 

@@ -295,6 +295,11 @@ class Node:
         return False
 
 
+def written_at(node: Node) -> str:
+    """Returns the lines of the user's program that a node comes from, to end an error with; "" if none were noted."""
+    return f"\nThe node comes from:\n{node.stack_trace}" if node.stack_trace else ""
+
+
 IMPURE: set[Any] = set()  # functions whose calls stay though nobody uses the result
 
 

@@ -20,7 +20,7 @@ from redispatch.dispatch.higher_order import HigherOrderOperator
 
 from .graph import Graph
 from .node import AGGREGATES, Node, Target, map_aggregate, map_items
-from .traceback import taken_over
+from .traceback import has_preserved_node_meta, taken_over, user_stack
 
 
 class TraceError(ValueError):
@@ -28,7 +28,8 @@ class TraceError(ValueError):
 
 
 class TracerBase:
-    """Makes nodes and proxies for them. `graph`: where the nodes go."""
+    """Makes nodes and proxies for them. `graph`: where the nodes go. `record_stack_traces`: whether each node notes the
+    line of the program that it comes from, as it does within `fx.traceback.preserve_node_meta()`."""
 
     graph: Graph
     record_stack_traces = False
@@ -43,7 +44,10 @@ class TracerBase:
         type_expr: Any = None,
     ) -> Node:
         """A new node. To note something of each, override this."""
-        return taken_over(self.graph.create_node(kind, target, args, kwargs, name, type_expr))
+        node = taken_over(self.graph.create_node(kind, target, args, kwargs, name, type_expr))
+        if not node.stack_trace and (self.record_stack_traces or has_preserved_node_meta()):
+            node.stack_trace = user_stack()
+        return node
 
     def proxy(self, node: Node) -> Proxy:
         return Proxy(node, self)

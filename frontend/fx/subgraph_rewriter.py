@@ -19,7 +19,7 @@ from redispatch.dispatch import ops
 from ._symbolic_trace import symbolic_trace
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Node
+from .node import Node, written_at
 
 Found = dict[Any, Any]  # a step of the pattern -> that of the graph; a parameter -> any value
 
@@ -62,13 +62,18 @@ def replace_pattern_with_filters(
 
 
 def replace_places(
-    gm: GraphModule, wanted: Graph, instead: Graph, replacement: Any, filters: Sequence[Filter]
+    gm: GraphModule,
+    wanted: Graph,
+    instead: Graph,
+    replacement: Any,
+    filters: Sequence[Filter],
+    refused: list[str] | None = None,
 ) -> list[Match]:
-    """Replaces each place of which all filters say yes, and says where that was."""
+    """Replaces each place of which all filters say yes, and says where that was. refused: as of `places`."""
     results = returned(wanted)
     done: list[Match] = []
     now: dict[Node, Any] = {}  # a step that was replaced -> what gives its value since
-    for found in list(places(gm.graph, wanted)):
+    for found in list(places(gm.graph, wanted, refused)):
         if any(found[one]._erased for one in found if one.op != "placeholder"):
             continue  # it shares a step with a place before it
         found = {one: now.get(value, value) if isinstance(value, Node) else value for one, value in found.items()}
@@ -97,6 +102,11 @@ def checked(pattern: Any, replacement: Any) -> tuple[Graph, Graph]:
             f"replace_pattern: the pattern has {len(parameters)} parameters and the replacement {len(theirs)}; each "
             "parameter of one must stand for the one in the same place of the other"
         )
+    if len(results) != len(returned(instead)):
+        raise ValueError(
+            f"replace_pattern: the pattern returns {len(results)} values and the replacement {len(returned(instead))}; "
+            "each value that a place hands on needs one that stands for it"
+        )
     return wanted, instead
 
 
@@ -117,14 +127,18 @@ def returned(graph: Graph) -> list[Any]:
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
-def places(graph: Graph, pattern: Graph) -> Iterator[Found]:
-    """Returns where the graph computes the pattern, in the graph's order."""
+def places(graph: Graph, pattern: Graph, refused: list[str] | None = None) -> Iterator[Found]:
+    """Returns where the graph computes the pattern, in the graph's order. refused: gets the reasons against others."""
     results = returned(pattern)
     for node in graph.nodes:
+        why = ""
         for found in extended({}, results, [node], graph):
-            if stands_alone(found, results):
+            why = read_elsewhere(found, results)
+            if not why:
                 yield found
                 break
+        if why and refused is not None:
+            refused.append(why)
 
 
 def extended(found: Found, results: list[Any], candidates: list[Node], graph: Graph) -> Iterator[Found]:
@@ -180,11 +194,15 @@ def same_step(wanted: Node, given: Node) -> bool:
     return wanted.op == given.op and wanted.target == given.target
 
 
-def stands_alone(found: Found, results: list[Any]) -> bool:
-    """Returns whether what is computed on the way is used nowhere else."""
+def read_elsewhere(found: Found, results: list[Any]) -> str:
+    """Returns which value that is computed on the way is read elsewhere, so that it must stay; "" if none is."""
     inside = {node for wanted, node in found.items() if wanted.op != "placeholder"}
     ends = {found[one] for one in results}
-    return all(set(node.users) <= inside for node in inside - ends)
+    for node in inside - ends:
+        for user in node.users:
+            if user not in inside:
+                return f"{node.format_node()} is read elsewhere: {user.format_node()}{written_at(user)}"
+    return ""
 
 
 # --- replacing --------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ with fx.traceback.preserve_node_meta(), fx.traceback.annotate({"stage": 1}):
 from __future__ import annotations
 
 import copy
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -185,6 +186,14 @@ def format_stack() -> list[str]:
     if PRESERVED.get():
         return [META.get().get("stack_trace", "")]
     return traceback.format_list(traceback.extract_stack()[:-1])
+
+
+def user_stack() -> str | None:
+    """Returns the line of the user's program that runs, as a traceback shows it: the innermost outside of us."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("redispatch", "torch"):
+        frame = frame.f_back  # type: ignore[assignment]  # None at the end
+    return None if frame is None else "".join(traceback.format_stack(frame, 1))
 
 
 def set_grad_fn_seq_nr(seq_nr: int) -> None:

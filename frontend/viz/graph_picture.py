@@ -1,4 +1,7 @@
-"""Pictures of the autograd graph: what they show, as text for programs that draw, as SVG, and `viz.graph`."""
+"""Pictures of graphs: what they show, as text for programs that draw, as SVG; and `viz.graph`, of autograd's graph.
+
+Graphs of operators are drawn by the same code: frontend/fx/passes/graph_drawer.py says what their boxes are.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +28,29 @@ from redispatch.utils.text import spoken_bytes
 
 @dataclass(slots=True)
 class Box:
-    """One box. `kind`: "result", "node", "leaf", or "more" where the picture ends before the graph does."""
+    """One box. `kind`: one of FILLS; "more" where the picture ends before the graph does. `hint`: shown on pointing."""
 
     kind: str
     title: str
     lines: list[str] = field(default_factory=list)
+    hint: str = ""
 
 
 @dataclass(slots=True)
 class Graph:
-    """Boxes, and arrows between them by their numbers, in the direction in which gradients go."""
+    """Boxes, and arrows between them by their numbers: from a node to what it hands something on to."""
 
     boxes: list[Box] = field(default_factory=list)
     arrows: list[tuple[int, int]] = field(default_factory=list)
     saved_bytes: int = 0  # of all memory that is held for backward alone, each piece counted once
+    cut: set[tuple[int, int]] = field(default_factory=set)  # the arrows that are drawn as cut
+    name: str = "autograd graph"
+    text: str = ""  # below the picture; by default what the walk of autograd's graph has counted
 
     @property
     def caption(self) -> str:
+        if self.text:
+            return self.text
         nodes = sum(box.kind == "node" for box in self.boxes)
         return f"{nodes} node{'' if nodes == 1 else 's'}, {spoken_bytes(self.saved_bytes)} saved for backward"
 
@@ -119,12 +128,14 @@ def short_dtype(dtype: Any) -> str:
 # --- The picture as text, for programs that draw: graphviz's DOT, and Mermaid as Markdown pages show it ---------------
 
 FILLS = {"result": "#cfe8cf", "node": "#eeeeee", "leaf": "#cfe0f5", "more": "#ffffff"}
+FILLS |= {"constant": "#e8ddf5", "saved": "#ffd9a0", "again": "#fff2b3", "backward": "#f6d5d5"}
+CUT = "#c2273d"
 
 
 def dot(graph: Graph) -> str:
     """The graph in DOT."""
     lines = [
-        "digraph autograd {",
+        f"digraph {quoted([graph.name])} {{",
         f'  label={quoted([graph.caption])}; fontname="sans-serif"; fontsize=11;',
         '  node [shape=box, style="rounded,filled", fontname="sans-serif", fontsize=11];',
         "  edge [arrowsize=0.6];",
@@ -132,10 +143,14 @@ def dot(graph: Graph) -> str:
             f'  n{number} [label={quoted([box.title, *box.lines])}, fillcolor="{FILLS[box.kind]}"];'
             for number, box in enumerate(graph.boxes)
         ),
-        *(f"  n{start} -> n{end};" for start, end in graph.arrows),
+        *(f"  n{start} -> n{end}{dashed(graph, start, end)};" for start, end in graph.arrows),
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def dashed(graph: Graph, start: int, end: int) -> str:
+    return f' [style=dashed, color="{CUT}"]' if (start, end) in graph.cut else ""
 
 
 def quoted(lines: list[str]) -> str:
@@ -146,11 +161,12 @@ def quoted(lines: list[str]) -> str:
 
 def mermaid(graph: Graph) -> str:
     """The graph as a flowchart of Mermaid."""
+    kinds = {box.kind for box in graph.boxes}
     lines = [
         "flowchart TD",
         *(f"  n{number}{label(box)}:::{box.kind}" for number, box in enumerate(graph.boxes)),
-        *(f"  n{start} --> n{end}" for start, end in graph.arrows),
-        *(f"  classDef {kind} fill:{fill},stroke:#555,color:#000" for kind, fill in FILLS.items()),
+        *(f"  n{start} {'-.->' if (start, end) in graph.cut else '-->'} n{end}" for start, end in graph.arrows),
+        *(f"  classDef {kind} fill:{fill},stroke:#555,color:#000" for kind, fill in FILLS.items() if kind in kinds),
     ]
     return "\n".join(lines) + "\n"
 
@@ -201,8 +217,8 @@ def svg(graph: Graph) -> str:
     places = [Place(row, box) for row, box in zip(rows_of(graph), graph.boxes, strict=True)]
     for place in places:
         place.width, place.height = room_for(place.box)
-    roads = [road(places, start, end) for start, end in dict.fromkeys(graph.arrows)]
-    rows = arranged([*places, *(place for way in roads for place in way[1:-1])])
+    roads = {one: road(places, *one) for one in dict.fromkeys(graph.arrows)}
+    rows = arranged([*places, *(place for way in roads.values() for place in way[1:-1])])
     put(rows)
     width = max(max((p.x + p.width / 2 for p in row), default=0) for row in rows) + MARGIN
     width = max(width, CHARACTER * len(graph.caption) + 2 * MARGIN)
@@ -210,9 +226,10 @@ def svg(graph: Graph) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="11">',
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+        'markerUnits="userSpaceOnUse" orient="auto">'
         '<path d="M0,0 L8,4 L0,8 z" fill="#555"/></marker></defs>',
-        *map(arrow, roads),
+        *(arrow(way, one in graph.cut) for one, way in roads.items()),
         *(drawn(place) for place in places),
         f'<text x="{MARGIN:.0f}" y="{height - MARGIN:.0f}" fill="#555">{escape(graph.caption)}</text>',
         "</svg>",
@@ -323,8 +340,8 @@ def part(row: list[Place]) -> None:
             begin += place.width + BETWEEN
 
 
-def arrow(way: list[Place]) -> str:
-    """An arrow: a curve from each place to the next."""
+def arrow(way: list[Place], cut: bool) -> str:
+    """An arrow: a curve from each place to the next; dashed where it is cut."""
     first = way[0]
     path = [f"M{first.x:.1f},{first.y + first.height:.1f}"]
     for upper, lower in pairwise(way):
@@ -333,7 +350,10 @@ def arrow(way: list[Place]) -> str:
         path.append(f"C{upper.x:.1f},{half:.1f} {lower.x:.1f},{half:.1f} {lower.x:.1f},{y1:.1f}")
         if lower.box is None:
             path.append(f"V{y1 + lower.height:.1f}")
-    return f'<path d="{" ".join(path)}" fill="none" stroke="#555" marker-end="url(#tip)"/>'
+    look = 'class="arrow" stroke="#555"'
+    if cut:
+        look = f'class="cut" stroke="{CUT}" stroke-width="2" stroke-dasharray="5 4"'
+    return f'<path d="{" ".join(path)}" fill="none" {look} marker-end="url(#tip)"/>'
 
 
 def drawn(place: Place) -> str:
@@ -348,9 +368,11 @@ def drawn(place: Place) -> str:
     ]
     frame = (
         f'<rect x="{x:.1f}" y="{place.y:.1f}" width="{place.width:.1f}" height="{place.height:.1f}" rx="5" '
-        f'fill="{FILLS[box.kind]}" stroke="#777"/>'
+        f'class="{box.kind}" fill="{FILLS[box.kind]}" stroke="#777"/>'
     )
-    return frame + "".join(texts)
+    if not box.hint:
+        return frame + "".join(texts)
+    return f"<g><title>{escape(box.hint)}</title>{frame}{''.join(texts)}</g>"
 
 
 # --- GraphPicture: what `viz.graph` returns. A notebook shows it; elsewhere it is text, or an SVG file ----------------
@@ -368,7 +390,7 @@ def graph(tensors: Any, params: Any = None, *, limit: int = 500) -> GraphPicture
 
 
 class GraphPicture:
-    """The autograd graph: `dot` and `mermaid` are text, `svg()` a drawing; Jupyter shows it as it is."""
+    """A picture of a graph: `dot` and `mermaid` are text, `svg()` a drawing; Jupyter shows it as it is."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -415,4 +437,4 @@ class GraphPicture:
         return {kind: make() for kind, make in made.items() if kind in wanted}
 
     def __repr__(self) -> str:
-        return f"<autograd graph: {self.graph.caption}>"
+        return f"<{self.graph.name}: {self.graph.caption}>"

@@ -253,15 +253,18 @@ def shortened(text: str) -> str:
 def page(root: Hop) -> str:
     """The page."""
     title = ", ".join(dict.fromkeys(name_of(hop.op) for hop in root.children[:50])) or "nothing was called"
-    parts = {
-        "title": escape(title if len(title) < 80 else f"{title[:79]}…"),
-        "style": part("page.css"),
-        "script": part("page.js"),
-        "tables": in_script(json.dumps(Tables(root).made(), separators=(",", ":"))),
-    }
-    text = part("page.html")
-    before, *rest = text.split("{{")
-    return before + "".join(parts[name] + after for name, _, after in (piece.partition("}}") for piece in rest))
+    return filled(
+        "page.html",
+        title=escape(title if len(title) < 80 else f"{title[:79]}…"),
+        tables=in_script(json.dumps(Tables(root).made(), separators=(",", ":"))),
+    )
+
+
+def filled(name: str, **parts: str) -> str:
+    """Returns a page: a file beside this one, in which `{{x}}` stands for a part of that name, or else a file."""
+    before, *rest = part(name).split("{{")
+    pieces = (piece.partition("}}") for piece in rest)
+    return before + "".join((parts[one] if one in parts else part(one)) + after for one, _, after in pieces)
 
 
 @cache

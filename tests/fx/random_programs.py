@@ -55,13 +55,17 @@ def cast(x):
         return (x @ x.t()).float()
 
 
+def scale_in_place(x, by):
+    x.copy_(x * by)
+
+
 def define_operators():
     """The custom operators of the steps: one that computes, with a derivative, and one that writes."""
     library = rd.library.Library("random_programs", "FRAGMENT")
     library.define("scaled(Tensor x, float by) -> Tensor")
     library.define("scale_(Tensor(a!) x, float by) -> ()")
     library.impl("scaled", lambda x, by: x * by, "CompositeExplicitAutograd")
-    library.impl("scale_", lambda x, by: x.copy_(x * by) and None, "CompositeExplicitAutograd")
+    library.impl("scale_", scale_in_place, "CompositeExplicitAutograd")
     rd.library.register_autograd(
         "random_programs::scaled",
         lambda ctx, g: (g * ctx.by, None),

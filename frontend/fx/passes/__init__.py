@@ -2,4 +2,6 @@
 
 from ..._names import late
 
-_PLACES, __getattr__, __dir__ = late(globals(), {".": "fake_tensor_prop infra matching post_grad reinplace shape_prop"})
+_PLACES, __getattr__, __dir__ = late(
+    globals(), {".": "config fake_tensor_prop graph_drawer infra matching post_grad reinplace shape_prop"}
+)

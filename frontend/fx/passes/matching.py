@@ -54,7 +54,9 @@ def register_replacement(
     example_inputs: what both are traced with; sizes that operators are given as numbers must be the same in a graph.
     extra_check: whether a place is to be replaced. after, before: as of `register_pass`. name: of the pass, in errors;
     that of `replace_fn` by default.
-    Errors: ValueError where `search_fn` returns an argument, or the functions take other numbers of arguments.
+    The pass has a list `refused`: why it left places alone in the last graph, where a value on the way is read
+    elsewhere, with the user's line where tracing noted it.
+    Errors: ValueError where `search_fn` returns an argument, or the functions take or return other numbers of values.
     """
     examples = [one.clone() if isinstance(one, Tensor) else one for one in example_inputs]  # each an input of its own
     search, replace = (make_fx(f, tracing_mode="fake")(*examples) for f in (search_fn, replace_fn))
@@ -67,12 +69,16 @@ def register_replacement(
         kwargs = {name: found.nodes_map.get(one) for name, one in zip(names, parameters_of(pattern), strict=True)}
         return bool(extra_check(Match(list(stands.values()), kwargs)))
 
+    refused: list[str] = []
+
     def replaced(graph: Graph) -> None:
-        for one in replace_places(graph.owning_module, wanted, instead, replace, [says_yes]):
+        refused.clear()
+        for one in replace_places(graph.owning_module, wanted, instead, replace, [says_yes], refused):
             for node in one.replacements:
                 valued(node)
 
     replaced.__name__ = name or replace_fn.__name__
+    replaced.refused = refused  # type: ignore[attr-defined]  # of this function
     return register_pass(after=after, before=before)(replaced)
 
 

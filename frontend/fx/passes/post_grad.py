@@ -4,32 +4,43 @@
     def my_pass(graph): ...                     # changes the graph of a GraphModule in place
 
     run_passes(module)                          # all that are registered; each graph is checked
+    run_passes(module, watch=Stages().add)      # each stage is kept: frontend/_functorch/stages.py
 
 No pass changes a bit of a result. So `x - 0` and `x * 1` are no operations, but `x + 0` is one: it makes 0.0 of -0.0.
-Nodes need the `meta["val"]` that tracing gives them, or that `FakeTensorProp` does.
+Nodes need the `meta["val"]` that tracing gives them, or that `FakeTensorProp` does. Registered passes see graphs
+without writes; when they are done, `reinplace.py` brings writes in, as autograd, which is behind them, needs none.
 
 Source: PyTorch's torch._inductor.fx_passes.post_grad. Read next: reinplace.py, infra.py.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
+import redispatch
+from redispatch._higher_order_ops.wrap import auto_functionalized
 from redispatch.dispatch import OpOverload, ops
 from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.cpu.blas import FEW
 
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
+from . import config
+from .reinplace import decompose_auto_functionalized, reinplace_inplaceable_ops
 
 __all__ = [
     "constant_fold",
+    "decompose_auto_functionalized",
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
+    "fuse_addmm",
     "register_pass",
+    "reinplace_inplaceable_ops",
     "remove_noop_ops",
     "reorder_for_locality",
     "run_passes",
@@ -61,19 +72,39 @@ def register_pass(after: str | None = None, before: str | None = None) -> Callab
     return register
 
 
-def run_passes(module: GraphModule, passes: Iterable[GraphPass] | None = None) -> GraphModule:
-    """Runs passes on the graph of a module, which it changes and returns. passes: all that are registered, by default.
+def run_passes(
+    module: GraphModule,
+    passes: Iterable[GraphPass] | None = None,
+    *,
+    watch: Callable[[str, GraphModule], Any] | None = None,
+) -> GraphModule:
+    """Runs passes on the graph of a module, which it changes and returns.
 
-    Errors: RuntimeError that names the pass which failed, or behind which the graph is no program.
+    passes: by default those of config.py, all that are registered, and at last those that bring writes in. watch: is
+    called with the name of a pass and the module, at first with "before", and behind each pass.
+    Errors: RuntimeError that names the pass which failed, or behind which the graph is no program, with the node and
+    the user's line where tracing noted it.
     """
-    for one in PASSES if passes is None else passes:
+    if watch is not None:
+        watch("before", module)
+    for one in in_order() if passes is None else passes:
+        name = getattr(one, "__name__", type(one).__name__)
         try:
             one(module.graph)
             module.graph.lint()
         except Exception as problem:
-            raise RuntimeError(f"the pass {one.__name__!r} broke the graph: {problem}") from problem
+            raise RuntimeError(f"the pass {name!r} broke the graph: {problem}") from problem
+        if watch is not None:
+            watch(name, module)
     module.recompile()
     return module
+
+
+def in_order() -> list[GraphPass]:
+    """Returns all passes, as PyTorch orders them: what writes comes last."""
+    custom = config.post_grad_custom_pre_pass, config.post_grad_custom_post_pass
+    every = custom[0], *PASSES, custom[1], decompose_auto_functionalized, reinplace_inplaceable_ops
+    return [one for one in every if one is not None]
 
 
 # What computes nothing, or the same again -----------------------------------------------------------------------------
@@ -203,6 +234,51 @@ def constant_fold(graph: Graph) -> None:
         graph.erase_node(node)
 
 
+EXACT = {redispatch.float32, redispatch.float64}  # float16 and bfloat16 round a product before the sum, addmm after it
+
+
+@register_pass()
+def fuse_addmm(graph: Graph) -> None:
+    """Has a product and the sum with it be one operator: `mm(a, b) + c` is `addmm(c, a, b)`.
+
+    Also where `c` is a product itself: then what follows may write over it. Small products stay, since their own loop
+    rounds otherwise than that of `addmm`.
+    """
+    for node in graph.find_nodes(op="call_function", target=aten.add.Tensor):
+        if len(node.args) != 2 or node.kwargs:
+            continue
+        for product, other in (node.args, node.args[::-1]):
+            if is_product(product, node) and fits_into(other, product):
+                with graph.inserting_before(node):
+                    fused = graph.call_function(aten.addmm.default, (other, *product.args))
+                fused.meta = dict(node.meta)
+                node.replace_all_uses_with(fused)
+                graph.erase_node(node)
+                graph.erase_node(product)
+                break
+
+
+def is_product(product: Any, user: Node) -> bool:
+    """Returns whether a node is a product of matrices that only `user` reads, and large enough for BLAS."""
+    if not isinstance(product, Node) or product.target is not aten.mm.default or list(product.users) != [user]:
+        return False
+    values = [one.meta.get("val") if isinstance(one, Node) else None for one in (product, *product.args)]
+    if not all(isinstance(one, Tensor) and one.device.type == "cpu" and one.dtype in EXACT for one in values):
+        return False
+    sizes = (*values[0].shape, values[1].shape[1])  # type: ignore[union-attr]  # tensors, as was seen
+    return all(type(size) is int for size in sizes) and math.prod(sizes) > FEW
+
+
+def fits_into(other: Any, product: Node) -> bool:
+    """Returns whether a value is a tensor that expands to the shape of a product, and has its dtype and device."""
+    value, result = other.meta.get("val") if isinstance(other, Node) else None, product.meta["val"]
+    if not isinstance(value, Tensor) or other is product or value.dim() > 2:
+        return False
+    pairs = zip(value.shape[::-1], result.shape[::-1], strict=False)
+    alike = (value.dtype, value.device) == (result.dtype, result.device)
+    return alike and all(type(size) is int and size in (1, wanted) for size, wanted in pairs)
+
+
 @register_pass()
 def eliminate_dead_code(graph: Graph) -> None:
     """Removes nodes that nobody reads."""
@@ -239,8 +315,9 @@ def stable_topological_sort(graph: Graph) -> None:
 @register_pass()
 def reorder_for_locality(graph: Graph) -> None:
     """Moves each node to just ahead of its first reader, so that its value is still in the cache then."""
-    if any(node.is_impure() for node in graph.nodes if node.op == "call_function"):
-        return  # numbers are drawn, and tensors written, in the order of the program
+    steps = [node for node in graph.nodes if node.op == "call_function"]
+    if any(node.is_impure() or node.target is auto_functionalized for node in steps):
+        return  # numbers are drawn, and tensors written, in the order of the program, or else more is copied
     seen: set[Node] = set()
     for node in reversed(graph.nodes):
         seen.add(node)
