@@ -25,7 +25,7 @@ from redispatch.fx import Graph, GraphModule
 from redispatch.utils.checkpoint import CheckpointPolicy
 from tests.drawing import at_length, draw
 from tests.fx.layers import LAYERS, layer
-from tests.fx.random_programs import DRAWING, EFFECTS, define_operators, outcome, programs
+from tests.fx.random_programs import DRAWING, EFFECTS, define_operators, outcome, programs, second_gradients
 
 PARTITIONS = [default_partition, min_cut_rematerialization_partition]
 
@@ -67,6 +67,13 @@ def test_programs_do_what_they_do_untraced(program, partition):
 @given(programs(without={*EFFECTS, *DRAWING, "autocast", "custom"}, inputs=["two", "plain"], steps=4))
 def test_programs_of_subclasses_do_what_they_do_untraced(program):
     check(program)
+
+
+@at_length(500)
+@given(programs(without={"autocast"}, inputs=["leaf", "inner", "plain", "same"], steps=6))  # casts of leaves are kept
+def test_gradients_of_gradients_of_programs_are_those_untraced(program):
+    wanted = second_gradients(program, program)
+    assert wanted is RuntimeError or near(second_gradients(aot_function(program, nop), program), wanted)
 
 
 @pytest.mark.parametrize("name", draw(LAYERS, "layers ahead", count=20))
