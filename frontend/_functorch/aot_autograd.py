@@ -46,6 +46,7 @@ from redispatch.utils._python_dispatch import is_traceable_wrapper_subclass
 from redispatch.utils.checkpoint import Surroundings
 
 from .effects import Effects, Layout, apart, first_of, is_plain, memory, plain_of
+from .partitioners import checkpoints_noted
 from .partitioners import default_partition as default_partition
 from .partitioners import min_cut_rematerialization_partition as min_cut_rematerialization_partition
 
@@ -296,7 +297,8 @@ class Compiled:
     def joint(self, primals: list[Any], tangents: list[Any]) -> list[Any]:
         """The values of the forward, then the gradients of the inputs that are asked for: what is traced."""
         with self.region():
-            roots, *found = self.called(primals)
+            with checkpoints_noted():
+                roots, *found = self.called(primals)
             effects = Effects(*found)
             inner = iter([FunctionalTensor.to_functional(one) if self.functional else one for one in tangents])
             pairs = [

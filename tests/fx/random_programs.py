@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import redispatch as rd
 from redispatch.nn import functional as F
 from redispatch.subclasses.two_tensor import TwoTensor
+from redispatch.utils.checkpoint import checkpoint
 
 SIDE = 3
 
@@ -37,11 +38,12 @@ STEPS = {
     "dropout": lambda x, y, a: F.dropout(x, 0.4),
     "drawn": lambda x, y, a: x + rd.rand(x.shape),
     "autocast": lambda x, y, a: cast(x) if x.dim() == 2 else x,
+    "checkpoint": lambda x, y, a: checkpoint(lambda x: F.dropout(x.sin(), 0.4).exp(), x, use_reentrant=False),
     "custom": lambda x, y, a: rd.ops.random_programs.scaled(x, a),
     "custom_": lambda x, y, a: rd.ops.random_programs.scale_(x, a) or x,
 }
 EFFECTS = {"mul_", "add_", "first", "copy_", "silent", "custom_"}
-DRAWING = {"dropout", "drawn"}
+DRAWING = {"dropout", "drawn", "checkpoint"}
 INPUTS = ["plain", "plain", "leaf", "leaf", "inner", "transposed", "same", "view"]
 
 

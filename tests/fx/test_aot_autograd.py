@@ -22,7 +22,7 @@ from redispatch._functorch.max_flow import Network
 from redispatch._functorch.partitioners import Joint, bytes_of, cheapest, may_recompute, saved_bytes
 from redispatch.dispatch.pytree import tree_leaves
 from redispatch.fx import Graph, GraphModule
-from redispatch.utils.checkpoint import CheckpointPolicy
+from redispatch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from tests.drawing import at_length, draw
 from tests.fx.layers import LAYERS, layer
 from tests.fx.random_programs import DRAWING, EFFECTS, define_operators, outcome, programs, second_gradients
@@ -273,6 +273,62 @@ def test_a_policy_says_what_is_saved_and_what_is_recomputed():
     assert saved() == ["t"] or "mm" not in saved()
     exp.meta["recompute"] = product.meta["recompute"] = CheckpointPolicy.MUST_SAVE
     assert "exp" in saved()
+
+
+MM_SAVED = {rd.ops.aten.addmm.default: CheckpointPolicy.MUST_SAVE}
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize(
+    ("reentrant", "otherwise"),
+    [
+        (False, None),
+        (True, None),
+        (False, CheckpointPolicy.PREFER_RECOMPUTE),
+        (False, CheckpointPolicy.MUST_RECOMPUTE),
+    ],
+)
+def test_checkpoints_say_what_is_saved_and_draw_the_same_numbers_again(partition, reentrant, otherwise):
+    """Three layers with dropout, each a checkpoint: bitwise the gradients untraced, and no mask is saved."""
+    options = {"use_reentrant": reentrant}
+    if otherwise:
+        options["context_fn"] = lambda: create_selective_checkpoint_contexts(
+            lambda context, op, *args, **kwargs: MM_SAVED.get(op, otherwise)
+        )
+    rd.manual_seed(0)
+    layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
+    names, seen = [], []
+
+    def block(layer, x):
+        return nn.functional.dropout(layer(x).sin().exp().cos(), 0.5)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = layers
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = checkpoint(block, layer, x, **options)
+            return x
+
+    def noted(joint, inputs, num_fwd_outputs):
+        parts = partition(joint, inputs, num_fwd_outputs=num_fwd_outputs)
+        names.extend(map(str, parts[0].graph.output_node().args[0][num_fwd_outputs:]))
+        return parts
+
+    x = rd.randn(4, 8)
+    for run in (Net(), aot_module(Net(), nop, partition_fn=noted)):
+        layers.zero_grad()
+        mine = x.clone().requires_grad_()
+        rd.manual_seed(3)
+        y = run(mine)
+        y.square().sum().backward()
+        seen.append([y.tolist(), mine.grad.tolist(), *(one.grad.tolist() for one in layers.parameters())])
+    assert seen[0] == seen[1]
+    kept = {name.rstrip("_0123456789") for name in names}
+    assert "mul" in kept and not kept & {"exp", "cos", "sin", "div", "bernoulli"}  # what goes on to the next, and states
+    assert ("addmm" in kept) == bool(otherwise)
 
 
 def test_random_numbers_are_drawn_once_and_in_order_though_nobody_reads_them():

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import redispatch
 from redispatch import nn
 from redispatch._higher_order_ops.control_flow import Flat, check_alike, cond_op, map_impl, scan_op, while_loop_op
+from redispatch._higher_order_ops.rng import run_and_save_rng_state, run_with_rng_state
 from redispatch._higher_order_ops.wrap import auto_functionalized, out_dtype
 from redispatch.dispatch import (
     STATE,
@@ -555,5 +556,5 @@ def whole_in_graph(op: HigherOrderOperator) -> None:
         return NotImplemented if is_recorded(args, kwargs) else entered(mode, op, args, kwargs, op(*args, **kwargs))
 
 
-whole_in_graph(auto_functionalized)
-whole_in_graph(out_dtype)
+for functional in (auto_functionalized, out_dtype, run_and_save_rng_state, run_with_rng_state):
+    whole_in_graph(functional)
