@@ -59,22 +59,26 @@ RECOMPUTED = {CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE
 @contextmanager
 def checkpoints_noted() -> Iterator[None]:
     """A region in which checkpoints note their policies at the nodes of the graph that is traced. Note [Policies]"""
-    mode, regions, depth = current_proxy_mode(), count(1), 0
+    mode = current_proxy_mode()
+    if mode is None:
+        yield
+        return
+    graph, regions, depth = mode.tracer.graph, count(1), 0
 
     def noted(run: Callable[[], Any], policy_of: Callable[[Any], CheckpointPolicy]) -> Any:
         nonlocal depth
         depth += 1
-        last = next(iter(reversed(mode.tracer.graph.nodes)), None)
+        last = next(iter(reversed(graph.nodes)), None)
         result = run()
         policy, depth = policy_of(result), depth - 1
         region = next(regions) if depth == 0 else None
-        for node in takewhile(lambda node: node is not last, reversed(mode.tracer.graph.nodes)):
+        for node in takewhile(lambda node: node is not last, reversed(graph.nodes)):
             node.meta.setdefault("recompute", policy)
             if region is not None:
                 node.meta["ac_graph_id"] = region
         return result
 
-    token = NOTED.set(noted if mode is not None else None)
+    token = NOTED.set(noted)
     try:
         yield
     finally:

@@ -22,6 +22,7 @@ from redispatch._functorch.max_flow import Network
 from redispatch._functorch.partitioners import Joint, bytes_of, cheapest, may_recompute, saved_bytes
 from redispatch.dispatch.pytree import tree_leaves
 from redispatch.fx import Graph, GraphModule
+from redispatch.fx.experimental.proxy_tensor import make_fx
 from redispatch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from tests.drawing import at_length, draw
 from tests.fx.layers import LAYERS, layer
@@ -67,6 +68,19 @@ def test_programs_do_what_they_do_untraced(program, partition):
 @given(programs(without={*EFFECTS, *DRAWING, "autocast", "custom"}, inputs=["two", "plain"], steps=4))
 def test_programs_of_subclasses_do_what_they_do_untraced(program):
     check(program)
+
+
+@at_length(1000)
+@given(programs(without={"checkpoint"}, inputs=["plain", "leaf", "inner", "transposed"], steps=6))
+def test_graphs_from_before_autograd_and_autocast_keep_their_regions(program):
+    """No gradient where there was none, casts where there were some."""
+    try:
+        wanted = outcome(program, program)
+    except RuntimeError:
+        return
+    graph = make_fx(program, tracing_mode="fake", pre_dispatch=True)(*program.arguments()[1])
+    found = outcome(graph, program)
+    assert near(found, wanted), {key: (found[key], wanted[key]) for key in wanted if not near(found[key], wanted[key])}
 
 
 @at_length(500)
@@ -308,8 +322,8 @@ def test_checkpoints_say_what_is_saved_and_draw_the_same_numbers_again(partition
             self.layers = layers
 
         def forward(self, x):
-            for layer in self.layers:
-                x = checkpoint(block, layer, x, **options)
+            for one in self.layers:
+                x = checkpoint(block, one, x, **options)
             return x
 
     def noted(joint, inputs, num_fwd_outputs):
@@ -327,7 +341,13 @@ def test_checkpoints_say_what_is_saved_and_draw_the_same_numbers_again(partition
         seen.append([y.tolist(), mine.grad.tolist(), *(one.grad.tolist() for one in layers.parameters())])
     assert seen[0] == seen[1]
     kept = {name.rstrip("_0123456789") for name in names}
-    assert "mul" in kept and not kept & {"exp", "cos", "sin", "div", "bernoulli"}  # what goes on to the next, and states
+    assert "mul" in kept and not kept & {
+        "exp",
+        "cos",
+        "sin",
+        "div",
+        "bernoulli",
+    }  # what goes on to the next, and states
     assert ("addmm" in kept) == bool(otherwise)
 
 

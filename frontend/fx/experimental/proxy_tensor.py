@@ -60,6 +60,7 @@ from ..codegen import PyTreeCodeGen
 from ..graph_module import GraphModule
 from ..node import Node
 from ..proxy import Proxy
+from .pre_dispatch import PreDispatchTorchFunctionMode
 
 # By kind of operation on symbolic numbers, the function that a graph calls.
 SYMBOLIC = {
@@ -323,7 +324,8 @@ def make_fx(
     decomposition_table: by operator, a function that is traced in its place.
     tracing_mode: "real", on the arguments themselves; "fake", on tensors without data that look like them; "symbolic",
     on such tensors whose sizes are symbols, so that the graph runs for others, too, where the guards hold.
-    pre_dispatch: whether operators are entered as they are called, before autograd and autocast.
+    pre_dispatch: whether operators are entered as they are called, before autograd and autocast, whose regions the
+    graph keeps then (pre_dispatch.py).
     Errors: ValueError for another mode; RuntimeError where `f` asks for values.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
@@ -348,6 +350,8 @@ def make_fx(
                 leaves = [as_fake(fake_mode, one, name) for name, one in zip(owners, leaves, strict=True)]
                 stack.enter_context(fake_mode)
             enter_inputs(tracer, leaves, args, names)
+            if pre_dispatch:
+                stack.enter_context(PreDispatchTorchFunctionMode(tracer, mode))
             stack.enter_context(mode)
             result = f(*tree_unflatten(leaves, in_spec))
         if all(one is leaf for one, leaf in zip_longest(args, given)) and is_written(result):
