@@ -46,6 +46,8 @@ JOINED = {
     },
     "redispatch._higher_order_ops": {
         "control_flow": "associative_scan body cond map scan while_loop",
+        "effects": "print",
+        "regions": "foreach_map hints_wrap invoke_subgraph local_map strict_mode",
         "wrap": "auto_functionalize out_dtype",
     },
     "redispatch.amp": {
@@ -130,9 +132,6 @@ JOINED = {
         "codegen": "_pytree",
         "node": "immutable_collections",
         "proxy": "annotate",
-    },
-    "redispatch.fx.experimental": {
-        "proxy_tensor": "higher_order",
     },
     "redispatch.kernels.batching": {
         "by_dims": "reductions",

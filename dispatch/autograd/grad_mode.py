@@ -123,6 +123,16 @@ def _set_grad_enabled(mode: bool) -> None:
     STATE.set(state.with_grad(mode))
 
 
+_set_grad_enabled.__module__ = "redispatch._C"  # where graphs call it
+
+
+def tell_of_region(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Tells the innermost function mode that sees regions that one is entered or left, as by a call of `function`."""
+    mode = next((one for one in reversed(STATE.get().function_modes) if getattr(one, "sees_regions", False)), None)
+    if mode is not None:
+        mode.__torch_function__(function, (), args, kwargs)
+
+
 class _Switch(Region):
     """Sets a switch from here on; as a context manager or decorator, for a block or a function only."""
 
@@ -208,7 +218,12 @@ class inference_mode(Setting):
         )
 
     def __enter__(self) -> None:
+        tell_of_region(_enter_inference_mode, self.mode)
         super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        tell_of_region(_exit_inference_mode)
+        super().__exit__(*error)
 
     def _included(self, state: State) -> int:
         return state.included & ~_VIEWS if self.mode else state.included | _VIEWS
@@ -218,3 +233,14 @@ class inference_mode(Setting):
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)
+
+
+def _enter_inference_mode(mode: bool) -> inference_mode:
+    """A region that is entered by one call and left by another, as traced programs have it."""
+    region = inference_mode(mode)
+    region.__enter__()
+    return region
+
+
+def _exit_inference_mode(region: inference_mode) -> None:
+    region.__exit__(None, None, None)

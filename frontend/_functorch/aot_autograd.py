@@ -16,8 +16,10 @@ memory. The forward returns the new values of written inputs, then the results, 
 A written input whose new value no gradient comes from gets a gradient of zeros, where the program itself gives it none.
 
 Note [Gradients of gradients]
-A backward graph has no derivative of its own. Where one is asked for, the joint graph is interpreted, so that autograd
-records it: with the inputs, and the state of the random numbers, that forward had.
+A backward graph has no derivative of its own, and the joint graph has not the right one: a graph of what ran cannot say
+which operators ran without being recorded, or what was detached. Where one is asked for, the function runs again, so
+that autograd records it: with the inputs, the autocast and the random numbers that forward had, on copies of what it
+writes.
 
 Source: PyTorch's torch._functorch.aot_autograd. Read next: partitioners.py, ../fx/experimental/proxy_tensor.py.
 """
@@ -27,26 +29,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any
 
 from redispatch.autograd import Function, SavedTensor, enable_grad, grad, is_grad_enabled, no_grad
 from redispatch.dispatch import STATE, OpOverload, Tag
 from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
 from redispatch.dispatch.tensor import Tensor, get_default_dtype
-from redispatch.dispatch.transforms.functionalize import (
-    _functionalize_has_data_mutation,
-    _functionalize_has_metadata_mutation,
-)
 from redispatch.func import functional_call
 from redispatch.fx import GraphModule, Interpreter
 from redispatch.fx.experimental.proxy_tensor import make_fx
 from redispatch.kernels.ops.creation import empty_like
-from redispatch.kernels.ops.random import fork_rng, get_rng_state, set_rng_state
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from redispatch.nn import Module
 from redispatch.utils._python_dispatch import is_traceable_wrapper_subclass
+from redispatch.utils.checkpoint import Surroundings
 
+from .effects import Effects, Layout, apart, first_of, is_plain, memory, plain_of
+from .partitioners import checkpoints_noted
 from .partitioners import default_partition as default_partition
 from .partitioners import min_cut_rematerialization_partition as min_cut_rematerialization_partition
 
@@ -176,153 +176,11 @@ def metadata(leaf: Any) -> Any:
     return type(leaf), facts, leaf.requires_grad, leaf.is_leaf, leaf.is_inference(), inner
 
 
-def first_of(things: Iterable[int]) -> tuple[int, ...]:
-    """Returns for each thing the number of the first one that equals it."""
-    first: dict[int, int] = {}
-    return tuple(first.setdefault(one, number) for number, one in enumerate(things))
-
-
 def surroundings() -> tuple[Any, ...]:
     """Returns the state of the dispatcher that programs depend on."""
     state = STATE.get()
     casts = tuple(sorted((kind, str(dtype)) for kind, dtype in state.autocast_dtypes.items()))
     return state.grad_enabled, state.inference, state.included, state.excluded, casts, get_default_dtype()
-
-
-def memory(tensor: Tensor) -> int:
-    return tensor.untyped_storage()._cdata
-
-
-def apart(value: Tensor) -> tuple[list[Tensor], Callable[[Iterator[Any]], Any]]:
-    """Returns (the plain tensors that a subclass is made of, a function that makes one such of others)."""
-    if not is_traceable_wrapper_subclass(value):
-        return [value], next
-    names, context = value.__tensor_flatten__()
-    parts = [apart(getattr(value, name)) for name in names]
-    kind, shape, stride = type(value), value.shape, value.stride()
-
-    def together(inner: Iterator[Any]) -> Any:
-        made = {name: make(inner) for name, (_, make) in zip(names, parts, strict=True)}
-        return kind.__tensor_unflatten__(made, context, shape, stride)
-
-    return [one for tensors, _ in parts for one in tensors], together
-
-
-class Layout(NamedTuple):
-    """Place of a tensor in memory."""
-
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
-
-    @staticmethod
-    def of(tensor: Tensor, base: Tensor | None = None) -> Layout:
-        """Returns the layout of a tensor; relative to the beginning of `base`, if there is one."""
-        offset = tensor.storage_offset() - (0 if base is None else base.storage_offset())
-        return Layout(tuple(tensor.shape), tensor.stride(), offset)
-
-    def on(self, base: Tensor) -> Tensor:
-        """Returns the view of `base` that lies so."""
-        return base.as_strided(self.size, self.stride, self.offset + base.storage_offset())
-
-
-# What a function does to the outside ----------------------------------------------------------------------------------
-
-
-class Written(NamedTuple):
-    """An input that the function writes. layout: its new one, if that changes. silent: autograd was off."""
-
-    number: int
-    data: bool
-    layout: Layout | None
-    silent: bool
-
-
-class Result(NamedTuple):
-    """A leaf of the results: a constant, or made of an input or of one of the values that the forward returns."""
-
-    constant: Any = None
-    input: int | None = None
-    value: int | None = None
-    layout: Layout | None = None  # of a view of that
-    requires_grad: bool = False
-
-    def made(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
-        """Returns the leaf, of the inputs as they are after the call and the values that the forward returned."""
-        if self.input is None and self.value is None:
-            return self.constant
-        base = inputs[self.input] if self.input is not None else values[self.value]  # type: ignore[index]  # not None
-        if self.layout is None:
-            return base
-        view = self.layout.on(base)
-        return view if self.requires_grad else view.detach()
-
-
-class Effects:
-    """The effects of one run of a function: inputs written, results, and the values that a graph must return."""
-
-    def __init__(self, inputs: list[Any], before: list[Any], leaves: list[Any], structure: Any) -> None:
-        self.structure = structure
-        self.written: list[Written] = []
-        values: list[Any] = []  # which a graph must return, beside the written inputs
-        for index, (one, node) in enumerate(zip(inputs, before, strict=True)):
-            data, layout = changes(one)
-            if data or layout:
-                silent = one.requires_grad and one.grad_fn is node
-                self.written.append(Written(index, data, Layout.of(one) if layout else None, silent))
-        owners = {memory(one): i for i, one in reversed([*enumerate(inputs)]) if is_plain(one)}
-        shared = [memory(one) for one in {id(one): one for one in leaves if is_plain(one)}.values()]
-
-        def result(leaf: Any) -> Result:
-            if not isinstance(leaf, Tensor):
-                return Result(leaf)
-            for index, one in enumerate(inputs):
-                if one is leaf:
-                    return Result(input=index)
-            if is_plain(leaf) and memory(leaf) in owners:
-                index = owners[memory(leaf)]
-                return Result(None, index, None, Layout.of(leaf, inputs[index]), leaf.requires_grad)
-            base = leaf
-            if is_plain(leaf) and shared.count(memory(leaf)) > 1 and leaf._base is not None:
-                base = leaf._base
-            number = next((i for i, one in enumerate(values) if one is base), len(values))
-            if number == len(values):
-                values.append(base)
-            return Result(None, None, number, None if base is leaf else Layout.of(leaf, base), leaf.requires_grad)
-
-        # Of each leaf the number of the first that is the same object
-        self.first = first_of(map(id, leaves))
-        self.results = [result(leaf) for leaf in leaves]
-        self.values = [inputs[one.number] for one in self.written] + values
-        # Of which a gradient may come: not of what was written while autograd was off.
-        silent = [one.silent for one in self.written] + [False] * len(values)
-        self.wanted = [one.requires_grad and not still for one, still in zip(self.values, silent, strict=True)]
-        self.makers = [apart(one)[1] for one in self.values]
-
-    def after(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
-        """Writes the inputs, and returns the tree of results."""
-        for one, new in zip(self.written, values, strict=False):
-            with no_grad() if one.silent else nullcontext():
-                if one.layout is not None:
-                    inputs[one.number].as_strided_(*one.layout)
-                if one.data:
-                    inputs[one.number].copy_(new)
-        rest = values[len(self.written) :]
-        made: list[Any] = []
-        for number, (result, first) in enumerate(zip(self.results, self.first, strict=True)):
-            made.append(result.made(inputs, rest) if first == number else made[first])
-        return tree_unflatten(made, self.structure)
-
-
-def is_plain(value: Any) -> bool:
-    return isinstance(value, Tensor) and not is_traceable_wrapper_subclass(value)
-
-
-def changes(value: Tensor) -> tuple[bool, bool]:
-    """Returns whether (the data, the layout) of a functional tensor was changed; of a subclass, those within it."""
-    inner = [one.elem for one in apart(value)[0] if isinstance(one, FunctionalTensor)]
-    data = any(map(_functionalize_has_data_mutation, inner))
-    return data, any(map(_functionalize_has_metadata_mutation, inner))
 
 
 # The graphs of one function -------------------------------------------------------------------------------------------
@@ -408,17 +266,39 @@ class Compiled:
                 one if stand_in is None else stand_in(one) for one, stand_in in zip(roots, self.stand_ins, strict=True)
             ]
             before = [one.grad_fn for one in given]
-            leaves = list(self.leaves)
-            for i, number in self.places.items():
-                leaves[i] = given[number]
-            args, kwargs = tree_unflatten(leaves, self.structure)
-            results, structure = tree_flatten(self.fn(*args, **kwargs))
+            results, structure = self.results_of(given)
         return roots, given, before, results, structure
+
+    def results_of(self, given: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Returns (the leaves of the function's results for these tensors, their structure)."""
+        leaves = list(self.leaves)
+        for i, number in self.places.items():
+            leaves[i] = given[number]
+        args, kwargs = tree_unflatten(leaves, self.structure)
+        return tree_flatten(self.fn(*args, **kwargs))
+
+    def again(self, inputs: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+        """Returns the gradients of all inputs, recorded. Note [Gradients of gradients]."""
+        roots = list(map(aliased, inputs))  # else the gradient of one input would count what others were made of it
+        written = {one.number for one in self.effects.written}
+        inner = self.entered(one.clone() for one in self.entering(plain_of(inputs)))
+        apart_from_these = [make(inner) for make in self.parts]
+        given = [
+            (root.clone() if i in written else root) if self.asked[i] else apart_from_these[i]
+            for i, root in enumerate(roots)
+        ]
+        leaves, _ = self.results_of(given)
+        values = [given[one.number] for one in self.effects.written] + self.effects.values_of(leaves)
+        outputs = [one for one, want in zip(values, self.effects.wanted, strict=True) if want]
+        asked = [root for root, want in zip(roots, self.asked, strict=True) if want]
+        found = iter(grad(outputs, asked, tangents, create_graph=True, allow_unused=True))
+        return [next(found) if want else None for want in self.asked]
 
     def joint(self, primals: list[Any], tangents: list[Any]) -> list[Any]:
         """The values of the forward, then the gradients of the inputs that are asked for: what is traced."""
         with self.region():
-            roots, *found = self.called(primals)
+            with checkpoints_noted():
+                roots, *found = self.called(primals)
             effects = Effects(*found)
             inner = iter([FunctionalTensor.to_functional(one) if self.functional else one for one in tangents])
             pairs = [
@@ -455,17 +335,17 @@ class Compiled:
             tangents = [empty_like(shown(one)) for one in plain_of(wanted)]
             self.tangents, self.kinds = [Layout.of(one) for one in tangents], list(map(kind_of, wanted))
             try:
-                self.whole = make_fx(self.joint, self.decompositions, "fake")(self.examples, tangents)
+                joint = make_fx(self.joint, self.decompositions, "fake")(self.examples, tangents)
             except NoBackward:
                 self.as_it_is = True
                 return
-            tidy(self.whole)
-            first, self.second = partition(self.whole, (self.examples, tangents), num_fwd_outputs=self.count)
+            tidy(joint)
+            first, self.second = partition(joint, (self.examples, tangents), num_fwd_outputs=self.count)
             self.forward = forward(first, examples_of(first))
             self.backward = backward(self.second, examples_of(self.second))
         self.draws = any(
             isinstance(node.target, OpOverload) and Tag.nondeterministic_seeded in node.target.tags
-            for node in self.whole.graph.nodes
+            for node in joint.graph.nodes
         )
         effects.values = []  # what follows needs their makers alone
 
@@ -476,7 +356,9 @@ class Compiled:
             return self.fn(*args, **kwargs)
         inputs, _ = self.distinct(leaves)
         if self.backward is not None:
-            values = Ahead.apply(self, *inputs)
+            changing = {memory(one) for w in self.effects.written for one in apart(inputs[w.number])[0]}
+            before = [one.clone() if any(memory(part) in changing for part in apart(one)[0]) else one for one in inputs]
+            values = Ahead.apply(self, changing, before, *inputs)
             values = list(values) if isinstance(values, tuple) else [values]
         else:
             with no_grad():
@@ -497,17 +379,17 @@ class Ahead(Function):
     """Runs the forward graph, and in backward the other."""
 
     @staticmethod
-    def forward(ctx: Any, compiled: Compiled, *inputs: Any) -> Any:
-        plain = compiled.entering(plain_of(inputs))
-        state = get_rng_state() if compiled.draws else None
-        found = run(compiled.forward, plain)
+    def forward(ctx: Any, compiled: Compiled, changing: set[int], before: list[Any], *inputs: Any) -> Any:
+        """changing: the memory that is about to be written. before: the inputs, in memory that is not."""
+        ctx.surroundings = Surroundings(compiled.draws)
+        found = run(compiled.forward, compiled.entering(plain_of(inputs)))
         values, saved = compiled.dressed(found[: compiled.count]), found[compiled.count :]
+        ctx.compiled = compiled
+        ctx.inputs = [SavedTensor(one) for one in before]  # apart: few ask for them
         # What is about to be written is saved as it is now.
-        changing = {memory(one) for w in compiled.effects.written for one in apart(inputs[w.number])[0]}
-        saved = [one.clone() if isinstance(one, Tensor) and memory(one) in changing else one for one in saved]
-        ctx.compiled, ctx.state = compiled, state
-        ctx.inputs = [SavedTensor(one) for one in inputs]  # apart: few ask for them, and they may be written
-        ctx.save_for_backward(*saved)
+        ctx.save_for_backward(
+            *(one.clone() if isinstance(one, Tensor) and memory(one) in changing else one for one in saved)
+        )
         ctx.mark_non_differentiable(
             *(one for one, want in zip(values, compiled.effects.wanted, strict=True) if not want)
         )
@@ -518,22 +400,15 @@ class Ahead(Function):
         compiled: Compiled = ctx.compiled
         wanted = [one for one, want in zip(tangents, compiled.effects.wanted, strict=True) if want]
         plain = [one for value, kind in zip(wanted, compiled.kinds, strict=True) for one in inner_of(value, kind)]
-        wanted = [laid_out(one, layout) for one, layout in zip(plain, compiled.tangents, strict=True)]
-        if is_grad_enabled():  # Note [Gradients of gradients]
-            inputs = [one.unpack(None) for one in ctx.inputs]
-            if any(map(is_traceable_wrapper_subclass, inputs)):
-                raise NotImplementedError("aot_function: no gradient of a gradient where inputs are wrapper subclasses")
-            with fork_rng(enabled=ctx.state is not None):
-                if ctx.state is not None:
-                    set_rng_state(ctx.state)
-                found = Interpreter(compiled.whole).run(inputs, wanted)[compiled.count :]
-        else:
-            # Where a loss is of a subclass, so are the gradients of plain tensors, which only operators can take.
-            backward = compiled.backward if all(map(is_plain, plain)) else Interpreter(compiled.second).run
-            found = run(backward, [*(one.detach() for one in ctx.saved_tensors), *wanted])
-        inner = iter(found)
+        if is_grad_enabled():
+            with ctx.surroundings.again():
+                return None, None, None, *compiled.again([one.unpack(None) for one in ctx.inputs], wanted)
+        # Where a loss is of a subclass, so are the gradients of plain tensors, which only operators can take.
+        backward = compiled.backward if all(map(is_plain, plain)) else Interpreter(compiled.second).run
+        plain = [laid_out(one, layout) for one, layout in zip(plain, compiled.tangents, strict=True)]
+        inner = iter(run(backward, [*(one.detach() for one in ctx.saved_tensors), *plain]))
         gradients = iter([None if pair is None else pair[1](inner) for pair in compiled.gradients])
-        return None, *(next(gradients) if want else None for want in compiled.asked)
+        return None, None, None, *(next(gradients) if want else None for want in compiled.asked)
 
 
 def laid_out(tangent: Any, layout: Layout) -> Any:
@@ -574,11 +449,6 @@ def copied(tensor: Any) -> Any:
 
 def aliased(tensor: Any) -> Any:
     return tensor.view_as(tensor)
-
-
-def plain_of(values: Iterable[Any]) -> list[Any]:
-    """The plain tensors that these are made of."""
-    return [one for value in values for one in apart(value)[0]]
 
 
 def mode_of(tensors: Sequence[Any]) -> FakeTensorMode:

@@ -13,7 +13,17 @@ Draw each value as a pipe as wide as its bytes, from the operators that it depen
 must be there already when backward begins is a source, and what backward reads a drain. To save a set of values so that
 all others can be recomputed is to cut all ways from the sources to the drains, so the cheapest set is a minimum cut,
 which a maximum flow finds. Sources are the inputs, and values that must not be recomputed, since that would take long
-(products, convolutions) or give others (random numbers). Where two cuts are as narrow, the later one recomputes less.
+(products, convolutions). Where two cuts are as narrow, the later one recomputes less.
+
+Note [Policies]
+A node's `meta["recompute"]`, a `CheckpointPolicy`, goes before what a partitioner thinks of its operator. While a joint
+graph is traced, `utils.checkpoint` notes it at the nodes of its regions (`checkpoints_noted`), which are numbered
+(`meta["ac_graph_id"]`): what a later region reads of an earlier one is saved, or else backward would compute again all
+regions at once, from the inputs of the first.
+
+Note [Random numbers, drawn again]
+What draws random numbers is recomputed only where a policy says so. Then the forward hands on the state in which the
+generator was, and the backward draws from there: the same numbers, whatever kind of generator that is.
 
 Read next: max_flow.py, aot_autograd.py.
 """
@@ -22,14 +32,19 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count, takewhile
+from typing import Any, NamedTuple
 
+from redispatch._higher_order_ops.rng import generator_of, run_and_save_rng_state, run_with_rng_state
 from redispatch.dispatch import OpOverload, Tag, ops
 from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.tensor import Tensor
 from redispatch.fx import Graph, GraphModule, Node
-from redispatch.utils.checkpoint import CheckpointPolicy
+from redispatch.fx.experimental.proxy_tensor import current_proxy_mode, without_modes
+from redispatch.fx.node import map_arg
+from redispatch.utils.checkpoint import NOTED, CheckpointPolicy
 
 from .max_flow import Network
 
@@ -38,6 +53,45 @@ __all__ = ["default_partition", "min_cut_rematerialization_partition", "saved_by
 # Which take about as long as to read a saved value, beside views and what is pointwise.
 MOVES = {ops.aten.clone, ops.aten._to_copy, ops.aten.cat, ops.aten.constant_pad_nd}
 SAVED = {CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE}
+RECOMPUTED = {CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE}
+
+
+@contextmanager
+def checkpoints_noted() -> Iterator[None]:
+    """A region in which checkpoints note their policies at the nodes of the graph that is traced. Note [Policies]"""
+    mode = current_proxy_mode()
+    if mode is None:
+        yield
+        return
+    graph, regions, depth = mode.tracer.graph, count(1), 0
+
+    def noted(run: Callable[[], Any], policy_of: Callable[[Any], CheckpointPolicy]) -> Any:
+        nonlocal depth
+        depth += 1
+        last = next(iter(reversed(graph.nodes)), None)
+        result = run()
+        policy, depth = policy_of(result), depth - 1
+        region = next(regions) if depth == 0 else None
+        for node in takewhile(lambda node: node is not last, reversed(graph.nodes)):
+            node.meta.setdefault("recompute", policy)
+            if region is not None:
+                node.meta["ac_graph_id"] = region
+        return result
+
+    token = NOTED.set(noted)
+    try:
+        yield
+    finally:
+        NOTED.reset(token)
+
+
+def policy_of(node: Node) -> CheckpointPolicy | None:
+    """Returns what a checkpoint says of a value, if one does. Note [Policies]"""
+    policy, region = node.meta.get("recompute"), node.meta.get("ac_graph_id")
+    if policy not in RECOMPUTED or region is None:
+        return policy
+    later = any(user.meta.get("ac_graph_id", 0) > region for user in node.users)
+    return CheckpointPolicy.MUST_SAVE if later else policy
 
 
 class Joint:
@@ -62,8 +116,10 @@ class Joint:
                     f"partition: the result {node.format_node()} of the forward depends on a tangent, which there is "
                     "only in backward" + written_at(node)
                 )
-        # Whether somebody uses its numbers or not, what draws some is where it is in the program.
-        self.drawing = [node for node in self.nodes if draws(node) and node not in self.late]
+        # Whether somebody uses its value or not, what draws numbers or has other effects is where it is in the program.
+        self.drawing = [
+            node for node in self.nodes if node.op == "call_function" and node.is_impure() and node not in self.late
+        ]
         self.in_forward = before([*self.results, *self.drawing]) | set(self.primals)
         self.in_forward |= {node for node in self.nodes if is_item(node) and node.args[0] in self.in_forward}
         self.in_backward = before(self.gradients)
@@ -83,9 +139,14 @@ class Joint:
         ]
 
     def parted(self, saved: Sequence[Node]) -> tuple[GraphModule, GraphModule]:
-        """(the forward, which returns the results and then what is saved; the backward)."""
-        forward = extracted(self.module, self.primals, [*self.results, *saved], "forward", self.drawing)
-        backward = extracted(self.module, [*saved, *self.tangents], self.gradients, "backward")
+        """(the forward, which returns the results and then what is saved; the backward).
+
+        Note [Random numbers, drawn again]: of such values the forward returns the states, last of all.
+        """
+        again = before(self.gradients, until={*saved, *self.tangents}) - set(saved)
+        states = [State(node) for node in self.drawing if node in again]
+        forward = extracted(self.module, self.primals, [*self.results, *saved, *states], "forward", self.drawing)
+        backward = extracted(self.module, [*saved, *states, *self.tangents], self.gradients, "backward")
         return forward, backward
 
 
@@ -94,10 +155,13 @@ def default_partition(
 ) -> tuple[GraphModule, GraphModule]:
     """Returns (forward, backward), of which the forward saves each of its values that the backward reads.
 
+    Where a policy says that some may be recomputed, it saves what takes the fewest bytes. Note [Policies]
     _joint_inputs: not looked at; sizes are those in the nodes' metadata.
     Errors: RuntimeError where a result depends on a tangent; ValueError for a number of results that there is not.
     """
     joint = Joint(joint_module, num_fwd_outputs)
+    if any(policy_of(node) in RECOMPUTED for node in joint.nodes):
+        return joint.parted(cheapest(joint, lambda node: is_item(node) or may_recompute(node, set())))
     return joint.parted(joint.saved_by_default())
 
 
@@ -131,11 +195,13 @@ def cheapest(joint: Joint, recomputable: Callable[[Node], bool]) -> list[Node]:
     source, drain = 0, 1
     network = Network(2 * len(early) + 2)
     for node, entry in entries.items():
-        never = is_several(node) or node.meta.get("recompute") is CheckpointPolicy.MUST_RECOMPUTE
+        never = is_several(node) or policy_of(node) is CheckpointPolicy.MUST_RECOMPUTE
         network.add(entry, entry + 1, math.inf if never else bytes_of(node))
         # What forward does not need is not recomputed, but computed in backward alone.
         if node.op == "placeholder" or (node in joint.in_forward and not recomputable(node)):
             network.add(source, entry, math.inf)
+        elif draws(node):
+            network.add(source, entry, bytes_of(State(node)))  # which forward hands on where it is recomputed
         if node in joint.gradients:
             network.add(entry + 1, drain, math.inf)
         for user in node.users:
@@ -154,12 +220,14 @@ def cheapest(joint: Joint, recomputable: Callable[[Node], bool]) -> list[Node]:
 
 def may_recompute(node: Node, allowed: set[Any] | None) -> bool:
     """Returns whether a value may be recomputed in backward. allowed: the operators of which it may."""
-    policy, op = node.meta.get("recompute"), node.target
+    policy, op = policy_of(node), node.target
+    if node.is_impure(impure_random=False):
+        return False
     if isinstance(policy, CheckpointPolicy):
         return policy not in SAVED
     if is_item(node):
         return True  # its producer decides
-    if not isinstance(op, OpOverload) or draws(node) or op.schema.is_mutable:
+    if not isinstance(op, OpOverload) or draws(node):
         return False
     if allowed is not None:
         return op.overloadpacket in allowed
@@ -183,7 +251,7 @@ def is_several(node: Node) -> bool:
     return isinstance(node.meta.get("val"), list | tuple)
 
 
-def bytes_of(node: Node) -> int:
+def bytes_of(node: Node | State) -> int:
     """Returns the bytes of the tensors in a node's value; 8 of a number."""
     leaves = tree_leaves(node.meta.get("val"))
     return sum(one.numel() * one.element_size() if isinstance(one, Tensor) else 8 for one in leaves)
@@ -194,17 +262,33 @@ def saved_bytes(forward: GraphModule, num_fwd_outputs: int) -> int:
     return sum(map(bytes_of, set(forward.graph.output_node().args[0][num_fwd_outputs:])))
 
 
+class State(NamedTuple):
+    """The state of the generator that a node draws from, before it does. Note [Random numbers, drawn again]"""
+
+    of: Node
+
+    @property
+    def name(self) -> str:
+        return f"rng_state_{self.of.name}"
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        with without_modes():
+            return {"val": generator_of(self.of.args, dict(self.of.kwargs)).get_state()}
+
+
 def extracted(
-    module: GraphModule, inputs: Sequence[Node], outputs: Sequence[Any], name: str, more: Sequence[Node] = ()
+    module: GraphModule, inputs: Sequence[Any], outputs: Sequence[Any], name: str, more: Sequence[Node] = ()
 ) -> GraphModule:
-    """Returns the part of a graph that computes these outputs of these inputs, and `more`.
+    """Returns the part of a graph that computes these outputs of these inputs, and `more`. Either may be a `State`.
 
     Errors: RuntimeError that names the node where an output needs an input that is not among them.
     """
-    graph, copies = Graph(), {}
-    for node in inputs:
-        copies[node] = graph.placeholder(node.name)
-        copies[node].meta = dict(node.meta)
+    graph: Graph = Graph()
+    copies: dict[Any, Node] = {}
+    for one in inputs:
+        copies[one] = graph.placeholder(one.name)
+        copies[one].meta = dict(one.meta)
     needed = before([*outputs, *more], until=set(inputs))
     for node in module.graph.nodes:
         if node in needed and node not in copies:
@@ -214,10 +298,27 @@ def extracted(
                     f"partition: the {name} is not given the input {node.name}, which {reader.format_node()} reads"
                     + written_at(reader)
                 )
-            copies[node] = graph.node_copy(node, copies.__getitem__)
-    graph.output(tuple(copies[one] if isinstance(one, Node) else one for one in outputs))
+            if State(node) in copies or State(node) in outputs:
+                drawn(graph, node, copies)
+            else:
+                copies[node] = graph.node_copy(node, copies.__getitem__)
+    graph.output(tuple(copies[one] if isinstance(one, Node | State) else one for one in outputs))
     graph.lint()
     return GraphModule(module, graph, name)
+
+
+def drawn(graph: Graph, node: Node, copies: dict[Any, Node]) -> None:
+    """Enters a node that draws from a state that it is given, or says in which the generator was."""
+    args, kwargs = map_arg((node.args, node.kwargs), copies.__getitem__)
+    state = State(node)
+    if state in copies:
+        copies[node] = graph.call_function(run_with_rng_state, (copies[state], node.target, *args), kwargs)
+    else:
+        both = graph.call_function(run_and_save_rng_state, (node.target, *args), kwargs)
+        copies[state], copies[node] = (graph.call_function(operator.getitem, (both, i)) for i in range(2))
+        copies[state].meta = state.meta
+        both.meta = {**node.meta, "val": (state.meta["val"], node.meta.get("val"))}
+    copies[node].meta = dict(node.meta)
 
 
 def written_at(node: Node) -> str:

@@ -13,6 +13,8 @@ __all__ = _names.take(
     globals(),
     {
         ".control_flow": "associative_scan cond map scan while_loop",
+        ".effects": "auto_functionalized_v2 print with_effects",
+        ".regions": "foreach_map hints_wrapper invoke_subgraph local_map_hop strict_mode",
         ".wrap": """
             auto_functionalized out_dtype tag_activation_checkpoint wrap wrap_activation_checkpoint wrap_with_autocast
             wrap_with_set_grad_enabled

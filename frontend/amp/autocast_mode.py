@@ -20,6 +20,7 @@ from typing import Any, overload
 import numpy as np
 
 from redispatch.dispatch import STATE, OpOverload, OpOverloadPacket, Region, operator_named, ops
+from redispatch.dispatch.autograd.grad_mode import tell_of_region
 from redispatch.dispatch.layers import autocast as layer
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, CastCache, OwnPolicies, autocast_key
 from redispatch.dispatch.tensor import Tensor, dtypes
@@ -202,11 +203,15 @@ class autocast(Region):
                 stacklevel=2,
             )
             self._enabled = False
+        self._policy = policy
         self._own = () if policy is None else (OwnPolicies(device_type, policies_from(policy)),)
         self._former: list[tuple[int, dict[str, Any]]] = []
 
     def __enter__(self) -> autocast:
         state = STATE.get()
+        if state.function_modes:
+            own = {} if self._policy is None else {"policy": by_name(self._policy)}
+            tell_of_region(_enter_autocast, self.device, self.fast_dtype, self._enabled, self._cache_enabled, **own)
         key = autocast_key(self.device)
         self._former.append((state.excluded & key, {name: getattr(state, name) for name in FIELDS}))
         STATE.set(
@@ -223,6 +228,8 @@ class autocast(Region):
 
     def __exit__(self, *error: Any) -> None:
         state = STATE.get()
+        if state.function_modes:
+            tell_of_region(_exit_autocast)
         excluded, former = self._former.pop()
         STATE.set(state.replace(excluded=state.excluded & ~autocast_key(self.device) | excluded, **former))
 
@@ -237,7 +244,7 @@ class autocast(Region):
 
     def clone(self) -> autocast:
         other = autocast(self.device, self.fast_dtype, self._enabled, self._cache_enabled)
-        other._own = self._own
+        other._own, other._policy = self._own, self._policy
         return other
 
 
@@ -247,6 +254,11 @@ class autocast(Region):
 def policies_from(given: Mapping[Any, Any]) -> dict[OpOverload, layer.Policy]:
     """The policy of each operator that a user's mapping names."""
     return {op: policy_from(value) for key, value in given.items() for op in operators_from(key)}
+
+
+def by_name(given: Mapping[Any, Any]) -> dict[str, Any]:
+    """A user's mapping with operators by their names, as it can be written down."""
+    return {f"{op.name()}": value for key, value in given.items() for op in operators_from(key)}
 
 
 def policy_from(value: Any) -> layer.Policy:
@@ -283,9 +295,9 @@ def operators_from(key: Any) -> list[OpOverload]:
     return found
 
 
-def _enter_autocast(*arguments: Any) -> autocast:
+def _enter_autocast(*arguments: Any, **options: Any) -> autocast:
     """A region that is entered by one call and left by another, as traced programs have it."""
-    region = autocast(*arguments)
+    region = autocast(*arguments, **options)
     region.__enter__()
     return region
 

@@ -16,6 +16,11 @@ Note [Nested checkpoints]
 Nothing has to be done for them. The inputs of an inner checkpoint are saved tensors of the outer one, so they are
 places, too; to run the inner function again is to look into them, which has the outer one run again first.
 
+Note [Checkpoints in graphs]
+Who traces forward and backward as one graph, to be parted, wants no second run in it. He sets `NOTED`, and the function
+runs once: of each operator's result it is noted in the graph what is to become of it, by the policy of a selective
+checkpoint or, without one, that it may be computed again.
+
 Note [Selective checkpoints]
 Regions that run again in backward, but keep the results of some operators: two dispatch modes for `context_fn`. The one
 of the first run asks a policy about each operator and keeps what it is told to; the one of the second run hands these
@@ -83,6 +88,10 @@ Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 # What the two regions below set for all checkpoints in them; None leaves it to the checkpoint.
 EARLY_STOP: ContextVar[bool | None] = ContextVar("checkpoints stop early", default=None)
 DEBUG: ContextVar[bool | None] = ContextVar("checkpoints debug", default=None)
+# (a function, of its result the policy) -> its result, with that policy noted. Note [Checkpoints in graphs]
+NOTED: ContextVar[Callable[[Callable[[], Any], Callable[[Any], CheckpointPolicy]], Any] | None] = ContextVar(
+    "checkpoints are noted", default=None
+)
 
 
 class CheckpointError(RuntimeError):
@@ -122,6 +131,10 @@ def checkpoint(
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
+    noted = NOTED.get()
+    if noted is not None and is_grad_enabled():
+        with context_fn()[0]:
+            return noted(lambda: function(*args, **kwargs), lambda out: CheckpointPolicy.PREFER_RECOMPUTE)
     if not use_reentrant:
         return without_reentrance(function, args, kwargs, preserve, context_fn, determinism_check, debug, early_stop)
     if kwargs:
@@ -605,13 +618,21 @@ class KeepingMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        out = func(*args, **kwargs)
+        noted = NOTED.get()
         if func in SAC_IGNORED_OPS:
-            return out
-        policy = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=out), func, *args, **kwargs)
-        saved = policy if isinstance(policy, bool) else policy in SAVED
+            return func(*args, **kwargs)
+        if noted is not None:
+            return noted(lambda: func(*args, **kwargs), lambda out: self.policy_of(out, func, args, kwargs))
+        out = func(*args, **kwargs)
+        saved = self.policy_of(out, func, args, kwargs) in SAVED
         self.storage[func].append(tree_map(Kept, out) if saved else RECOMPUTE)
         return out
+
+    def policy_of(self, out: Any, func: Any, args: Any, kwargs: Any) -> CheckpointPolicy:
+        policy = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=out), func, *args, **kwargs)
+        if isinstance(policy, bool):
+            return CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
+        return policy
 
 
 class ReusingMode(TorchDispatchMode):

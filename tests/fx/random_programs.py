@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import redispatch as rd
 from redispatch.nn import functional as F
 from redispatch.subclasses.two_tensor import TwoTensor
+from redispatch.utils.checkpoint import checkpoint
 
 SIDE = 3
 
@@ -37,11 +38,12 @@ STEPS = {
     "dropout": lambda x, y, a: F.dropout(x, 0.4),
     "drawn": lambda x, y, a: x + rd.rand(x.shape),
     "autocast": lambda x, y, a: cast(x) if x.dim() == 2 else x,
+    "checkpoint": lambda x, y, a: checkpoint(lambda x: F.dropout(x.sin(), 0.4).exp(), x, use_reentrant=False),
     "custom": lambda x, y, a: rd.ops.random_programs.scaled(x, a),
     "custom_": lambda x, y, a: rd.ops.random_programs.scale_(x, a) or x,
 }
 EFFECTS = {"mul_", "add_", "first", "copy_", "silent", "custom_"}
-DRAWING = {"dropout", "drawn"}
+DRAWING = {"dropout", "drawn", "checkpoint"}
 INPUTS = ["plain", "plain", "leaf", "leaf", "inner", "transposed", "same", "view"]
 
 
@@ -155,3 +157,19 @@ def values_of(x):
     if isinstance(x, TwoTensor):
         return values_of(x.a) + values_of(x.b)
     return x.detach().reshape(-1).tolist()
+
+
+def second_gradients(function, program, seed=0):
+    """The gradients of the sum of the gradients of all results' squares, or the class of the error that there is."""
+    leaves, given = program.arguments(seed)
+    wanting = [x for x in leaves if x.requires_grad]
+    rd.manual_seed(seed + 1)
+    try:
+        found = function(*given)
+        loss = sum(((x * x).sum() for x in (found if isinstance(found, list) else [found])), rd.zeros(()))
+        first = rd.autograd.grad(loss, wanting, create_graph=True, allow_unused=True)
+        total = sum((g.sum() for g in first if g is not None), rd.zeros(()))
+        second = rd.autograd.grad(total, wanting, allow_unused=True)
+    except RuntimeError as error:
+        return type(error)
+    return [values_of(x) if x is not None and x.any() else None for x in (*first, *second)]

@@ -22,10 +22,11 @@ from redispatch._functorch.max_flow import Network
 from redispatch._functorch.partitioners import Joint, bytes_of, cheapest, may_recompute, saved_bytes
 from redispatch.dispatch.pytree import tree_leaves
 from redispatch.fx import Graph, GraphModule
-from redispatch.utils.checkpoint import CheckpointPolicy
+from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from tests.drawing import at_length, draw
 from tests.fx.layers import LAYERS, layer
-from tests.fx.random_programs import DRAWING, EFFECTS, define_operators, outcome, programs
+from tests.fx.random_programs import DRAWING, EFFECTS, define_operators, outcome, programs, second_gradients
 
 PARTITIONS = [default_partition, min_cut_rematerialization_partition]
 
@@ -67,6 +68,26 @@ def test_programs_do_what_they_do_untraced(program, partition):
 @given(programs(without={*EFFECTS, *DRAWING, "autocast", "custom"}, inputs=["two", "plain"], steps=4))
 def test_programs_of_subclasses_do_what_they_do_untraced(program):
     check(program)
+
+
+@at_length(1000)
+@given(programs(without={"checkpoint"}, inputs=["plain", "leaf", "inner", "transposed"], steps=6))
+def test_graphs_from_before_autograd_and_autocast_keep_their_regions(program):
+    """No gradient where there was none, casts where there were some."""
+    try:
+        wanted = outcome(program, program)
+    except RuntimeError:
+        return
+    graph = make_fx(program, tracing_mode="fake", pre_dispatch=True)(*program.arguments()[1])
+    found = outcome(graph, program)
+    assert near(found, wanted), {key: (found[key], wanted[key]) for key in wanted if not near(found[key], wanted[key])}
+
+
+@at_length(500)
+@given(programs(without={"autocast"}, inputs=["leaf", "inner", "plain", "same"], steps=6))  # casts of leaves are kept
+def test_gradients_of_gradients_of_programs_are_those_untraced(program):
+    wanted = second_gradients(program, program)
+    assert wanted is RuntimeError or near(second_gradients(aot_function(program, nop), program), wanted)
 
 
 @pytest.mark.parametrize("name", draw(LAYERS, "layers ahead", count=20))
@@ -266,6 +287,68 @@ def test_a_policy_says_what_is_saved_and_what_is_recomputed():
     assert saved() == ["t"] or "mm" not in saved()
     exp.meta["recompute"] = product.meta["recompute"] = CheckpointPolicy.MUST_SAVE
     assert "exp" in saved()
+
+
+MM_SAVED = {rd.ops.aten.addmm.default: CheckpointPolicy.MUST_SAVE}
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize(
+    ("reentrant", "otherwise"),
+    [
+        (False, None),
+        (True, None),
+        (False, CheckpointPolicy.PREFER_RECOMPUTE),
+        (False, CheckpointPolicy.MUST_RECOMPUTE),
+    ],
+)
+def test_checkpoints_say_what_is_saved_and_draw_the_same_numbers_again(partition, reentrant, otherwise):
+    """Three layers with dropout, each a checkpoint: bitwise the gradients untraced, and no mask is saved."""
+    options = {"use_reentrant": reentrant}
+    if otherwise:
+        options["context_fn"] = lambda: create_selective_checkpoint_contexts(
+            lambda context, op, *args, **kwargs: MM_SAVED.get(op, otherwise)
+        )
+    rd.manual_seed(0)
+    layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
+    names, seen = [], []
+
+    def block(layer, x):
+        return nn.functional.dropout(layer(x).sin().exp().cos(), 0.5)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = layers
+
+        def forward(self, x):
+            for one in self.layers:
+                x = checkpoint(block, one, x, **options)
+            return x
+
+    def noted(joint, inputs, num_fwd_outputs):
+        parts = partition(joint, inputs, num_fwd_outputs=num_fwd_outputs)
+        names.extend(map(str, parts[0].graph.output_node().args[0][num_fwd_outputs:]))
+        return parts
+
+    x = rd.randn(4, 8)
+    for run in (Net(), aot_module(Net(), nop, partition_fn=noted)):
+        layers.zero_grad()
+        mine = x.clone().requires_grad_()
+        rd.manual_seed(3)
+        y = run(mine)
+        y.square().sum().backward()
+        seen.append([y.tolist(), mine.grad.tolist(), *(one.grad.tolist() for one in layers.parameters())])
+    assert seen[0] == seen[1]
+    kept = {name.rstrip("_0123456789") for name in names}
+    assert "mul" in kept and not kept & {
+        "exp",
+        "cos",
+        "sin",
+        "div",
+        "bernoulli",
+    }  # what goes on to the next, and states
+    assert ("addmm" in kept) == bool(otherwise)
 
 
 def test_random_numbers_are_drawn_once_and_in_order_though_nobody_reads_them():

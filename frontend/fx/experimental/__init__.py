@@ -1,9 +1,5 @@
 """PyTorch's place for what traces operators (proxy_tensor.py), and for sizes that are symbols (symbolic_shapes.py)."""
 
-from redispatch import _moved
+from . import higher_order, proxy_tensor, symbolic_shapes
 
-from . import proxy_tensor, symbolic_shapes
-
-__all__ = ["proxy_tensor", "symbolic_shapes"]
-
-_moved.join(__name__)
+__all__ = ["higher_order", "proxy_tensor", "symbolic_shapes"]

@@ -22,25 +22,20 @@ import contextlib
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import redispatch
 from redispatch import nn
-from redispatch._higher_order_ops.control_flow import Flat, check_alike, cond_op, map_impl, scan_op, while_loop_op
-from redispatch._higher_order_ops.wrap import auto_functionalized, out_dtype
 from redispatch.dispatch import (
-    STATE,
     DispatchKey,
     OpOverload,
     Tag,
     TorchDispatchMode,
     TorchDispatchModeKey,
-    wants_gradient,
 )
-from redispatch.dispatch.higher_order import HigherOrderOperator
 from redispatch.dispatch.pytree import (
     is_structseq_instance,
     tree_flatten,
@@ -59,6 +54,7 @@ from ..codegen import PyTreeCodeGen
 from ..graph_module import GraphModule
 from ..node import Node
 from ..proxy import Proxy
+from .pre_dispatch import PreDispatchTorchFunctionMode
 
 # By kind of operation on symbolic numbers, the function that a graph calls.
 SYMBOLIC = {
@@ -109,6 +105,7 @@ class PythonKeyTracer(Tracer):
         super().__init__()
         self.outer = outer
         self.known: dict[int, Known] = {}  # by identity; the entry keeps the tensor alive
+        self.regions: dict[Any, GraphModule] = {}  # by function and metadata of arguments: the graph of a region
         self.by_place: dict[Any, Known] = {}  # Note [Tensors are known by their memory, too]
         self.symbols: dict[Any, Any] = {}  # by what is behind it and by its text, its node, or what makes one
         self.fakes = FakeTensorMode(allow_non_fake_inputs=True)  # of the values that nodes have in `meta["val"]`
@@ -322,7 +319,8 @@ def make_fx(
     decomposition_table: by operator, a function that is traced in its place.
     tracing_mode: "real", on the arguments themselves; "fake", on tensors without data that look like them; "symbolic",
     on such tensors whose sizes are symbols, so that the graph runs for others, too, where the guards hold.
-    pre_dispatch: whether operators are entered as they are called, before autograd and autocast.
+    pre_dispatch: whether operators are entered as they are called, before autograd and autocast, whose regions the
+    graph keeps then (pre_dispatch.py).
     Errors: ValueError for another mode; RuntimeError where `f` asks for values.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
@@ -346,7 +344,10 @@ def make_fx(
                 owners = owners_of(names, args)
                 leaves = [as_fake(fake_mode, one, name) for name, one in zip(owners, leaves, strict=True)]
                 stack.enter_context(fake_mode)
-            enter_inputs(tracer, leaves, args, names)
+            with disable_proxy_modes_tracing():  # of a graph around this one
+                enter_inputs(tracer, leaves, args, names)
+            if pre_dispatch:
+                stack.enter_context(PreDispatchTorchFunctionMode(tracer, mode))
             stack.enter_context(mode)
             result = f(*tree_unflatten(leaves, in_spec))
         if all(one is leaf for one, leaf in zip_longest(args, given)) and is_written(result):
@@ -435,125 +436,3 @@ def disable_proxy_modes_tracing() -> Iterator[None]:
     """A region whose operators are not entered."""
     with redispatch.utils._python_dispatch._disable_infra_mode(TorchDispatchModeKey.PROXY):
         yield
-
-
-# --- Higher-order operators in graphs: what `make_fx` enters for `cond`, `while_loop`, `map`, `scan` and their like
-#
-# A graph holds for all values, and a branch or a loop depends on them. So the operator itself becomes a node, and each
-# function that it takes a graph of its own, a module of the whole (`true_graph_0`), traced on copies of the tensors
-# that it is given. An operator that takes no function is entered as it is.
-#
-# Where a gradient is wanted, nothing is entered here: the body runs, and its operators are recorded and entered one by
-# one.
-
-
-def is_recorded(*args: Any) -> bool:
-    """Returns whether a gradient is wanted through these arguments."""
-    return STATE.get().grad_enabled and any(isinstance(x, Tensor) and wants_gradient(x) for x in tree_leaves(args))
-
-
-def entered(mode: ProxyTorchDispatchMode, op: HigherOrderOperator, args: Any, kwargs: Any, result: Any) -> Any:
-    """`result`, as that of a node which is entered for the call."""
-    proxy = mode.tracer.create_proxy("call_function", op, args, kwargs, name=op.name())
-    mode.tracer.track_tree(result, proxy)
-    return result
-
-
-def graph_of(
-    mode: ProxyTorchDispatchMode, function: Callable[..., Any], leaves: Sequence[Any], name: str, single: bool = False
-) -> tuple[Any, Any]:
-    """(the graph of a function of tensors, a module of the graph that is being made; what it gave while it was traced).
-
-    The function returns a list of leaves, or one leaf if it is `single`.
-    """
-    copies = [x.clone() if isinstance(x, Tensor) else x for x in leaves]  # what it writes is its own affair
-    results: list[Any] = []
-
-    def traced(*given: Any) -> Any:
-        results.append(function(*given) if single else tuple(function(*given)))
-        return results[0]
-
-    with mode:  # so that tensors of the graph around it are known, and refused
-        made = make_fx(traced, mode.decomposition_table, pre_dispatch=mode.pre_dispatch)(*copies)
-    number = 0
-    while hasattr(mode.tracer.root, f"{name}_{number}"):
-        number += 1
-    setattr(mode.tracer.root, f"{name}_{number}", made)
-    return made, results[0]
-
-
-def metadata(leaves: Sequence[Any]) -> list[Any]:
-    """Returns the metadata that must be alike where either of two results may come."""
-    return [f"{x.dtype}{list(x.shape)}" if isinstance(x, Tensor) else x for x in leaves]
-
-
-@cond_op.py_impl(ProxyTorchDispatchMode)
-def cond_in_graph(mode: Any, pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
-    """Both branches as graphs. RuntimeError where their results are not alike."""
-    if is_recorded(pred, operands):
-        return NotImplemented
-    specs = [tree_flatten(operand)[1] for operand in operands]
-    leaves = tuple(tree_leaves(operands))
-    true_flat, false_flat = Flat(true_fn, *specs), Flat(false_fn, *specs)
-    true_graph, found = graph_of(mode, true_flat, leaves, "true_graph")
-    false_graph, other = graph_of(mode, false_flat, leaves, "false_graph")
-    if true_flat.structure != false_flat.structure or metadata(found) != metadata(other):
-        raise RuntimeError(
-            "cond: expected both branches to return tensors of the same structure, shapes and dtypes, so that a graph "
-            f"holds for either; the first returns {metadata(found)}, the second {metadata(other)}"
-        )
-    args = (pred, true_graph, false_graph, leaves)
-    result = found if mode.tracing_mode != "real" else cond_op(*args)
-    return true_flat.restored(entered(mode, cond_op, args, {}, result))
-
-
-@while_loop_op.py_impl(ProxyTorchDispatchMode)
-def while_loop_in_graph(mode: Any, cond_fn: Any, body_fn: Any, carried: Any, additional: Any = ()) -> Any:
-    """The condition and the body as graphs."""
-    if is_recorded(carried, additional):
-        return NotImplemented
-    specs = [tree_flatten(one)[1] for one in (*carried, *additional)]
-    leaves, more = tuple(tree_leaves(carried)), tuple(tree_leaves(additional))
-    predicate = Flat(cond_fn, *specs)
-    cond_graph, _ = graph_of(
-        mode, lambda *given: predicate(*given)[0], (*leaves, *more), "while_loop_cond_graph", single=True
-    )
-    body = Flat(body_fn, *specs)
-    body_graph, found = graph_of(mode, body, (*leaves, *more), "while_loop_body_graph")
-    check_alike(leaves, found)
-    args = (cond_graph, body_graph, leaves, more)
-    result = found if mode.tracing_mode != "real" else while_loop_op(*args)
-    return body.restored(entered(mode, while_loop_op, args, {}, result))
-
-
-@map_impl.py_impl(ProxyTorchDispatchMode)
-def map_in_graph(mode: Any, f: Any, xs: Any, args: Any = ()) -> Any:
-    """The function of a slice as a graph."""
-    if is_recorded(xs, args):
-        return NotImplemented
-    body, _ = graph_of(mode, f, [*(x.select(0, 0) for x in xs), *args], "body_graph")
-    given = (body, list(xs), list(args))
-    return entered(mode, map_impl, given, {}, map_impl(*given))
-
-
-@scan_op.py_impl(ProxyTorchDispatchMode)
-def scan_in_graph(mode: Any, combine_fn: Any, init: Any, xs: Any, additional_inputs: Any = ()) -> Any:
-    """The step as a graph."""
-    if is_recorded(init, xs, additional_inputs):
-        return NotImplemented
-    first = [*init, *(x.select(0, 0) for x in xs), *additional_inputs]
-    combine, _ = graph_of(mode, combine_fn, first, "scan_combine_graph")
-    given = (combine, list(init), list(xs), tuple(additional_inputs))
-    return entered(mode, scan_op, given, {}, scan_op(*given))
-
-
-def whole_in_graph(op: HigherOrderOperator) -> None:
-    """Has an operator that takes no functions be entered as it is."""
-
-    @op.py_impl(ProxyTorchDispatchMode)
-    def in_graph(mode: Any, *args: Any, **kwargs: Any) -> Any:
-        return NotImplemented if is_recorded(args, kwargs) else entered(mode, op, args, kwargs, op(*args, **kwargs))
-
-
-whole_in_graph(auto_functionalized)
-whole_in_graph(out_dtype)
