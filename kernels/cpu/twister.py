@@ -33,7 +33,7 @@ HALF_WORD = np.uint64(32)
 # --- loops -----------------------------------------------------------------------------------------------------------
 
 
-number: Any  # stands for one of twisted_numbers.py, or of sampling.py
+number: Any = numbers.unit_float64  # stands for one of twisted_numbers.py, or of sampling.py
 unit, point, by = numbers.unit_float64, numbers.point_float64, 1  # ... and how many words it takes
 wasted = 1  # or 0, where no words are drawn that nobody uses
 
