@@ -156,8 +156,8 @@ _places, __getattr__, __dir__ = _names.late(
     {
         "._streams": "Event Stream",
         ".": """
-            _VF __config__ _custom_op _custom_ops _decomp _dispatch _dynamo _export _functorch _guards _inductor _library
-            _prims
+            _VF __config__ _custom_op _custom_ops _decomp _dispatch _dynamo _export _functorch _guards _inductor
+            _library _prims
             _prims_common _python_dispatcher _refs _subclasses _tensor _tensor_str _utils _vmap_internals accelerator
             array_api at backend compiler distributions functional functorch futures fx hub jit masked multiprocessing
             nn optim profiler quasirandom selective serialization signal special storage testing torch_version version
