@@ -6,7 +6,7 @@ So is `FloatStorage` no class of storages, but that of float32 among those of st
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redispatch.dispatch.tensor import CPU, DTYPES, Tensor, UntypedStorage, dtype
 
@@ -49,3 +49,8 @@ for _dtype in DTYPES.values():
 _tensor_classes = {kind for kind in TYPES.values() if isinstance(kind, TensorType)}
 _storage_classes = {UntypedStorage, TypedStorage, *LEGACY.values()}
 globals().update(TYPES)  # which frontend/__init__.py lists
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Returns one of these types: type checkers run no loop."""
