@@ -52,4 +52,5 @@ globals().update(TYPES)  # which frontend/__init__.py lists
 
 if TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any: ...
+    def __getattr__(name: str) -> Any:
+        """Returns one of these types: type checkers run no loop."""
