@@ -69,7 +69,7 @@ def seen(library, module):
 
 
 def outcome(library, recipe, change):
-    """What a change made of a recipe's module and what that computes; or the class of the error, and how it begins."""
+    """Returns a recipe's module after a change, and its results; or the class of the error, and how it begins."""
     module = module_of(library, recipe)
     try:
         changed = change(library, module)
