@@ -94,15 +94,16 @@ class FakeTensor(rd.Tensor):
         cls, fake_mode: FakeTensorMode, elem: rd.Tensor, device: Any, *, constant: rd.Tensor | None = None
     ) -> FakeTensor:
         """A fake of `elem`, a meta tensor, on `device`: of its type's current one, where it has no index."""
-        device = rd.device(device)
+        if not isinstance(device, rd.device):
+            device = rd.device(device)
         if device.index is None and device.type not in ("cpu", "meta"):
             device = rd.device(device.type, current_index(device.type))
         made = rd.Tensor._make_wrapper_subclass(
             cls,
-            elem.shape,
-            elem.stride(),
-            elem.storage_offset(),
-            dtype=elem.dtype,
+            elem._shape,
+            elem._stride,
+            elem._offset,
+            dtype=elem._dtype,
             device=device,
             requires_grad=elem.requires_grad,
         )
@@ -236,11 +237,12 @@ class FakeTensorMode(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         leaves = pytree.tree_leaves((args, kwargs))
-        if any(is_traceable_wrapper_subclass(one) for one in leaves):
+        tensors = [one for one in leaves if isinstance(one, rd.Tensor)]
+        fakes = [one for one in tensors if isinstance(one, FakeTensor)]
+        real = [one for one in tensors if not isinstance(one, FakeTensor)] if len(fakes) < len(tensors) else []
+        if any(is_traceable_wrapper_subclass(one) for one in real):
             return NotImplemented  # the wrapper takes itself apart, and comes back with what is inside
-        fakes = [one for one in leaves if isinstance(one, FakeTensor)]
-        real = [one for one in leaves if isinstance(one, rd.Tensor) and not isinstance(one, FakeTensor)]
-        if str(func) == "aten.lift_fresh.default" and real:
+        if real and str(func) == "aten.lift_fresh.default":
             return self.constant(real[0])
         if real and not self.allow_non_fake_inputs:
             found = f"Found in {func}({', '.join(map(shown, args))})"
@@ -262,7 +264,7 @@ class FakeTensorMode(TorchDispatchMode):
         if unbacked is not None:
             return unbacked(self, *args, **kwargs)
         self.refuse_what_needs_values(func, args)
-        device = self.device_of(func, leaves, kwargs)
+        device = self.device_of(func, tensors, kwargs)
         if self.shape_env is not None:
             args, kwargs = without_numbers(func, args, kwargs, bool(fakes))
         if "device" in kwargs or not fakes and takes_device(func):
@@ -347,18 +349,17 @@ class FakeTensorMode(TorchDispatchMode):
         if rd.Tag.data_dependent_output in func.tags:
             raise DataDependentOutputException(func)
 
-    def device_of(self, func: Any, leaves: list[Any], kwargs: dict[str, Any]) -> Any:
+    def device_of(self, func: Any, tensors: list[Any], kwargs: dict[str, Any]) -> Any:
         """The device that the result names: the one that was asked for, or that of its arguments.
 
         Errors: FakeTensorDeviceMismatchError where arguments with dimensions are on two devices.
         """
         if kwargs.get("device") is not None:
             return kwargs["device"]
-        tensors = [one for one in leaves if isinstance(one, rd.Tensor)]
         if func._opname.endswith("embedding_bag"):
-            return leaves[0].device  # indices may be anywhere
-        wide = [one.device for one in tensors if one.dim()] or [one.device for one in tensors]
-        if len(set(map(str, wide))) > 1:
+            return tensors[0].device  # indices may be anywhere
+        wide = [one._device for one in tensors if one._shape] or [one._device for one in tensors]
+        if any(one != wide[0] for one in wide):
             first, second = list(dict.fromkeys(map(str, wide)))[:2]
             raise FakeTensorDeviceMismatchError(
                 f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}!"
