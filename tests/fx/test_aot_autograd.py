@@ -310,7 +310,7 @@ def test_checkpoints_say_what_is_saved_and_draw_the_same_numbers_again(partition
             lambda context, op, *args, **kwargs: MM_SAVED.get(op, otherwise)
         )
     rd.manual_seed(0)
-    layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
+    layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(3))
     names, seen = [], []
 
     def block(layer, x):
@@ -331,7 +331,7 @@ def test_checkpoints_say_what_is_saved_and_draw_the_same_numbers_again(partition
         names.extend(map(str, parts[0].graph.output_node().args[0][num_fwd_outputs:]))
         return parts
 
-    x = rd.randn(4, 8)
+    x = rd.randn(64, 32)  # a mask of so many is larger than the state of a generator
     for run in (Net(), aot_module(Net(), nop, partition_fn=noted)):
         layers.zero_grad()
         mine = x.clone().requires_grad_()
