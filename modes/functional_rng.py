@@ -27,7 +27,6 @@ from functools import wraps
 from typing import Any
 
 import redispatch as rd
-from redispatch.kernels.ops.random import drawing_from
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
@@ -89,7 +88,7 @@ def drawn_from(seed: int, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if position < len(args):
             return func(*args[:position], generator, *args[position + 1 :], **kwargs)
         return func(*args, **{**kwargs, "generator": generator})
-    with drawing_from(source(seed, "cpu")):
+    with rd.random.drawing_from(source(seed, "cpu")):
         return func(*args, **kwargs)
 
 
