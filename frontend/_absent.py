@@ -211,12 +211,6 @@ ABSENT = {
         "tensors have one length in each dimension; nn.utils.rnn.pad_sequence pads",
         refused="as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor",
     ),
-    "nn.attention.flex_attention": Absent(
-        "scaled_dot_product_attention takes a mask as a tensor",
-        refused="create_block_mask create_mask create_nested_block_mask flex_attention",
-        classes="AuxOutput AuxRequest BlockMask",
-        none="_DEFAULT_SPARSE_BLOCK_SIZE",
-    ),
     "nn.parallel._functions": Absent(
         "modules run on one device here", classes="Broadcast Gather ReduceAddCoalesced Scatter"
     ),

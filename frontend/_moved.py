@@ -287,6 +287,8 @@ ELSEWHERE = {
     **{f"redispatch.fx.passes.infra.{name}": "redispatch.fx.passes.infra" for name in ("pass_base", "pass_manager")},
     "redispatch.fx.passes.fake_tensor_prop": "redispatch.fx.passes.shape_prop",
     "redispatch.nn.attention.bias": "redispatch.nn.attention_bias",
+    "redispatch.nn.attention.flex_attention": "redispatch._higher_order_ops.attention",
+    "redispatch._prims.rng_prims": "redispatch._higher_order_ops.rng",
     "redispatch._inductor.fx_passes": "redispatch.fx.passes.post_grad",
     "redispatch._inductor.fx_passes.post_grad": "redispatch.fx.passes.post_grad",
     "redispatch.functorch.compile": "redispatch._functorch.aot_autograd",

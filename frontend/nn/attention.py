@@ -25,7 +25,7 @@ from .linear import Linear
 from .module import Module
 from .parameter import empty_parameters
 
-__path__: list[str] = []  # PyTorch's package: `nn.attention.flex_attention` is among what is absent
+__path__: list[str] = []  # PyTorch's package
 SDPBackend.__module__ = "redispatch.nn.attention"  # where users find it
 WARN_FOR_UNFUSED_KERNELS = False
 

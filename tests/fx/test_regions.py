@@ -103,8 +103,15 @@ def test_arguments_that_share_memory_share_it_in_the_copy():
         base = rd.arange(6.0)
         total, written = auto_functionalized_v2(
             rd.ops.regions.two.default,
-            **{"_x_base_index": 0, "_x_size": (2,), "_x_stride": (1,), "_x_storage_offset": 1},
-            **{"_y_length": 1, "_y_0_base_index": 0, "_y_0_slice_dim": 0, "_y_0_slice_start": 1, "_y_0_slice_end": 4},
+            _x_base_index=0,
+            _x_size=(2,),
+            _x_stride=(1,),
+            _x_storage_offset=1,
+            _y_length=1,
+            _y_0_base_index=0,
+            _y_0_slice_dim=0,
+            _y_0_slice_start=1,
+            _y_0_slice_end=4,
             _all_bases=[base],
         )
     assert (total.item(), written.tolist(), base.tolist()) == (21, [0, 4, 6, 6, 4, 5], [0, 1, 2, 3, 4, 5])
