@@ -293,7 +293,7 @@ ELSEWHERE = {
     "redispatch.fx.passes.fake_tensor_prop": "redispatch.fx.passes.shape_prop",
     "redispatch.nn.attention.bias": "redispatch.nn.attention_bias",
     "redispatch._inductor.config": "redispatch.fx.passes.config",
-    "redispatch.nn.attention.flex_attention": "redispatch.nn.flex_attention",
+    "redispatch.nn.attention.flex_attention": "redispatch._higher_order_ops.attention",
     "redispatch._prims.rng_prims": "redispatch._higher_order_ops.rng",
     "redispatch._inductor.fx_passes": "redispatch.fx.passes.post_grad",
     "redispatch._inductor.fx_passes.reinplace": "redispatch.fx.passes.reinplace",

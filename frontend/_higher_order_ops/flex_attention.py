@@ -6,7 +6,7 @@
 the query sees the key. Both are written for single numbers; `vmap` makes them functions of all. This is the formula,
 with all scores in memory, and autograd differentiates it.
 
-Source: PyTorch's torch._higher_order_ops.flex_attention. Read next: ../nn/flex_attention.py.
+Source: PyTorch's torch._higher_order_ops.flex_attention. Read next: attention.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes
-from redispatch.func import vmap
+from redispatch.dispatch.transforms import vmap
 from redispatch.kernels.ops.comparison import where
 from redispatch.kernels.ops.ranges import arange
 

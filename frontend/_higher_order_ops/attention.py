@@ -4,7 +4,7 @@
     out = flex_attention(q, k, v, score_mod=lambda score, b, h, q, k: score - (q - k), block_mask=causal)
 
 A BlockMask says for each square block of a mask whether all, some or none of it is seen, so that a kernel may pass over
-blocks. Here the scores are computed all (_higher_order_ops/flex_attention.py), and the mask by its function.
+blocks. Here the scores are computed all (flex_attention.py), and the mask by its function.
 
 Source: PyTorch's torch.nn.attention.flex_attention; Dong et al., "Flex attention" (2024).
 """
@@ -15,15 +15,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import reduce
-from inspect import signature
 from typing import Any, NamedTuple
 
-from redispatch._higher_order_ops.flex_attention import flex_attention as flex_attention_op
-from redispatch._higher_order_ops.flex_attention import of_all_scores
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels.ops.creation import full, zeros
 from redispatch.kernels.ops.ranges import arange
 from redispatch.kernels.ops.shape import cat
+
+from .flex_attention import flex_attention as flex_attention_op
+from .flex_attention import of_all_scores
 
 __all__ = [
     "AuxOutput",
@@ -103,9 +103,8 @@ def create_mask(
 
 
 def positional(function: Callable[..., Any]) -> int:
-    """The number of arguments that a function wants by position. TypeError for what is no function."""
-    ours = signature(function).parameters.values()
-    return sum(one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty for one in ours)
+    code = getattr(function, "__code__", None)
+    return 4 if code is None else code.co_argcount - len(function.__defaults__ or ())
 
 
 # Blocks ---------------------------------------------------------------------------------------------------------------
@@ -169,8 +168,9 @@ class BlockMask:
             columns[:2] = ordered(dense_of(kv_num_blocks, kv_indices).transpose(-2, -1))
             if full_kv_num_blocks is not None and full_kv_indices is not None:
                 columns[2:] = ordered(dense_of(full_kv_num_blocks, full_kv_indices).transpose(-2, -1))
-        tensors: list[Any] = [kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *columns]
-        return cls(lengths, *tensors, BLOCK_SIZE=size, mask_mod=mask_mod or noop_mask)  # type: ignore[misc]  # eight
+        rows: list[Any] = [kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices]
+        facts: list[Any] = [lengths, *rows, *columns, size, mask_mod or noop_mask]
+        return cls(*facts)
 
     def as_tuple(self, flatten: bool = True) -> tuple[Any, ...]:
         """Returns all facts in the order of the operator; the lengths, and sizes of blocks, as numbers if `flatten`."""
@@ -210,12 +210,13 @@ class BlockMask:
         index = index if isinstance(index, tuple) else (index,)
         # A number keeps its dimension, as the operator wants all four.
         index = tuple(slice(one, one + 1 or None) if isinstance(one, int) else one for one in index)
-        rows: list[Any] = [None if one is None else one[index] for one in self.as_tuple(False)[1:5]]
-        return BlockMask.from_kv_blocks(rows[0], rows[1], rows[2], rows[3], self.BLOCK_SIZE, self.mask_mod)
+        facts: list[Any] = [None if one is None else one[index] for one in self.as_tuple(False)[1:5]]
+        facts += [self.BLOCK_SIZE, self.mask_mod]
+        return BlockMask.from_kv_blocks(*facts)
 
     def each(self, change: Callable[[Tensor], Tensor]) -> BlockMask:
         """Returns a mask of which each tensor is changed."""
-        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        found: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         changed: dict[str, Any] = {name: change(one) for name, one in found.items() if isinstance(one, Tensor)}
         return replace(self, **changed)
 
@@ -246,12 +247,14 @@ def create_block_mask(
     mask = filled_up(filled_up(mask, -1, columns), -2, rows)
     seen = mask.unflatten(-1, (-1, columns)).unflatten(-3, (-1, rows)).sum((-3, -1))
     whole = seen == rows * columns if separate_full_blocks else seen < 0
-    (count, indices), (wholes, whole_indices) = (
-        ordered((seen > 0) & ~whole),
-        ordered(whole) if separate_full_blocks else (None, None),
-    )
-    blocks = rows, columns
-    return BlockMask.from_kv_blocks(count, indices, wholes, whole_indices, blocks, mask_mod, (Q_LEN, KV_LEN))
+    facts: list[Any] = [
+        *ordered((seen > 0) & ~whole),
+        *(ordered(whole) if separate_full_blocks else (None, None)),
+        (rows, columns),
+        mask_mod,
+        (Q_LEN, KV_LEN),
+    ]
+    return BlockMask.from_kv_blocks(*facts)
 
 
 def filled_up(mask: Tensor, dim: int, block: int) -> Tensor:
@@ -331,6 +334,6 @@ def check(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool, block_mas
         batches, of_heads = block_mask.kv_num_blocks.shape[:2]
         if batches not in (1, query.size(0)) or of_heads not in (1, heads):
             raise ValueError(
-                f"block_mask has {batches} batches and {of_heads} heads; expected 1 or {query.size(0)}, and 1 or "
-                f"{heads}"
+                f"block_mask has {batches} batches and {of_heads} heads; expected 1 or {query.size(0)} batches, and 1 "
+                f"or {heads} heads"
             )
