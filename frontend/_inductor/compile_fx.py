@@ -15,7 +15,7 @@ import linecache
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from redispatch.dispatch import DEFAULT, STATE
+from redispatch.dispatch import DEFAULT, STATE, ops
 from redispatch.dispatch.tensor import Size, Tensor, empty_from, metadata_of, output_spec
 
 from ..fx.graph_module import GraphModule
@@ -26,6 +26,7 @@ from .lowering import Call, Lowering, Nesting
 
 __all__ = ["CompiledFxGraph", "compile_fx_inner"]
 
+LAZY = {ops.aten._neg_view.default, ops.aten._conj.default}  # whose tensors show other numbers than their memory has
 PLAIN = {DEFAULT.keys.added, DEFAULT.with_grad(False).keys.added}
 
 
@@ -45,6 +46,8 @@ class CompiledFxGraph:
         nestings = [step for step in self.steps if isinstance(step, Nesting) and step.outputs]
         self.nests = {step: self.lowering.nest(step, k) for k, step in enumerate(nestings)}
         self.metadata = [metadata_of(x) if isinstance(x, Tensor) else None for x in examples]
+        tensors = [x for x in examples if isinstance(x, Tensor)]
+        self.plain = not any(x.is_conj() or x.is_neg() for x in tensors) and LAZY.isdisjoint(n.target for n in nodes)
         self.known: dict[str, Any] = {"empty_from": empty_from}
         self.text = self.written()
         self.run: Callable[..., Any] | None = None
@@ -61,7 +64,7 @@ class CompiledFxGraph:
         """Whether the inputs are those that the function was made for, and nobody looks."""
         state = STATE.get()
         keys = state.keys
-        if keys.added not in PLAIN or keys.by_mode:
+        if not self.plain or keys.added not in PLAIN or keys.by_mode:
             return False
         recorded = keys.added == DEFAULT.keys.added
         for x, known in zip(args, self.metadata, strict=True):
@@ -99,6 +102,7 @@ class CompiledFxGraph:
         made: set[str] = set()
         found: dict[str, Any] = {}
         for step in self.steps:
+            used: list[str] = []
             if isinstance(step, Call):
                 made.add(step.node.name)
                 used = [self.given(node).name for node in step.node.all_input_nodes]

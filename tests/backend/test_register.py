@@ -362,7 +362,7 @@ def test_an_operator_gives_what_it_gives_on_the_cpu(info, large_memory):
             for ours, theirs in zip(pytree.tree_leaves(found), pytree.tree_leaves(wanted), strict=True):
                 if isinstance(theirs, rd.Tensor):
                     assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-                    if not theirs.is_meta and "empty" not in info.name:
+                    if not theirs.is_meta and "empty" not in info.name and not info.random:
                         assert_close(ours.cpu(), theirs, equal_nan=True)
                 else:
                     assert ours == theirs or ours != ours

@@ -184,6 +184,7 @@ def test_training_through_compiled_graphs_is_training():
 
 
 @pytest.mark.parametrize("info", draw(op_db.op_db, "compiled operators", count=40), ids=str)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of arguments that are no probabilities any more
 def test_each_operator_as_a_graph(info):
     """Between two that may share its loops."""
     compared = 0
