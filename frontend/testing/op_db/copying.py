@@ -203,6 +203,7 @@ QUESTIONS = table(
         "each wrapper has a storage of its own": "subclass: is_set_to",
         "PyTorch gives the number of a dtype, ours the dtype": "parity: promote_types result_type.*",
         "a tensor made there cannot be written to outside": "inference: requires_grad_",
+        "it is refused under a transform, as in PyTorch": "functionalized: requires_grad_",
         "a tensor that is laid out anew requires no grad": "layouts: retain_grad",
         "there are no gradients": "inference: retain_grad",
         "the wrapper requires no grad": "subclass functionalized: retain_grad",
