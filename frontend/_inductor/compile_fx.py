@@ -15,18 +15,25 @@ import linecache
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from redispatch.dispatch import DEFAULT, STATE, ops
-from redispatch.dispatch.tensor import Size, Tensor, empty_from, metadata_of, output_spec
+from redispatch.dispatch.tensor import Size, Tensor, device, empty_from, metadata_of, output_spec
+from redispatch.dispatch.tensor.operand import scratch
+from redispatch.kernels.cpu.blas import allow_threads
+from redispatch.kernels.graphs import Nest, Routine, placed
 
 from ..fx.graph_module import GraphModule
 from ..fx.interpreter import Interpreter
 from ..fx.node import Node, map_arg
 from ..fx.passes.shape_prop import FakeTensorProp
-from .lowering import Call, Lowering, Nesting
+from .decompositions import expanded
+from .lowering import Call, Lowering, Multiplying, Nesting
 
 __all__ = ["CompiledFxGraph", "compile_fx_inner"]
 
 LAZY = {ops.aten._neg_view.default, ops.aten._conj.default}  # whose tensors show other numbers than their memory has
+CPU = device("cpu")
 PLAIN = {DEFAULT.keys.added, DEFAULT.with_grad(False).keys.added}
 
 
@@ -41,14 +48,20 @@ class CompiledFxGraph:
         nodes = list(module.graph.nodes)
         if any("val" not in node.meta for node in nodes if node.op != "output"):
             FakeTensorProp(module).propagate(*examples)
-        self.lowering = Lowering(nodes)
+        self.graph = expanded(module.graph)
+        self.lowering = Lowering(list(self.graph.nodes))
         self.steps = self.lowering.steps
         nestings = [step for step in self.steps if isinstance(step, Nesting) and step.outputs]
         self.nests = {step: self.lowering.nest(step, k) for k, step in enumerate(nestings)}
+        self.groups = self.grouped()
+        self.routines: dict[str, Routine] = {}
         self.metadata = [metadata_of(x) if isinstance(x, Tensor) else None for x in examples]
         tensors = [x for x in examples if isinstance(x, Tensor)]
         self.plain = not any(x.is_conj() or x.is_neg() for x in tensors) and LAZY.isdisjoint(n.target for n in nodes)
-        self.known: dict[str, Any] = {"empty_from": empty_from}
+        self.known: dict[str, Any] = {
+            "empty_from": empty_from, "scratch": scratch, "allow_threads": allow_threads, "zeros": np.zeros,
+            "refuse": self.refuse,
+        }  # fmt: skip
         self.text = self.written()
         self.run: Callable[..., Any] | None = None
 
@@ -76,42 +89,128 @@ class CompiledFxGraph:
                 return False
         return True
 
+    # The steps --------------------------------------------------------------------------------------------------------
+
+    def grouped(self) -> list[list[Any]]:
+        """The steps, those together that one routine does."""
+        groups: list[list[Any]] = []
+        joins = False
+        for step in self.steps:
+            if isinstance(step, Nesting) and step not in self.nests:
+                continue  # nobody wants it
+            quick = self.lowering.is_quick(step)
+            if quick and joins:
+                groups[-1].append(step)
+            else:
+                groups.append([step])
+            joins = quick
+        return groups
+
+    def reads(self, step: Any) -> list[str]:
+        """The names of the arrays and values that a step takes."""
+        if isinstance(step, Call):
+            return [self.given(node).name for node in step.node.all_input_nodes]
+        if isinstance(step, Multiplying):
+            return [step.product.a.name, step.product.b.name]
+        return [array.name for array in self.nests[step].inputs]
+
+    def makes(self, step: Any) -> dict[str, Any]:
+        """What a step makes, by name: nodes, or memory."""
+        if isinstance(step, Nesting):
+            return {node.name: node for node in step.outputs}
+        return {step.node.name: step.node}
+
+    def last_uses(self) -> dict[str, int]:
+        """By name of what is made: the number of the last group that takes it, or -1 for one that is returned."""
+        found: dict[str, int] = {}
+        for number, group in enumerate(self.groups):
+            for step in group:
+                found |= dict.fromkeys(self.makes(step), number)
+                found.update((name, number) for name in self.reads(step) if name in found)
+        return found | {node.name: -1 for node in self.graph.output_node().all_input_nodes}
+
     # The text ---------------------------------------------------------------------------------------------------------
 
     def written(self) -> str:
-        """The function's text: one line for each step, and for each tensor that is made."""
-        inputs = [node.name for node in self.module.graph.nodes if node.op == "placeholder"]
+        """The function's text: one line for each group of steps, and for each tensor that is made."""
+        inputs = [node.name for node in self.graph.nodes if node.op == "placeholder"]
         lines = [f"def run({', '.join(inputs)}):"]
-        for node in self.module.graph.nodes:
+        for node in self.graph.nodes:
             if node.op == "get_attr":
                 self.known[node.name] = self.attribute(node)
-        last = self.last_uses()
-        for step in self.steps:
-            if isinstance(step, Call):
-                lines.append(f"    {step.node.name} = {self.called(step.node)}")
-            elif step in self.nests:
-                lines += self.nest_lines(step)
-            gone = [name for name, user in last.items() if user is step]
+        last, there = self.last_uses(), set[str]()
+        for number, group in enumerate(self.groups):
+            made = {name: node for step in group for name, node in self.makes(step).items()}
+            if isinstance(group[0], Call):
+                lines.append(f"    {group[0].node.name} = {self.called(group[0].node)}")
+                there |= made.keys()
+            else:
+                own = {name for name in made if last[name] == number} if self.is_routine(group) else set()
+                for name, node in made.items():
+                    if name not in own:
+                        lines.append(f"    {name} = {self.new(node)}")
+                there |= made.keys() - own
+                lines += self.routine_lines(number, group, own) if self.is_routine(group) else self.nest_lines(group[0])
+            gone = [name for name, user in last.items() if user == number and name in there]
             if gone:
                 lines.append(f"    del {', '.join(gone)}")
-        output = self.module.graph.output_node().args[0]
+        output = self.graph.output_node().args[0]
         return "\n".join([*lines, f"    return {self.value(output)}"]) + "\n"
 
-    def last_uses(self) -> dict[str, Any]:
-        """The step behind which a tensor that the function makes is no longer needed, by the tensor's name."""
-        made: set[str] = set()
-        found: dict[str, Any] = {}
-        for step in self.steps:
-            used: list[str] = []
-            if isinstance(step, Call):
-                made.add(step.node.name)
-                used = [self.given(node).name for node in step.node.all_input_nodes]
-            elif step in self.nests:
-                made |= {array.name for array, _ in self.nests[step].outputs}
-                used = [array.name for array in self.nests[step].inputs]
-            found.update((name, step) for name in used if name in made)
-        kept = {node.name for node in self.module.graph.output_node().all_input_nodes}
-        return {name: step for name, step in found.items() if name not in kept}
+    def is_routine(self, group: list[Any]) -> bool:
+        """Whether several steps are one function, or one that only such a function can do."""
+        return len(group) > 1 or isinstance(group[0], Multiplying)
+
+    def new(self, node: Any) -> str:
+        """The call that makes a tensor, for a step to write."""
+        val = node.meta["val"]
+        spec = f"spec_{node.name}"
+        self.known[spec] = output_spec(Size(val.shape), val._dtype, CPU, tuple(val.stride()))
+        return f"empty_from({spec})"
+
+    def routine_lines(self, number: int, group: list[Any], own: set[str]) -> list[str]:
+        """Runs steps as one function, with memory for what they alone take."""
+        wanted: dict[str, tuple[str, int, int, int]] = {}
+        steps = [step.product if isinstance(step, Multiplying) else self.nests[step] for step in group]
+        for at, step in enumerate(group):
+            for name, node in self.makes(step).items():
+                if name in own:
+                    val = node.meta["val"]
+                    wanted[name] = (val._dtype.name, extent(val), at, at)
+            for name in self.reads(step):
+                if name in wanted:
+                    wanted[name] = (*wanted[name][:3], at)
+        places, memories = placed(wanted)
+        routine = self.routines[f"routine_{number}"] = Routine(f"routine_{number}", steps, places)
+        given = [f"{array.name}._array, {array.name}._offset" for array in routine.arrays]
+        given += [f"scratch({memories[word][1]}, {memories[word][0]!r})" for word in routine.memories]
+        given += ["status"][: routine.has_status]
+        given += [f"scratch({size}, {dtype!r})" for dtype, size in routine.scratch.items()]
+        lines = ["    allow_threads(1)"] if any(isinstance(step, Multiplying) for step in group) else []
+        return [*lines, *self.checked(routine.has_status, f"{routine.name}({', '.join(given)})")]
+
+    def nest_lines(self, step: Nesting) -> list[str]:
+        """Runs a nest."""
+        nest = self.nests[step]
+        given = [f"{array.name}._array, {array.name}._offset" for array in nest.arrays]
+        return self.checked(bool(nest.picks), f"{nest.name}({', '.join([*given, *['status'][: len(nest.picks)]])})")
+
+    def checked(self, has_status: bool, call: str) -> list[str]:
+        """A call, and a look at whether an index was beyond its array."""
+        if not has_status:
+            return [f"    {call}"]
+        return ["    status = zeros(2, 'int64')", f"    {call}", "    if status[0]:", "        refuse(status)"]
+
+    def refuse(self, status: Any) -> None:
+        """Raises IndexError for an index that is none of an array."""
+        number, index = map(int, status)
+        node = self.lowering.picks[number - 1]
+        source, dim = node.args[0].meta["val"], node.args[1] if isinstance(node.args[1], int) else 0
+        where = (node.meta.get("stack_trace") or "").strip()
+        raise IndexError(
+            f"index {index} is out of bounds for dimension {dim} with size {source.shape[dim]}\n"
+            f"  {node.name} = {node.target}" + (f"\n{where}" if where else "")
+        )
 
     def attribute(self, node: Node) -> Any:
         """The tensor of the module that a node is."""
@@ -119,17 +218,6 @@ class CompiledFxGraph:
         for word in str(node.target).split("."):
             found = getattr(found, word)
         return found
-
-    def nest_lines(self, step: Nesting) -> list[str]:
-        """Makes the outputs of a nest, and runs it."""
-        nest, lines = self.nests[step], []
-        for node in step.outputs:
-            val = node.meta["val"]
-            spec = f"spec_{node.name}"
-            self.known[spec] = output_spec(Size(val.shape), val._dtype, val._device, tuple(val.stride()))
-            lines.append(f"    {node.name} = empty_from({spec})")
-        given = ", ".join(f"{array.name}._array, {array.name}._offset" for array in nest.arrays)
-        return [*lines, f"    {nest.name}({given})"]
 
     def called(self, node: Node) -> str:
         """The call of a node's operator."""
@@ -156,9 +244,14 @@ class CompiledFxGraph:
         self.known[name] = value
         return name
 
+    def kernels(self) -> list[Nest | Routine]:
+        """What is compiled: nests that run alone, and routines."""
+        alone = [self.nests[group[0]] for group in self.groups if group[0] in self.nests and not self.is_routine(group)]
+        return [*alone, *self.routines.values()]
+
     def made(self) -> Callable[..., Any]:
         """The function; its loops are compiled here, or loaded from disk."""
-        namespace = self.known | {nest.name: nest.ready() for nest in self.nests.values()}
+        namespace = self.known | {one.name: one.ready() for one in self.kernels()}
         name = f"<redispatch graph {id(self):x}>"
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
         exec(compile(self.text, name, "exec"), namespace)
@@ -168,11 +261,19 @@ class CompiledFxGraph:
 
     def source(self) -> str:
         """The steps, and the loops of each nest, as text."""
-        return "\n\n".join([self.text, *(nest.text for nest in self.nests.values())])
+        routines = [routine.text for routine in self.routines.values()]
+        return "\n\n".join([self.text, *routines, *(nest.text for nest in self.nests.values())])
 
     def assembly(self) -> str:
         """The machine code of each nest, as this machine's assembler spells it."""
-        return "\n".join(nest.kernel().assembly(*nest.signature()) for nest in self.nests.values())
+        return "\n".join(one.kernel().assembly(*one.signature()) for one in self.kernels())
+
+
+def extent(val: Tensor) -> int:
+    """How many elements lie between the first and the last of a tensor, with these."""
+    if not val.numel():
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(val.shape, val.stride(), strict=True))
 
 
 def compile_fx_inner(module: GraphModule, example_inputs: Sequence[Any]) -> CompiledFxGraph:

@@ -22,13 +22,28 @@ import numpy as np
 
 from redispatch.dispatch import OpOverload, Tag, ops
 from redispatch.dispatch.core.boxing import bind
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor, dtypes
+from redispatch.dispatch.tensor.geometry import contiguous_strides
 from redispatch.kernels import DTYPES, broadcast_strides
-from redispatch.kernels.cpu.reduce import PIECE
+from redispatch.kernels.cpu.reduce import BLOCK, PIECE
 from redispatch.kernels.declare.declare import DECLARED
 from redispatch.kernels.declare.pointwise import Pointwise
 from redispatch.kernels.engine.convert import as_is
-from redispatch.kernels.graphs import Apply, Array, Nest, Number, Read, Reduce, Value
+from redispatch.kernels.engine.pool import is_small
+from redispatch.kernels.graphs import (
+    Accumulate,
+    Apply,
+    Array,
+    Nest,
+    Number,
+    Pick,
+    Position,
+    Product,
+    Read,
+    Reduce,
+    Value,
+    is_matrix,
+)
 from redispatch.kernels.ops.creation import empty_strided
 from redispatch.kernels.ops.reductions import Reduced
 
@@ -63,6 +78,12 @@ class Nesting(Step):
         self.arrays: dict[Any, Read] = {}
         self.bases: dict[str, Node] = {}  # whose memory an array is, by the array's name
         self.outputs: list[Node] = []
+        self.accumulates: dict[Node, Strides] = {}  # of outputs that are accumulators: how the nest walks them
+
+    @property
+    def work(self) -> int:
+        """The cost of an element, in cheap operations."""
+        return sum(value.cost if isinstance(value, Apply) else 1 for value in self.values.values())
 
     def rows(self) -> tuple[int, ...]:
         """The shape of what has one element for each row."""
@@ -80,6 +101,23 @@ class Nesting(Step):
         return None
 
 
+class Multiplying(Step):
+    """A product of matrices, or of several pairs."""
+
+    def __init__(self, node: Node, a: Array, b: Array, sizes: tuple[int, int, int], count: int) -> None:
+        super().__init__()
+        n, _, m = sizes
+        out = Array(node.name, a.dtype, (n * m, m, 1))
+        self.node, self.product = node, Product(node.name, out, a, b, sizes, count)
+
+
+class Memory:
+    """An array of which the graph knows nothing; to be used as a node is. `val`: a tensor of its metadata."""
+
+    def __init__(self, name: str, val: Tensor) -> None:
+        self.name, self.meta = name, {"val": val}
+
+
 class Lowering:
     """The steps of a graph whose nodes know their values' metadata (`meta["val"]`)."""
 
@@ -89,6 +127,8 @@ class Lowering:
         self.step_of: dict[Node, Step] = {}  # by node, beside inputs and views
         self.base: dict[Node, Node] = {}  # a view -> the node in whose memory it is
         self.stands_for: dict[Node, Node] = {}  # a view -> a node that a call may be given in its place
+        self.constants: dict[Node, Constant] = {}  # a value that no memory is needed for
+        self.picks: list[Node] = []  # by the number of a `Pick`
         self.floor: Step | None = None  # what all that follows waits for
         for node in nodes:
             self.add(node)
@@ -146,6 +186,17 @@ class Lowering:
                 step.outputs.append(node)
         elif step is None and node in self.base:
             self.call(node)
+        elif step is None and node in self.constants:
+            val = node.meta["val"]
+            self.join(node, [], tuple(val.shape), 0, lambda nest: self.constants[node](nest.walk(*laid(val))))
+            self.tensor(node)
+
+    def unused(self, name: str) -> str:
+        """A name that no node has; `name`, if it is free."""
+        names = {node.name for node in self.nodes}
+        while name in names:
+            name += "_"
+        return name
 
     # Order: see the note ----------------------------------------------------------------------------------------------
 
@@ -164,8 +215,26 @@ class Lowering:
                 other.behind |= waits - {other}
 
     def finish(self) -> None:
-        """Puts the steps in order, those that wait for less first."""
-        self.steps.sort(key=lambda step: len(step.behind))  # stable, and nobody waits for one that waits for more
+        """Puts the steps in order; those that are quick stand together, as far as they may."""
+        behind = {step: len(step.behind) for step in self.steps}
+        pending, order, quick = [step for step in self.steps if not behind[step]], [], True
+        while pending:
+            step = next((one for one in pending if self.is_quick(one) == quick), pending[0])
+            quick = self.is_quick(step)
+            pending.remove(step)
+            order.append(step)
+            for other in self.steps:
+                if step in other.behind:
+                    behind[other] -= 1
+                    if not behind[other]:
+                        pending.append(other)
+        self.steps = order
+
+    def is_quick(self, step: Step) -> bool:
+        """Whether a step is done by the calling thread, without a chance for Ctrl-C."""
+        if isinstance(step, Multiplying):
+            return True
+        return isinstance(step, Nesting) and is_small(math.prod(step.shape), step.work)
 
     # Nests ------------------------------------------------------------------------------------------------------------
 
@@ -218,34 +287,48 @@ class Lowering:
 
     def read(self, nest: Nesting, node: Node, result: Sequence[int]) -> Value | None:
         """The value of a node, for an operator in a nest with a result of this shape; None where it has none there."""
+        val = node.meta["val"]
+        return self.read_as(nest, node, val.shape, val.stride(), result)
+
+    def read_as(
+        self, nest: Nesting, node: Node, shape: Sequence[int], strides: Sequence[int], result: Sequence[int]
+    ) -> Value | None:
+        """The value of a node whose memory is seen with another shape and strides."""
         base = self.base.get(node, node)
         val, below = node.meta["val"], base.meta["val"]
-        steps = nest.walk(val.shape, val.stride(), result)
+        steps = nest.walk(shape, strides, result)
         if steps is None:
+            return None
+        offset = val.storage_offset() - below.storage_offset()
+        if base in self.constants:
+            return self.constants[base](steps, offset)
+        if isinstance(nest.values.get(base), Accumulate):
             return None
         if base in nest.values:
             own = nest.walk(below.shape, below.stride(), below.shape)
             same = own is not None and all(a == b for a, b, n in zip(own, steps, nest.shape, strict=True) if n > 1)
             return nest.values[base] if same and val.storage_offset() == below.storage_offset() else None
-        offset = val.storage_offset() - below.storage_offset()
         key = (base, steps, offset)
         found = nest.arrays.get(key)
         if found is None:
-            name = base.name
-            nest.bases[name] = base
-            found = nest.arrays[key] = Read(word(val), Array(name, word(val), steps, offset), nest.columns)
-            self.tensor(base)
+            found = nest.arrays[key] = Read(word(val), self.array(nest, base, word(val), steps, offset), nest.columns)
         return found
+
+    def array(self, nest: Nesting, base: Node, dtype: str, steps: Strides, offset: int) -> Array:
+        """The memory of a node as a nest walks it, where it is there for others."""
+        nest.bases[base.name] = base
+        self.tensor(base)
+        return Array(base.name, dtype, steps, offset)
 
     def nest(self, step: Nesting, number: int) -> Nest:
         """The loops of a step."""
         outputs = []
         for node in step.outputs:
-            val = node.meta["val"]
-            steps = step.walk(val.shape, val.stride(), val.shape)
+            val, value = node.meta["val"], step.values[node]
+            steps = step.accumulates.get(node) or step.walk(*laid(val))
             assert steps is not None
-            outputs.append((Array(node.name, word(val), steps), step.values[node]))
-        names = dict.fromkeys(name_of(node) for node in step.values)
+            outputs.append((Array(node.name, word(val), steps), value))
+        names = dict.fromkeys(name_of(node) for node in step.values if isinstance(node, Node))
         return Nest("_".join(["fused", *list(names)[:6], str(number)]), step.shape, step.columns, outputs)
 
 
@@ -271,6 +354,11 @@ def is_plain(node: Node) -> bool:
 def is_memory(val: Tensor) -> bool:
     known = all(type(size) is int for size in (*val.shape, *val.stride()))
     return known and val.device.type == "cpu" and not val.is_conj() and not val.is_neg() and word(val) in DTYPES
+
+
+def laid(val: Tensor) -> tuple[Any, Any, Any]:
+    """What a nest is asked for, to walk a result as it lies."""
+    return val.shape, val.stride(), val.shape
 
 
 def alike(a: Tensor, b: Tensor) -> bool:
@@ -346,28 +434,69 @@ def pointwise(lowering: Lowering, node: Node) -> bool:
 
 
 def reduced(lowering: Lowering, node: Node) -> bool:
-    """Has a reduction of the innermost dimensions join a nest. False for one of others, or of very many elements."""
+    """Has a reduction join a nest: of the innermost dimensions as a value of its rows, of others as accumulators."""
     declared: Any = DECLARED[cast(OpOverload, node.target)]
     stack, (source, *_) = stack_of(node)
     if declared.functional is not node.target or source is None:
         return False
     x, dims, kind, _ = declared.decided(stack)
     shape, columns = tuple(x.shape), len(dims)
-    if columns == 0 or sorted(dims) != list(range(len(shape) - columns, len(shape))) or 0 in shape:
-        return False
-    if columns == len(shape) and math.prod(shape) > 2 * PIECE:  # which threads share among them
+    if columns == 0 or 0 in shape:
         return False
     exact = kind.name == "int64" and DTYPES[word(x)].kind in ("int", "uint", "bool")
 
-    def value(nest: Nesting) -> Value | None:
+    def element(nest: Nesting) -> Value | None:
         read = lowering.read(nest, source, shape)
-        if read is None:
-            return None
-        if not exact and kind.name != read.dtype:
-            read = Apply(kind.name, as_is, (read,), (kind.name,))
-        return Reduce(word(node.meta["val"]), declared.reduction, read)
+        if read is not None and not exact and kind.name != read.dtype:
+            return Apply(kind.name, as_is, (read,), (kind.name,))
+        return read
+
+    if sorted(dims) != list(range(len(shape) - columns, len(shape))):
+        return accumulated(lowering, node, dims, word(x) if exact else kind.name, element)
+    if columns == len(shape) and math.prod(shape) > 2 * PIECE:  # which threads share among them
+        return False
+
+    def value(nest: Nesting) -> Value | None:
+        read = element(nest)
+        return None if read is None else Reduce(word(node.meta["val"]), declared.reduction, read)
 
     return lowering.join(node, [source], shape, columns, value)
+
+
+def accumulated(
+    lowering: Lowering, node: Node, dims: Sequence[int], dtype: str, element: Callable[[Nesting], Value | None]
+) -> bool:
+    """Has a nest accumulate elements of a dtype along its outer dimensions, and one behind it finish the results."""
+    source, val = cast(Node, node.args[0]), node.meta["val"]
+    x, reduction = source.meta["val"], cast(Any, DECLARED[cast(Any, node.target)]).reduction
+    shape, total = tuple(x.shape), math.prod(x.shape[d] for d in dims)
+    apart = [step for d, step in enumerate(x.stride()) if d not in dims and shape[d] > 1]
+    if DTYPES[dtype].kind not in ("float", "int") or not apart:
+        return False
+    if min([x.stride()[d] for d in dims if shape[d] > 1], default=0) < max(apart):
+        return False  # the innermost loop would wait for each sum
+    recipe, kept = reduction.recipe(dtype), [1 if d in dims else size for d, size in enumerate(shape)]
+    start = recipe.start.dtype.name
+    accumulator = recipe.block if recipe.block and total <= BLOCK else start
+    numbers = empty_strided(
+        val.shape, contiguous_strides(tuple(val.shape)), dtype=getattr(dtypes, accumulator), device="meta"
+    )
+    memory: Any = Memory(lowering.unused(f"{node.name}_sums"), numbers)
+
+    def value(nest: Nesting) -> Value | None:
+        of = element(nest) if nest.shape == shape else None
+        return None if of is None else Accumulate(accumulator, reduction, of, math.prod(kept))
+
+    def finished(nest: Nesting) -> Value | None:
+        read = lowering.read(nest, memory, tuple(val.shape))
+        count = Number("int64", np.int64(total))
+        return read and Apply(word(val), recipe.finish, (read, count), (start, "int64"), dtype)
+
+    lowering.join(memory, [source], shape, 0, value)
+    nest = cast(Nesting, lowering.step_of[memory])
+    nest.accumulates[memory] = tuple(0 if d in dims else math.prod(kept[d + 1 :]) for d in range(len(shape)))
+    nest.outputs.append(memory)
+    return lowering.join(node, [memory], tuple(val.shape), 0, finished)
 
 
 def copied(lowering: Lowering, node: Node) -> bool:
@@ -382,7 +511,105 @@ def copied(lowering: Lowering, node: Node) -> bool:
     return lowering.join(node, [source], shape, 0, value)
 
 
+def multiplied(lowering: Lowering, node: Node) -> bool:
+    """Makes a product of matrices a step. False for one that BLAS does not do, or takes long for."""
+    a, b = (cast(Node, one) for one in node.args)
+    x, y, val = a.meta["val"], b.meta["val"], node.meta["val"]
+    (n, k), m, count = x.shape[-2:], y.shape[-1], math.prod(x.shape[:-2])
+    sizes = (n, k, m)
+    if not Product.known(word(val)) or 0 in (*sizes, count) or count * math.prod(sizes) > MOST_MULTIPLICATIONS:
+        return False
+    if not all(is_matrix(one.shape[-2:], one.stride()[-2:]) for one in (x, y)) or not val.is_contiguous():
+        return False
+    arrays = []
+    for one in (a, b):
+        base, own = lowering.base.get(one, one), one.meta["val"]
+        lowering.tensor(base)
+        offset = own.storage_offset() - base.meta["val"].storage_offset()
+        arrays.append(Array(base.name, word(own), (0, *own.stride())[-3:], offset))
+    step = Multiplying(node, arrays[0], arrays[1], sizes, count)
+    lowering.place(step, lowering.waits([a, b]))
+    lowering.step_of[node] = step
+    return True
+
+
+Constant = Callable[..., Value]
+
+
+def filled(lowering: Lowering, node: Node) -> bool:
+    """Has a node's value, one number, be known without memory."""
+    stack, _ = stack_of(node)
+    val, schema = node.meta["val"], cast(OpOverload, node.target).schema
+    of = {argument.name: value for argument, value in zip(schema.arguments, stack, strict=True)}
+    number = of.get("fill_value", of.get("s", 1 if "ones" in schema.name else 0))
+    number = np.dtype(DTYPES[word(val)].compute).type(number)
+    lowering.constants[node] = lambda steps, offset=0: Number(word(val), number)
+    return True
+
+
+def counted(lowering: Lowering, node: Node) -> bool:
+    """Has the numbers 0, 1, 2, ... be known without memory."""
+    stack, _ = stack_of(node)
+    val, schema = node.meta["val"], cast(OpOverload, node.target).schema
+    of = {argument.name: value for argument, value in zip(schema.arguments, stack, strict=True)}
+    if of.get("start", 0) != 0 or of.get("step", 1) != 1 or word(val) != "int64":
+        return False
+    lowering.constants[node] = lambda steps, offset=0: Position("int64", Array("", "int64", steps, offset), 0)
+    return True
+
+
+def picked(lowering: Lowering, node: Node) -> bool:
+    """Has elements that an index tells be read in a nest."""
+    stack, nodes = stack_of(node)
+    if node.target is ops.aten.gather.default:
+        source, index, dim = nodes[0], nodes[2], stack[1]
+    else:
+        source, index, dim = nodes[0], nodes[1], 0  # embedding: rows
+    assert source is not None and index is not None
+    x, val, at = source.meta["val"], node.meta["val"], index.meta["val"]
+    if word(at) != "int64" or not x.dim() or 0 in x.shape:
+        return False
+    shape, dim = tuple(val.shape), dim % x.dim()
+    rows = node.target is not ops.aten.gather.default
+    base = lowering.base.get(source, source)
+
+    def value(nest: Nesting) -> Value | None:
+        if base in nest.values:
+            return None
+        steps = [0 if d == dim else step for d, step in enumerate(x.stride())]
+        walked = nest.walk(shape, [0] * at.dim() + steps[1:] if rows else steps, shape)
+        which = lowering.read_as(nest, index, (*at.shape, *[1] * rows), (*at.stride(), *[0] * rows), shape)
+        if walked is None or which is None:
+            return None
+        offset = x.storage_offset() - base.meta["val"].storage_offset()
+        array = lowering.array(nest, base, word(x), walked, offset)
+        lowering.picks.append(node)
+        return Pick(word(x), array, 0, which, x.stride()[dim], x.shape[dim], len(lowering.picks))
+
+    return lowering.join(node, [source, index], shape, 0, value)
+
+
+MOST_MULTIPLICATIONS = 1 << 22  # of a product that is done without a chance for Ctrl-C: about 100 us
+
 LOWERED: dict[OpOverload, Callable[[Lowering, Node], bool]] = {
+    ops.aten.mm.default: multiplied,
+    ops.aten.bmm.default: multiplied,
+    **dict.fromkeys(
+        (
+            ops.aten.full.default,
+            ops.aten.full_like.default,
+            ops.aten.ones.default,
+            ops.aten.ones_like.default,
+            ops.aten.zeros.default,
+            ops.aten.zeros_like.default,
+            ops.aten.scalar_tensor.default,
+        ),
+        filled,
+    ),
+    ops.aten.arange.default: counted,
+    ops.aten.arange.start: counted,
+    ops.aten.gather.default: picked,
+    ops.aten.embedding.default: picked,
     ops.aten.clone.default: copied,
     ops.aten._to_copy.default: copied,
 }

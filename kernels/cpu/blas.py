@@ -10,10 +10,11 @@ allows. Each package brings a library of its own; where it was built with anothe
 `copy.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguou
 from redispatch.dispatch.tensor.operand import DTYPES, Operand, as_ndarray
 
 from ..engine.elementwise import Elementwise
+from ..engine.external import External
 from ..engine.pool import get_num_threads, ready
 from ..engine.program import integral
 from ..engine.template import Template, load_x, store_x, zero
@@ -280,6 +282,38 @@ def _matrix_of(x: Operand) -> Callable[[np.ndarray, int], np.ndarray]:
     return lambda array, at: as_ndarray(moved(x, array, at))
 
 
+# --- for loops that call it by its address ----------------------------------------------------------------------------
+
+BY_ROWS, AS_IT_IS, TRANSPOSED = 101, 111, 112  # C's words for how matrices lie
+
+
+def gemm_meaning(order, a_as, b_as, n, m, k, alpha, a, a_step, b, b_step, beta, out, out_step):
+    """out = alpha * (a @ b) + beta * out: matrices of n x k and k x m, rows that many elements apart."""
+
+    def matrix(array, rows, columns, step, how=AS_IT_IS):
+        if how == TRANSPOSED:
+            return matrix(array, columns, rows, step).T
+        return np.lib.stride_tricks.as_strided(array, (rows, columns), (step * array.itemsize, array.itemsize))
+
+    result = matrix(out, n, m, out_step)
+    product = alpha * (matrix(a, n, k, a_step, a_as) @ matrix(b, k, m, b_step, b_as))
+    result[...] = product if beta == 0 else product + beta * result
+
+
+@cache
+def gemm(dtype: str) -> External | None:
+    """BLAS's product of matrices, for loops to call it; None where numpy has no library of 64-bit sizes."""
+    import ctypes  # here, because a program may never multiply matrices
+
+    letter = {"float32": "s", "float64": "d"}.get(dtype)
+    names = [f"{prefix}cblas_{letter}gemm{suffix}" for prefix in ("scipy_", "") for suffix in ("64_", "_64")]
+    for function in _functions("numpy", names if letter else []):
+        takes = ("int32",) * 3 + ("int64",) * 3 + (dtype, "ptr", "int64", "ptr", "int64", dtype, "ptr", "int64")
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        return External(f"redispatch.{letter}gemm", takes, address or 0, gemm_meaning)
+    return None
+
+
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 WORTH_THREADS = 16_000_000  # multiplications; about a quarter of a millisecond on one core
@@ -288,14 +322,13 @@ _NAMES = [f"{prefix}openblas_set_num_threads{suffix}" for prefix in ("scipy_", "
 _current: dict[str, int] = {}  # what was said last to each package's library
 
 
-@cache
-def _setter(package: str) -> Callable[[int], None] | None:
-    """OpenBLAS's own function, from the library that the package brought along; None where there is none."""
+def _functions(package: str, names: Sequence[str]) -> Iterator[Any]:
+    """Yields functions of these names from the OpenBLAS that a package brought along."""
     import ctypes  # here, because a program may never multiply matrices
 
     spec = find_spec(package)
     if spec is None or spec.origin is None:
-        return None
+        return
     folder = Path(spec.origin).parent
     for libraries in (folder.parent / f"{package}.libs", folder / ".dylibs", folder / ".libs"):
         for path in libraries.glob("*openblas*"):
@@ -303,11 +336,17 @@ def _setter(package: str) -> Callable[[int], None] | None:
                 library = ctypes.CDLL(str(path))
             except OSError:
                 continue
-            for name in _NAMES:
-                if hasattr(library, name):
-                    function = getattr(library, name)
-                    function.argtypes, function.restype = [ctypes.c_int], None
-                    return function
+            yield from (getattr(library, name) for name in names if hasattr(library, name))
+
+
+@cache
+def _setter(package: str) -> Callable[[int], None] | None:
+    """OpenBLAS's own function, from the library that the package brought along; None where there is none."""
+    import ctypes  # here, because a program may never multiply matrices
+
+    for function in _functions(package, _NAMES):
+        function.argtypes, function.restype = [ctypes.c_int], None
+        return function
     return None
 
 

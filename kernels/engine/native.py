@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .external import EXTERNALS
 from .translate.promote import leaves
 from .translate.promote import llvm as llvm_type
 
@@ -380,6 +381,8 @@ def _provide(names: list[str]) -> None:
         found = getattr(ctypes.pythonapi, name, None)  # whatever this process has, by dlsym
         if name == ARRAY_TYPE:
             llvm.add_symbol(name, id(np.ndarray))
+        elif name in EXTERNALS:
+            llvm.add_symbol(name, EXTERNALS[name].address)
         elif found is not None:
             llvm.add_symbol(name, ctypes.cast(found, ctypes.c_void_p).value)
         elif llvm.address_of_symbol(name) is None:

@@ -160,6 +160,19 @@ class _WriteOutPolynomials(ast.NodeTransformer):
         return ast.parse(text, mode="eval").body
 
 
+class Part:
+    """A program's last function, as another program calls it; it keeps its literals, and LLVM's flags of its own."""
+
+    def __init__(self, program: "Program", flags: frozenset[str]) -> None:
+        self.program, self.flags = program, flags
+
+    def __call__(self, *args: Any) -> Any:
+        return self.program.load()[self.program.compiled[-1]](*args)  # type: ignore[operator]  # the last is a function
+
+    def digest(self) -> bytes:
+        return digest(self.program.digest().encode(), ",".join(sorted(self.flags)).encode())
+
+
 class Program:
     """Collects functions, callees first, into `text` and the `namespace` that the text needs.
 
@@ -302,7 +315,8 @@ class Program:
 
     def digest(self) -> str:
         """A hash of everything that decides what the program computes."""
-        return digest(self.text().encode(), _primitives_digest() if self.uses_primitives else b"").hex()
+        parts = [value.digest() for value in self.namespace.values() if isinstance(value, Part)]
+        return digest(self.text().encode(), _primitives_digest() if self.uses_primitives else b"", *parts).hex()
 
     def load(self) -> dict[str, object]:
         """Execute the text; its functions show up in tracebacks and `inspect.getsource` through `linecache`."""

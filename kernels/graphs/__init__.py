@@ -1,5 +1,13 @@
-"""Loops that compute several operators at once. Read `nest.py`; `frontend/_inductor/` makes them of graphs."""
+"""Loops that compute several operators at once, and what runs them. Read `nest.py`, then `routine.py`.
 
-from .nest import Apply, Array, Nest, Number, Read, Reduce, Value
+`frontend/_inductor/` makes them of graphs.
+"""
 
-__all__ = ["Apply", "Array", "Nest", "Number", "Read", "Reduce", "Value"]
+from .nest import Accumulate, Apply, Array, Nest, Number, Pick, Position, Read, Reduce, Value
+from .product import Product, is_matrix
+from .routine import Place, Routine, placed
+
+__all__ = [
+    "Accumulate", "Apply", "Array", "Nest", "Number", "Pick", "Place", "Position", "Product", "Read", "Reduce",
+    "Routine", "Value", "is_matrix", "placed",
+]  # fmt: skip

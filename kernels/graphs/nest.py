@@ -14,6 +14,10 @@ Note [Loops of a row]
 Operators that reduce their innermost dimensions, and those on their results, share a nest: a row is walked several
 times, while it is in the cache. A loop ends where a reduction's result is needed. What takes long is kept from loop to
 loop: in an output, if it is one, else in memory for one row; everything else is computed again.
+
+Note [Columns]
+A reduction of other dimensions than the innermost adds each element to an accumulator of its own, in memory: who wants
+the results finishes them in a nest behind (`finished`). Such a nest is not shared out among threads.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ from ..cpu.reduce import BLOCK, Reduction, chain
 from ..engine.compile import Entry, Kernel
 from ..engine.convert import CONVERT, array_type, as_is, conversion, load, real_type, store
 from ..engine.elementwise import has_usual
-from ..engine.pool import nothing_to_do, ready
+from ..engine.pool import in_scratch, nothing_to_do, ready, serial_for
+from ..engine.program import Part
 
 DEAR = 4  # cheap operations, from which on a value is kept and not computed again
 
@@ -41,7 +46,8 @@ DEAR = 4  # cheap operations, from which on a value is kept and not computed aga
 class Array:
     """An array that a nest reads or writes: strides for each of its dimensions, 0 where one element serves all.
 
-    offset: from where a call says that the array begins.
+    offset: from where a call says that the array begins. Without a name it is in no memory, and only counts
+    (`Position`).
     """
 
     name: str
@@ -87,6 +93,32 @@ class Read(Value):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Position(Read):
+    """The place itself of an array without memory: with strides 0, ..., 1, ..., 0 an index in one dimension."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pick(Read):
+    """An element of an array that lies `index` steps of `step` behind a place; an index beyond `size` is an error.
+
+    number: by which `status` says that this was the one with such an index.
+    """
+
+    index: Value = Value("int64")
+    step: int = 1
+    size: int = 1
+    number: int = 0
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.index,)
+
+    @property
+    def per_row(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Apply(Value):
     """A scalar function's value; `takes` has the dtype to which each operand is converted first."""
 
@@ -117,6 +149,26 @@ class Reduce(Value):
         return True
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Accumulate(Value):
+    """Accumulators' values, one for many elements: an output whose array has stride 0 along what is reduced.
+
+    The array is dense, has `count` elements, and the dtype is that of the accumulators. Note [Columns]
+    """
+
+    reduction: Reduction
+    of: Value
+    count: int
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return (self.of,)
+
+    @property
+    def per_row(self) -> bool:
+        return False
+
+
 @dataclass(eq=False)
 class Nest:
     """Loops over all elements of `sizes` that store each output's value. `columns`: the inner dimensions of a row."""
@@ -133,7 +185,9 @@ class Nest:
     def __post_init__(self) -> None:
         self.values = ordered([value for _, value in self.outputs])
         walked = [*(array for array, _ in self.outputs), *(v.array for v in self.values if isinstance(v, Read))]
-        self.arrays = list({array.name: array for array in walked}.values())
+        self.arrays = list({array.name: array for array in walked if array.name}.values())
+        self.picks = [value for value in self.values if isinstance(value, Pick)]
+        self.accumulates = [(array, value) for array, value in self.outputs if isinstance(value, Accumulate)]
         self.inputs = [array for array in self.arrays if array.name not in {one.name for one, _ in self.outputs}]
         self.walk = Walk(self.sizes, self.columns, walked)
         self.levels: dict[Value, int] = {}
@@ -171,19 +225,28 @@ class Nest:
         self.loops = [self.wanted(level) for level in range(last + 1)]
         body = list(self.rows_text(last))
         head = [] if self.walk.flat else ["    for row in range(lo, hi):", *indented(2, self.walk.row_lines())]
-        spills = [word for word, _ in self.spilled.values()]
-        self.given["uint64"] = np.uint64
-        return "\n".join([f"def {self.name}({', '.join(['lo', 'hi', *parameters, *spills])}):", *head, *body]) + "\n"
+        spills = [*["status"][: len(self.picks)], *(word for word, _ in self.spilled.values())]
+        self.given |= {"uint64": np.uint64, "int64": np.int64}
+        lines = [f"def {self.name}({', '.join(['lo', 'hi', *parameters, *spills])}):", *self.starts(), *head, *body]
+        return "\n".join(lines) + "\n"
+
+    def starts(self) -> Iterator[str]:
+        """Gives accumulators in memory their first value."""
+        for array, value in self.accumulates:
+            start = self.word("start", CONVERT[value.dtype](value.reduction.recipe(value.of.dtype).start))
+            yield from ("    if lo == 0:", f"        for i in range({value.count}):")
+            yield f"            {array.name}[uint64({array.name}_at + i)] = {start}"
 
     def wanted(self, level: int) -> list[Value]:
         """The values that the loop of a level has to have: those it reduces, and outputs that it is first to know."""
         reduced = [v.of for v in self.values if isinstance(v, Reduce) and self.levels[v] == level + 1]
         stored = [v for array, v in self.outputs if self.levels[v] == level and not self.row_output(array, v)]
-        return [*reduced, *stored]
+        return [*reduced, *(v.of if isinstance(v, Accumulate) else v for v in stored)]
 
     def row_output(self, array: Array, value: Value) -> bool:
         """Whether an output has one element for each row."""
-        return self.row_value(value) and not any(array.strides[-self.columns :])
+        alone = self.row_value(value) and not isinstance(value, Accumulate)
+        return alone and not any(array.strides[-self.columns :])
 
     def row_value(self, value: Value) -> bool:
         """Whether it is known outside of the loops over a row's elements."""
@@ -240,7 +303,8 @@ class Nest:
                 yield f"{within}{self.spilled[value][0]}[{walk.in_row}] = {known[value]}"
         for array, value in self.outputs:
             if self.levels[value] == level and not self.row_output(array, value):
-                yield f"{within}{array.name}[{walk.at(array)}] = {self.stored(array, known[value], value)}"
+                place = f"{array.name}[{walk.at(array)}]"
+                yield f"{within}{place} = {self.entering(array, value, place, known)}"
         for reduce, recipe in recipes.items():
             into = recipe.part if recipe.block else recipe.acc
             yield f"{within}{into} = {recipe.combined(into, recipe.prepared(known[reduce.of]))}"
@@ -250,6 +314,15 @@ class Nest:
             name = self.known[reduce] = f"r{len(self.known)}"
             finished = recipe.finished(f"{recipe.acc}, {walk.row_size}")
             yield f"        {name} = {self.through(self.rounding(reduce.dtype), finished)}"
+
+    def entering(self, array: Array, value: Value, place: str, known: dict[Value, str]) -> str:
+        """The expression for what an output's element becomes."""
+        if not isinstance(value, Accumulate):
+            return self.stored(array, known[value], value)
+        recipe, real = value.reduction.recipe(value.of.dtype), real_type(value.of.dtype)
+        text = self.through([chain(as_is, recipe.load)], known[value.of], real)
+        text = self.through(conversion(value.of.dtype, value.dtype), text)
+        return f"{self.word('combine', recipe.combine, real)}({place}, {text})"
 
     # Which values a loop computes -------------------------------------------------------------------------------------
 
@@ -286,6 +359,8 @@ class Nest:
         """The line that gives a value a name, if it needs one. `level`: of the loop, None outside of one."""
         if value in known:
             return
+        if isinstance(value, Pick):
+            yield from self.checked(value, known, indent)
         text = self.expression(value, known, level)
         known[value] = text if isinstance(value, Number) else f"v{self.values.index(value)}"
         if not isinstance(value, Number):
@@ -295,6 +370,15 @@ class Nest:
         """The expression for a value of values that have names."""
         if isinstance(value, Number):
             return self.word("number", value.number)
+        if isinstance(value, Position):
+            return (
+                f"int64({self.walk.at(value.array)})" if level is not None else f"int64({self.walk.row(value.array)})"
+            )
+        if isinstance(value, Pick):
+            place = self.walk.at(value.array).removesuffix(")")
+            return self.through(
+                [load(value.dtype)], f"{value.array.name}[{place} + at{self.values.index(value)} * {value.step})]"
+            )
         if isinstance(value, Read):
             place = self.walk.row(value.array) if level is None else self.walk.at(value.array)
             return self.through([load(value.dtype)], f"{value.array.name}[{place}]")
@@ -317,6 +401,15 @@ class Nest:
             text = f"{usual}({passed}) if {when}({passed}) else {text}"
         return self.through(self.rounding(value.dtype), text)
 
+    def checked(self, value: Pick, known: dict[Value, str], indent: str) -> Iterator[str]:
+        """Lines that note an index beyond the array, and take the first element instead."""
+        at = f"at{self.values.index(value)}"
+        yield f"{indent}{at} = {known[value.index]}"
+        yield f"{indent}if {at} < 0 or {at} >= {value.size}:"
+        yield f"{indent}    status[uint64(0)] = {value.number}"
+        yield f"{indent}    status[uint64(1)] = {at}"
+        yield f"{indent}    {at} = 0"
+
     def rounding(self, dtype: str) -> list[Callable]:
         """The functions that make a computed number one that a tensor of this dtype could hold."""
         return [store(dtype), load(dtype)]
@@ -337,7 +430,29 @@ class Nest:
         """The types of its parameters."""
         words = [word for array in self.arrays for word in (array_type(array.dtype), "int64")]
         spills = [f"{DTYPES[value.dtype].compute}[]" for value in self.spilled]
-        return ("int64", "int64", *words, *spills)
+        return ("int64", "int64", *words, *["int64[]"][: len(self.picks)], *spills)
+
+    def part(self) -> Part:
+        """The nest, for a program that calls it."""
+        kernel = self.kernel()
+        return Part(kernel.program(), kernel.fastmath)
+
+    @property
+    def scratches(self) -> list[tuple[int, str]]:
+        """The memory in which it keeps what it computes of a row: how many elements, of which dtype."""
+        return [(self.walk.row_size, DTYPES[value.dtype].compute) for value in self.spilled]
+
+    @property
+    def turns(self) -> int:
+        """How often its outer loop runs."""
+        walk = self.walk
+        return walk.row_size if walk.flat else walk.rows if walk.row_size else 0
+
+    @property
+    def work(self) -> int:
+        """The cost of a turn, in cheap operations."""
+        cost = sum(value.cost if isinstance(value, Apply) else 1 for value in self.values)
+        return cost if self.walk.flat else cost * self.walk.row_size
 
     def entry(self) -> Entry:
         """The compiled kernel."""
@@ -345,13 +460,13 @@ class Nest:
 
     def ready(self) -> Callable[..., object]:
         """The nest as `f(array, at, ...)`, of `arrays` in order; large ones are shared out among threads."""
-        cost = sum(value.cost if isinstance(value, Apply) else 1 for value in self.values)
-        walk = self.walk
-        scratches = [(walk.row_size, DTYPES[value.dtype].compute) for value in self.spilled]
-        count, work = (walk.row_size, cost) if walk.flat else (walk.rows, cost * walk.row_size)
-        if not (walk.rows and walk.row_size):
+        if not self.turns:
             return nothing_to_do
-        return ready(self.entry(), count, (), work, scratches)
+        if self.accumulates:
+            scratches, entry, count, work = self.scratches, self.entry(), self.turns, self.work
+            entry = in_scratch(entry, scratches) if scratches else entry
+            return lambda *args: serial_for(entry, count, args, work)
+        return ready(self.entry(), self.turns, (), self.work, self.scratches)
 
     def source(self) -> str:
         """The text, with the scalar functions."""
@@ -381,12 +496,14 @@ class Walk:
         self.words: dict[int, str] = {}  # and for where it begins for the inner loop
         self.lines: dict[str, dict[str, str]] = {"row": {}, "run": {}}  # where each row begins, and each run in it
         for array, over, under in zip(arrays, outer, inner, strict=True):
-            start = array.name + "_at" + (f" + {array.offset}" if array.offset else "")
+            own = f"{array.name}_at" if array.name else "0"
+            start = own + (f" + {array.offset}" if array.offset else "")
             if self.flat:
                 self.words[id(array)] = start
                 continue
-            row = self.begins[id(array)] = self.begin(array.name, "row", start, self.terms("row", self.outer, over))
-            run = self.begin(array.name, "run", row, self.terms("run", self.inner[:-1], under[:-1]))
+            name = array.name or "count"
+            row = self.begins[id(array)] = self.begin(name, "row", start, self.terms("row", self.outer, over))
+            run = self.begin(name, "run", row, self.terms("run", self.inner[:-1], under[:-1]))
             self.words[id(array)] = run if len(self.inner) > 1 else row
 
     def begin(self, name: str, part: str, start: str, terms: list[str]) -> str:

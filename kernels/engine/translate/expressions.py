@@ -19,7 +19,8 @@ from redispatch.dispatch.disk import digest
 
 from ...maths.vecmath import define
 from .. import primitives
-from ..program import Program
+from ..external import External
+from ..program import Part, Program
 from .flow import Flow, Join
 from .instructions import NOTHING, VARIES, Unknown, Value, constant, maths
 from .promote import NUMBERS, PART, Meant, Type, kind, llvm
@@ -286,6 +287,10 @@ class Expressions(Flow):
         if isinstance(function, type) and issubclass(function, np.generic):
             (value,) = arguments
             return self.cast(value, np.dtype(function).name)
+        if isinstance(function, Part):
+            return self.call(function.program, function.program.compiled[-1], arguments, function.flags)
+        if isinstance(function, External):
+            return self.external(function, arguments)
         known = BUILTINS.get(function) if _hashable(function) else None
         if known is not None:
             return known(self, *arguments)
@@ -322,6 +327,17 @@ class Expressions(Flow):
         self.require(symbol, primitives.text(function, real))
         passed = ", ".join(leaf for one in arguments for leaf in self.leaves(one))
         return self.line(result, f"call {llvm(result)} @{symbol}({passed})")
+
+    def external(self, function: External, arguments: tuple[Value, ...]) -> Value:
+        """Calls a function of another library."""
+        given = [
+            self.parts(one)[0] if to == "ptr" else self.cast(one, to)
+            for one, to in zip(arguments, function.takes, strict=True)
+        ]
+        self.require(function.symbol, f"declare void @{function.symbol}({', '.join(map(llvm, function.takes))})\n")
+        passed = ", ".join(f"{llvm(one.type)} {one.text}" for one in given)
+        self.lines.append(f"  call void @{function.symbol}({passed})")
+        return NOTHING
 
     # Python's own functions
 

@@ -1,0 +1,239 @@
+"""Operators that a compiled graph computes by a formula of others, which its loops can then be made of.
+
+    graph = expanded(graph)     # a new one: `addmm` is `mm` and `add`, `_log_softmax` two reductions and more
+
+What a formula does not cover (other dtypes, weights, ...) stays a call of the operator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any, cast
+
+from redispatch import _decomp
+from redispatch.dispatch import OpOverload, ops
+from redispatch.dispatch.core.boxing import bind
+from redispatch.dispatch.tensor import Tensor
+from redispatch.modes.fake_tensor import FakeTensor
+
+from ..fx.experimental.proxy_tensor import make_fx
+from ..fx.graph import Graph
+from ..fx.node import Node, map_arg
+
+aten = ops.aten
+HALVES = ("float16", "bfloat16")
+TABLE: dict[OpOverload, Callable[..., Any]] = {}
+
+
+def formula(*operators: OpOverload) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator that registers the formula of operators; it may return NotImplemented for some arguments."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        TABLE.update(dict.fromkeys(operators, function))
+        return function
+
+    return register
+
+
+def wide(x: Any) -> Any:
+    """A tensor as its operators compute: 16-bit floats in float32."""
+    return x.float() if x.dtype.name in HALVES else x
+
+
+@formula(aten.addmm.default)
+def addmm(bias: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    if alpha != 1 or beta != 1 or a.dtype.name not in ("float32", "float64"):
+        return NotImplemented
+    return a.mm(b) + bias
+
+
+@formula(aten._softmax.default)
+def softmax(x: Any, dim: int, half_to_float: bool) -> Any:
+    if half_to_float or not x.numel():
+        return NotImplemented
+    e = wide(x)
+    e = (e - e.amax(dim, keepdim=True)).exp()
+    return (e / e.sum(dim, keepdim=True)).to(x.dtype)
+
+
+@formula(aten._log_softmax.default)
+def log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:
+    if half_to_float or not x.numel():
+        return NotImplemented
+    shifted = wide(x)
+    shifted = shifted - shifted.amax(dim, keepdim=True)
+    return (shifted - shifted.exp().sum(dim, keepdim=True).log()).to(x.dtype)
+
+
+@formula(aten._softmax_backward_data.default)
+def softmax_backward(grad: Any, output: Any, dim: int, dtype: Any) -> Any:
+    if grad.dtype != dtype:
+        return NotImplemented
+    product = wide(grad) * wide(output)
+    return (product - wide(output) * product.sum(dim, keepdim=True)).to(grad.dtype)
+
+
+@formula(aten._log_softmax_backward_data.default)
+def log_softmax_backward(grad: Any, output: Any, dim: int, dtype: Any) -> Any:
+    if grad.dtype != dtype:
+        return NotImplemented
+    own = wide(grad)
+    return (own - wide(output).exp() * own.sum(dim, keepdim=True)).to(grad.dtype)
+
+
+MEAN, SUM = 1, 2
+
+
+@formula(aten.nll_loss_forward.default)
+def nll_loss(x: Any, target: Any, weight: Any, reduction: int, ignored: int) -> Any:
+    if weight is not None or x.dim() != 2 or reduction == 0 or not x.numel() or x.dtype.name in HALVES:
+        return NotImplemented
+    counts = target != ignored
+    found = x.gather(1, target.where(counts, 0).unsqueeze(1)).squeeze(1)
+    lost = (-found).where(counts, 0.0).sum()
+    total = counts.sum().to(x.dtype)
+    return (lost / total if reduction == MEAN else lost), total
+
+
+@formula(aten.nll_loss_backward.default)
+def nll_loss_backward(
+    grad: Any, x: Any, target: Any, weight: Any, reduction: int, ignored: int, total_weight: Any
+) -> Any:
+    if weight is not None or x.dim() != 2 or reduction == 0 or x.dtype.name in HALVES:
+        return NotImplemented
+    each = grad / total_weight if reduction == MEAN else grad
+    target = target.unsqueeze(1)
+    hit = (aten.arange.default(x.shape[1], device=x.device) == target) & (target != ignored)
+    return (-each).where(hit, 0.0)
+
+
+@formula(aten.native_layer_norm.default)
+def layer_norm(x: Any, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    if not x.numel() or x.dtype.name in HALVES:
+        return NotImplemented
+    mean = x.mean(dims, keepdim=True)
+    apart = x - mean
+    rstd = ((apart * apart).mean(dims, keepdim=True) + eps).rsqrt()
+    result = apart * rstd
+    if weight is not None:
+        result = result * weight
+    if bias is not None:
+        result = result + bias
+    return result, mean, rstd
+
+
+@formula(aten.native_layer_norm_backward.default)
+def layer_norm_backward(
+    grad: Any, x: Any, shape: Sequence[int], mean: Any, rstd: Any, weight: Any, bias: Any, wanted: Sequence[bool]
+) -> Any:
+    rows = x.dim() - len(shape)
+    inner, outer = list(range(rows, x.dim())), list(range(rows))
+    if not x.numel() or x.dtype.name in HALVES or not rows:
+        return NotImplemented
+    normal, count = (x - mean) * rstd, math.prod(shape)
+    scaled = grad if weight is None else grad * weight
+    first, second = scaled.sum(inner, keepdim=True), (scaled * normal).sum(inner, keepdim=True)
+    results = (
+        lambda: (scaled - (first + normal * second) / count) * rstd,
+        lambda: (grad * normal).sum(outer),
+        lambda: grad.sum(outer),
+    )
+    return tuple(result() if want else None for result, want in zip(results, wanted, strict=True))
+
+
+def like(number: Any) -> Callable[..., Any]:
+    """The formula of an operator that fills a tensor like another one, of which nothing is read."""
+
+    def filled(x: Any, *given: Any) -> Any:
+        value, dtype = (given[0], given[1]) if number is None else (number, given[0])
+        if not x.is_contiguous():
+            return NotImplemented
+        return aten.full.default(list(x.shape), value, dtype=dtype or x.dtype, device=x.device)
+
+    return filled
+
+
+TABLE |= {aten.ones_like.default: like(1), aten.zeros_like.default: like(0), aten.full_like.default: like(None)}
+
+PYTORCHS = (  # whose formulas the library has anyway
+    aten.mse_loss.default, aten.mse_loss_backward.default, aten.smooth_l1_loss.default,
+    aten.smooth_l1_loss_backward.default, aten.huber_loss.default, aten.huber_loss_backward.default,
+    aten.binary_cross_entropy.default, aten.binary_cross_entropy_backward.default,
+    aten.baddbmm.default,
+)  # fmt: skip
+
+
+def formula_of(target: Any) -> Callable[..., Any] | None:
+    """The formula of an operator, if there is one."""
+    if not TABLE.keys() & PYTORCHS:
+        TABLE.update(
+            {
+                op: lambda *args, op=op, function=function: function(
+                    *[one for argument, one in zip(op.schema.arguments, args, strict=True) if not argument.kwarg_only],
+                    **{
+                        argument.name: one
+                        for argument, one in zip(op.schema.arguments, args, strict=True)
+                        if argument.kwarg_only
+                    },
+                )
+                for op, function in _decomp.get_decompositions(PYTORCHS).items()
+            }
+        )
+    return TABLE.get(target)
+
+
+def expanded(graph: Graph) -> Graph:
+    """Returns a graph that computes the same, in which operators with a formula are computed by it.
+
+    The nodes know their values' metadata (`meta["val"]`), those of the new graph, too.
+    """
+    made = Graph()
+    stands: dict[Node, Any] = {}
+    for node in graph.nodes:
+        function = formula_of(node.target) if node.op == "call_function" else None
+        inside = None if function is None else traced(function, node)
+        if inside is not None:
+            names = iter(node.all_input_nodes)
+            places = {one: stands[next(names)] for one in inside.nodes if one.op == "placeholder"}
+            before = len(made.nodes)
+            stands[node] = made.graph_copy(inside, places)
+            for new in list(made.nodes)[before:]:
+                new.meta.setdefault("stack_trace", node.meta.get("stack_trace"))
+        elif node.op == "output":
+            made.output(map_arg(node.args[0], lambda one: stands[one]))
+        elif is_item(node) and not isinstance(stands[node.args[0]], Node):
+            stands[node] = stands[node.args[0]][node.args[1]]
+        else:
+            stands[node] = made.node_copy(node, lambda one: stands[one])
+    made.eliminate_dead_code()
+    return made
+
+
+def is_item(node: Node) -> bool:
+    """Whether a node is a result of several."""
+    return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
+
+
+def traced(function: Callable[..., Any], node: Node) -> Graph | None:
+    """The graph of a node's formula, of one input for each of its nodes; None where there is none for its arguments."""
+    nodes, target = node.all_input_nodes, cast(OpOverload, node.target)
+    vals = [one.meta.get("val") for one in nodes]
+    if not all(isinstance(val, Tensor) and val.device.type == "cpu" for val in vals):
+        return None
+    refused = False
+
+    def call(*given: Any) -> Any:
+        nonlocal refused
+        of = dict(zip(nodes, given, strict=True))
+        args, kwargs = map_arg((node.args, node.kwargs), of.__getitem__)
+        found = function(*bind(target.schema, args, kwargs))
+        refused = found is NotImplemented
+        return given[0] if refused else found
+
+    mode = next((val.fake_mode for val in vals if isinstance(val, FakeTensor)), None)
+    with mode or nullcontext():
+        module = make_fx(call)(*vals)
+    return None if refused else module.graph
