@@ -127,7 +127,11 @@ class CompiledFxGraph:
             for step in group:
                 found |= dict.fromkeys(self.makes(step), number)
                 found.update((name, number) for name in self.reads(step) if name in found)
-        return found | {node.name: -1 for node in self.graph.output_node().all_input_nodes}
+        return found | {self.returned(node).name: -1 for node in self.graph.output_node().all_input_nodes}
+
+    def returned(self, node: Node) -> Node:
+        """The node that is returned in the place of one."""
+        return self.lowering.returns.get(node, node)
 
     # The text ---------------------------------------------------------------------------------------------------------
 
@@ -154,7 +158,7 @@ class CompiledFxGraph:
             gone = [name for name, user in last.items() if user == number and name in there]
             if gone:
                 lines.append(f"    del {', '.join(gone)}")
-        output = self.graph.output_node().args[0]
+        output = map_arg(self.graph.output_node().args[0], self.returned)
         return "\n".join([*lines, f"    return {self.value(output)}"]) + "\n"
 
     def is_routine(self, group: list[Any]) -> bool:

@@ -127,6 +127,7 @@ class Lowering:
         self.step_of: dict[Node, Step] = {}  # by node, beside inputs and views
         self.base: dict[Node, Node] = {}  # a view -> the node in whose memory it is
         self.stands_for: dict[Node, Node] = {}  # a view -> a node that a call may be given in its place
+        self.returns: dict[Node, Node] = {}  # a view -> the node whose tensor, shown by nothing else, is returned
         self.constants: dict[Node, Constant] = {}  # a value that no memory is needed for
         self.picks: list[Node] = []  # by the number of a `Pick`
         self.floor: Step | None = None  # what all that follows waits for
@@ -139,7 +140,11 @@ class Lowering:
         if node.op in ("placeholder", "get_attr"):
             return
         if node.op == "output":
-            for one in node.all_input_nodes:
+            bases = [self.base.get(one, one) for one in node.all_input_nodes]
+            for one, base in zip(node.all_input_nodes, bases, strict=True):
+                own = base.op == "call_function" and bases.count(base) == 1
+                if own and alike(base.meta["val"], one.meta["val"]):
+                    self.returns[one] = one = base
                 self.tensor(one)
             return
         target = node.target
