@@ -67,6 +67,16 @@ def log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:
     return (shifted - shifted.exp().sum(dim, keepdim=True).log()).to(x.dtype)
 
 
+@formula(aten.logsumexp.default)
+def logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
+    if not x.numel() or not x.is_floating_point() or x.dtype.name in HALVES:
+        return NotImplemented
+    largest = x.amax(dims, keepdim=True)
+    finite = largest.masked_fill(largest.abs() == math.inf, 0)
+    found = (x - finite).exp().sum(dims, keepdim=True).log() + finite
+    return found if keepdim else found.squeeze(list(dims))
+
+
 @formula(aten._softmax_backward_data.default)
 def softmax_backward(grad: Any, output: Any, dim: int, dtype: Any) -> Any:
     if grad.dtype != dtype:
@@ -91,8 +101,8 @@ def nll_loss(x: Any, target: Any, weight: Any, reduction: int, ignored: int) -> 
     if weight is not None or x.dim() != 2 or reduction == 0 or not x.numel() or x.dtype.name in HALVES:
         return NotImplemented
     counts = target != ignored
-    found = x.gather(1, target.where(counts, 0).unsqueeze(1)).squeeze(1)
-    lost = (-found).where(counts, 0.0).sum()
+    found = x.gather(1, target.masked_fill(~counts, 0).unsqueeze(1)).squeeze(1)
+    lost = (-found).masked_fill(~counts, 0).sum()
     total = counts.sum().to(x.dtype)
     return (lost / total if reduction == MEAN else lost), total
 
@@ -106,7 +116,7 @@ def nll_loss_backward(
     each = grad / total_weight if reduction == MEAN else grad
     target = target.unsqueeze(1)
     hit = (aten.arange.default(x.shape[1], device=x.device) == target) & (target != ignored)
-    return (-each).where(hit, 0.0)
+    return (-each).where(hit, aten.scalar_tensor.default(0, dtype=x.dtype))
 
 
 @formula(aten.native_layer_norm.default)
@@ -154,6 +164,17 @@ def like(number: Any) -> Callable[..., Any]:
         return aten.full.default(list(x.shape), value, dtype=dtype or x.dtype, device=x.device)
 
     return filled
+
+
+for name in ("add", "sub", "mul", "div", "copysign"):
+    TABLE[getattr(aten, name).Scalar] = getattr(aten, name).Tensor  # which takes numbers, too
+
+
+@formula(aten.masked_fill.Scalar)
+def masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    if x.dim() < mask.dim():
+        return NotImplemented
+    return aten.where.self(mask, aten.scalar_tensor.default(value, dtype=x.dtype), x)
 
 
 TABLE |= {aten.ones_like.default: like(1), aten.zeros_like.default: like(0), aten.full_like.default: like(None)}
@@ -236,4 +257,4 @@ def traced(function: Callable[..., Any], node: Node) -> Graph | None:
     mode = next((val.fake_mode for val in vals if isinstance(val, FakeTensor)), None)
     with mode or nullcontext():
         module = make_fx(call)(*vals)
-    return None if refused else module.graph
+    return None if refused else expanded(module.graph)  # formulas may be in terms of others

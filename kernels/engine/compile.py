@@ -35,7 +35,8 @@ class Kernel:
     A signature is a tuple of type names: "int64", "float32", ... for numbers and "float32[]" for flat arrays (16-bit
     floats are "uint16[]").  `real` is the type of literals in scalar functions, and `reals` that of single ones, by the
     word that `given` has for them. `fastmath` names the LLVM flags, each of which needs a reason where it is given.
-    `nogil` says whether other Python threads may run meanwhile.
+    `nogil` says whether other Python threads may run meanwhile. `apart` says that the loop writes to no array which it
+    has by another name, too.
     """
 
     def __init__(
@@ -48,13 +49,14 @@ class Kernel:
         reals: Mapping[str, str | None] | None = None,
         fastmath: frozenset[str] = frozenset(),
         nogil: bool = True,
+        apart: bool = False,
     ) -> None:
         self.loop = loop
         self.name = name or loop.__name__  # type: ignore[union-attr]  # text comes with a name
         self.given = dict(given or {})
         self.real, self.reals = real, reals
         self.fastmath = fastmath
-        self.nogil = nogil
+        self.nogil, self.apart = nogil, apart
         self.entries: dict[tuple[str, ...], Entry] = {}
 
     def entry(self, *signature: str) -> Entry:
@@ -80,6 +82,8 @@ class Kernel:
             program.add_text(self.name, self.loop, self.given, self.reals)
         else:
             program.add(self.loop, self.given, rewrite=False)  # a loop's literals are indices
+        if self.apart:
+            program.apart.add(program.compiled[-1])
         return program
 
     def source(self) -> str:

@@ -194,6 +194,7 @@ class Program:
         self.compiled: list[str] = []  # the functions of the text, callees first
         self.trees: dict[str, ast.FunctionDef] = {}  # each of them, as it stands in the text
         self.constants: dict[str, object] = {}  # the numbers to which the text gives the real type
+        self.apart: set[str] = set()  # functions that write to no array which they have by another name, too
 
     def add(self, func: Callable, given: Mapping[str, object] | None = None, rewrite: bool = True) -> str:
         """Add a plain function and all that it reaches; returns its name in the text.
@@ -315,7 +316,8 @@ class Program:
 
     def digest(self) -> str:
         """A hash of everything that decides what the program computes."""
-        parts = [value.digest() for value in self.namespace.values() if isinstance(value, Part)]
+        parts = [",".join(sorted(self.apart)).encode()] if self.apart else []
+        parts += [value.digest() for value in self.namespace.values() if isinstance(value, Part)]
         return digest(self.text().encode(), _primitives_digest() if self.uses_primitives else b"", *parts).hex()
 
     def load(self) -> dict[str, object]:

@@ -424,7 +424,7 @@ class Nest:
     def kernel(self) -> Kernel:
         """The kernel of the text."""
         flags = frozenset().union(*(v.reduction.fastmath for v in self.values if isinstance(v, Reduce)))
-        return Kernel(self.text, name=self.name, given=self.given, reals=self.reals, fastmath=flags)
+        return Kernel(self.text, name=self.name, given=self.given, reals=self.reals, fastmath=flags, apart=True)
 
     def signature(self) -> tuple[str, ...]:
         """The types of its parameters."""

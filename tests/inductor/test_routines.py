@@ -1,5 +1,7 @@
 """Steps of a graph that run as one native function: products, memory, accumulators, indices, formulas."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -239,6 +241,16 @@ FORMULAS = {
     "addmm, scaled": lambda: with_gradients(
         lambda b, x, y: rd.addmm(b, x, y, alpha=2, beta=0.5), rd.randn(4), rd.randn(6, 5), rd.randn(5, 4)
     ),
+    "logsumexp": lambda: with_gradients(lambda x: x.logsumexp(1), rd.randn(6, 5)),
+    "logsumexp of infinities": lambda: (
+        lambda x: x.logsumexp((0, 1), keepdim=True),
+        [rd.tensor([[-math.inf, -math.inf], [math.inf, 1.0]])],
+    ),
+    "numbers": lambda: (
+        lambda x: (x.add(2, alpha=3), x.sub(1.5), x.mul(2), x.div(4), x.copysign(-1)),
+        [rd.randn(6, 5)],
+    ),
+    "masked_fill": lambda: with_gradients(lambda x: x.masked_fill(x > 0, -2.5), rd.randn(6, 5)),
     "mse": lambda: with_gradients(F.mse_loss, rd.randn(6, 5), rd.randn(6, 5)),
     "smooth l1": lambda: with_gradients(F.smooth_l1_loss, rd.randn(6, 5), rd.randn(6, 5)),
     "ones_like": lambda: (lambda x: (rd.ones_like(x) + x, rd.full_like(x, 3).long()), [rd.randn(3, 4)]),
