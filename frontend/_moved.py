@@ -36,208 +36,148 @@ MOVED = {
     "redispatch.utils.data._utils": ("redispatch.utils.data",),
 }
 
-# a package -> its modules of today -> former modules, PyTorch's among them, that are part of them
+# a module of today -> former ones beside it, PyTorch's among them, that are part of it
 JOINED = {
-    "redispatch._functorch": {
-        "api": (
-            "apis autograd_function batch_norm_replacement eager_transforms functional_call predispatch pyfunctorch "
-            "utils vmap"
-        ),
-    },
-    "redispatch._higher_order_ops": {
-        "control_flow": "associative_scan body cond map scan while_loop",
-        "effects": "print",
-        "regions": "foreach_map hints_wrap invoke_subgraph local_map strict_mode",
-        "wrap": "auto_functionalize out_dtype",
-    },
-    "redispatch.amp": {
-        "autocast_mode": "custom functions",
-    },
-    "redispatch.array_api": {
-        "arrays": "creation manipulation",
-        "linalg": "products",
-        "promotion": "data_types info",
-        "reductions": "searching statistics",
-    },
-    "redispatch.backend": {
-        "register": "device_module methods",
-    },
-    "redispatch.demo": {
-        "story": "tour",
-        "train": "activation data model",
-    },
-    "redispatch.dispatch": {
-        "keys": "keyset_class own_keys",
-        "rules": "places",
-    },
-    "redispatch.dispatch.autograd": {
-        "accumulate": "grad_dtype",
-        "derivative": "no_derivative",
-        "engine": "current_pass",
-        "formulas": "conjugate",
-        "forward": "transposition",
-        "grad_level": "pullback",
-        "graph": "mutation saved_hooks",
-        "history": "copy_slices",
-        "hooks": "watch",
-        "jvp_level": "duals",
-        "node": "needs",
-        "operator_node": "straight",
-    },
-    "redispatch.dispatch.inspection": {
-        "frames": "stops",
-        "trace": "seen",
-    },
-    "redispatch.dispatch.layers": {
-        "layer": "meta not_yet",
-        "lazy_bit": "conjugate negative zero_tensor",
-    },
-    "redispatch.dispatch.protocols": {
-        "override": "conventions",
-    },
-    "redispatch.dispatch.schema": {
-        "schema": "tags",
-    },
-    "redispatch.dispatch.specialiser": {
-        "reads": "kept",
-        "site": "memo",
-    },
-    "redispatch.dispatch.tensor": {
-        "copies": "swapping",
-        "devices": "device_kinds",
-        "dtypes": "limits promotion",
-        "factory": "pinned",
-        "metadata": "record size",
-        "operand": "overlap target",
-        "printing": "notebook",
-        "storage": "shared_memory",
-    },
-    "redispatch.dispatch.transforms": {
-        "functionalize": "functionalize_api regions",
-        "reverse": "arguments forward",
-        "vmap_level": "function_rule",
-    },
-    "redispatch.distributions": {
-        "bernoulli": "binary binomial continuous_bernoulli geometric negative_binomial poisson",
-        "categorical": "mixture_same_family multinomial one_hot_categorical relaxed_bernoulli relaxed_categorical",
-        "cauchy": "half_cauchy laplace studentT",
-        "distribution": "exp_family",
-        "exponential": "generalized_pareto gumbel kumaraswamy pareto uniform weibull",
-        "gamma": "beta chi2 dirichlet fishersnedecor inverse_gamma",
-        "normal": "half_normal log_normal logistic_normal lowrank_multivariate_normal multivariate_normal",
-        "transformed_distribution": "independent",
-    },
-    "redispatch.fx": {
-        "_symbolic_trace": "wrapping",
-        "codegen": "_pytree",
-        "node": "immutable_collections",
-        "proxy": "annotate",
-    },
-    "redispatch.kernels.batching": {
-        "by_dims": "reductions",
-        "fallback": "refused",
-        "images": "attention",
-        "losses": "sequences",
-        "norms": "batch_norm layer_norm",
-        "pointwise": "writes",
-    },
-    "redispatch.kernels.cpu": {
-        "normalize": "softmax",
-        "resample": "grid_sample",
-        "scan": "argreduce",
-    },
-    "redispatch.kernels.engine": {
-        "compile": "assembly",
-        "convert": "order",
-    },
-    "redispatch.kernels.maths.vecmath": {
-        "exponential": "hyperbolic",
-    },
-    "redispatch.kernels.ops": {
-        "activations": "gates",
-        "aliases": "written_over",
-        "arithmetic": "number_forms",
-        "binary": "ternary",
-        "complex_numbers": "polar",
-        "convolution": "convolution_forms older_forms",
-        "distributions": "gamma_draws",
-        "elementary": "trigonometry",
-        "embedding": "embedding_bag",
-        "fft": "fourier",
-        "fused_attention": "attention_choice",
-        "fused_layers": "bilinear",
-        "fused_updates": "loss_scaling",
-        "grid_sampling": "sampled_by_gathers",
-        "index_functions": "replacing",
-        "inquiries": "dtype_questions routes sizes",
-        "linalg": "added_products contractions",
-        "loss": "ctc",
-        "lu": "determinants",
-        "max_pooling": "unpooling",
-        "normalization": "softmax",
-        "padding": "constant_pad",
-        "pooling": "mean_pooling",
-        "rearrange": "arrangements diagonals shuffles",
-        "resampling": "axis_maps",
-        "scans": "segments",
-        "scatter_gather": "scatter_reduce",
-        "solving": "cholesky",
-        "sorting": "searching",
-        "spectra": "low_rank orthogonal",
-        "statistics": "histograms",
-        "stft": "windows",
-    },
-    "redispatch.nn": {
-        "activation": "piecewise rectifiers",
-        "attention": "attention_functions attention_kernels",
-        "containers": "parameter_containers",
-        "dropout": "dropouts",
-        "images": "padding shuffles upsampling",
-        "linear": "convolution distance flatten",
-        "loss": "_reduction adaptive loss_functions",
-        "normalization": "batch_norm response_norm",
-        "parallel": "parallel.data_parallel parallel.parallel_apply parallel.replicate parallel.scatter_gather",
-        "parameter": "conversion factory uninitialized",
-        "pooling": "pools",
-        "sparse": "bags",
-        "tree": "typename",
-        "utils.parametrizations": "utils.orthogonal",
-    },
-    "redispatch.nn.utils": {
-        "fusion": "init memory_format",
-        "weight_norm": "spectral_norm",
-    },
-    "redispatch.optim": {
-        "adagrad": "adadelta adafactor rmsprop rprop",
-        "adam": "adamax adamw nadam radam sparse_adam",
-        "lbfgs": "line_search",
-        "sgd": "asgd muon",
-    },
-    "redispatch.optim.lr_scheduler": {
-        "compound": "plateau",
-        "scheduler": "simple",
-    },
-    "redispatch.serialization": {
-        "names": "rebuild",
-        "writer": "api archive",
-    },
-    "redispatch.testing": {
-        "subclass_check": "mode_check",
-    },
-    "redispatch.utils": {
-        "checkpoint": "_selective_checkpoint",
-        "flop_counter": "flop_formulas",
-        "text": "_terminal text_table",
-        "type_names": "symbolic",
-    },
-    "redispatch.utils.data": {
-        "dataloader": "collate pin_memory worker",
-        "dataset": "sampler",
-    },
-    "redispatch.viz": {
-        "graph_picture": "graph_layout graph_model graph_text",
-        "tables": "chrome notebook page",
-    },
+    "_functorch.api": (
+        "apis autograd_function batch_norm_replacement eager_transforms functional_call predispatch pyfunctorch "
+        "utils vmap"
+    ),
+    "_higher_order_ops.control_flow": "associative_scan body cond map scan while_loop",
+    "_higher_order_ops.effects": "print",
+    "_higher_order_ops.regions": "foreach_map hints_wrap invoke_subgraph local_map strict_mode",
+    "_higher_order_ops.wrap": "auto_functionalize out_dtype",
+    "amp.autocast_mode": "custom functions",
+    "array_api.arrays": "creation manipulation",
+    "array_api.linalg": "products",
+    "array_api.promotion": "data_types info",
+    "array_api.reductions": "searching statistics",
+    "backend.register": "device_module methods",
+    "demo.story": "tour",
+    "demo.train": "activation data model",
+    "dispatch.keys": "keyset_class own_keys",
+    "dispatch.rules": "places",
+    "dispatch.autograd.accumulate": "grad_dtype",
+    "dispatch.autograd.derivative": "no_derivative",
+    "dispatch.autograd.engine": "current_pass",
+    "dispatch.autograd.formulas": "conjugate",
+    "dispatch.autograd.forward": "transposition",
+    "dispatch.autograd.grad_level": "pullback",
+    "dispatch.autograd.graph": "mutation saved_hooks",
+    "dispatch.autograd.history": "copy_slices",
+    "dispatch.autograd.hooks": "watch",
+    "dispatch.autograd.jvp_level": "duals",
+    "dispatch.autograd.node": "needs",
+    "dispatch.autograd.operator_node": "straight",
+    "dispatch.inspection.frames": "stops",
+    "dispatch.inspection.trace": "seen",
+    "dispatch.layers.layer": "meta not_yet",
+    "dispatch.layers.lazy_bit": "conjugate negative zero_tensor",
+    "dispatch.protocols.override": "conventions",
+    "dispatch.schema.schema": "tags",
+    "dispatch.specialiser.reads": "kept",
+    "dispatch.specialiser.site": "memo",
+    "dispatch.tensor.copies": "swapping",
+    "dispatch.tensor.devices": "device_kinds",
+    "dispatch.tensor.dtypes": "limits promotion",
+    "dispatch.tensor.factory": "pinned",
+    "dispatch.tensor.metadata": "record size",
+    "dispatch.tensor.operand": "overlap target",
+    "dispatch.tensor.printing": "notebook",
+    "dispatch.tensor.storage": "shared_memory",
+    "dispatch.transforms.functionalize": "functionalize_api regions",
+    "dispatch.transforms.reverse": "arguments forward",
+    "dispatch.transforms.vmap_level": "function_rule",
+    "distributions.bernoulli": "binary binomial continuous_bernoulli geometric negative_binomial poisson",
+    "distributions.categorical": (
+        "mixture_same_family multinomial one_hot_categorical relaxed_bernoulli relaxed_categorical"
+    ),
+    "distributions.cauchy": "half_cauchy laplace studentT",
+    "distributions.distribution": "exp_family",
+    "distributions.exponential": "generalized_pareto gumbel kumaraswamy pareto uniform weibull",
+    "distributions.gamma": "beta chi2 dirichlet fishersnedecor inverse_gamma",
+    "distributions.normal": "half_normal log_normal logistic_normal lowrank_multivariate_normal multivariate_normal",
+    "distributions.transformed_distribution": "independent",
+    "fx._symbolic_trace": "wrapping",
+    "fx.codegen": "_pytree",
+    "fx.node": "immutable_collections",
+    "fx.proxy": "annotate",
+    "kernels.batching.by_dims": "reductions",
+    "kernels.batching.fallback": "refused",
+    "kernels.batching.images": "attention",
+    "kernels.batching.losses": "sequences",
+    "kernels.batching.norms": "batch_norm layer_norm",
+    "kernels.batching.pointwise": "writes",
+    "kernels.cpu.normalize": "softmax",
+    "kernels.cpu.resample": "grid_sample",
+    "kernels.cpu.scan": "argreduce",
+    "kernels.engine.compile": "assembly",
+    "kernels.engine.convert": "order",
+    "kernels.maths.vecmath.exponential": "hyperbolic",
+    "kernels.ops.activations": "gates",
+    "kernels.ops.aliases": "written_over",
+    "kernels.ops.arithmetic": "number_forms",
+    "kernels.ops.binary": "ternary",
+    "kernels.ops.complex_numbers": "polar",
+    "kernels.ops.convolution": "convolution_forms older_forms",
+    "kernels.ops.distributions": "gamma_draws",
+    "kernels.ops.elementary": "trigonometry",
+    "kernels.ops.embedding": "embedding_bag",
+    "kernels.ops.fft": "fourier",
+    "kernels.ops.fused_attention": "attention_choice",
+    "kernels.ops.fused_layers": "bilinear",
+    "kernels.ops.fused_updates": "loss_scaling",
+    "kernels.ops.grid_sampling": "sampled_by_gathers",
+    "kernels.ops.index_functions": "replacing",
+    "kernels.ops.inquiries": "dtype_questions routes sizes",
+    "kernels.ops.linalg": "added_products contractions",
+    "kernels.ops.loss": "ctc",
+    "kernels.ops.lu": "determinants",
+    "kernels.ops.max_pooling": "unpooling",
+    "kernels.ops.normalization": "softmax",
+    "kernels.ops.padding": "constant_pad",
+    "kernels.ops.pooling": "mean_pooling",
+    "kernels.ops.rearrange": "arrangements diagonals shuffles",
+    "kernels.ops.resampling": "axis_maps",
+    "kernels.ops.scans": "segments",
+    "kernels.ops.scatter_gather": "scatter_reduce",
+    "kernels.ops.solving": "cholesky",
+    "kernels.ops.sorting": "searching",
+    "kernels.ops.spectra": "low_rank orthogonal",
+    "kernels.ops.statistics": "histograms",
+    "kernels.ops.stft": "windows",
+    "nn.activation": "piecewise rectifiers",
+    "nn.attention": "attention_functions attention_kernels",
+    "nn.containers": "parameter_containers",
+    "nn.dropout": "dropouts",
+    "nn.images": "padding shuffles upsampling",
+    "nn.linear": "convolution distance flatten",
+    "nn.loss": "_reduction adaptive loss_functions",
+    "nn.normalization": "batch_norm response_norm",
+    "nn.parallel": "parallel.data_parallel parallel.parallel_apply parallel.replicate parallel.scatter_gather",
+    "nn.parameter": "conversion factory uninitialized",
+    "nn.pooling": "pools",
+    "nn.sparse": "bags",
+    "nn.tree": "typename",
+    "nn.utils.parametrizations": "orthogonal",
+    "nn.utils.fusion": "init memory_format",
+    "nn.utils.weight_norm": "spectral_norm",
+    "optim.adagrad": "adadelta adafactor rmsprop rprop",
+    "optim.adam": "adamax adamw nadam radam sparse_adam",
+    "optim.lbfgs": "line_search",
+    "optim.sgd": "asgd muon",
+    "optim.lr_scheduler.compound": "plateau",
+    "optim.lr_scheduler.scheduler": "simple",
+    "serialization.names": "rebuild",
+    "serialization.writer": "api archive",
+    "testing.subclass_check": "mode_check",
+    "utils.checkpoint": "_selective_checkpoint",
+    "utils.flop_counter": "flop_formulas",
+    "utils.text": "_terminal text_table",
+    "utils.type_names": "symbolic",
+    "utils.data.dataloader": "collate pin_memory worker",
+    "utils.data.dataset": "sampler",
+    "viz.graph_picture": "graph_layout graph_model graph_text",
+    "viz.tables": "chrome notebook page",
 }
 # PyTorch's path of a module -> where the module stands; the stub of this name, which type checkers read, is generated
 ALIASES = {
@@ -301,16 +241,13 @@ ELSEWHERE = {
     "redispatch.functorch.compile": "redispatch._functorch.aot_autograd",
     "redispatch.functorch.experimental": "redispatch._functorch.api",
 }
-PRESENT = (
-    ALIASES
-    | ELSEWHERE
-    | {
-        f"{package}.{former}": f"{package}.{present}"
-        for package, modules in JOINED.items()
-        for present, names in modules.items()
-        for former in names.split()
-    }
-)
+PRESENT = ALIASES | ELSEWHERE
+INSIDE: dict[str, dict[str, str]] = {}  # a package -> a former module -> the one of today that it is part of
+for _present, _names in JOINED.items():
+    _package = f"redispatch.{_present}".rpartition(".")[0]
+    _paths = {f"{_package}.{name}": f"redispatch.{_present}" for name in _names.split()}
+    PRESENT |= _paths
+    INSIDE.setdefault(_package, {}).update(_paths)
 
 
 class Moved:
@@ -360,12 +297,10 @@ def join(package: str) -> None:
     A function of a former module's name, such as `cond`, stays what the attribute is. What is imported late is found by
     `Moved`.
     """
-    for present, names in JOINED[package].items():
-        if f"{package}.{present}" in sys.modules:
-            module = sys.modules[f"{package}.{present}"]
-            for name in names.split():
-                sys.modules[f"{package}.{name}"] = module
-                vars(sys.modules[package]).setdefault(name, module)
+    for former, present in INSIDE[package].items():
+        if present in sys.modules:
+            sys.modules[former] = sys.modules[present]
+            vars(sys.modules[package]).setdefault(former.removeprefix(f"{package}."), sys.modules[present])
 
 
 def enter() -> None:

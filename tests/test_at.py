@@ -10,23 +10,16 @@ from redispatch import at, nn
 from redispatch.at import TensorOptions
 from redispatch.dispatch import OPERATORS
 from redispatch.overrides import TorchFunctionMode
-from redispatch.utils._python_dispatch import TorchDispatchMode
 
+from .seeing import Seen
 from .test_docs import ROOT
 
 STUB = (ROOT / "frontend/at.pyi").read_text()
 
 
 def test_the_types_of_the_arguments_name_the_overload():
-    seen = []
-
-    class Log(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append(str(func))
-            return func(*args, **kwargs or {})
-
     x = rd.ones(2, 2)
-    with Log():
+    with Seen() as mode:
         at.add(x, x, alpha=2)
         at.add(x, 2)
         at.max(x)
@@ -34,10 +27,7 @@ def test_the_types_of_the_arguments_name_the_overload():
         at.div(x, x, rounding_mode="floor")
         at.add(x, x, out=x)
         at.add(x, x, out=None)
-    assert seen == [
-        f"aten.{name}"
-        for name in ("add.Tensor add.Scalar max.default max.dim div.Tensor_mode add.out add.Tensor").split()
-    ]
+    assert " ".join(mode.names) == "add.Tensor add.Scalar max max.dim div.Tensor_mode add.out add.Tensor"
 
 
 def test_options_are_a_value_and_say_what_a_factory_makes():

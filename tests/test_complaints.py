@@ -21,6 +21,8 @@ from redispatch.utils._python_dispatch import TorchDispatchMode, with_current_mo
 from redispatch.utils.data import dataloader
 from redispatch.utils.data._utils.pin_memory import pin_memory
 
+from .seeing import Seen
+
 BATCH = rd.linspace(-1.0, 2.0, 12, dtype=rd.float64).reshape(4, 3)
 
 
@@ -244,20 +246,11 @@ def test_150861_what_a_tensor_like_answers_keeps_its_history_and_modes_see_it():
             result = func(*args, **kwargs)
             return result if func is rd.ops.aten.sum.default else pytree.tree_map_only(rd.Tensor, cls, result)
 
-    seen = []
-
-    class Shapes(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append((str(func), tuple(args[0].shape)))
-            return func(*args, **(kwargs or {}))
-
     w, held = rd.tensor([1.0, 2.0], requires_grad=True), Held(rd.tensor([3.0, 4.0]))
-    with Shapes():
+    with Seen() as mode:
         loss = rd.sum(rd.exp(rd.mul(w, held)))
-    assert [name for name, shape in seen if shape == (2,)] == [name for name, _ in seen]
-    assert [name for name, _ in seen if "detach" not in name] == [
-        f"aten.{x}" for x in ("mul.Tensor", "exp.default", "sum.default")
-    ]
+    assert all(args[0].shape == (2,) for _, _, args, _ in mode.calls)
+    assert [name for name in mode.names if "detach" not in name] == ["mul.Tensor", "exp", "sum"]
     loss.backward()
     assert_close(w.grad.like.tensor, rd.tensor([3.0, 4.0]) * (w.detach() * rd.tensor([3.0, 4.0])).exp())
 

@@ -13,6 +13,8 @@ from redispatch import overrides
 from redispatch.overrides import TorchFunctionMode, resolve_name
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
+from .seeing import SeenFunctions
+
 
 class Duck:
     """No tensor, but a `__torch_function__`."""
@@ -28,16 +30,12 @@ def test_a_handler_gets_none_where_no_keyword_was_given():
     assert rd.cat([Duck(), rd.ones(1)]) == ("cat", ["Duck"], 1, None)
 
 
-class Calls(TorchFunctionMode):
-    """Notes what it is asked about: (name, types, args, kwargs)."""
+class Calls(SeenFunctions):
+    """Has the full names of the functions that it was asked about."""
 
-    def __init__(self):
-        super().__init__()
-        self.seen = []
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.seen.append((resolve_name(func), types, args, kwargs))
-        return func(*args, **(kwargs or {}))
+    @property
+    def seen(self):
+        return [(resolve_name(func), *rest) for func, *rest in self.calls]
 
     @property
     def names(self):
@@ -371,19 +369,16 @@ def test_names_of_what_is_no_function_of_ours():
 
 
 def test_a_mode_is_told_the_class_of_a_propertys_owner_even_where_that_opted_out():
-    seen = []
-
-    class Log(TorchFunctionMode):
-        def __torch_function__(self, func, types, args=(), kwargs=None):
-            seen.append(types)
-            return func(*args, **(kwargs or {}))
-
     parameter, grad = rd.nn.Parameter(rd.ones(1)), rd.ones(1)
-    with Log():
+    with SeenFunctions() as mode:
         assert parameter.shape == (1,)
         parameter.grad = grad
         parameter + 1
-    assert [*map(tuple, seen)] == [(rd.nn.Parameter,), (rd.nn.Parameter,), ()] and parameter.grad.item() == 1
+    assert [tuple(types) for _, types, *_ in mode.calls] == [
+        (rd.nn.Parameter,),
+        (rd.nn.Parameter,),
+        (),
+    ] and parameter.grad.item() == 1
 
 
 # redispatch_function --------------------------------------------------------------------------------------------------

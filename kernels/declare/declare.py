@@ -57,7 +57,7 @@ Dtypes = str | tuple[str, ...]  # their names, in one string or in several
 Refusals = Mapping[Any, str | Exception] | Dtypes  # of Dtypes; mypy takes no union for the keys of a dict
 LateOut = bool | str | tuple[str, ...] | None
 Derivative = Function | Mapping[Any, Function] | bool | None  # by the name of a tensor, or a tuple of names
-LEAF_KEYS = {"CPU", "Meta"}
+LEAF_KEYS = ("CPU", "Meta")
 DECLARED: dict[OpOverload, Operator] = {}  # who declared a form
 REFUSED: dict[str, dict[str, str | Exception]] = {}  # what the first overload of a name refuses
 
@@ -408,7 +408,7 @@ def handing_on(form: OpOverload, text: SchemaText) -> Function:
 
 def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
-        if not dispatches and not LEAF_KEYS.isdisjoint(keys):
+        if not dispatches and not set(keys).isdisjoint(LEAF_KEYS):
             leaf(function)
         for key in keys:
             impl(op, key, function, convention="positional", place=place_of(function))

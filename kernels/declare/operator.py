@@ -14,7 +14,8 @@
                               kernels/maths, whose parameters stand for the schema's arguments in their order, or a dict
                               of functions by the kind of dtype
     composite                 by a function in other operators
-    kernel, over_a_copy       by a kernel for some backends, or for all; by one that writes into its argument
+    kernel, leaf_kernel       by a kernel for some backends, or for all; by one for the CPU and the meta device
+    over_a_copy               by such a kernel that writes into its argument
     structured, planned       by its meta function, which a body or loop below fills (structured.py, planned.py); and
     several, planned_several  the same for several results
     per_element               the first for a result that is computed element by element
@@ -48,7 +49,7 @@ from redispatch.dispatch import OpOverload, impl
 from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.tensor import Tensor
 
-from .declare import Derivative, Function, Operator, handing_on, taking, through
+from .declare import LEAF_KEYS, Derivative, Function, Operator, handing_on, taking, through
 from .from_scalar import derived
 from .out_forms import copy_into_out, resize_and_copy_into_out
 from .planned import Planned, PlannedSeveral
@@ -121,6 +122,11 @@ def kernel(
     return declare
 
 
+def leaf_kernel(schema: str, **facts: Any) -> Any:
+    """A decorator that declares an operator by one kernel for the CPU and the meta device, which makes its result."""
+    return kernel(schema, *LEAF_KEYS, **facts)
+
+
 def over_a_copy(schema: str, copy: Callable[..., Tensor], *, dispatches: bool = False, **facts: Any) -> Any:
     """A decorator that declares an operator by its in-place form's kernel; the other writes into `copy(self, ...)`."""
     face = _face(facts, has_face(schema))
@@ -131,8 +137,8 @@ def over_a_copy(schema: str, copy: Callable[..., Tensor], *, dispatches: bool = 
             return inplace(copy(self, *args), *args)
 
         functional.__name__, functional.__doc__ = inplace.__name__, inplace.__doc__
-        op.kernel_inplace("CPU", "Meta", dispatches=dispatches)(inplace)
-        op.kernel("CPU", "Meta", dispatches=dispatches)(functional)
+        op.kernel_inplace(*LEAF_KEYS, dispatches=dispatches)(inplace)
+        op.kernel(*LEAF_KEYS, dispatches=dispatches)(functional)
         return face(op)
 
     return declare

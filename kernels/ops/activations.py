@@ -21,6 +21,7 @@ from ..declare.operator import (
     composite,
     flat,
     kernel,
+    leaf_kernel,
     operator,
     pointwise,
     several,
@@ -316,10 +317,8 @@ def log_sigmoid_body(outs, self):
     LOG_SIGMOID.run(tuple(out._operand for out in outs), self._operand, dtype=self._dtype.name)
 
 
-@kernel(
+@leaf_kernel(
     "log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))",
-    "CPU",
-    "Meta",
 )
 def log_sigmoid_forward_out_op(self, output, buffer):
     check_has_kernel("log_sigmoid_cpu", self, NOT_FLOATING)

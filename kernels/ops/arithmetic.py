@@ -382,10 +382,6 @@ def cube_elements(self):
     return self * self * self
 
 
-def sqrt_elements(self):
-    return math.sqrt(self)
-
-
 def pow_grad_self(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
     """n x^(n-1), and 0 for n = 0 even where x^(n-1) is infinite."""
     if exponent == 0:

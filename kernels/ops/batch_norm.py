@@ -18,7 +18,7 @@ from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import Elementwise, Operand
 
 from ..declare.declare import no_formula, taking
-from ..declare.operator import CUDA_FP32, composite, kernel
+from ..declare.operator import CUDA_FP32, composite, kernel, leaf_kernel
 from ..declare.structured import not_implemented
 from .copying import suggested_format
 from .creation import preserved_strides
@@ -164,11 +164,9 @@ def run_batch_norm(
     return result, saved[0], saved[1]
 
 
-@kernel(
+@leaf_kernel(
     f"native_batch_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) "
     f"-> {THREE}",
-    "CPU",
-    "Meta",
     refuses="whole complex",
     out="out",
     out_names=("out", "save_mean", "save_invstd"),
@@ -180,11 +178,9 @@ def native_batch_norm(input, weight, bias, mean, var, training, momentum, eps):
     return run_batch_norm(input, weight, bias, mean, var, training, momentum, eps)
 
 
-@kernel(
+@leaf_kernel(
     f"_native_batch_norm_legit({AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, "
     f"float momentum, float eps) -> {THREE}",
-    "CPU",
-    "Meta",
     refuses="whole complex",
     core=True,
     late_out=("out", "out", "save_mean", "save_invstd"),
@@ -193,10 +189,8 @@ def batch_norm_legit_op(input, weight, bias, mean, var, training, momentum, eps)
     return run_batch_norm(input, weight, bias, mean, var, training, momentum, eps)
 
 
-@kernel(
+@leaf_kernel(
     f"_native_batch_norm_legit.no_stats({AFFINE}, bool training, float momentum, float eps) -> {THREE}",
-    "CPU",
-    "Meta",
     core=True,
     late_out=("no_stats_out", "out", "save_mean", "save_invstd"),
 )
@@ -204,11 +198,9 @@ def batch_norm_no_stats_op(input, weight, bias, training, momentum, eps):
     return run_batch_norm(input, weight, bias, None, None, training, momentum, eps)
 
 
-@kernel(
+@leaf_kernel(
     f"_native_batch_norm_legit_no_training({AFFINE}, Tensor running_mean, Tensor running_var, float momentum, "
     f"float eps) -> {THREE}",
-    "CPU",
-    "Meta",
     refuses="whole complex",
     core=True,
 )
@@ -222,11 +214,9 @@ def with_reserve(input: Tensor, weight: Any, bias: Any, mean: Any, var: Any, tra
     return *results, empty(Size((0,)), dtypes.uint8, input._device)
 
 
-@kernel(
+@leaf_kernel(
     f"_batch_norm_with_update({AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) "
     "-> (Tensor, Tensor, Tensor, Tensor)",
-    "CPU",
-    "Meta",
     refuses="whole complex",
     late_out=("out", "out", "save_mean", "save_invstd", "reserve"),
 )
@@ -235,11 +225,9 @@ def batch_norm_with_update_op(input, weight, bias, mean, var, momentum, eps):
     return with_reserve(input, weight, bias, mean, var, True, momentum, eps)
 
 
-@kernel(
+@leaf_kernel(
     f"_batch_norm_no_update({AFFINE}, Tensor? running_mean, Tensor? running_var, float momentum, float eps) "
     "-> (Tensor, Tensor, Tensor, Tensor)",
-    "CPU",
-    "Meta",
     refuses="whole complex",
 )
 def batch_norm_no_update_op(input, weight, bias, mean, var, momentum, eps):
@@ -422,10 +410,8 @@ def group_norm_results(
     return result, mean, rstd
 
 
-@kernel(
+@leaf_kernel(
     f"native_group_norm({AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> {THREE}",
-    "CPU",
-    "Meta",
     refuses="whole complex",
     core=True,
     method=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from redispatch import kernels
@@ -248,22 +249,9 @@ def integral(elements: Any) -> dict[str, Any]:
     return {"int": elements, "uint": elements}
 
 
-gcd = binary(
-    "gcd",
-    integral(common_divisor),
-    cost=16,
-    refuses=NOT_INTEGRAL,
-    derivative=False,
-    doc="Returns the greatest common divisor of each pair of elements.",
-)
-lcm = binary(
-    "lcm",
-    integral(common_multiple),
-    cost=16,
-    refuses=NOT_INTEGRAL,
-    derivative=False,
-    doc="Returns the least common multiple of each pair of elements.",
-)
+of_integers = partial(binary, cost=16, refuses=NOT_INTEGRAL, derivative=False)
+gcd = of_integers("gcd", integral(common_divisor), doc="Returns the greatest common divisor of each pair of elements.")
+lcm = of_integers("lcm", integral(common_multiple), doc="Returns the least common multiple of each pair of elements.")
 
 
 def shift(name: str, short: str, body: Any) -> Any:

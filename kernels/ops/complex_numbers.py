@@ -25,7 +25,7 @@ from redispatch.dispatch.layers.lazy_bit import CLONE, CONJUGATE, NEGATIVE, STOR
 from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Tensor, dtypes, metadata_of, overridable_property, view_over
 
-from ..declare.operator import CPU_FP32, composite, kernel, pointwise
+from ..declare.operator import CPU_FP32, composite, kernel, leaf_kernel, pointwise
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented, resize_out
 from .copying import (
@@ -139,10 +139,8 @@ def conj_physical_copy_op(self):
     return clone_kernel(turned_over(self, CONJUGATE), None)
 
 
-@kernel(
+@leaf_kernel(
     "conj_physical_(Tensor(a!) self) -> Tensor(a!)",
-    "CPU",
-    "Meta",
     tags=("inplace", "pointwise"),
     understands=("Conjugate",),
     derivative=lambda grad: grad.conj_physical(),

@@ -21,7 +21,7 @@ from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels import Operand, is_contiguous
 
 from ..declare.declare import taking
-from ..declare.operator import CPU_LOWER, CUDA_LOWER, LOWER, composite, kernel, structured
+from ..declare.operator import CPU_LOWER, CUDA_LOWER, LOWER, composite, kernel, leaf_kernel, structured
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 
@@ -328,11 +328,9 @@ def check_gradient(grad_output: Tensor, setting: Setting, input: Tensor, weight:
     return made
 
 
-@kernel(
+@leaf_kernel(
     f"convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {ARGUMENTS}, "
     "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    "CPU",
-    "Meta",
     core=True,
     face=False,
     relies="| input weight grad_output",

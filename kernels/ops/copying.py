@@ -74,7 +74,7 @@ from redispatch.dispatch.tensor.operand import DTYPES as COMPUTED
 
 from ..declare.declare import Operator, no_formula
 from ..declare.numbers import LARGEST, storable
-from ..declare.operator import composite, kernel
+from ..declare.operator import composite, kernel, leaf_kernel
 from ..declare.plan import NearPlan, Run
 from ..declare.pointwise import shares_memory
 from ..declare.public import public
@@ -814,10 +814,8 @@ def is_nonzero(self: Tensor) -> bool:
     return bool(item_op.functional(self))
 
 
-@kernel(
+@leaf_kernel(
     "_test_functorch_fallback(Tensor self, Tensor other) -> Tensor",
-    "CPU",
-    "Meta",
     out="out",
     derivative={"self": no_formula("_test_functorch_fallback"), "other": no_formula("_test_functorch_fallback")},
     method=False,

@@ -47,7 +47,7 @@ from redispatch.kernels import Operand, contiguous_strides, is_dense, output_str
 
 from ..declare.declare import Operator
 from ..declare.numbers import storable
-from ..declare.operator import EXPLICIT, LAZY, kernel
+from ..declare.operator import EXPLICIT, LAZY, kernel, leaf_kernel
 from ..declare.out_forms import by
 from ..declare.plan import NearPlan
 from ..declare.public import public
@@ -61,10 +61,8 @@ _RANK = {channels_last: 4, channels_last_3d: 5}
 # --- memory ----------------------------------------------------------------------------------------------------------
 
 
-@kernel(
+@leaf_kernel(
     f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFormat? memory_format=None) -> Tensor",
-    "CPU",
-    "Meta",
     derivative=False,
     out="out",
     name="empty",
@@ -79,9 +77,7 @@ def empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memo
     return pinned(made, pin_memory) if pin_memory else made
 
 
-@kernel(
-    f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", "CPU", "Meta", derivative=False, core=True
-)
+@leaf_kernel(f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", derivative=False, core=True)
 def empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     """Returns a tensor of the given size and strides whose elements are whatever stood in memory."""
     made = allocate(size, dtype or get_default_dtype(), device or CPU, checked_strides(size, stride))

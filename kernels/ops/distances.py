@@ -18,7 +18,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, re
 from redispatch.kernels import Operand, broadcast_shapes, is_contiguous
 
 from ..declare.declare import Operator, no_formula
-from ..declare.operator import CUDA_FP32, FP32, composite, kernel
+from ..declare.operator import CUDA_FP32, FP32, composite, leaf_kernel
 from ..declare.overridable import overridable_function
 from ..declare.structured import common_device, not_implemented
 from .arithmetic import add_scalar_op, clamp_min_tensor_op
@@ -58,10 +58,8 @@ def check_cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> N
         raise RuntimeError(f"expected scalar type {x1._dtype.tensor_name} but found {x2._dtype.tensor_name}")
 
 
-@kernel(
+@leaf_kernel(
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
-    "CPU",
-    "Meta",
     batching="leading",
     core=True,
     refuses="whole halves complex",
@@ -181,10 +179,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
 # --- pdist -----------------------------------------------------------------------------------------------------------
 
 
-@kernel(
+@leaf_kernel(
     "_pdist_forward(Tensor self, float p=2) -> Tensor",
-    "CPU",
-    "Meta",
     derivative=lambda grad, self, p, result: gradient_of_pairs(grad, self, p, result),
     node="PdistBackward0",
     core=True,

@@ -21,7 +21,7 @@ from redispatch.dispatch.tensor import CPU, Tensor, as_numpy, contiguous_format,
 from redispatch.kernels import Elementwise, broadcast_shapes
 
 from ..declare.declare import no_formula
-from ..declare.operator import SEEDED, kernel
+from ..declare.operator import SEEDED, leaf_kernel
 from ..declare.out_forms import by, filled
 from ..declare.structured import c_name, not_implemented
 from .creation import like
@@ -157,10 +157,8 @@ def check_rates(rates: Tensor) -> None:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
 
 
-@kernel(
+@leaf_kernel(
     "poisson(Tensor self, Generator? generator=None) -> Tensor",
-    "CPU",
-    "Meta",
     out="out",
     derivative=no_gradient,
     method=False,
@@ -188,10 +186,8 @@ def no_slope(message: str) -> Callable[[Any], Any]:
 NO_SLOPE = no_slope("derivative for aten::binomial is not implemented")
 
 
-@kernel(
+@leaf_kernel(
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
-    "CPU",
-    "Meta",
     out="out",
     derivative={"count": NO_SLOPE, "prob": NO_SLOPE},
     method=False,
@@ -233,10 +229,8 @@ def multinomial_into(self: Tensor, num_samples: int, replacement: bool, generato
     return filled(out, multinomial.op.functional(self, num_samples, replacement, generator=generator))
 
 
-@kernel(
+@leaf_kernel(
     f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {GENERATOR}) -> Tensor",
-    "CPU",
-    "Meta",
     out="out",
     out_by=by(multinomial_into),
     derivative=False,
@@ -304,10 +298,8 @@ def gamma_slope(grad: Any, self: Any, result: Any) -> Any:
     return grad * _standard_gamma_grad(self, result)
 
 
-@kernel(
+@leaf_kernel(
     "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
-    "CPU",
-    "Meta",
     out="out",
     derivative=gamma_slope,
     method=False,
@@ -326,10 +318,8 @@ def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
     return result
 
 
-@kernel(
+@leaf_kernel(
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
-    "CPU",
-    "Meta",
     out="out",
     derivative=no_formula("_sample_dirichlet"),
     method=False,
@@ -426,10 +416,8 @@ SLOPE_OF_DRAW = Elementwise("slope_of_draw", slope_of_draw, cost=512)
 NO_BEND = no_slope("the derivative for '_standard_gamma_grad' is not implemented.")
 
 
-@kernel(
+@leaf_kernel(
     "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
-    "CPU",
-    "Meta",
     out="out",
     derivative={"self": NO_BEND, "output": NO_BEND},
     method=False,

@@ -17,7 +17,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, result_type
 from redispatch.kernels import Elementwise
 
-from ..declare.operator import SEEDED, composite, kernel, structured
+from ..declare.operator import SEEDED, composite, leaf_kernel, structured
 from ..declare.structured import Meta, check_can_cast
 from .activations import SELU_ALPHA, SELU_SCALE
 from .creation import like
@@ -139,10 +139,8 @@ def dropout_scale(p: float, train: bool | None) -> float:
     return 0.0 if p == 1 else 1 / (1 - p)
 
 
-@kernel(
+@leaf_kernel(
     "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-    "CPU",
-    "Meta",
     derivative=lambda grad, result1, p, train: backward_op.functional(grad, result1, dropout_scale(p, train)),
     nondifferentiable=(1,),
     method=False,

@@ -192,53 +192,26 @@ reciprocal = unary(
 
 # --- exponentials and logarithms -----------------------------------------------------------------------------------
 
-core = partial(unary, promotion="float", core=True)
-steep = partial(core, cost=8, autocast=CUDA_FP32)
-exp = steep(
-    "exp",
-    kernels.exp,
-    derivative=lambda grad, result: grad * result,
-    doc="Returns the exponential function of each element.",
-)
-exp2 = unary(
-    "exp2",
-    kernels.exp2,
-    "float",
-    cost=8,
-    derivative=lambda grad, result: grad * result * math.log(2),
-    doc="Returns 2 to the power of each element.",
-)
-expm1 = steep(
-    "expm1",
-    kernels.expm1,
-    derivative=lambda grad, result: grad * (result + 1),
-    doc="Returns exp(x) - 1 of each element, exactly near 0, too.",
-)
-log = steep(
-    "log", kernels.log, derivative=lambda grad, self: grad / self, doc="Returns the natural logarithm of each element."
-)
-log2 = steep(
-    "log2",
-    kernels.log2,
-    derivative=lambda grad, self: grad / (self * math.log(2)),
-    doc="Returns the logarithm to the base 2 of each element.",
-)
-log10 = steep(
-    "log10",
-    kernels.log10,
-    derivative=lambda grad, self: grad / (self * math.log(10)),
-    doc="Returns the logarithm to the base 10 of each element.",
-)
-log1p = steep(
-    "log1p",
-    kernels.log1p,
-    derivative=lambda grad, self: grad / (self + 1),
-    doc="Returns log(1 + x) of each element, exactly near 0, too.",
-)
+
+def computed(name: str, what: str, derivative: Any = None, **facts: Any) -> Any:
+    """The function of an operator that the function of this name in kernels/maths computes."""
+    what, comma, more = what.partition(",")
+    doc = f"Returns {what} of each element{comma}{more}."
+    return unary(name, getattr(kernels, name), "float", derivative=derivative, doc=doc, **facts)
+
+
+steep = partial(computed, cost=8, core=True, autocast=CUDA_FP32)
+exp = steep("exp", "the exponential function", lambda grad, result: grad * result)
+exp2 = computed("exp2", "2 to the power", lambda grad, result: grad * result * math.log(2), cost=8)
+expm1 = steep("expm1", "exp(x) - 1, exactly near 0, too", lambda grad, result: grad * (result + 1))
+log = steep("log", "the natural logarithm", lambda grad, self: grad / self)
+log2 = steep("log2", "the logarithm to the base 2", lambda grad, self: grad / (self * math.log(2)))
+log10 = steep("log10", "the logarithm to the base 10", lambda grad, self: grad / (self * math.log(10)))
+log1p = steep("log1p", "log(1 + x), exactly near 0, too", lambda grad, self: grad / (self + 1))
 
 # --- circular ------------------------------------------------------------------------------------------------------
 
-circular = partial(core, cost=16)
+circular = partial(computed, cost=16, core=True)
 
 
 @unary("sin", "float", cost=16, core=True, derivative=lambda grad, self: grad * self.cos())
@@ -265,24 +238,9 @@ def tan(self):
 
 
 steep_circular = partial(circular, autocast=CUDA_FP32)
-asin = steep_circular(
-    "asin",
-    kernels.asin,
-    derivative=lambda grad, self: grad * (1 - self * self).rsqrt(),
-    doc="Returns the inverse sine of each element.",
-)
-acos = steep_circular(
-    "acos",
-    kernels.acos,
-    derivative=lambda grad, self: grad * -(1 - self * self).rsqrt(),
-    doc="Returns the inverse cosine of each element.",
-)
-atan = circular(
-    "atan",
-    kernels.atan,
-    derivative=lambda grad, self: grad / (self * self + 1),
-    doc="Returns the inverse tangent of each element.",
-)
+asin = steep_circular("asin", "the inverse sine", lambda grad, self: grad * (1 - self * self).rsqrt())
+acos = steep_circular("acos", "the inverse cosine", lambda grad, self: grad * -(1 - self * self).rsqrt())
+atan = circular("atan", "the inverse tangent", lambda grad, self: grad / (self * self + 1))
 
 
 def over_square_of_radius(numerator: Any, self: Tensor, other: Tensor) -> Any:
@@ -308,37 +266,12 @@ atan2 = binary(
 
 # --- hyperbolic ----------------------------------------------------------------------------------------------------
 
-sinh = steep(
-    "sinh",
-    kernels.sinh,
-    derivative=lambda grad, self: grad * self.cosh(),
-    doc="Returns the hyperbolic sine of each element.",
-)
-cosh = steep(
-    "cosh",
-    kernels.cosh,
-    derivative=lambda grad, self: grad * self.sinh(),
-    doc="Returns the hyperbolic cosine of each element.",
-)
-asinh = circular(
-    "asinh",
-    kernels.asinh,
-    derivative=lambda grad, self: grad * (self * self + 1).rsqrt(),
-    doc="Returns the inverse hyperbolic sine of each element.",
-)
-acosh = circular(
-    "acosh",
-    kernels.acosh,
-    derivative=lambda grad, self: grad * (self * self - 1).rsqrt(),
-    doc="Returns the inverse hyperbolic cosine of each element.",
-)
-atanh = circular(
-    "atanh",
-    kernels.atanh,
-    derivative=lambda grad, self: grad / (1 - self * self),
-    doc="Returns the inverse hyperbolic tangent of each element.",
-)
-tanh = core("tanh", kernels.tanh, cost=8, doc="Returns the hyperbolic tangent of each element.")
+sinh = steep("sinh", "the hyperbolic sine", lambda grad, self: grad * self.cosh())
+cosh = steep("cosh", "the hyperbolic cosine", lambda grad, self: grad * self.sinh())
+asinh = circular("asinh", "the inverse hyperbolic sine", lambda grad, self: grad * (self * self + 1).rsqrt())
+acosh = circular("acosh", "the inverse hyperbolic cosine", lambda grad, self: grad * (self * self - 1).rsqrt())
+atanh = circular("atanh", "the inverse hyperbolic tangent", lambda grad, self: grad / (1 - self * self))
+tanh = computed("tanh", "the hyperbolic tangent", cost=8, core=True)
 
 
 def tanh_slope(grad_output, output):

@@ -18,7 +18,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty
 from redispatch.dispatch.tensor.wrapped import is_batched
 
 from ..declare.declare import no_formula
-from ..declare.operator import composite, kernel, planned
+from ..declare.operator import composite, kernel, leaf_kernel, planned
 from ..declare.overridable import overridable_function
 from ..declare.plan import Run
 from ..declare.structured import Meta, common_device
@@ -85,11 +85,9 @@ def embedding_double_backward(grad: Any, indices: Any, padding_idx: int, scale_g
     return rows.masked_fill((indices == padding_idx).unsqueeze(-1), 0) if padding_idx >= 0 else rows
 
 
-@kernel(
+@leaf_kernel(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, "
     "bool scale_grad_by_freq) -> Tensor",
-    "CPU",
-    "Meta",
     dispatches=True,
     derivative=embedding_double_backward,
     forward="linear",
@@ -149,10 +147,8 @@ def functional_embedding(
 functional_embedding.__name__ = functional_embedding.__qualname__ = "embedding"
 
 
-@kernel(
+@leaf_kernel(
     "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
-    "CPU",
-    "Meta",
     dispatches=True,
     tags=("inplace",),
     derivative=no_formula("embedding_renorm"),

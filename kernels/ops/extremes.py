@@ -17,7 +17,7 @@ from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, empty_from, 
 from redispatch.kernels import Operand, Reduction
 
 from ..declare.declare import Operator, added
-from ..declare.operator import kernel, planned, same_as, structured
+from ..declare.operator import leaf_kernel, planned, same_as, structured
 from ..declare.plan import PLANS, Plan, Run
 from ..declare.pointwise import COMPLEX
 from ..declare.public import public
@@ -340,10 +340,8 @@ argmin = position("argmin", largest=False, doc="Returns the place of the smalles
 # --- aminmax ---------------------------------------------------------------------------------------------------------
 
 
-@kernel(
+@leaf_kernel(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-    "CPU",
-    "Meta",
     out="out",
     tags=REDUCTION,
     batching="full",

@@ -35,43 +35,11 @@ from redispatch.kernels import contiguous_strides, has_internal_overlap, infer_v
 
 from ..declare.declare import Operator
 from ..declare.structured import check_can_cast, warn_of_resizing
-from .copying import (
-    alias_op,
-    clone_op,
-    copy_op,
-    detach_op,
-    lift_fresh_op,
-    resize_as_op,
-    resize_inplace_op,
-    set_storage_op,
-    set_tensor_op,
-    suggested_format,
-    to_copy_op,
-)
+from . import copying, views
 from .creation import empty_op, strides_for
 from .functional_forms import resize_op
 from .geometry import split_lengths
 from .scattering import as_strided_scatter_op, diagonal_scatter_op, select_scatter_op, slice_scatter_op
-from .views import (
-    as_strided_inplace_op,
-    as_strided_op,
-    diagonal_op,
-    expand_op,
-    permute_op,
-    select_op,
-    slice_op,
-    split_op,
-    split_with_sizes_op,
-    squeeze_dim_op,
-    squeeze_dims_op,
-    squeeze_op,
-    t_op,
-    transpose_op,
-    unbind_op,
-    unsqueeze_op,
-    view_dtype_op,
-    view_op,
-)
 
 WRAP.fill(functional)
 
@@ -136,106 +104,106 @@ def through(op: Operator, *args: Any) -> Any:
 def reshaped(value: Any, shape: Any) -> Any:
     """A value in another shape: a view if it can be one."""
     if infer_view_strides(tuple(value._shape), value._stride, tuple(shape)) is None:
-        value = clone_op.functional(value, memory_format=contiguous_format)
-    return through(view_op, value, list(shape))
+        value = copying.clone_op.functional(value, memory_format=contiguous_format)
+    return through(views.view_op, value, list(shape))
 
 
-@inverse(view_op)
+@inverse(views.view_op)
 def view_inverse(base: Any, value: Any, size: Any) -> Any:
     return reshaped(value, base._shape)
 
 
-@inverse(alias_op, detach_op, lift_fresh_op)
+@inverse(copying.alias_op, copying.detach_op, copying.lift_fresh_op)
 def same(base: Any, value: Any) -> Any:
     return value
 
 
-@inverse(permute_op)
+@inverse(views.permute_op)
 def permute_inverse(base: Any, value: Any, dims: Any) -> Any:
     back = sorted(range(len(dims)), key=lambda position: dims[position] % len(dims))
-    return through(permute_op, value, back)
+    return through(views.permute_op, value, back)
 
 
-@inverse(transpose_op)
+@inverse(views.transpose_op)
 def transpose_inverse(base: Any, value: Any, dim0: int, dim1: int) -> Any:
-    return through(transpose_op, value, dim0, dim1)
+    return through(views.transpose_op, value, dim0, dim1)
 
 
-@inverse(t_op)
+@inverse(views.t_op)
 def t_inverse(base: Any, value: Any) -> Any:
-    return through(t_op, value)
+    return through(views.t_op, value)
 
 
-@inverse(unsqueeze_op)
+@inverse(views.unsqueeze_op)
 def unsqueeze_inverse(base: Any, value: Any, dim: int) -> Any:
-    return through(squeeze_dim_op, value, dim)
+    return through(views.squeeze_dim_op, value, dim)
 
 
-@inverse(squeeze_op, squeeze_dim_op, squeeze_dims_op)
+@inverse(views.squeeze_op, views.squeeze_dim_op, views.squeeze_dims_op)
 def squeeze_inverse(base: Any, value: Any, dims: Any = None) -> Any:
     ndim = len(base._shape)
     asked = range(ndim) if dims is None else [dims] if isinstance(dims, int) else dims
     gone = {dim % ndim for dim in asked} if ndim else set()
     for dim in sorted(gone):
         if base._shape[dim] == 1:
-            value = through(unsqueeze_op, value, dim)
+            value = through(views.unsqueeze_op, value, dim)
     return value
 
 
-@inverse(expand_op)
+@inverse(views.expand_op)
 def expand_inverse(base: Any, value: Any, size: Any, implicit: bool) -> Any:
     """Elements that share one place show the same value: any of them will do. See `steps_to_write`."""
     if 0 in value._shape:
         return base
     for _ in range(len(value._shape) - len(base._shape)):
-        value = through(select_op, value, 0, 0)
+        value = through(views.select_op, value, 0, 0)
     for dim, size in enumerate(base._shape):
         if value._shape[dim] != size:
-            value = through(slice_op, value, dim, 0, 1)
+            value = through(views.slice_op, value, dim, 0, 1)
     return value
 
 
-@inverse(select_op)
+@inverse(views.select_op)
 def select_inverse(base: Any, value: Any, dim: int, index: int) -> Any:
     return select_scatter_op.functional(base, value, dim, index)
 
 
-@inverse(slice_op)
+@inverse(views.slice_op)
 def slice_inverse(base: Any, value: Any, dim: int, start: Any, end: Any, step: int) -> Any:
     return slice_scatter_op.functional(base, value, dim, start, end, step)
 
 
-@inverse(diagonal_op)
+@inverse(views.diagonal_op)
 def diagonal_inverse(base: Any, value: Any, offset: int, dim1: int, dim2: int) -> Any:
     return diagonal_scatter_op.functional(base, value, offset, dim1, dim2)
 
 
-@inverse(split_op)
+@inverse(views.split_op)
 def split_inverse(base: Any, value: Any, index: int, split_size: int, dim: int) -> Any:
     return split_with_sizes_inverse(base, value, index, split_lengths(base._shape[dim], split_size), dim)
 
 
-@inverse(split_with_sizes_op)
+@inverse(views.split_with_sizes_op)
 def split_with_sizes_inverse(base: Any, value: Any, index: int, split_sizes: Any, dim: int) -> Any:
     end = list(accumulate(split_sizes))[index]
     return slice_scatter_op.functional(base, value, dim, end - split_sizes[index], end)
 
 
-@inverse(unbind_op)
+@inverse(views.unbind_op)
 def unbind_inverse(base: Any, value: Any, index: int, dim: int) -> Any:
     return select_scatter_op.functional(base, value, dim, index)
 
 
-@inverse(view_dtype_op)
+@inverse(views.view_dtype_op)
 def view_dtype_inverse(base: Any, value: Any, to: dtype) -> Any:
-    return through(view_dtype_op, dense(value), base._dtype)
+    return through(views.view_dtype_op, dense(value), base._dtype)
 
 
 def dense(value: Any) -> Any:
     """A value whose elements lie side by side along the last dimension."""
     if not value._shape or value._stride[-1] == 1 or value._shape[-1] == 1:
         return value
-    return clone_op.functional(value, memory_format=contiguous_format)
+    return copying.clone_op.functional(value, memory_format=contiguous_format)
 
 
 # --- Strided memory ---------------------------------------------------------------------------------------------------
@@ -246,9 +214,9 @@ def put_strided(base: Any, value: Any, shape: Any, stride: Any, start: int) -> A
     span = extent(base)
     if span == base._shape.numel():
         return as_strided_scatter_op.functional(base, value, shape, stride, start)
-    whole = through(as_strided_op, base, (span,), (1,), base._offset)
+    whole = through(views.as_strided_op, base, (span,), (1,), base._offset)
     whole = as_strided_scatter_op.functional(whole, value, shape, stride, start)
-    return through(as_strided_op, whole, base._shape, base._stride, whole._offset)
+    return through(views.as_strided_op, whole, base._shape, base._stride, whole._offset)
 
 
 def extent(value: Any) -> int:
@@ -273,7 +241,7 @@ def strided_step(like: Tensor, storage: FunctionalStorage) -> Step:
     shape, stride, start = like._shape, like._stride, like._offset - storage.offset
 
     def shown(whole: Any) -> Any:
-        return through(as_strided_op, whole, shape, stride, whole._offset + start)
+        return through(views.as_strided_op, whole, shape, stride, whole._offset + start)
 
     return Step(shown, lambda whole, part: put_strided(whole, part, shape, stride, start))
 
@@ -281,7 +249,7 @@ def strided_step(like: Tensor, storage: FunctionalStorage) -> Step:
 def as_strided_inplace(op: OpOverload, stack: list[Any]) -> Any:
     if not is_wrapper(stack[0]):
         return compute(op, stack)
-    return shown_by(stack[0], as_strided_view(as_strided_op.functional, stack))
+    return shown_by(stack[0], as_strided_view(views.as_strided_op.functional, stack))
 
 
 def shown_by(wrapper: Any, other: Any) -> Any:
@@ -295,7 +263,7 @@ def as_before(former: Any, value: Any) -> Any:
     """A value in the strides of the one that it takes the place of. Note [Wrappers lie as their tensors would]."""
     if lies_alike(former, value) or has_internal_overlap(former._shape, former._stride):
         return value
-    return copy_op.functional(former, value)
+    return copying.copy_op.functional(former, value)
 
 
 def lies_alike(a: Any, b: Any) -> bool:
@@ -335,7 +303,7 @@ def enter(target: Any, value: Any, op: OpOverload) -> None:
         resize_wrapper(target, value._shape, value._stride)
     with below_functionalize():
         if value._dtype is not target._dtype:
-            value = to_copy_op.functional(value, dtype=target._dtype, layout=strided)
+            value = copying.to_copy_op.functional(value, dtype=target._dtype, layout=strided)
         target._store.enter(value, steps_to_write(target))
         target.current()  # at once, as PyTorch: a program that is traced has this write before what follows it
 
@@ -364,11 +332,11 @@ def rule(op: Operator) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return enter_rule
 
 
-rule(as_strided_op)(as_strided_view)
-rule(as_strided_inplace_op)(as_strided_inplace)
+rule(views.as_strided_op)(as_strided_view)
+rule(views.as_strided_inplace_op)(as_strided_inplace)
 
 
-@rule(resize_inplace_op)
+@rule(copying.resize_inplace_op)
 def resize_rule(op: OpOverload, stack: list[Any]) -> Any:
     target, size, format = stack
     if not is_wrapper(target):
@@ -377,11 +345,11 @@ def resize_rule(op: OpOverload, stack: list[Any]) -> Any:
     return resize_wrapper(target, shape, strides_for(shape, format) or contiguous_strides(tuple(shape)), format)
 
 
-@rule(resize_as_op)
+@rule(copying.resize_as_op)
 def resize_as_rule(op: OpOverload, stack: list[Any]) -> Any:
     target, template, format = stack
-    kept = suggested_format(template) if format is not None and format.name == "preserve_format" else format
-    return resize_rule(resize_inplace_op.functional, [target, list(template._shape), kept])
+    kept = copying.suggested_format(template) if format is not None and format.name == "preserve_format" else format
+    return resize_rule(copying.resize_inplace_op.functional, [target, list(template._shape), kept])
 
 
 def resize_wrapper(target: Any, shape: Size, stride: tuple[int, ...], format: Any = None) -> Any:
@@ -393,7 +361,7 @@ def resize_wrapper(target: Any, shape: Size, stride: tuple[int, ...], format: An
         return target
     needed = target._offset + output_spec(shape, target._dtype, target._device, stride).elements
     if needed * target._dtype.itemsize <= target._store.nbytes():
-        return as_strided_inplace(as_strided_inplace_op.functional, [target, list(shape), list(stride), None])
+        return as_strided_inplace(views.as_strided_inplace_op.functional, [target, list(shape), list(stride), None])
     if target._steps:
         raise RuntimeError(
             "Attempted to resize a view tensor to a larger size. This is not allowed in the functionalization pass"
@@ -405,7 +373,7 @@ def resize_wrapper(target: Any, shape: Size, stride: tuple[int, ...], format: An
     return shown_by(target, made)
 
 
-@rule(set_tensor_op)
+@rule(copying.set_tensor_op)
 def set_rule(op: OpOverload, stack: list[Any]) -> Any:
     target, source = stack
     if not is_wrapper(target):
@@ -419,7 +387,7 @@ def set_rule(op: OpOverload, stack: list[Any]) -> Any:
     return shown_by(target, source if is_wrapper(source) else functional(source, current_level()))
 
 
-@rule(set_storage_op)
+@rule(copying.set_storage_op)
 def set_storage_rule(op: OpOverload, stack: list[Any]) -> Any:
     target, source, offset, size, stride = stack
     if not is_wrapper(target):
@@ -432,10 +400,10 @@ def set_storage_rule(op: OpOverload, stack: list[Any]) -> Any:
         raise NotImplementedError(f"set_: the storage holds {source.value._dtype}, the tensor {target._dtype}")
     whole = functional_view(source, (), source.value, source.value, target._level)
     steps = list(stride) or list(contiguous_strides(tuple(size)))
-    return shown_by(target, as_strided_view(as_strided_op.functional, [whole, list(size), steps, offset]))
+    return shown_by(target, as_strided_view(views.as_strided_op.functional, [whole, list(size), steps, offset]))
 
 
-@rule(lift_fresh_op)
+@rule(copying.lift_fresh_op)
 def lift_rule(op: OpOverload, stack: list[Any]) -> Any:
     """A tensor made of numbers enters the program."""
     (tensor,) = stack

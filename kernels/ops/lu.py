@@ -15,7 +15,7 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, is_elsewhere, o
 from redispatch.kernels import is_contiguous
 from redispatch.kernels.cpu import lapack
 
-from ..declare.operator import CPU_FP32, composite, same_as, several, structured
+from ..declare.operator import CPU_FP32, composite, same_as, several
 from ..declare.overridable import overridable_function
 from ..declare.structured import Meta, check_out_dtype, common_device
 from .matrices import (
@@ -32,7 +32,9 @@ from .matrices import (
     integers,
     raise_for,
     row_major,
+    several_by_lapack,
     some_results,
+    structured_by_lapack,
 )
 from .solving import linalg_solve_triangular, solve_with_lu
 
@@ -100,11 +102,10 @@ def packed_backward(of_l: Any, of_u: Any, m: int, n: int) -> Any:
 # --- lu_factor -------------------------------------------------------------------------------------------------------
 
 
-@several(
+@several_by_lapack(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
     out="out",
-    refuses="whole halves",
 )
 def linalg_lu_factor_ex(A, pivot, check_errors):
     """Returns the LU factors of matrices in one, their pivots, and where the factorization failed."""
@@ -135,16 +136,14 @@ linalg_lu_factor = some_results(
     (False,),
     results=(0, 1),
     check="torch.linalg.lu_factor",
-    out="out",
-    refuses="whole halves",
     doc="Returns the LU factors of matrices in one, and their pivots.",
 )
 lu_with_info_op = some_results(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
     linalg_lu_factor_ex,
     results=(0, 1, 2),
+    out=None,
     autocast=CPU_FP32,
-    refuses="whole halves",
 )
 
 
@@ -190,13 +189,12 @@ def permuting(pivots: np.ndarray, n: int, dtype: Any) -> np.ndarray:
     return np.eye(n, dtype=dtype)[:, lapack.permutation(pivots, n)]
 
 
-@several(
+@several_by_lapack(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
     out="out",
     derivative=lambda grads, result0, result1, result2: plu_backward(grads[1], grads[2], result0, result1, result2),
     nondifferentiable=(0,),
     for_complex=True,
-    refuses="whole halves",
 )
 def linalg_lu(A, pivot):
     """Returns P, L and U, with P L U = A."""
@@ -260,11 +258,10 @@ def lu_unpack_body(outs, LU_data, LU_pivots, unpack_data, unpack_pivots):
 # --- lu_solve --------------------------------------------------------------------------------------------------------
 
 
-@structured(
+@structured_by_lapack(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     out="out",
     out_dtype=check_out_dtype,
-    refuses="whole halves",
 )
 def linalg_lu_solve(LU, pivots, B, left, adjoint):
     """Returns X of A X = B, where A comes as its LU factors."""
@@ -333,10 +330,9 @@ def sign_of(pivots: np.ndarray) -> int:
     return -1 if np.count_nonzero(pivots != np.arange(1, len(pivots) + 1)) % 2 else 1
 
 
-@several(
+@several_by_lapack(
     "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
     out="result",
-    refuses="whole halves",
 )
 def det_lu_op(A):
     check_square(A, "linalg.det", floating=True)
@@ -389,24 +385,21 @@ def cofactors(A: Any) -> Any:
 linalg_det = some_results(
     "linalg_det(Tensor A) -> Tensor",
     det_lu_op,
-    out="out",
-    refuses="whole halves",
     doc="Returns the determinants of square matrices.",
 )
 det = some_results(
     "det(Tensor self) -> Tensor",
     det_lu_op,
-    refuses="whole halves",
+    out=None,
     doc="Returns the determinants of square matrices, as `linalg.det` does.",
 )
 
 # --- slogdet, logdet -------------------------------------------------------------------------------------------------
 
 
-@several(
+@several_by_lapack(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
     out="sign",
-    refuses="whole halves",
 )
 def slogdet_lu_op(A):
     check_square(A, "linalg.slogdet", floating=True, low_precision=False)
@@ -452,16 +445,12 @@ linalg_slogdet = some_results(
     f"linalg_slogdet(Tensor A) -> {SIGN_AND_LOGARITHM}",
     slogdet_lu_op,
     results=(0, 1),
-    out="out",
-    refuses="whole halves",
     doc="Returns the sign of determinants, and the logarithm of their absolute values.",
 )
 slogdet = some_results(
     f"slogdet(Tensor self) -> {SIGN_AND_LOGARITHM}",
     slogdet_lu_op,
     results=(0, 1),
-    out="out",
-    refuses="whole halves",
     doc="Returns the sign of determinants and the logarithm of their absolute values.",
 )
 

@@ -19,7 +19,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, preserve_format
 from redispatch.kernels import numbers
 
-from ..declare.operator import CPU_FP32, FP32, composite, kernel, structured
+from ..declare.operator import CPU_FP32, FP32, composite, leaf_kernel, structured
 from ..declare.structured import Meta, not_implemented
 from .arithmetic import add_scalar_op, minimum, sub_scalar_op
 from .comparison import where_op
@@ -162,10 +162,8 @@ def check_multilabel(self: Tensor, target: Tensor, kernel: str) -> None:
     check_is(target, dtypes.int64)
 
 
-@kernel(
+@leaf_kernel(
     "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
-    "CPU",
-    "Meta",
     refuses="whole halves complex",
     autocast=CPU_FP32,
     late_out=("output", "output", "is_target"),

@@ -25,7 +25,7 @@ from redispatch.dispatch.tensor import (
 from redispatch.kernels import Elementwise, broadcast_shapes
 
 from ..declare.numbers import storable
-from ..declare.operator import composite, kernel, over_a_copy
+from ..declare.operator import composite, kernel, leaf_kernel, over_a_copy
 from ..declare.out_forms import by, filled
 from ..declare.overridable import builtin_function
 from ..declare.plan import Plan
@@ -120,10 +120,8 @@ def unmasked(grad: Any, mask: Any) -> Any:
     return masked_fill_scalar_op.functional(grad, mask, 0)
 
 
-masked_fill_scalar_op = kernel(
+masked_fill_scalar_op = leaf_kernel(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-    "CPU",
-    "Meta",
     inplace=True,
     tags=("pointwise",),
     derivative=unmasked,

@@ -8,6 +8,7 @@ Read next: solving.py, lu.py, and kernels/cpu/lapack.py, which does the work.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from redispatch.kernels import broadcast_shapes, contiguous_strides
 from redispatch.kernels.cpu.lapack import LinAlgError
 
 from ..declare.declare import Operator
-from ..declare.operator import composite
+from ..declare.operator import composite, several, structured
 from ..declare.pointwise import HALVES, WHOLE
 from ..declare.structured import Meta, check_has_kernel
 from .creation import empty_op
 
 Shape = tuple[int, ...]
+LAPACK_REFUSES = "whole halves"  # it computes with floats and doubles, real and complex
+structured_by_lapack, several_by_lapack = (partial(kind, refuses=LAPACK_REFUSES) for kind in (structured, several))
 
 
 # --- checks ----------------------------------------------------------------------------------------------------------
@@ -246,10 +249,12 @@ def some_results(
 ) -> Any:
     """Declares an operator, with its out= form, that gives some of the results of `below`, and its public function.
 
+    It refuses the dtypes that `below` refuses.
     inputs: with what `below` is called behind the operator's own arguments; or a function of these that gives all.
     check: the name under which the last result, which says how it went, is checked; "" if it is not.
     """
     below = getattr(below, "op", below)
+    facts = {"refuses": tuple(below.refuses), "out": "out"} | facts
 
     def called_with(args: tuple[Any, ...]) -> list[Any]:
         return list(inputs(*args)) if callable(inputs) else [*args, *inputs]

@@ -21,7 +21,7 @@ from redispatch.kernels.cpu.pooling import Windows, Windows3d, WindowsOfEach
 from redispatch.kernels.settings import check_determinism
 
 from ..declare.declare import Operator, through
-from ..declare.operator import CPU_FP32, composite, kernel, structured
+from ..declare.operator import CPU_FP32, composite, leaf_kernel, structured
 from ..declare.public import public
 from ..declare.structured import Meta
 from .convolution import compute_dtype, dense, zeros
@@ -100,7 +100,7 @@ def backward_of(
     if elsewhere:
         backward_op = kernels_of(schema, backward, **facts)
     else:
-        backward_op = kernel(schema, "CPU", "Meta", face=False, **facts)(backward)
+        backward_op = leaf_kernel(schema, face=False, **facts)(backward)
     both_op.derivative(self=through(backward_op, "grad", "self", *arguments, "result1"), nondifferentiable=(1,))
 
 
@@ -372,10 +372,8 @@ def declare_fractional(dims: int) -> Any:
         return dense(made, made._dtype) if made._device.type == "cpu" else made
 
     schema = f"{name}(Tensor self, {n} kernel_size, {n} output_size, Tensor random_samples) -> (Tensor, Tensor)"
-    made = kernel(
+    made = leaf_kernel(
         schema,
-        "CPU",
-        "Meta",
         method=False,
         module="nn",
         late_out=("output", "output", "indices"),

@@ -15,7 +15,7 @@ from redispatch.kernels.cpu import pooling
 from redispatch.kernels.cpu.pooling import Axis, Windows3d
 
 from ..declare.declare import Function, Operator, through
-from ..declare.operator import composite, kernel
+from ..declare.operator import composite, leaf_kernel
 from ..declare.out_forms import copy_into_out
 from ..declare.public import public
 from ..declare.structured import not_implemented
@@ -256,7 +256,7 @@ def added(like: Tensor, grad: Tensor, dims: int, add: Any) -> Tensor:
 
 def kernels_of(schema: str, function: Function, **facts: Any) -> Operator:
     """An operator whose kernel asks ELSEWHERE, where the tensors are not on the CPU."""
-    op: Operator = kernel(schema, "CPU", "Meta", face=False, **facts)(function)
+    op: Operator = leaf_kernel(schema, face=False, **facts)(function)
     OPERATORS.append(op)
     return op
 

@@ -19,7 +19,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type, view_over, wrap_dim
 
-from ..declare.operator import composite, kernel, structured
+from ..declare.operator import composite, kernel, leaf_kernel, structured
 from ..declare.out_forms import cast_into_out, copy_into_out
 from ..declare.overridable import overridable_function
 from ..declare.structured import Meta, check_out_dtype
@@ -330,7 +330,7 @@ def shuffled(shape: Sequence[int], x: Tensor, split: Sequence[int], order: Seque
 def pixels(schema: str, derivative: Callable[..., Any]) -> Any:
     """A decorator that declares an operator which moves pixels between channels and space, by its kernel."""
     facts: Any = {"out": "out", "forward": "linear", "method": False, "batching": "leading"}
-    return kernel(schema, "CPU", "Meta", derivative=derivative, **facts)
+    return leaf_kernel(schema, derivative=derivative, **facts)
 
 
 def check_pixels(name: str, self: Tensor, factor: int, word: str) -> tuple[int, ...]:
@@ -407,18 +407,14 @@ def channels_back(grad: Any, self_shape: Any, groups: int) -> Any:
 
 
 SHUFFLE: dict[str, Any] = {"derivative": channels_back, "forward": "linear", "method": False}
-native_channel_shuffle = kernel(
+native_channel_shuffle = leaf_kernel(
     "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
-    "CPU",
-    "Meta",
     **SHUFFLE,
     late_out=False,
     doc="Returns the channels of groups in turn: each first one, then each second.",
 )(shuffled_channels)
-channel_shuffle = kernel(
+channel_shuffle = leaf_kernel(
     "channel_shuffle(Tensor self, SymInt groups) -> Tensor",
-    "CPU",
-    "Meta",
     out="out",
     **SHUFFLE,
     doc="Returns the channels of groups in turn: each first one, then each second.",

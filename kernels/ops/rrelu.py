@@ -15,7 +15,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, contiguous_format, dtypes, empty
 from redispatch.kernels import Elementwise
 
-from ..declare.operator import SEEDED, composite, kernel
+from ..declare.operator import SEEDED, composite, kernel, leaf_kernel
 from ..declare.pointwise import NOT_FLOATING
 from ..declare.relies import check_scalar_type
 from ..declare.structured import Meta, broadcast, check_has_kernel, check_writable, resize_out
@@ -71,10 +71,8 @@ def check(self: Tensor, noise: Tensor, lower: float, upper: float, training: boo
     return broadcast(self)
 
 
-@kernel(
+@leaf_kernel(
     f"rrelu_with_noise(Tensor self, Tensor(b!) noise, {BOUNDS}) -> Tensor",
-    "CPU",
-    "Meta",
     scratch="noise",
     **REAL,
     tags=SEEDED,
@@ -87,10 +85,8 @@ def with_noise_op(self, noise, lower, upper, training, generator):
     return result
 
 
-@kernel(
+@leaf_kernel(
     f"rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, {BOUNDS}) -> Tensor(a!)",
-    "CPU",
-    "Meta",
     scratch="noise",
     **REAL,
     tags=SEEDED,
@@ -103,10 +99,8 @@ def with_noise_inplace_op(self, noise, lower, upper, training, generator):
     return self
 
 
-@kernel(
+@leaf_kernel(
     f"rrelu_with_noise.out(Tensor self, Tensor(b!) noise, {BOUNDS}, *, Tensor(a!) out) -> Tensor(a!)",
-    "CPU",
-    "Meta",
     scratch="noise",
     **REAL,
     tags=SEEDED,

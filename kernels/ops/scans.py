@@ -23,7 +23,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, sh
 from redispatch.kernels.cpu.scan import Scan
 
 from ..declare.numbers import storable
-from ..declare.operator import CUDA_SET_DTYPE, kernel, planned
+from ..declare.operator import CUDA_SET_DTYPE, kernel, leaf_kernel, planned
 from ..declare.plan import Run
 from ..declare.structured import Meta, apart, check_no_internal_overlap, not_implemented, resize_out, same_dtype
 from .extremes import chosen
@@ -208,10 +208,8 @@ def running_extremes(name: str, which: str) -> Any:
             check_no_internal_overlap(out)
         return fill_extremes(name, apart(self, values, elementwise=False), axis, values, indices)
 
-    @kernel(
+    @leaf_kernel(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-        "CPU",
-        "Meta",
         out="out",
         out_by=lambda op: op.kernel_out("CPU", "Meta")(into_out),
         refuses="complex",

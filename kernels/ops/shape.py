@@ -29,7 +29,7 @@ from redispatch.dispatch.tensor import (
 )
 
 from ..declare.declare import alias
-from ..declare.operator import composite, kernel, planned
+from ..declare.operator import composite, kernel, leaf_kernel, planned
 from ..declare.overridable import overridable_function
 from ..declare.plan import Run
 from ..declare.planned import Planned
@@ -268,10 +268,8 @@ def repeat_backward(grad: Any, self_shape: Sequence[int], repeats: Sequence[int]
     return split.sum(list(range(0, 2 * len(shape), 2))).reshape(self_shape)
 
 
-@kernel(
+@leaf_kernel(
     "repeat(Tensor self, SymInt[] repeats) -> Tensor",
-    "CPU",
-    "Meta",
     derivative=repeat_backward,
     forward="linear",
     function=False,

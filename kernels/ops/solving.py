@@ -16,7 +16,7 @@ from redispatch.dispatch.autograd import is_grad_enabled
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes
 from redispatch.kernels.cpu import lapack
 
-from ..declare.operator import CPU_FP32, kernel, several, structured
+from ..declare.operator import CPU_FP32, kernel
 from ..declare.relies import check_scalar_type
 from ..declare.structured import Meta, castable, common_device
 from .matrices import (
@@ -33,7 +33,9 @@ from .matrices import (
     for_each_matrix,
     integers,
     raise_for,
+    several_by_lapack,
     some_results,
+    structured_by_lapack,
 )
 
 # --- solve -----------------------------------------------------------------------------------------------------------
@@ -44,11 +46,10 @@ def is_vector(A: Tensor, B: Tensor) -> bool:
     return len(B._shape) == 1 or (len(B._shape) == len(A._shape) - 1 and B._shape == A._shape[:-1])
 
 
-@several(
+@several_by_lapack(
     "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
     "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
     out="result",
-    refuses="whole halves",
 )
 def solve_lu_op(A, B, left, check_errors):
     check_floating(A, "linalg.solve")
@@ -104,8 +105,6 @@ linalg_solve_ex = some_results(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
     solve_lu_op,
     results=(0, 3),
-    out="out",
-    refuses="whole halves",
     doc="Returns X of A X = B, or of X A = B, and where the factorization of A failed.",
 )
 linalg_solve = some_results(
@@ -113,23 +112,20 @@ linalg_solve = some_results(
     solve_lu_op,
     (False,),
     check="torch.linalg.solve",
-    out="out",
     autocast=CPU_FP32,
-    refuses="whole halves",
     doc="Returns X of A X = B; with left=False, of X A = B.",
 )
 
 # --- inv -------------------------------------------------------------------------------------------------------------
 
 
-@several(
+@several_by_lapack(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     out="inverse",
     derivative=lambda grad, result0: -result0.mH.matmul(grad.matmul(result0.mH)),
     nondifferentiable=(1,),
     for_complex=True,
     autocast=CPU_FP32,
-    refuses="whole halves",
 )
 def linalg_inv_ex(A, check_errors):
     """Returns the inverses of square matrices, and where the factorization failed."""
@@ -148,29 +144,26 @@ def inv_body(outs, A, check_errors):
         raise_for(outs[1], "linalg.inv_ex", len(A._shape) == 2)
 
 
-inverted: dict[str, Any] = {"inputs": (False,), "check": "linalg.inv", "out": "out", "autocast": CPU_FP32}
+inverted: dict[str, Any] = {"inputs": (False,), "check": "linalg.inv", "autocast": CPU_FP32}
 linalg_inv = some_results(
     "linalg_inv(Tensor A) -> Tensor",
     linalg_inv_ex,
     **inverted,
-    refuses="whole halves",
     doc="Returns the inverses of square matrices.",
 )
 inverse = some_results(
     "inverse(Tensor self) -> Tensor",
     linalg_inv_ex,
     **inverted,
-    refuses="whole halves",
     doc="Returns the inverses of square matrices, as `linalg.inv` does.",
 )
 
 # --- triangular matrices ---------------------------------------------------------------------------------------------
 
 
-@structured(
+@structured_by_lapack(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     out="out",
-    refuses="whole halves",
 )
 def linalg_solve_triangular(self, B, upper, left, unitriangular):
     """Returns X of A X = B, or of X A = B, for triangular matrices A."""
@@ -202,14 +195,13 @@ def solve_triangular_backward(grad, self, result, upper, left, unitriangular, ne
     return triangle(of_a, upper, unitriangular), of_b
 
 
-@several(
+@several_by_lapack(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) "
     "-> (Tensor solution, Tensor cloned_coefficient)",
     out="X",
     out_names=("X", "M"),
     autocast=CPU_FP32,
     batching="leading",
-    refuses="whole halves",
 )
 def triangular_solve(self, A, upper, transpose, unitriangular):
     """Returns X of A X = B for triangular matrices A, and A."""
@@ -269,14 +261,13 @@ triangular_solve.op.forward(triangular_solve_tangent)
 # --- the factorisation -----------------------------------------------------------------------------------------------
 
 
-@several(
+@several_by_lapack(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     out="L",
     derivative=lambda grad, result0, upper: cholesky_backward(grad, result0, upper),
     nondifferentiable=(1,),
     for_complex=True,
     autocast=CPU_FP32,
-    refuses="whole halves",
 )
 def linalg_cholesky_ex(self, upper, check_errors):
     """Returns the Cholesky factors of positive definite matrices, and where the factorization failed."""
@@ -309,14 +300,12 @@ linalg_cholesky = some_results(
     linalg_cholesky_ex,
     (False,),
     check="linalg.cholesky",
-    out="out",
     autocast=CPU_FP32,
-    refuses="whole halves",
     doc="Returns the triangular L with L Lᴴ = A of positive definite matrices A.",
 )
 
 
-@structured(
+@structured_by_lapack(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     out="out",
     out_dtype=castable("cholesky"),
@@ -324,7 +313,6 @@ linalg_cholesky = some_results(
     for_complex=True,
     autocast=CPU_FP32,
     batching="leading",
-    refuses="whole halves",
 )
 def cholesky(self, upper):
     """Returns the Cholesky factors of positive definite matrices, as `linalg.cholesky` does."""
@@ -351,13 +339,12 @@ def cholesky_body(out, self, upper):
 # --- with the factor -------------------------------------------------------------------------------------------------
 
 
-@structured(
+@structured_by_lapack(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     out="out",
     out_dtype=castable("cholesky_inverse"),
     autocast=CPU_FP32,
     batching="leading",
-    refuses="whole halves",
 )
 def cholesky_inverse(self, upper):
     """Returns the inverses of the matrices that have these Cholesky factors."""
@@ -378,11 +365,10 @@ def cholesky_inverse_backward(grad, self, result, upper):
     return -self.matmul(inner) if upper else -inner.matmul(self)
 
 
-@structured(
+@structured_by_lapack(
     "_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor",
     out="out",
     batching="leading",
-    refuses="whole halves",
     relies="self: *batch n m; A: *batch n n | self A",
 )
 def cholesky_solve_helper_op(self, A, upper):
@@ -425,12 +411,11 @@ def cholesky_solve_backward(grad, input2, result, upper):
 # --- L D Lᵀ ----------------------------------------------------------------------------------------------------------
 
 
-@several(
+@several_by_lapack(
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) "
     "-> (Tensor LD, Tensor pivots, Tensor info)",
     out="out",
     by_host="pivots of Bunch and Kaufman are chosen between two searches of every column",
-    refuses="whole halves",
 )
 def linalg_ldl_factor_ex(self, hermitian, check_errors):
     """Returns the LDL factors of symmetric or Hermitian matrices, their pivots, and where the factorization failed."""
@@ -452,17 +437,14 @@ linalg_ldl_factor = some_results(
     (False,),
     results=(0, 1),
     check="torch.linalg.ldl_factor",
-    out="out",
-    refuses="whole halves",
     doc="Returns the LDL factors of symmetric or Hermitian matrices, and their pivots.",
 )
 
 
-@structured(
+@structured_by_lapack(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
     out="out",
     by_host="its pivots are LAPACK's, and are looked at before they are used",
-    refuses="whole halves",
 )
 def linalg_ldl_solve(LD, pivots, B, hermitian):
     """Returns X of A X = B, where A comes as its LDL factors."""

@@ -12,37 +12,31 @@ from redispatch.dispatch.tensor import Tensor, overridable
 from ..declare.declare import no_formula
 from ..declare.operator import CUDA_FP32, binary, kernel, operator, unary
 from ..declare.pointwise import COMPLEX, NOT_FLOATING
+from .elementary import computed
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
-erf = unary(
-    "erf",
-    kernels.erf,
-    "float",
-    cost=8,
-    core=True,
-    refuses={COMPLEX: "erf_vml_cpu"},
-    derivative=lambda grad, self: grad * TWO_OVER_ROOT_PI * (-self * self).exp(),
-    doc="Returns the error function of each element.",
+
+def real(name: str, what: str, derivative: Any, **facts: Any) -> Any:
+    """The function of an operator of real numbers, which a function of kernels/maths computes."""
+    return computed(name, what, derivative, refuses={COMPLEX: f"{name}_vml_cpu"}, **facts)
+
+
+erf = real(
+    "erf", "the error function", lambda grad, self: grad * TWO_OVER_ROOT_PI * (-self * self).exp(), cost=8, core=True
 )
-erfc = unary(
+erfc = real(
     "erfc",
-    kernels.erfc,
-    "float",
+    "1 - erf(x), exactly where that is small, too",
+    lambda grad, self: grad * -TWO_OVER_ROOT_PI * (-self * self).exp(),
     cost=16,
-    refuses={COMPLEX: "erfc_vml_cpu"},
-    derivative=lambda grad, self: grad * -TWO_OVER_ROOT_PI * (-self * self).exp(),
-    doc="Returns 1 - erf(x) of each element, exactly where that is small, too.",
 )
-erfinv = unary(
+erfinv = real(
     "erfinv",
-    kernels.erfinv,
-    "float",
+    "the inverse error function",
+    lambda grad, self: grad * self.erfinv().square().exp() / TWO_OVER_ROOT_PI,
     cost=16,
     autocast=CUDA_FP32,
-    refuses={COMPLEX: "erfinv_vml_cpu"},
-    derivative=lambda grad, self: grad * self.erfinv().square().exp() / TWO_OVER_ROOT_PI,
-    doc="Returns the inverse error function of each element.",
 )
 
 # --- gamma ---------------------------------------------------------------------------------------------------------

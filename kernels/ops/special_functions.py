@@ -38,72 +38,33 @@ def real(schema: str, element: Function | None = None, *, narrow: bool = False, 
 
 # --- Bessel and Airy functions ---------------------------------------------------------------------------------------
 
-bessel_j0 = real(
-    "bessel_j0",
-    functions.bessel_j0,
-    derivative=False,
-    doc="Returns the Bessel function of the first kind of order 0 of each element.",
-)
-bessel_j1 = real(
-    "bessel_j1",
-    functions.bessel_j1,
-    derivative=False,
-    doc="Returns the Bessel function of the first kind of order 1 of each element.",
-)
-bessel_y0 = real(
-    "bessel_y0",
-    functions.bessel_y0,
-    derivative=False,
-    doc="Returns the Bessel function of the second kind of order 0 of each element.",
-)
-bessel_y1 = real(
-    "bessel_y1",
-    functions.bessel_y1,
-    derivative=False,
-    doc="Returns the Bessel function of the second kind of order 1 of each element.",
-)
-modified_bessel_i0 = real(
-    "modified_bessel_i0",
-    functions.modified_bessel_i0,
-    derivative=False,
-    doc="Returns the modified Bessel function of the first kind of order 0 of each element.",
-)
-modified_bessel_i1 = real(
-    "modified_bessel_i1",
-    functions.modified_bessel_i1,
-    derivative=False,
-    doc="Returns the modified Bessel function of the first kind of order 1 of each element.",
-)
-modified_bessel_k0 = real(
-    "modified_bessel_k0",
-    functions.modified_bessel_k0,
-    derivative=False,
-    doc="Returns the modified Bessel function of the second kind of order 0 of each element.",
-)
-modified_bessel_k1 = real(
-    "modified_bessel_k1",
-    functions.modified_bessel_k1,
-    derivative=False,
-    doc="Returns the modified Bessel function of the second kind of order 1 of each element.",
-)
-scaled_modified_bessel_k0 = real(
-    "scaled_modified_bessel_k0(Tensor x) -> Tensor",
-    functions.scaled_modified_bessel_k0,
-    derivative=False,
-    doc="Returns exp(x) times the modified Bessel function of the second kind of order 0 of each element.",
-)
-scaled_modified_bessel_k1 = real(
-    "scaled_modified_bessel_k1(Tensor x) -> Tensor",
-    functions.scaled_modified_bessel_k1,
-    derivative=False,
-    doc="Returns exp(x) times the modified Bessel function of the second kind of order 1 of each element.",
-)
-spherical_bessel_j0 = real(
-    "spherical_bessel_j0(Tensor x) -> Tensor",
-    functions.spherical_bessel_j0,
-    derivative=False,
-    doc="Returns the spherical Bessel function of the first kind of order 0 of each element.",
-)
+KINDS = {  # the letter before a Bessel function's order -> its kind
+    "j": "Bessel function of the first",
+    "y": "Bessel function of the second",
+    "i": "modified Bessel function of the first",
+    "k": "modified Bessel function of the second",
+}
+
+
+def bessel(name: str, argument: str = "self") -> Any:
+    """The function of a Bessel function, of which the name says all."""
+    kind = f"spherical {KINDS['j']}" if name.startswith("spherical") else KINDS[name[-2]]
+    scaled = "exp(x) times " * name.startswith("scaled")
+    return real(
+        f"{name}(Tensor {argument}) -> Tensor",
+        getattr(functions, name),
+        derivative=False,
+        doc=f"Returns {scaled}the {kind} kind of order {name[-1]} of each element.",
+    )
+
+
+bessel_j0, bessel_j1 = bessel("bessel_j0"), bessel("bessel_j1")
+bessel_y0, bessel_y1 = bessel("bessel_y0"), bessel("bessel_y1")
+modified_bessel_i0, modified_bessel_i1 = bessel("modified_bessel_i0"), bessel("modified_bessel_i1")
+modified_bessel_k0, modified_bessel_k1 = bessel("modified_bessel_k0"), bessel("modified_bessel_k1")
+scaled_modified_bessel_k0 = bessel("scaled_modified_bessel_k0", "x")
+scaled_modified_bessel_k1 = bessel("scaled_modified_bessel_k1", "x")
+spherical_bessel_j0 = bessel("spherical_bessel_j0", "x")
 airy_ai = real(
     "airy_ai(Tensor x) -> Tensor",
     functions.airy_ai,

@@ -16,7 +16,7 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, is_elsewhere, s
 from redispatch.kernels.cpu import lapack
 
 from ..declare.declare import added, no_formula
-from ..declare.operator import CPU_FP32, composite, same_as, several, structured
+from ..declare.operator import CPU_FP32, composite, same_as
 from ..declare.overridable import overridable_function
 from ..declare.structured import Meta, castable, same_dtype
 from .matrices import (
@@ -29,7 +29,9 @@ from .matrices import (
     conj,
     for_each_matrix,
     row_major,
+    several_by_lapack,
     some_results,
+    structured_by_lapack,
 )
 from .random import randn
 from .solving import linalg_solve_triangular
@@ -69,12 +71,11 @@ def check_phase(x: Any, kind: str, vectors: str) -> None:
 # --- svd -------------------------------------------------------------------------------------------------------------
 
 
-@several(
+@several_by_lapack(
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
     "-> (Tensor U, Tensor S, Tensor Vh)",
     out="U",
     by_host="QR iterations on a bidiagonal matrix, a step after the other",
-    refuses="whole halves",
 )
 def svd_uv_op(A, full_matrices, compute_uv, driver):
     check_matrix(A, "linalg.svd")
@@ -147,7 +148,6 @@ linalg_svd = some_results(
     results=(0, 1, 2),
     out="U",
     **FACTS,
-    refuses="whole halves",
     doc="Returns U, the singular values S and Vᴴ, with U diag(S) Vᴴ = A.",
 )
 linalg_svdvals = some_results(
@@ -155,9 +155,7 @@ linalg_svdvals = some_results(
     svd_uv_op,
     lambda A, driver: (A, False, records(A), driver),
     results=(1,),
-    out="out",
     **FACTS,
-    refuses="whole halves",
     doc="Returns the singular values of matrices, the largest first.",
 )
 
@@ -192,11 +190,10 @@ def svd_out(self, some, compute_uv, *outs):
 # --- eigh ------------------------------------------------------------------------------------------------------------
 
 
-@several(
+@several_by_lapack(
     '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
     out="eigenvalues",
     by_host="QR iterations on a tridiagonal matrix, a step after the other",
-    refuses="whole halves",
 )
 def eigh_v_op(A, UPLO, compute_v):
     check_square(A, "linalg.eigh")
@@ -263,16 +260,13 @@ linalg_eigh = some_results(
     out="eigvals",
     out_names=("eigvals", "eigvecs"),
     **FACTS,
-    refuses="whole halves",
     doc="Returns the ascending eigenvalues and the eigenvectors of Hermitian matrices.",
 )
 linalg_eigvalsh = some_results(
     'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
     eigh_v_op,
     lambda self, UPLO: (self, UPLO, records(self)),
-    out="out",
     **FACTS,
-    refuses="whole halves",
     doc="Returns the eigenvalues of Hermitian matrices, in ascending order.",
 )
 
@@ -284,13 +278,12 @@ def check_finite(self: Tensor) -> None:
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
 
 
-@several(
+@several_by_lapack(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
     out="out",
     out_dtype=castable("torch.linalg.eig"),
     **FACTS,
     by_host="QR iterations on a Hessenberg matrix",
-    refuses="whole halves",
 )
 def linalg_eig(self):
     """Returns the eigenvalues and the eigenvectors of square matrices, both complex."""
@@ -309,11 +302,10 @@ def eig_body(outs, self):
     for_each_matrix(lambda a: lapack.eig(a, vectors=True), outs, self, fails="torch.linalg.eig")
 
 
-@structured(
+@structured_by_lapack(
     "_linalg_eigvals(Tensor self) -> Tensor",
     by_host="QR iterations on a Hessenberg matrix",
     late_out=False,
-    refuses="whole halves",
 )
 def eigvals_only_op(self):
     return linalg_eig.op.meta_function(self)[0]
@@ -343,17 +335,17 @@ def eig_backward(grads, result0, result1):
 linalg_eigvals = some_results(
     "linalg_eigvals(Tensor self) -> Tensor",
     linalg_eig,
-    out="out",
     out_dtype=castable("torch.linalg.eigvals", "eigenvalues"),
     **FACTS,
-    refuses="whole halves",
     doc="Returns the eigenvalues of square matrices, which are complex.",
 )
 
 # --- qr --------------------------------------------------------------------------------------------------------------
 
 
-@several('linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', out="out", **FACTS, refuses="whole halves")
+@several_by_lapack(
+    'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', out="out", **FACTS, refuses="whole halves"
+)
 def linalg_qr(A, mode):
     """Returns Q, with orthonormal columns, and the upper triangular R, with Q R = A."""
     check_matrix(A, "linalg.qr")
@@ -437,19 +429,17 @@ qr = some_results(
     results=(0, 1),
     out="Q",
     autocast=CPU_FP32,
-    refuses="whole halves",
     doc="Returns Q and R with Q R = A, as `linalg.qr` does.",
 )
 
 
-@several(
+@several_by_lapack(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     out="a",
     out_dtype=castable("torch.geqrf"),
     autocast=CPU_FP32,
     derivative=no_formula("geqrf"),
     batching="leading",
-    refuses="whole halves",
 )
 def geqrf(self):
     """Returns the QR factorization as LAPACK holds it: R above, the reflections below, and their factors."""
@@ -516,12 +506,11 @@ def keeping_below(column: Any, i: int) -> Any:
     return ops.aten.constant_pad_nd.default(column[..., i + 1 :, :], [0, 0, i + 1, 0])
 
 
-@structured(
+@structured_by_lapack(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
     out="out",
     out_dtype=castable("torch.linalg.householder_product"),
     autocast=CPU_FP32,
-    refuses="whole halves",
 )
 def linalg_householder_product(input, tau):
     """Returns the product of reflections, which come as geqrf gives them."""
@@ -578,7 +567,7 @@ orgqr = same_as(
 )
 
 
-@structured(
+@structured_by_lapack(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
     out="out",
     out_dtype=same_dtype(
@@ -587,7 +576,6 @@ orgqr = same_as(
     ),
     autocast=CPU_FP32,
     batching="leading",
-    refuses="whole halves",
 )
 def ormqr(self, input2, input3, left, transpose):
     """Returns the product of reflections and a matrix."""

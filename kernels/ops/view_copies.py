@@ -21,36 +21,17 @@ from redispatch.kernels.declare.out_forms import copy_into_out
 from ..declare.declare import Operator
 from ..declare.operator import kernel
 from ..declare.public import public
+from . import views
 from .complex_numbers import conj_view_op, neg_view_op, view_as_complex_op, view_as_real_op
 from .copying import alias_op, clone_op, copied, detach_op
-from .views import (
-    as_strided_op,
-    diagonal_op,
-    expand_op,
-    permute_op,
-    select_op,
-    slice_op,
-    split_op,
-    split_with_sizes_op,
-    squeeze_dim_op,
-    squeeze_dims_op,
-    squeeze_op,
-    t_op,
-    transpose_op,
-    unbind_op,
-    unfold_op,
-    unsqueeze_op,
-    view_dtype_op,
-    view_op,
-)
 
 ALIAS = re.compile(r"\([a-z](?: -> \*)?\)")  # of `Tensor(a)` and `Tensor(a -> *)`
 NAME = re.compile(r"^\w+::(\w+)")
 
 
-def copies(*views: Operator) -> Any:
-    """The function, and its operators, that copy what these views show."""
-    return public(*map(copying, views), method=False)
+def copies(*shown: Operator) -> Any:
+    """The function, and its operators, that copy what these operators show."""
+    return public(*map(copying, shown), method=False)
 
 
 def copying(view: Operator) -> Operator:
@@ -88,22 +69,22 @@ _neg_view_copy = copies(neg_view_op)
 view_as_real_copy = copies(view_as_real_op)
 view_as_complex_copy = copies(view_as_complex_op)
 alias_copy = copies(alias_op)
-as_strided_copy = copies(as_strided_op)
+as_strided_copy = copies(views.as_strided_op)
 detach_copy = copies(detach_op)
-diagonal_copy = copies(diagonal_op)
-expand_copy = copies(expand_op)
-permute_copy = copies(permute_op)
-select_copy = copies(select_op)
-slice_copy = copies(slice_op)
-split_copy = copies(split_op)
-split_with_sizes_copy = copies(split_with_sizes_op)
-squeeze_copy = copies(squeeze_op, squeeze_dim_op, squeeze_dims_op)
-t_copy = copies(t_op)
-transpose_copy = copies(transpose_op)
-unbind_copy = copies(unbind_op)
-unfold_copy = copies(unfold_op)
-unsqueeze_copy = copies(unsqueeze_op)
-view_copy = copies(view_dtype_op, view_op)
+diagonal_copy = copies(views.diagonal_op)
+expand_copy = copies(views.expand_op)
+permute_copy = copies(views.permute_op)
+select_copy = copies(views.select_op)
+slice_copy = copies(views.slice_op)
+split_copy = copies(views.split_op)
+split_with_sizes_copy = copies(views.split_with_sizes_op)
+squeeze_copy = copies(views.squeeze_op, views.squeeze_dim_op, views.squeeze_dims_op)
+t_copy = copies(views.t_op)
+transpose_copy = copies(views.transpose_op)
+unbind_copy = copies(views.unbind_op)
+unfold_copy = copies(views.unfold_op)
+unsqueeze_copy = copies(views.unsqueeze_op)
+view_copy = copies(views.view_dtype_op, views.view_op)
 as_strided_copy_op, diagonal_copy_op = as_strided_copy.op, diagonal_copy.op
 
 # --- narrow_copy has a node of its own: `narrow` is written in other views --------------------------------------------

@@ -18,7 +18,7 @@ from redispatch.dispatch.tensor import (
 )
 from redispatch.kernels import contiguous_strides
 
-from ..declare.operator import kernel
+from ..declare.operator import leaf_kernel
 from ..declare.pointwise import Pointwise
 from .arithmetic import add_op, div_op, mul_op, sub_op
 from .copying import to_copy_op
@@ -26,11 +26,9 @@ from .creation import full_op, zeros_op
 from .views import expand_op
 
 
-@kernel(
+@leaf_kernel(
     "_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None) -> Tensor",
-    "CPU",
-    "Meta",
     doc="Returns a tensor of zeros whose storage has no data.",
     face=True,
 )

@@ -39,10 +39,10 @@ from redispatch.dispatch.protocols.override import (
 from redispatch.dispatch.schema.convert import default_of
 from redispatch.dispatch.specialiser import specialise
 from redispatch.dispatch.tensor import Tensor
-from redispatch.overrides import TorchFunctionMode
 from redispatch.subclasses.two_tensor import TwoTensor
 
 from .. import drawing
+from ..seeing import SeenFunctions
 
 # What a call comes to -------------------------------------------------------------------------------------------------
 
@@ -357,20 +357,10 @@ def test_threads_may_make_the_same_function_at_once():
 # Overrides -----------------------------------------------------------------------------------------------------------
 
 
-class Seen(TorchFunctionMode):
-    def __init__(self):
-        super().__init__()
-        self.calls = []
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.calls.append((func, args, kwargs))
-        return func(*args, **(kwargs or {}))
-
-
 def test_a_mode_sees_each_call_as_the_user_made_it():
     x = rd.ones(2, 3)
     for _ in range(4):
-        with Seen() as mode:
+        with SeenFunctions() as mode:
             rd.add(x, 2, alpha=3)
             x.sum(axis=1)
             x.view(3, 2)
@@ -379,13 +369,14 @@ def test_a_mode_sees_each_call_as_the_user_made_it():
             ops.aten.add(x, 1)
             with pytest.raises(TypeError):
                 x.sum(1, 2, 3, 4, wrong=5)
-    assert mode.calls[0] == (rd.add, (x, 2), {"alpha": 3})
-    assert mode.calls[1] == (Tensor.sum, (x,), {"axis": 1})
-    assert mode.calls[2] == (Tensor.view, (x, 3, 2), None)
-    assert mode.calls[3] == (Tensor.add, (x, 1), None)
-    assert mode.calls[4] == (ops.aten.add.Tensor, (x,), {"other": 1})
-    assert mode.calls[5] == (ops.aten.add, (x, 1), {})
-    assert mode.calls[6] == (Tensor.sum, (x, 1, 2, 3, 4), {"wrong": 5})
+    calls = [(func, args, kwargs) for func, _, args, kwargs in mode.calls]
+    assert calls[0] == (rd.add, (x, 2), {"alpha": 3})
+    assert calls[1] == (Tensor.sum, (x,), {"axis": 1})
+    assert calls[2] == (Tensor.view, (x, 3, 2), None)
+    assert calls[3] == (Tensor.add, (x, 1), None)
+    assert calls[4] == (ops.aten.add.Tensor, (x,), {"other": 1})
+    assert calls[5] == (ops.aten.add, (x, 1), {})
+    assert calls[6] == (Tensor.sum, (x, 1, 2, 3, 4), {"wrong": 5})
 
 
 def overriding(kind):

@@ -185,43 +185,25 @@ def test_a_schema_knows_which_older_calls_still_suit_it(expected, new, old):
 
 
 # What PyTorch says of loading what was saved with the new schema where the old one holds: None, or why not
-NEW = "Function schema is not forward compatible since the new argument "
+CHANGED = "'{}' is not forward compatible with the older version of the schema"
+NEW = "Function schema is not forward compatible since the new argument '{}' of type {} "
+GIVEN, CONTAINER = NEW + "did not provide a default value.", NEW + "has a container type as its default value."
 FORWARD = [
     ("f(Tensor x) -> Tensor", "f(Tensor x) -> Tensor", None),
     ("f(Tensor x, int k=0) -> Tensor", "f(Tensor x) -> Tensor", None),
-    (
-        "f(Tensor x, int k) -> Tensor",
-        "f(Tensor x) -> Tensor",
-        NEW + "'k' of type int did not provide a default value.",
-    ),
+    ("f(Tensor x, int k) -> Tensor", "f(Tensor x) -> Tensor", GIVEN.format("k", "int")),
     ("f(Tensor x) -> Tensor", "f(Tensor x, int k=0) -> Tensor", None),
     ("f(Tensor x, int[]? k=None) -> Tensor", "f(Tensor x) -> Tensor", None),
-    (
-        "f(Tensor x, int[] k=[]) -> Tensor",
-        "f(Tensor x) -> Tensor",
-        NEW + "'k' of type int[] has a container type as its default value.",
-    ),
+    ("f(Tensor x, int[] k=[]) -> Tensor", "f(Tensor x) -> Tensor", CONTAINER.format("k", "int[]")),
     ("f(Tensor x, *, int k=0) -> Tensor", "f(Tensor x) -> Tensor", None),
-    (
-        "f(Tensor x, int a=0, int b=0) -> Tensor",
-        "f(Tensor x, int b=0) -> Tensor",
-        "'a' is not forward compatible with the older version of the schema",
-    ),
+    ("f(Tensor x, int a=0, int b=0) -> Tensor", "f(Tensor x, int b=0) -> Tensor", CHANGED.format("a")),
     ("f(Tensor x, int b=0, int a=0) -> Tensor", "f(Tensor x, int b=0) -> Tensor", None),
-    (
-        "f(Tensor y) -> Tensor",
-        "f(Tensor x) -> Tensor",
-        "'y' is not forward compatible with the older version of the schema",
-    ),
+    ("f(Tensor y) -> Tensor", "f(Tensor x) -> Tensor", CHANGED.format("y")),
     ("g(Tensor x) -> Tensor", "f(Tensor x) -> Tensor", ""),
     ("f.a(Tensor x) -> Tensor", "f(Tensor x) -> Tensor", ""),
     ("f(Tensor x) -> (Tensor, Tensor)", "f(Tensor x) -> Tensor", ""),
     ("f(Tensor x) -> int", "f(Tensor x) -> Tensor", None),
-    (
-        "f(Tensor? x) -> Tensor",
-        "f(Tensor x) -> Tensor",
-        "'x' is not forward compatible with the older version of the schema",
-    ),
+    ("f(Tensor? x) -> Tensor", "f(Tensor x) -> Tensor", CHANGED.format("x")),
     ("f(Tensor x) -> Tensor", "f(Tensor? x) -> Tensor", None),
     ("f(Tensor x) -> Tensor?", "f(Tensor x) -> Tensor", None),
     ("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", "f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", None),
@@ -242,48 +224,20 @@ FORWARD = [
         "f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
         "Out argument ''other is not FC with the older version of the schema",
     ),
-    (
-        "f(Tensor(a!) x) -> Tensor(a!)",
-        "f(Tensor x) -> Tensor",
-        "'x' is not forward compatible with the older version of the schema",
-    ),
-    (
-        "f(Tensor x, int k=1) -> Tensor",
-        "f(Tensor x, int k=0) -> Tensor",
-        "'k' is not forward compatible with the older version of the schema",
-    ),
-    (
-        "f(Tensor x, int k) -> Tensor",
-        "f(Tensor x, int k=0) -> Tensor",
-        "'k' is not forward compatible with the older version of the schema",
-    ),
-    (
-        "f(Tensor x, int k=0) -> Tensor",
-        "f(Tensor x, int k) -> Tensor",
-        "'k' is not forward compatible with the older version of the schema",
-    ),
+    ("f(Tensor(a!) x) -> Tensor(a!)", "f(Tensor x) -> Tensor", CHANGED.format("x")),
+    ("f(Tensor x, int k=1) -> Tensor", "f(Tensor x, int k=0) -> Tensor", CHANGED.format("k")),
+    ("f(Tensor x, int k) -> Tensor", "f(Tensor x, int k=0) -> Tensor", CHANGED.format("k")),
+    ("f(Tensor x, int k=0) -> Tensor", "f(Tensor x, int k) -> Tensor", CHANGED.format("k")),
     (
         "f(Tensor x, str k='a', Device? d=None, int[2] n=1) -> Tensor",
         "f(Tensor x) -> Tensor",
-        NEW + "'n' of type int[] has a container type as its default value.",
+        CONTAINER.format("n", "int[]"),
     ),
-    (
-        "f(Tensor x, float[] n=[1.]) -> Tensor",
-        "f(Tensor x) -> Tensor",
-        NEW + "'n' of type float[] has a container type as its default value.",
-    ),
+    ("f(Tensor x, float[] n=[1.]) -> Tensor", "f(Tensor x) -> Tensor", CONTAINER.format("n", "float[]")),
     ('f(Tensor x, str s="a") -> Tensor', "f(Tensor x) -> Tensor", None),
     ("f(Tensor x, Tensor[] n) -> Tensor", "f(Tensor x, Tensor[] n) -> Tensor", None),
-    (
-        "f(Tensor x, *, bool b=False, int k=0) -> Tensor",
-        "f(Tensor x, *, int k=0) -> Tensor",
-        "'b' is not forward compatible with the older version of the schema",
-    ),
-    (
-        "f(Tensor x, *, int k=0, bool b) -> Tensor",
-        "f(Tensor x, *, int k=0) -> Tensor",
-        NEW + "'b' of type bool did not provide a default value.",
-    ),
+    ("f(Tensor x, *, bool b=False, int k=0) -> Tensor", "f(Tensor x, *, int k=0) -> Tensor", CHANGED.format("b")),
+    ("f(Tensor x, *, int k=0, bool b) -> Tensor", "f(Tensor x, *, int k=0) -> Tensor", GIVEN.format("b", "bool")),
     ("f(Tensor x, ...) -> Tensor", "f(Tensor x) -> Tensor", ""),
 ]
 

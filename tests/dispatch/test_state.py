@@ -28,9 +28,8 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.core.keyset import FUNCTIONALITY_MASK
 from redispatch.dispatch.specialiser.site import UNKNOWN, Memo
-from redispatch.overrides import TorchFunctionMode
 
-from ..seeing import Seen
+from ..seeing import Seen, SeenFunctions
 from .fakes import CPU_KEYS, Fake, operator
 
 
@@ -394,17 +393,6 @@ def test_a_full_memo_starts_afresh_and_its_parts_with_it():
 # Each does what it does alone.
 
 
-class Called(TorchFunctionMode):
-    """Notes the functions that it is asked about."""
-
-    def __init__(self):
-        self.names = []
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.names.append(func.__name__)
-        return func(*args, **(kwargs or {}))
-
-
 REGIONS_OF_TASKS = {
     "nothing": nullcontext,
     "no_grad": rd.no_grad,
@@ -413,7 +401,7 @@ REGIONS_OF_TASKS = {
     "autocast": lambda: rd.autocast("cpu", dtype=rd.bfloat16),
     "no autocast": lambda: rd.autocast("cpu", enabled=False),
     "mode": Seen,
-    "function mode": Called,
+    "function mode": SeenFunctions,
 }
 
 
@@ -440,7 +428,7 @@ async def program(rng, weight, found, depth=3):
                     raise KeyError
         except KeyError:
             found.append("left by an error")
-        if isinstance(region, Seen | Called):
+        if isinstance(region, Seen | SeenFunctions):
             found.append(tuple(region.names))
         await asyncio.sleep(0)
         found.append(observed(weight))

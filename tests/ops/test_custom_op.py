@@ -13,16 +13,8 @@ from redispatch.dispatch import OPERATORS
 from redispatch.dispatch.layers.autograd import DERIVATIVES
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.library import Library, PyTree, custom_op
-from redispatch.utils._python_dispatch import TorchDispatchMode
 
-
-class Seen(TorchDispatchMode):
-    def __init__(self):
-        self.calls = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.calls.append((str(func), args))
-        return func(*args, **(kwargs or {}))
+from ..seeing import Seen
 
 
 def doubling(name="t::double"):
@@ -113,8 +105,8 @@ def test_a_pytree_travels_as_its_tensors_and_the_rest():
     x, weight, offset = rd.ones(2), rd.full((2,), 3.0), rd.ones(2)
     with Seen() as seen:
         assert affine(x, {"weight": weight}, (2, (offset, 5))).tolist() == [11, 11]
-    name, args = seen.calls[0]
-    assert name == "t.affine.default" and args[1][0] is weight and args[3][0] is offset
+    func, _, args, _ = seen.calls[0]
+    assert str(func) == "t.affine.default" and args[1][0] is weight and args[3][0] is offset
     assert affine(x, how=(1, (offset, 0)), params={"weight": weight}).tolist() == [3, 3]
 
 

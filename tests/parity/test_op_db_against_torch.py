@@ -8,6 +8,8 @@ are the same, and its formula is ours. The report at the end counts the operator
 Runs where real torch is: `make parity`. Read next: frontend/testing/op_info.py.
 """
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 
@@ -23,179 +25,135 @@ from redispatch.utils import _pytree as pytree  # noqa: E402  # after the path i
 from redispatch.utils._python_dispatch import TorchDispatchMode as OurMode  # noqa: E402  # after the path is set
 
 TRANSFORMS = (
-    "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn".split()
+    "_fft_c2c _fft_c2r _fft_r2c stft stft.center fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 "
+    "fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn"
 )
 
-# operator -> what differs -> why
-KNOWN: dict[str, dict[str, str]] = {
-    **dict.fromkeys(["polygamma", "polygamma_", "special_polygamma"], {"values": "PyTorch's is exact to 8 digits"}),
-    **dict.fromkeys(["digamma", "special_digamma", "special_psi"], {"gradients": "PyTorch's trigamma, to 8 digits"}),
-    **dict.fromkeys(
-        ["special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1"],
-        {"values": "PyTorch's are exact to 6 digits near their zeros; ours are mpmath's"},
-    ),
-    "special_airy_ai": {"values": "PyTorch's is exact to fewer digits below 0; ours is mpmath's"},
-    "special_log_ndtr": {"operators": "PyTorch keeps the result, with which its gradient cancels far below 0"},
-    "_standard_gamma_grad": {"values": "PyTorch's series is exact to 3 digits; ours is mpmath's"},
-    "_cdist_forward": {"values": "PyTorch's way by matrix products is less exact: ours does them in float64"},
-    **dict.fromkeys(
-        ["_fft_c2c", "_fft_c2r", "_fft_r2c", "stft", "stft.center", *(f"fft_{name}" for name in TRANSFORMS)],
-        {
-            "values": "the last bits, which are compared exactly: another FFT",
-            "gradients": "as for values",
-            "errors": "PyTorch's library takes no transform without elements",
-            "gradient metadata": "the strides that constant_pad_nd gives",
-        },
-    ),
-    "polar": {
-        "operators": "PyTorch detaches the result which it saves within reach of the mode",
-        "gradients": "PyTorch's has the wrong sign where the distance is negative",
-        "gradient metadata": "the strides of a real part",
-    },
-    "vdot": {"values": "the last bits, which are compared exactly"},
-    "view_as_complex_copy": dict.fromkeys(["errors", "node"], "PyTorch refuses to record a complex copy of reals"),
-    "as_strided_scatter": {
-        "gradients": "PyTorch's gradient is that of another part; ours is that of finite differences"
-    },
-    "cholesky_inverse": {"gradients": "PyTorch's has values in the triangle that is not read"},
-    "cholesky_solve": {"gradients": "as for cholesky_inverse"},
-    "constant_pad_nd": {"gradient metadata": "the strides of a gradient without elements"},
-    "_ctc_loss": {"errors 2": "PyTorch reads whatever lies behind the scores of the classes"},
-    "binary_cross_entropy_backward": {"gradients": "PyTorch adds 1e-12 to the variance where ours is at least that"},
-    "ctc_loss.IntList": {"operators": "lift_fresh of the lengths, where PyTorch's C++ fills an empty tensor unseen"},
-    "lstm.input": dict.fromkeys(["operators", "node"], "PyTorch's CPU has one operator of oneDNN for a layer"),
-    "multi_margin_loss": {"values": "PyTorch leaves the loss of no samples unset"},
-    "pairwise_distance": dict.fromkeys(
-        ["operators", "node"], "linalg_vector_norm, where PyTorch has norm.ScalarOpt_dim"
-    ),
-    "smooth_l1_loss_backward": {"values": "negative fractions as uint8, which C++ leaves undefined"},
-    "triplet_margin_loss": dict.fromkeys(["operators", "errors"], "as for pairwise_distance"),
-    "convolution_backward": {
-        "gradients": "the last bits of float32, where terms of a sum cancel",
-        "gradient metadata": "the strides that PyTorch's columns of patches have",
-    },
-    "_pack_padded_sequence_backward": dict.fromkeys(
-        ["operators", "node"], "rows are put where they belong all at once, not step by step"
-    ),
-    "cross_entropy_loss": {"operators": "mul.Tensor with a number, where PyTorch's C++ calls mul.Scalar"},
-    **dict.fromkeys(
-        ["cov", "corrcoef", "gradient.tensorarrayint", "gradient.tensorarray", "gradient.array"],
-        {"operators": "the same products and quotients in another order"},
-    ),
-    **dict.fromkeys(["gradient.scalarint", "gradient.scalararray"], {"operators": "edges and middle in another order"}),
-    **dict.fromkeys(
-        ["gradient.scalarrayint", "gradient.scalarrayarray"], {"operators": "edges and middle in another order"}
-    ),
-    "bilinear": {"gradient metadata": "the step of a dimension of size 1"},
-    "block_diag": {"gradient metadata": "parts of one gradient, where PyTorch copies some of them"},
-    "combinations": dict.fromkeys(["operators", "node"], "ours takes the elements; PyTorch selects from all tuples"),
-    "_pad_packed_sequence": dict.fromkeys(
-        ["operators", "node"], "rows are put where they belong all at once, not step by step"
-    ),
-    "pad_sequence": {"gradient metadata": "the step of a dimension of size 1"},
-    **dict.fromkeys(
-        ["slow_conv3d", "thnn_conv2d"],
-        {
-            **dict.fromkeys(["operators", "node"], "ours is a convolution like the others"),
-            **dict.fromkeys(["errors", "error text 0"], "as for convolution"),
-            **dict.fromkeys(["errors 1", "error text 1"], "PyTorch reads another kernel than it is given"),
-            "gradients": "the last bits of float32",
-        },
-    ),
-    "unflatten_dense_tensors": {"operators": "new_empty, where PyTorch's C++ has empty"},
-    "_weight_norm": {
-        **dict.fromkeys(["operators", "node"], "PyTorch has an operator of its own for the first and last dimension"),
-        **dict.fromkeys(["errors", "error text", "error class"], "those of its parts"),
-    },
-    "slice_inverse": {"gradients": "none is none; PyTorch's is a tensor of zeros"},
-    "copy": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
-    "embedding_dense_backward": {"gradient errors": "PyTorch ignores scale_grad_by_freq here and gives a wrong one"},
-    "affine_grid_generator_backward": {"operators": "the same grid, its axes laid out in fewer steps"},
-    **dict.fromkeys(
-        ["grid_sampler_2d_backward", "grid_sampler_3d_backward"], {"gradients": "the last bits of float32"}
-    ),
-    **dict.fromkeys(
-        ["_grid_sampler_2d_cpu_fallback", "_grid_sampler_2d_cpu_fallback_backward"],
-        {"errors": "PyTorch's is for float32 alone", "gradients": "the last bits of float32"},
-    ),
-    **dict.fromkeys(
-        ["_addmm_activation", "_native_multi_head_attention"],
-        dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
-    ),
-    "conv_tbc_backward": {
-        **dict.fromkeys(["operators", "node"], "ours is a convolution like the others"),
-        "gradient metadata": "the strides of a turned weight",
-    },
-    "mkldnn_rnn_layer": {
-        "metadata": "the workspace is empty: nothing is kept for backward",
-        "operators": "PyTorch detaches the results which it saves within reach of the mode",
-        "gradients": "PyTorch's has one for biases that it was told not to use",
-        "errors": "oneDNN has no float64",
-        "error text 0": "as for errors",
-    },
-    "native_channel_shuffle": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
-    "hardsigmoid": {"gradients": "PyTorch multiplies a float64 by a sixth that was rounded to float32"},
-    "hardsigmoid_backward": {
-        "values": "as for hardsigmoid",
-        **dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
-    },
-    **dict.fromkeys(
-        ["heaviside", "logit_backward", "mish_backward", "silu_backward"],
-        dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
-    ),
-    "index_fill.int_Tensor": {"gradient errors": "PyTorch's gradient of the value does not take negative indices"},
-    "isclose": {"operators": "mul.Tensor and add.Tensor with a number, where PyTorch's C++ calls the overloads Scalar"},
-    "lift_fresh": {"node": "what is fresh has no history to record"},
-    "narrow_copy": {"gradient errors": "PyTorch's gradient does not take negative starts"},
-    **dict.fromkeys(
-        ["linalg_householder_product", "orgqr"],
-        {"operators": "PyTorch saves the result, too, and detaches it", "gradients": "PyTorch has none for no columns"},
-    ),
-    **dict.fromkeys(
-        ["_linalg_svd", "linalg_svd", "svd"], {"values": "the signs of vectors, which are those of the LAPACK in use"}
-    ),
-    **dict.fromkeys(
-        [
-            "linalg_matrix_rank",
-            "linalg_matrix_rank.atol_rtol_float",
-            "linalg_matrix_rank.atol_rtol_tensor",
-            "linalg_matrix_rank.tol_tensor",
-        ],
-        {"operators": "PyTorch makes an empty result first"},
-    ),
-    **dict.fromkeys(
-        ["linalg_cond", "linalg_cond.p_str"],
-        dict.fromkeys(["operators", "gradient errors"], "PyTorch writes over the inverse that its derivative needs"),
-    ),
-    "linalg_lstsq": {"gradients": "the last bits of float32"},
-    "vander": {
-        "gradient error text": "PyTorch counts one version less",
-        "operators": "PyTorch asks an operator which dtype integers are promoted to",
-    },
-    "lu_unpack": {"gradient errors": "PyTorch's fails for factors that were not wanted; ours is none"},
-    "native_dropout": {"metadata": "PyTorch gives an empty mask the dtype of the input, others bool"},
-    "one_hot": {"operators": "new_empty of no classes, where PyTorch calls empty"},
-    "prod": {"operators": "PyTorch detaches the result which it saves within reach of the mode"},
-    "prod.dim_int": {
-        "operators": "as for prod",
-        "gradient metadata": "the strides of a gradient without elements",
-    },
-    "put": {"gradient metadata": "the strides of the gradient of a transposed tensor"},
-    "take": {"gradient metadata": "as for put"},
-    "scatter_reduce.two": {"gradient errors": "PyTorch's gradient takes no source larger than the index"},
-    "sum_to_size": dict.fromkeys(["aliasing", "operators", "node"], "a tensor of that size is given back as it is"),
-    "tensor_split.tensor_indices_or_sections": {"operators": "PyTorch's C++ reads the places unseen"},
-    **dict.fromkeys(
-        ["_batch_norm_no_update", "_batch_norm_with_update", "_batch_norm_with_update_functional"],
-        {"gradient errors": "PyTorch's gradient asks for a weight", "node": "a functional form has a node of its own"},
-    ),
-    "_chunk_cat": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
-    **dict.fromkeys(
-        ["_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"],
-        dict.fromkeys(["metadata", "gradient errors"], "of nothing PyTorch's has the wrong shape"),
-    ),
-    "view.dtype": {"operators": "PyTorch detaches a result that cannot require grad within reach of the mode"},
-}
+
+def by_operator(rows):
+    """operator -> what differs -> why, of rows: why -> "what, what: operators; what: operators"."""
+    table = defaultdict(dict)
+    for why, row in rows.items():
+        for aspects, _, operators in (part.partition(": ") for part in row.split("; ")):
+            for operator in operators.split():
+                table[operator].update(dict.fromkeys(aspects.split(", "), why))
+    return table
+
+
+KNOWN = by_operator(
+    {
+        "PyTorch's is exact to 8 digits": "values: polygamma polygamma_ special_polygamma",
+        "PyTorch's trigamma, to 8 digits": "gradients: digamma special_digamma special_psi",
+        "PyTorch's are exact to 6 digits near their zeros; ours are mpmath's": (
+            "values: special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"
+        ),
+        "PyTorch's is exact to fewer digits below 0; ours is mpmath's": "values: special_airy_ai",
+        "PyTorch keeps the result, with which its gradient cancels far below 0": "operators: special_log_ndtr",
+        "PyTorch's series is exact to 3 digits; ours is mpmath's": "values: _standard_gamma_grad",
+        "PyTorch's way by matrix products is less exact: ours does them in float64": "values: _cdist_forward",
+        "the last bits, which are compared exactly: another FFT": f"values: {TRANSFORMS}",
+        "as for values": f"gradients: {TRANSFORMS}",
+        "PyTorch's library takes no transform without elements": f"errors: {TRANSFORMS}",
+        "the strides that constant_pad_nd gives": f"gradient metadata: {TRANSFORMS}",
+        "PyTorch detaches the result which it saves within reach of the mode": "operators: polar prod",
+        "PyTorch's has the wrong sign where the distance is negative": "gradients: polar",
+        "the strides of a real part": "gradient metadata: polar",
+        "the last bits, which are compared exactly": "values: vdot",
+        "PyTorch refuses to record a complex copy of reals": "errors, node: view_as_complex_copy",
+        "PyTorch's gradient is that of another part; ours is that of finite differences": (
+            "gradients: as_strided_scatter"
+        ),
+        "PyTorch's has values in the triangle that is not read": "gradients: cholesky_inverse",
+        "as for cholesky_inverse": "gradients: cholesky_solve",
+        "the strides of a gradient without elements": "gradient metadata: constant_pad_nd prod.dim_int",
+        "PyTorch reads whatever lies behind the scores of the classes": "errors 2: _ctc_loss",
+        "PyTorch adds 1e-12 to the variance where ours is at least that": "gradients: binary_cross_entropy_backward",
+        "lift_fresh of the lengths, where PyTorch's C++ fills an empty tensor unseen": "operators: ctc_loss.IntList",
+        "PyTorch's CPU has one operator of oneDNN for a layer": "operators, node: lstm.input",
+        "PyTorch leaves the loss of no samples unset": "values: multi_margin_loss",
+        "linalg_vector_norm, where PyTorch has norm.ScalarOpt_dim": "operators, node: pairwise_distance",
+        "negative fractions as uint8, which C++ leaves undefined": "values: smooth_l1_loss_backward",
+        "as for pairwise_distance": "operators, errors: triplet_margin_loss",
+        "the last bits of float32, where terms of a sum cancel": "gradients: convolution_backward",
+        "the strides that PyTorch's columns of patches have": "gradient metadata: convolution_backward",
+        "rows are put where they belong all at once, not step by step": (
+            "operators, node: _pack_padded_sequence_backward _pad_packed_sequence"
+        ),
+        "mul.Tensor with a number, where PyTorch's C++ calls mul.Scalar": "operators: cross_entropy_loss",
+        "the same products and quotients in another order": (
+            "operators: cov corrcoef gradient.tensorarrayint gradient.tensorarray gradient.array"
+        ),
+        "edges and middle in another order": (
+            "operators: gradient.scalarint gradient.scalararray gradient.scalarrayint gradient.scalarrayarray"
+        ),
+        "the step of a dimension of size 1": "gradient metadata: bilinear pad_sequence",
+        "parts of one gradient, where PyTorch copies some of them": "gradient metadata: block_diag",
+        "ours takes the elements; PyTorch selects from all tuples": "operators, node: combinations",
+        "ours is a convolution like the others": "operators, node: slow_conv3d thnn_conv2d conv_tbc_backward",
+        "as for convolution": "errors, error text 0: slow_conv3d thnn_conv2d",
+        "PyTorch reads another kernel than it is given": "errors 1, error text 1: slow_conv3d thnn_conv2d",
+        "the last bits of float32": (
+            "gradients: slow_conv3d thnn_conv2d grid_sampler_2d_backward grid_sampler_3d_backward "
+            "_grid_sampler_2d_cpu_fallback _grid_sampler_2d_cpu_fallback_backward linalg_lstsq"
+        ),
+        "new_empty, where PyTorch's C++ has empty": "operators: unflatten_dense_tensors",
+        "PyTorch has an operator of its own for the first and last dimension": "operators, node: _weight_norm",
+        "those of its parts": "errors, error text, error class: _weight_norm",
+        "none is none; PyTorch's is a tensor of zeros": "gradients: slice_inverse",
+        "ours has a derivative; PyTorch's has none": (
+            "node, gradient errors: copy _addmm_activation _native_multi_head_attention native_channel_shuffle "
+            "hardsigmoid_backward heaviside logit_backward mish_backward silu_backward _chunk_cat"
+        ),
+        "PyTorch ignores scale_grad_by_freq here and gives a wrong one": "gradient errors: embedding_dense_backward",
+        "the same grid, its axes laid out in fewer steps": "operators: affine_grid_generator_backward",
+        "PyTorch's is for float32 alone": (
+            "errors: _grid_sampler_2d_cpu_fallback _grid_sampler_2d_cpu_fallback_backward"
+        ),
+        "the strides of a turned weight": "gradient metadata: conv_tbc_backward",
+        "the workspace is empty: nothing is kept for backward": "metadata: mkldnn_rnn_layer",
+        "PyTorch detaches the results which it saves within reach of the mode": "operators: mkldnn_rnn_layer",
+        "PyTorch's has one for biases that it was told not to use": "gradients: mkldnn_rnn_layer",
+        "oneDNN has no float64": "errors: mkldnn_rnn_layer",
+        "as for errors": "error text 0: mkldnn_rnn_layer",
+        "PyTorch multiplies a float64 by a sixth that was rounded to float32": "gradients: hardsigmoid",
+        "as for hardsigmoid": "values: hardsigmoid_backward",
+        "PyTorch's gradient of the value does not take negative indices": "gradient errors: index_fill.int_Tensor",
+        "mul.Tensor and add.Tensor with a number, where PyTorch's C++ calls the overloads Scalar": "operators: isclose",
+        "what is fresh has no history to record": "node: lift_fresh",
+        "PyTorch's gradient does not take negative starts": "gradient errors: narrow_copy",
+        "PyTorch saves the result, too, and detaches it": "operators: linalg_householder_product orgqr",
+        "PyTorch has none for no columns": "gradients: linalg_householder_product orgqr",
+        "the signs of vectors, which are those of the LAPACK in use": "values: _linalg_svd linalg_svd svd",
+        "PyTorch makes an empty result first": (
+            "operators: linalg_matrix_rank linalg_matrix_rank.atol_rtol_float linalg_matrix_rank.atol_rtol_tensor "
+            "linalg_matrix_rank.tol_tensor"
+        ),
+        "PyTorch writes over the inverse that its derivative needs": (
+            "operators, gradient errors: linalg_cond linalg_cond.p_str"
+        ),
+        "PyTorch counts one version less": "gradient error text: vander",
+        "PyTorch asks an operator which dtype integers are promoted to": "operators: vander",
+        "PyTorch's fails for factors that were not wanted; ours is none": "gradient errors: lu_unpack",
+        "PyTorch gives an empty mask the dtype of the input, others bool": "metadata: native_dropout",
+        "new_empty of no classes, where PyTorch calls empty": "operators: one_hot",
+        "as for prod": "operators: prod.dim_int",
+        "the strides of the gradient of a transposed tensor": "gradient metadata: put",
+        "as for put": "gradient metadata: take",
+        "PyTorch's gradient takes no source larger than the index": "gradient errors: scatter_reduce.two",
+        "a tensor of that size is given back as it is": "aliasing, operators, node: sum_to_size",
+        "PyTorch's C++ reads the places unseen": "operators: tensor_split.tensor_indices_or_sections",
+        "PyTorch's gradient asks for a weight": (
+            "gradient errors: _batch_norm_no_update _batch_norm_with_update _batch_norm_with_update_functional"
+        ),
+        "a functional form has a node of its own": (
+            "node: _batch_norm_no_update _batch_norm_with_update _batch_norm_with_update_functional"
+        ),
+        "of nothing PyTorch's has the wrong shape": (
+            "metadata, gradient errors: _unsafe_masked_index _unsafe_masked_index_put_accumulate"
+        ),
+        "PyTorch detaches a result that cannot require grad within reach of the mode": "operators: view.dtype",
+    }
+)
 
 # Which operators a gradient is written in is told, but is no failure.
 ITS_OWN_FORMULA = {"backward operators": "the derivative's formula is ours; its values are compared as well"}
@@ -412,111 +370,73 @@ def judge(info, found, known, record_property):
 
 
 # What differs only in dtypes beyond OpInfo.dtypes -> why
-KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
-    **dict.fromkeys(["matrix_exp", "linalg_matrix_exp"], {"values": "PyTorch's overflows in 16 bits"}),
-    **dict.fromkeys(
-        ["norm.ScalarOpt_dtype", "norm.ScalarOpt_dim_dtype"],
-        {"errors": "PyTorch expects the norm of complex numbers to be complex, and fails"},
-    ),
-    **dict.fromkeys(
-        ["affine_grid_generator", "affine_grid_generator_backward"],
-        {"values": "coordinates from -1 to 1 mean nothing in uint8"},
-    ),
-    **dict.fromkeys(
-        ["grid_sampler", "grid_sampler_2d", "grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward"],
-        {"values": "PyTorch computes float16 in float16, ours in float32"},
-    ),
-    **dict.fromkeys(
-        [
-            "histogram.bin_ct",
-            "histogram.bins_tensor",
-            "histogramdd",
-            "histogramdd.int_bins",
-            "histogramdd.TensorList_bins",
-            "_histogramdd_bin_edges",
-            "_histogramdd_from_bin_cts",
-            "_histogramdd_from_bin_tensors",
-        ],
-        {
-            "errors": "of float32 and float64 alone; PyTorch's steps refuse one after the other",
-            "error text": "likewise",
-        },
-    ),
-    **dict.fromkeys(
-        ["_grid_sampler_2d_cpu_fallback", "_grid_sampler_2d_cpu_fallback_backward"],
-        dict.fromkeys(["errors", "error text"], "PyTorch's is for float32 alone"),
-    ),
-    **dict.fromkeys(["conv_tbc", "conv_tbc_backward"], dict.fromkeys(["errors", "error text"], "as for convolution")),
-    "_native_multi_head_attention": {"error text": "what is refused first"},
-    "mkldnn_rnn_layer": {
-        "metadata": "the workspace is empty: nothing is kept for backward",
-        **dict.fromkeys(["errors", "error text", "error class"], "what oneDNN has depends on the processor"),
-        "values": "oneDNN keeps states of 16 bits in float32",
-    },
-    **dict.fromkeys(["_trilinear", "bilinear"], {"values": "the product of two is rounded before it meets the third"}),
-    **dict.fromkeys(
-        ["gradient.tensorarrayint", "gradient.tensorarray"], {"error text": "it is the difference that is refused"}
-    ),
-    **dict.fromkeys(
-        ["_embedding_bag", "_embedding_bag_forward_only", "embedding_bag", "embedding_bag.padding_idx"],
-        {"error text": "PyTorch calls the type of the weight now one way, now another"},
-    ),
-    **dict.fromkeys(
-        [
-            "convolution",
-            "convolution_backward",
-            "_convolution",
-            "_convolution.deprecated",
-            "_convolution_mode",
-            "conv1d",
-            "conv2d",
-            "conv3d",
-            "conv_transpose1d",
-            "conv_transpose2d.input",
-            "conv_transpose3d.input",
-            "conv1d.padding",
-            "conv2d.padding",
-            "conv3d.padding",
-        ],
-        {
-            "errors": "one kernel here takes every dtype; PyTorch's refuse bool and complex numbers, and some integers",
-            "values": "PyTorch adds up 16-bit floats in 16 bits where it is transposed",
-        },
-    ),
-    **dict.fromkeys(
-        ["normal.float_Tensor", "normal.Tensor_Tensor"], {"error text": "what is refused first: complex deviations"}
-    ),
-    "normal.Tensor_float": {"errors": "no normal numbers with complex means"},
-    "glu_backward": {
-        "errors": "PyTorch computes the gradient of bools as floats and then refuses to store it",
-        "error text": "the name of a kernel",
-    },
-    "rms_norm": dict.fromkeys(["error class", "error text"], "it is a step of the computation that refuses bool"),
-    "histc": {"error text": "the name of a kernel"},
-    "requires_grad_": {"error text": "PyTorch's operator says it otherwise than its method, whose words these are"},
-    "gru.input": {"values": "the last bits of complex64, after many steps"},
-    **dict.fromkeys(["rnn_tanh.input", "rnn_tanh.data"], {"error text": "which of two matrices is named first"}),
-    "clamp": {"error text": "PyTorch's structured kernel writes bool in the place of Bool"},
-    "linspace": {"values": "PyTorch wraps a negative start in uint8 before it counts"},
-    "native_dropout": {"metadata": "PyTorch gives an empty mask the dtype of the input, others bool"},
-    **dict.fromkeys(
-        ["polygamma", "polygamma_", "special_polygamma"],
-        {"values": "PyTorch's is exact to 8 digits", "error text": "PyTorch calls the second one trigamma"},
-    ),
-    "sum_to_size": {"metadata": "a tensor of that size is given back as it is"},
-    "nll_loss2d_forward": {"error text": "the name of a kernel"},
-    "nll_loss_nd": {"error text": "the name of a kernel"},
-    "max_pool1d": {"error text": "the name of a kernel", "errors": "without gradients, PyTorch takes no integers here"},
-    "embedding_renorm_": {"error text": "what is refused first"},
-    **dict.fromkeys(
-        ["complex", "view_as_complex", "view_as_complex_copy"],
-        {"errors": "no complex numbers of 16-bit floats"},
-    ),
-    **dict.fromkeys(["_conj", "_conj_copy"], {"error text": "PyTorch's is of its own making"}),
-    **dict.fromkeys(["_neg_view", "_neg_view_copy"], {"errors": "PyTorch never looks at negative bools"}),
-    **dict.fromkeys(["stft", "stft.center"], {"error text": "how the type of a tensor is written"}),
-    "_fft_r2c": {"error text": "the name of a library"},
-}
+KNOWN_IN_DTYPES = by_operator(
+    {
+        "PyTorch's overflows in 16 bits": "values: matrix_exp linalg_matrix_exp",
+        "PyTorch expects the norm of complex numbers to be complex, and fails": (
+            "errors: norm.ScalarOpt_dtype norm.ScalarOpt_dim_dtype"
+        ),
+        "coordinates from -1 to 1 mean nothing in uint8": (
+            "values: affine_grid_generator affine_grid_generator_backward"
+        ),
+        "PyTorch computes float16 in float16, ours in float32": (
+            "values: grid_sampler grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward"
+        ),
+        "of float32 and float64 alone; PyTorch's steps refuse one after the other": (
+            "errors: histogram.bin_ct histogram.bins_tensor histogramdd histogramdd.int_bins "
+            "histogramdd.TensorList_bins _histogramdd_bin_edges _histogramdd_from_bin_cts "
+            "_histogramdd_from_bin_tensors"
+        ),
+        "likewise": (
+            "error text: histogram.bin_ct histogram.bins_tensor histogramdd histogramdd.int_bins "
+            "histogramdd.TensorList_bins _histogramdd_bin_edges _histogramdd_from_bin_cts "
+            "_histogramdd_from_bin_tensors"
+        ),
+        "PyTorch's is for float32 alone": (
+            "errors, error text: _grid_sampler_2d_cpu_fallback _grid_sampler_2d_cpu_fallback_backward"
+        ),
+        "as for convolution": "errors, error text: conv_tbc conv_tbc_backward",
+        "what is refused first": "error text: _native_multi_head_attention embedding_renorm_",
+        "the workspace is empty: nothing is kept for backward": "metadata: mkldnn_rnn_layer",
+        "what oneDNN has depends on the processor": "errors, error text, error class: mkldnn_rnn_layer",
+        "oneDNN keeps states of 16 bits in float32": "values: mkldnn_rnn_layer",
+        "the product of two is rounded before it meets the third": "values: _trilinear bilinear",
+        "it is the difference that is refused": "error text: gradient.tensorarrayint gradient.tensorarray",
+        "PyTorch calls the type of the weight now one way, now another": (
+            "error text: _embedding_bag _embedding_bag_forward_only embedding_bag embedding_bag.padding_idx"
+        ),
+        "one kernel here takes every dtype; PyTorch's refuse bool and complex numbers, and some integers": (
+            "errors: convolution convolution_backward _convolution _convolution.deprecated _convolution_mode conv1d "
+            "conv2d conv3d conv_transpose1d conv_transpose2d.input conv_transpose3d.input conv1d.padding "
+            "conv2d.padding conv3d.padding"
+        ),
+        "PyTorch adds up 16-bit floats in 16 bits where it is transposed": (
+            "values: convolution convolution_backward _convolution _convolution.deprecated _convolution_mode conv1d "
+            "conv2d conv3d conv_transpose1d conv_transpose2d.input conv_transpose3d.input conv1d.padding "
+            "conv2d.padding conv3d.padding"
+        ),
+        "what is refused first: complex deviations": "error text: normal.float_Tensor normal.Tensor_Tensor",
+        "no normal numbers with complex means": "errors: normal.Tensor_float",
+        "PyTorch computes the gradient of bools as floats and then refuses to store it": "errors: glu_backward",
+        "the name of a kernel": "error text: glu_backward histc nll_loss2d_forward nll_loss_nd max_pool1d",
+        "it is a step of the computation that refuses bool": "error class, error text: rms_norm",
+        "PyTorch's operator says it otherwise than its method, whose words these are": "error text: requires_grad_",
+        "the last bits of complex64, after many steps": "values: gru.input",
+        "which of two matrices is named first": "error text: rnn_tanh.input rnn_tanh.data",
+        "PyTorch's structured kernel writes bool in the place of Bool": "error text: clamp",
+        "PyTorch wraps a negative start in uint8 before it counts": "values: linspace",
+        "PyTorch gives an empty mask the dtype of the input, others bool": "metadata: native_dropout",
+        "PyTorch's is exact to 8 digits": "values: polygamma polygamma_ special_polygamma",
+        "PyTorch calls the second one trigamma": "error text: polygamma polygamma_ special_polygamma",
+        "a tensor of that size is given back as it is": "metadata: sum_to_size",
+        "without gradients, PyTorch takes no integers here": "errors: max_pool1d",
+        "no complex numbers of 16-bit floats": "errors: complex view_as_complex view_as_complex_copy",
+        "PyTorch's is of its own making": "error text: _conj _conj_copy",
+        "PyTorch never looks at negative bools": "errors: _neg_view _neg_view_copy",
+        "how the type of a tensor is written": "error text: stft stft.center",
+        "the name of a library": "error text: _fft_r2c",
+    }
+)
 NARROW = {"float16": (2e-3, 2e-3), "bfloat16": (1.6e-2, 1e-2), "complex64": (1.3e-6, 1e-5), "float32": (1.3e-6, 1e-5)}
 
 

@@ -8,10 +8,11 @@ import pytest
 
 import redispatch as rd
 from redispatch import subclasses
-from redispatch.overrides import TorchFunctionMode
 from redispatch.subclasses import TwoTensor
 from redispatch.subclasses.wrapper import WrapperTensor, unwrapped
 from redispatch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+
+from ..seeing import Seen, SeenFunctions
 
 # WrapperTensor: a base class from which wrappers inherit their manners ------------------------------------------------
 
@@ -246,17 +247,11 @@ def test_a_class_that_overrides_later_is_asked():
 
 
 def test_a_function_mode_is_asked_before_the_default():
-    a, seen = rd.ones(2).as_subclass(Plain), []
-
-    class Look(TorchFunctionMode):
-        def __torch_function__(self, func, types, args=(), kwargs=None):
-            seen.append((func.__name__, types))
-            return func(*args, **(kwargs or {}))
-
+    a = rd.ones(2).as_subclass(Plain)
     often(lambda: rd.add(a, a))
-    with Look():
+    with SeenFunctions() as mode:
         assert type(rd.add(a, a)) is Plain
-    assert seen[0] == ("add", (Plain,))
+    assert mode.calls[0][:2] == (rd.add, (Plain,))
 
 
 def test_pythons_operators_are_tensors_own_methods():
@@ -272,24 +267,13 @@ def test_pythons_operators_are_tensors_own_methods():
     assert a.add(1) == "add" and a - 1 == "sub"
 
 
-class Told(TorchDispatchMode):
-    """Notes what it is asked, with the types and keyword arguments that it is told."""
-
-    def __init__(self):
-        self.asked = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.asked.append((func.__name__, types, kwargs))
-        return func(*args, **(kwargs or {}))
-
-
 def test_modes_are_told_the_class_whose_data_is_asked_for_and_of_nothing_else_its_own():
     x = rd.ones(2).as_subclass(Plain)
-    with Told() as mode:
+    with Seen() as mode:
         x.detach()
         plain = rd.ones(2).data
         x.data.add_(1)
-    names = [(name, types) for name, types, _ in mode.asked]
+    names = [(func.__name__, types) for func, types, *_ in mode.calls]
     assert names == [
         ("detach.default", ()),
         ("ones.default", ()),
@@ -312,18 +296,19 @@ def test_a_mode_that_leaves_data_to_others_lets_it_be():
 
 def test_modes_are_not_asked_about_what_touches_no_memory():
     x, y = rd.ones(2), rd.ones(2, requires_grad=True) * 2
-    with Told() as mode:
+    with Seen() as mode:
         assert type(x.as_subclass(Plain)) is Plain
         x.detach_()
         y.detach_()
-    assert mode.asked == [] and not y.requires_grad and y.grad_fn is None and y._version == 0
+    assert mode.calls == [] and not y.requires_grad and y.grad_fn is None and y._version == 0
 
 
 def test_the_first_gradient_is_made_in_the_layout_of_the_result():
     x = rd.ones((), requires_grad=True)
-    with Told() as mode:
+    with Seen() as mode:
         (x * 2).backward()
-    assert ("ones_like.default", (), {"pin_memory": False, "memory_format": rd.preserve_format}) in mode.asked
+    options = {"pin_memory": False, "memory_format": rd.preserve_format}
+    assert (rd.ops.aten.ones_like.default, (), options) in [(func, types, more) for func, types, _, more in mode.calls]
 
 
 def test_a_wrapper_set_to_another_has_its_shape():

@@ -199,11 +199,6 @@ def unbiased(score, bias, at):
     return score
 
 
-def random_blocks(rows: int, columns: int) -> int:
-    """The number of blocks of random words that `choices` uses."""
-    return rows * -(-columns // TILE) * 16
-
-
 # --- forward ----------------------------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,6 @@ from redispatch.dispatch.tensor import Size, dtype, dtypes
 
 CPU, CUDA = 1, 2  # codes of device types
 INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL = 0, 1, 2, 4, 5, 6  # and of kinds of dtypes
-READ_ONLY = 1
 VERSION = (1, 0)
 PLAIN, VERSIONED = b"dltensor", b"dltensor_versioned"
 CODES: dict[dtype, tuple[int, int]] = {

@@ -85,7 +85,6 @@ class Kernel:
     variables: dict[str, Variable] = field(default_factory=dict)
     shared: int = 0  # bytes of a block
     local: int = 0  # bytes of a lane
-    most_threads: int = 1024
 
 
 @dataclass(slots=True)

@@ -15,6 +15,8 @@ nearest integer, whose coefficients follow from Ai'' = x Ai; further down its ex
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -149,6 +151,16 @@ def spherical_bessel_j0(x):
 # --- modified: I ----------------------------------------------------------------------------------------------------
 
 
+def modified(kind: Callable, name: str, meaning: str, order: float, scaled: bool) -> Any:
+    """Returns the modified function of a kind and an order, by this name."""
+
+    def element(x):
+        return kind(x, order, scaled)
+
+    element.__name__, element.__qualname__, element.__doc__ = name, name, meaning
+    return in_double(element)
+
+
 def power_series(x, order):
     """I of order 0 or 1 for 0 <= x < 20: the sum of (x / 2)^(2 k + order) / (k! (k + order)!)."""
     square = 0.25 * x * x
@@ -188,28 +200,10 @@ def first_kind(x, order, scaled):
     return -result if x < 0.0 and order == 1.0 else result
 
 
-@in_double
-def modified_bessel_i0(x):
-    """I0(x)"""
-    return first_kind(x, 0.0, False)
-
-
-@in_double
-def modified_bessel_i1(x):
-    """I1(x)"""
-    return first_kind(x, 1.0, False)
-
-
-@in_double
-def scaled_modified_bessel_i0(x):
-    """e^(-|x|) I0(x)"""
-    return first_kind(x, 0.0, True)
-
-
-@in_double
-def scaled_modified_bessel_i1(x):
-    """e^(-|x|) I1(x)"""
-    return first_kind(x, 1.0, True)
+modified_bessel_i0 = modified(first_kind, "modified_bessel_i0", "I0(x)", 0.0, False)
+modified_bessel_i1 = modified(first_kind, "modified_bessel_i1", "I1(x)", 1.0, False)
+scaled_modified_bessel_i0 = modified(first_kind, "scaled_modified_bessel_i0", "e^(-|x|) I0(x)", 0.0, True)
+scaled_modified_bessel_i1 = modified(first_kind, "scaled_modified_bessel_i1", "e^(-|x|) I1(x)", 1.0, True)
 
 
 # --- modified: K ----------------------------------------------------------------------------------------------------
@@ -266,28 +260,10 @@ def falling_kind(x, order, scaled):
     return result * exp(x) if scaled else result
 
 
-@in_double
-def modified_bessel_k0(x):
-    """K0(x)"""
-    return falling_kind(x, 0.0, False)
-
-
-@in_double
-def modified_bessel_k1(x):
-    """K1(x)"""
-    return falling_kind(x, 1.0, False)
-
-
-@in_double
-def scaled_modified_bessel_k0(x):
-    """e^x K0(x)"""
-    return falling_kind(x, 0.0, True)
-
-
-@in_double
-def scaled_modified_bessel_k1(x):
-    """e^x K1(x)"""
-    return falling_kind(x, 1.0, True)
+modified_bessel_k0 = modified(falling_kind, "modified_bessel_k0", "K0(x)", 0.0, False)
+modified_bessel_k1 = modified(falling_kind, "modified_bessel_k1", "K1(x)", 1.0, False)
+scaled_modified_bessel_k0 = modified(falling_kind, "scaled_modified_bessel_k0", "e^x K0(x)", 0.0, True)
+scaled_modified_bessel_k1 = modified(falling_kind, "scaled_modified_bessel_k1", "e^x K1(x)", 1.0, True)
 
 
 # --- Airy -------------------------------------------------------------------------------------------------------------

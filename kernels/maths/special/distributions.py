@@ -137,8 +137,6 @@ def zeta(s, q):
 # --- the normal distribution ------------------------------------------------------------------------------------------
 
 ROOT_HALF = math.sqrt(0.5)
-ROOT_TWO = math.sqrt(2.0)
-ROOT_TWO_LOW = -9.667293313452913e-17  # what the rounded root has too much
 ROOT_PI_HALF = math.sqrt(0.5 * math.pi)
 ONE_OVER_ROOT_PI = 1 / math.sqrt(math.pi)
 FAR = (1.0, -1.0, 3.0, -15.0, 105.0, -945.0, 10395.0)  # of 1 / (2 x^2): DLMF 7.12.1

@@ -2,43 +2,22 @@
 
 import redispatch as rd
 from redispatch.dispatch.tensor import Tensor
-from redispatch.overrides import TorchFunctionMode
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.utils import _pytree as pytree
-from redispatch.utils._python_dispatch import TorchDispatchMode
 
+from ...seeing import Seen, SeenFunctions
 from ..driver import as_list, close, is_implicit, metadata, run
 from .table import holds
-
-
-class HandsOn(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.seen = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.seen.append(func)
-        return func(*args, **(kwargs or {}))
-
-
-class HandsOnFunctions(TorchFunctionMode):
-    def __init__(self):
-        super().__init__()
-        self.seen = []
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.seen.append(func)
-        return func(*args, **(kwargs or {}))
 
 
 @holds("dispatch_mode", unless=["dispatch_mode"], one_in=2)
 def a_dispatch_mode_that_hands_on_changes_nothing(info, sample):
     wanted = run(info, sample.copy())
-    with HandsOn() as mode:
+    with Seen() as mode:
         found = run(info, sample.copy())
     assert metadata(found) == metadata(wanted)
     close(found, wanted, sample, rtol=0, atol=0)
-    assert is_implicit(info.op) or info.op in mode.seen, f"the mode saw {mode.seen}"
+    assert is_implicit(info.op) or any(info.op is func for func, *_ in mode.calls), f"the mode saw {mode.names}"
 
 
 @holds("function_mode", of=lambda info: info.face or info.method, unless=["function_mode"])
@@ -46,10 +25,11 @@ def a_function_mode_that_hands_on_changes_nothing(info, sample):
     face = info.face or info.method
     wanted = run(info, sample.copy(), face)
     copied = sample.copy()
-    with HandsOnFunctions() as mode:
+    with SeenFunctions() as mode:
         found = run(info, copied, face)
     close(found, wanted, sample, rtol=0, atol=0)
-    assert face in mode.seen, f"the mode saw {mode.seen}"
+    functions = [func for func, *_ in mode.calls]
+    assert face in functions, f"the mode saw {functions}"
 
 
 def wrapped(sample):
