@@ -25,19 +25,9 @@ from ..declare.operator import SEEDED, kernel
 from ..declare.out_forms import by, filled
 from ..declare.structured import c_name, not_implemented
 from .creation import like
-from .random import (
-    GENERATOR,
-    Generator,
-    check_floating,
-    drawn,
-    exponential_numbers,
-    fill_by,
-    filling,
-    no_gradient,
-    standard_normal,
-    twister_of,
-    unit_interval,
-)
+from .draws import GENERATOR, exponential_numbers, fill_by, filling, no_gradient, standard_normal, unit_interval
+from .generators import Generator, drawn, twister_of
+from .random import check_floating
 
 # --- in place --------------------------------------------------------------------------------------------------------
 
@@ -60,8 +50,12 @@ LOG_NORMAL = Elementwise("log_normal", log_normal_number)
 GEOMETRIC = Elementwise("geometric", failures)
 
 
-@filling(f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)", refuses="whole complex")
-def cauchy_(self: Tensor, median: float, sigma: float, generator: Any) -> Tensor:
+@filling(
+    f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)",
+    unit_interval,
+    refuses="whole complex",
+)
+def cauchy_(self: Tensor, median: float, sigma: float) -> Any:
     """Fills the tensor with random numbers of a Cauchy distribution."""
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
@@ -70,26 +64,30 @@ def cauchy_(self: Tensor, median: float, sigma: float, generator: Any) -> Tensor
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {c_name(self._dtype)}"
         )
-    return fill_by(self, generator, CAUCHY, unit_interval, median, sigma)
+    return CAUCHY, median, sigma
 
 
-@filling(f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)", refuses="whole complex")
-def log_normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
+@filling(
+    f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)",
+    standard_normal,
+    refuses="whole complex",
+)
+def log_normal_(self: Tensor, mean: float, std: float) -> Any:
     """Fills the tensor with random numbers whose logarithms are normally distributed."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     check_floating("log_normal_cpu", self._dtype)
-    return fill_by(self, generator, LOG_NORMAL, standard_normal, mean, std)
+    return LOG_NORMAL, mean, std
 
 
-@filling(f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)", refuses="bool complex")
-def geometric_(self: Tensor, p: float, generator: Any) -> Tensor:
+@filling(f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)", unit_interval, refuses="bool complex")
+def geometric_(self: Tensor, p: float) -> Any:
     """Fills the tensor with random numbers of a geometric distribution: trials up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self._dtype is dtypes.bool or self._dtype.is_complex:
         raise not_implemented("geometric_cpu", self._dtype)
-    return fill_by(self, generator, GEOMETRIC, unit_interval, math.log1p(-p))
+    return GEOMETRIC, math.log1p(-p)
 
 
 cauchy_op, log_normal_op, geometric_op = cauchy_.op, log_normal_.op, geometric_.op
@@ -357,7 +355,7 @@ def gamma_numbers(a: np.ndarray, generator: Generator | None, single: bool = Fal
     twister = twister_of(generator, CPU)
     if twister is not None:
         numbers = empty(a.shape, dtypes.float64)
-        twister.gamma(numbers._operand, a.reshape(-1), single)
+        twister.fill("gamma", numbers._operand, a.reshape(-1), single)
         return as_numpy(numbers)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         d = np.where(a < 1, a + 1, a) - 1 / 3

@@ -125,8 +125,19 @@ call(
 
 # --- random numbers ---
 
-call("randn", "", "t.randn(N)")
-call("dropout", "x = vector(t)", "t.nn.functional.dropout(x, 0.5, True)")
+call("rand", "", "t.rand(N)", target=1.2)
+call("rand, float64", "", "t.rand(N, dtype=t.float64)", target=1.2)
+call("randn", "", "t.randn(N)", target=1.2)
+call("randn, float64", "", "t.randn(N, dtype=t.float64)", target=1.2)
+call("randint", "", "t.randint(0, 1000, (N,))", target=1.2)
+call("randperm of 100,000", "", "t.randperm(100_000)", target=1.2)
+call("exponential_", "x = t.zeros(N)", "x.exponential_()", target=1.2)
+call("dropout", "x = vector(t)", "t.nn.functional.dropout(x, 0.5, True)", target=1.2)
+call("rand of 4", "", "t.rand(4)")
+call("randn of 64", "", "t.randn(64)")
+call("randint of 4", "", "t.randint(0, 10, (4,))")
+call("normal_ of 4", "x = t.zeros(4)", "x.normal_()")
+call("dropout of 4", "x = t.zeros(4)", "t.nn.functional.dropout(x, 0.5, True)")
 
 
 # --- threads: each call on one thread, and on two ---
