@@ -9,8 +9,10 @@ Read next: `random.py`, the numbers that go by position.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from inspect import isbuiltin
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from ..engine.template import Template, store_out
 from . import mersenne, sampling
 from . import twisted_numbers as numbers
 from .copy import copy
-from .mersenne import draw_words
+from .mersenne import draw_words, is_taken
 from .twisted_numbers import next_normal
 
 int64, uint64 = np.int64, np.uint64
@@ -32,14 +34,21 @@ HALF_WORD = np.uint64(32)
 
 # --- loops -----------------------------------------------------------------------------------------------------------
 
+# Note [Small draws take no lock]
+# To take a lock and give it back costs 0.2 us, as much as to draw four numbers. A loop over few elements keeps the GIL
+# from its first step to its last; so that it is alone with the state, as long as nobody who has given up the GIL holds
+# the lock. It asks that first, of a place in the state, and does nothing but return True if so: its caller then waits
+# for the lock. Who holds it says how often, and is let through.
 
 number: Any = numbers.unit_float64  # stands for one of twisted_numbers.py, or of sampling.py
 unit, point, by = numbers.unit_float64, numbers.point_float64, 1  # ... and how many words it takes
 wasted = 1  # or 0, where no words are drawn that nobody uses
 
 
-def fill_loop(lo, hi, state, scratch, values, out, out_at, a, b):
+def fill_loop(lo, hi, held, state, scratch, values, out, out_at, a, b):
     """Fills with a number for each element."""
+    if is_taken(state, held):
+        return True
     while lo < hi:
         some = min(hi - lo, CHUNK)
         draw_words(state, scratch, some * by)
@@ -50,16 +59,22 @@ def fill_loop(lo, hi, state, scratch, values, out, out_at, a, b):
                 word = (uint64(scratch[uint64(2 * k)]) << HALF_WORD) | uint64(scratch[uint64(2 * k + 1)])
             out[uint64(out_at + lo + k)] = store_out(number(word, a, b))
         lo += some
+    return False
 
 
-def one_by_one_loop(lo, hi, state, scratch, values, out, out_at, a, b):
+def one_by_one_loop(lo, hi, held, state, scratch, values, out, out_at, a, b):
     """Fills with normal numbers, of which the second of a pair is kept for the next, as `number` makes them."""
+    if is_taken(state, held):
+        return True
     for i in range(lo, hi):
         out[uint64(out_at + i)] = store_out(number(next_normal(state, scratch), a, b))
+    return False
 
 
-def sixteens_loop(lo, hi, state, scratch, values, out, out_at, mean, std):
+def sixteens_loop(lo, hi, held, state, scratch, values, out, out_at, mean, std):
     """Fills with normal numbers: of each 16 the first eight give the distances, the others the directions."""
+    if is_taken(state, held):
+        return True
     whole, skip = hi - hi % 16, 0
     while lo < hi:
         some = min(whole - lo, CHUNK)
@@ -80,34 +95,42 @@ def sixteens_loop(lo, hi, state, scratch, values, out, out_at, mean, std):
         for k in range(some):
             out[uint64(out_at + lo + k)] = store_out(values[uint64(k)])
         lo += some
+    return False
 
 
-def sampled_loop(lo, hi, state, scratch, values, out, out_at, x, y):
+def sampled_loop(lo, hi, held, state, scratch, values, out, out_at, x, y):
     """Fills with a number for each pair of parameters."""
+    if is_taken(state, held):
+        return True
     for i in range(lo, hi):
         out[uint64(out_at + i)] = store_out(number(state, scratch, x[uint64(i)], y[uint64(i)]))
+    return False
 
 
-def shuffle_loop(lo, hi, state, scratch, out):
+def shuffle_loop(lo, hi, held, state, scratch, values, out, out_at, a, b):
     """The numbers from `lo` on, shuffled (Fisher and Yates): each place changes with one of those from it on."""
+    if is_taken(state, held):
+        return True
     for i in range(lo, hi):
-        out[uint64(i)] = i
+        out[uint64(out_at + i)] = i
     i = lo
     while i < hi - 1:
         some = min(hi - 1 - i, CHUNK)
         draw_words(state, scratch, some)
         for k in range(some):
-            j = i + k + int64(uint64(scratch[uint64(k)]) % uint64(hi - i - k))
-            out[uint64(i + k)], out[uint64(j)] = out[uint64(j)], out[uint64(i + k)]
+            at, j = out_at + i + k, out_at + i + k + int64(uint64(scratch[uint64(k)]) % uint64(hi - i - k))
+            out[uint64(at)], out[uint64(j)] = out[uint64(j)], out[uint64(at)]
         i += some
+    return False
 
 
 TWISTER = "uint64[] state", "uint32[] scratch", "real[] values"
-FILL = Template(fill_loop, *TWISTER, "out[] out", "real a b")
-ONE_BY_ONE = Template(one_by_one_loop, *TWISTER, "out[] out", "real a b")
-SIXTEENS = Template(sixteens_loop, *TWISTER, "out[] out", "real mean std")
-SAMPLED = Template(sampled_loop, *TWISTER, "out[] out", "float64[] x y")
-SHUFFLE = Template(shuffle_loop, *TWISTER[:2], "int64[] out")
+FEW = 1024  # numbers, which take 20 us, or 0.5 ms of those that reject some
+FILL = Template(fill_loop, *TWISTER, "out[] out", "real a b", nogil=FEW)
+ONE_BY_ONE = Template(one_by_one_loop, *TWISTER, "out[] out", "real a b", nogil=FEW)
+SIXTEENS = Template(sixteens_loop, *TWISTER, "out[] out", "real mean std", nogil=FEW)
+SAMPLED = Template(sampled_loop, *TWISTER, "out[] out", "float64[] x y", nogil=FEW)
+SHUFFLE = Template(shuffle_loop, *TWISTER, "int64[] out", nogil=FEW)
 
 
 @cache  # by words alone: a template's own memory asks for the target, and takes a microsecond
@@ -135,10 +158,22 @@ class Twister:
     SIZE = 8 * mersenne.SIZE
 
     def __init__(self, seed: int) -> None:
-        self.lock = threading.RLock()
-        self.state = np.empty(mersenne.SIZE, np.uint64)
+        self.state = np.zeros(mersenne.SIZE + 1, np.uint64)
+        self._lock = threading.RLock()
         self.scratch, self.values = np.empty(2 * CHUNK, np.uint32), np.empty(CHUNK)  # words and numbers under way
         self.restart(seed)
+
+    @property
+    @contextmanager
+    def lock(self) -> Iterator[int]:
+        """A region in which nobody else draws; gives how often this thread is in one."""
+        with self._lock:
+            held = int(self.state[mersenne.HELD]) + 1
+            self.state[mersenne.HELD] = held
+            try:
+                yield held
+            finally:
+                self.state[mersenne.HELD] = held - 1
 
     @property
     def seed(self) -> int:
@@ -152,14 +187,14 @@ class Twister:
         """The state as PyTorch lays it out, 5,056 bytes."""
         with self.lock:
             mersenne.DRAW_WORDS()(0, 0, self.state, self.scratch)
-            return self.state.tobytes()
+            return self.state[: mersenne.SIZE].tobytes()
 
     def unpack(self, state: bytes) -> None:
         """Goes on from a state that `pack` or PyTorch wrote. RuntimeError for bytes that are none."""
         found = np.frombuffer(state, np.uint64)
         mersenne.check(found)
         with self.lock:
-            self.state[:] = found
+            self.state[: mersenne.SIZE] = found
 
     def word(self) -> int:
         """The next 64 bits."""
@@ -202,10 +237,17 @@ def prepared(entry: Any, out: Operand, a: Any, b: Any) -> Fill:
 
 def in_sequence(entry: Any, count: int, a: Any, b: Any) -> Fill:
     def fill(twister: Twister, array: Any, at: int) -> None:
-        with twister.lock:
-            entry(0, count, twister.state, twister.scratch, twister.values, array, at, a, b)
+        with twister.lock as held:
+            entry(0, count, held, twister.state, twister.scratch, twister.values, array, at, a, b)
 
-    return fill
+    if count > FEW or not isbuiltin(entry):  # a loop that is run by Python itself can be interrupted
+        return fill
+
+    def fill_at_once(twister: Twister, array: Any, at: int) -> None:  # Note [Small draws take no lock]
+        if entry(0, count, 0, twister.state, twister.scratch, twister.values, array, at, a, b):
+            fill(twister, array, at)
+
+    return fill_at_once
 
 
 def is_double(out: Operand) -> bool:
@@ -277,14 +319,8 @@ def gamma(out: Operand, a: np.ndarray, single: bool) -> Fill:
 
 
 def permutation(out: Operand) -> Fill:
-    """The numbers from 0 on in random order, in memory of int64 that holds nothing else."""
-    shuffle, n = SHUFFLE(), numel(out.shape)
-
-    def fill(twister: Twister, array: Any, at: int) -> None:
-        with twister.lock:
-            shuffle(0, n, twister.state, twister.scratch, array)
-
-    return fill
+    """The numbers from 0 on in random order, as int64."""
+    return prepared(SHUFFLE(real="float64"), out, 0.0, 0.0)
 
 
 UNIFORM = {name: getattr(numbers, f"uniform_{name}") for name in ("float16", "bfloat16", "float32")}

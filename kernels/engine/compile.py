@@ -35,7 +35,7 @@ class Kernel:
     A signature is a tuple of type names: "int64", "float32", ... for numbers and "float32[]" for flat arrays (16-bit
     floats are "uint16[]").  `real` is the type of literals in scalar functions, and `reals` that of single ones, by the
     word that `given` has for them. `fastmath` names the LLVM flags, each of which needs a reason where it is given.
-    `nogil` says whether other Python threads may run meanwhile.
+    `nogil` says whether other Python threads may run meanwhile; a number, that they may where a range is longer.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Kernel:
         real: str | None = None,
         reals: Mapping[str, str | None] | None = None,
         fastmath: frozenset[str] = frozenset(),
-        nogil: bool = True,
+        nogil: bool | int = True,
     ) -> None:
         self.loop = loop
         self.name = name or loop.__name__  # type: ignore[union-attr]  # text comes with a name
@@ -97,7 +97,7 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
     main = program.compiled[-1]
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return program.load()[main]  # type: ignore[return-value]  # the text defines `main` as a function
-    flags = ",".join([*sorted(kernel.fastmath), "nogil" if kernel.nogil else "gil", "no runtime"])
+    flags = ",".join([*sorted(kernel.fastmath), gil_word(kernel.nogil), "no runtime"])
     key = cache.key(program.digest(), main, signature, flags)
     code = cache.load(key)
     if code is None or native.outdated(code):
@@ -107,6 +107,11 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
         cache.store(key, code, kernel.name, header + program.text())
     return native.linked(code, kernel.name)
+
+
+def gil_word(nogil: bool | int) -> str:
+    """What a kernel does with the GIL, as a word of its key on disk."""
+    return ("nogil" if nogil else "gil") if isinstance(nogil, bool) else f"nogil beyond {nogil}"
 
 
 PATIENCE = 1.0  # seconds of compiling before a word is said about it
@@ -136,7 +141,9 @@ def _tell(name: str, seconds: float) -> None:
     _seconds = -1.0
 
 
-def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> tuple[Any, str]:
+def _compile(
+    program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool | int
+) -> tuple[Any, str]:
     """The last function of the program, as an optimised module of LLVM with a function for Python to call it.
 
     The second is the version of numba if that has translated it.

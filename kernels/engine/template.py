@@ -30,13 +30,18 @@ zero, one, lowest = np.float64(0), np.float64(1), np.float64(-np.inf)
 class Template:
     """The entries of a loop, by what differs between them.
 
+    nogil: as of a `Kernel`.
+
     types: what its parameters are that are no int64 numbers, declared as in C, in the words of signatures; a dtype that
     differs has a name of its own there: "x[] a b" are arrays in which a storage of that dtype lies, "x.compute[] a"
     one of the type in which it computes, and "x a" a number of that type.
     """
 
-    def __init__(self, loop: Callable, *types: str, fastmath: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, loop: Callable, *types: str, fastmath: frozenset[str] = frozenset(), nogil: bool | int = True
+    ) -> None:
         self.loop, self.fastmath, self.name = loop, fastmath, loop.__name__.removesuffix("_loop")
+        self.nogil = nogil
         self.types = {name: kind for kind, *names in map(str.split, types) for name in names}
         self.parameters = loop.__code__.co_varnames[: loop.__code__.co_argcount]
         assert self.types.keys() <= {*self.parameters}, f"{loop.__name__} has no such parameters"
@@ -59,7 +64,9 @@ class Template:
             if dtype in DTYPES:  # or a type of this machine's alone, as of keys
                 known |= {f"load_{word}": load(dtype), f"store_{word}": store(dtype)}
         known |= {word: value for word, value in given.items() if word not in dtypes}
-        kernel = Kernel(self.loop, name=name or None, given=known, real=real_type(first), fastmath=fastmath)
+        kernel = Kernel(
+            self.loop, name=name or None, given=known, real=real_type(first), fastmath=fastmath, nogil=self.nogil
+        )
         return kernel.entry(*(self.type_of(one, dtypes) for one in self.parameters))
 
     def type_of(self, parameter: str, dtypes: dict[str, str]) -> str:
