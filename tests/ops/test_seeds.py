@@ -5,6 +5,7 @@
 
 import hashlib
 import pickle
+import threading
 
 import pytest
 
@@ -164,3 +165,81 @@ def test_a_twister_refuses_what_is_no_state_and_keeps_its_own():
     assert g.get_state().equal(before)
     with pytest.raises(ValueError, match="got 'dice'"):
         rd.Generator(kind="dice")
+
+
+def test_small_and_large_draws_of_threads_share_a_sequence_without_a_number_twice():
+    """Small draws take no lock: Note [Small draws take no lock]."""
+    shared, pieces, done = twister(5), [], threading.Event()
+
+    def draw(size):
+        pieces.append(rd.randint(0, 2**20, (size,), generator=shared))
+
+    def draw_many():
+        for size in (3_000_000, 2000, 3_000_000):
+            draw(size)
+        done.set()
+
+    def draw_few():
+        while not done.is_set():
+            draw(7)
+
+    threads = [threading.Thread(target=work) for work in (draw_few, draw_many, draw_few)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    drawn = rd.cat(pieces)
+    in_turn = rd.randint(0, 2**20, (len(drawn),), generator=twister(5))
+    assert drawn.bincount().equal(in_turn.bincount())
+
+
+def test_what_is_remembered_of_a_fill_is_for_a_twister_and_the_numbers_that_it_was_decided_for():
+    calls = [
+        lambda: rd.rand(3),
+        lambda: rd.randperm(5),
+        lambda: rd.randint_like(rd.zeros(3), 4),
+        lambda: rd.zeros(3).uniform_(2, 5),
+        lambda: rd.zeros(3).normal_(0.0, 2.0),
+        lambda: rd.zeros(2, dtype=rd.complex64).normal_(),
+        lambda: rd.zeros(4, 3).t().exponential_(),
+    ]
+    philox = rd.Generator(kind="philox")
+    with rd.random.fork_rng():
+        for call in calls:
+            rd.manual_seed(1)
+            expected = [call().tolist() for _ in range(5)]
+            with rd.random.drawing_from(philox.manual_seed(1)):
+                other = call().tolist()
+            assert other != expected[0] or call is calls[1]
+            rd.manual_seed(1)
+            assert [call().tolist() for _ in range(5)] == expected
+            with rd.random.drawing_from(philox.manual_seed(1)):
+                assert call().tolist() == other
+
+
+def test_a_fill_is_refused_each_time_and_changes_nothing():
+    g = twister(3)
+    for _ in range(4):
+        rd.zeros(3).uniform_(0, 1, generator=g)
+    before = g.get_state()
+    for _ in range(4):
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single"):
+            rd.zeros(1).expand(3).uniform_(0, 1, generator=g)
+        with pytest.raises(RuntimeError, match="found from=2 > to=1"):
+            rd.zeros(3).uniform_(2, 1, generator=g)
+        with pytest.raises(RuntimeError, match="'from' to be less than 'to'"):
+            rd.randint(3, 3, (2,), generator=g)
+    assert g.get_state().equal(before)
+
+
+def test_factories_follow_the_default_dtype_and_inference_mode():
+    for _ in range(4):
+        assert rd.rand(2).dtype is rd.float32
+    try:
+        rd.set_default_dtype(rd.float64)
+        assert [rd.rand(2).dtype for _ in range(4)] == [rd.float64] * 4
+    finally:
+        rd.set_default_dtype(rd.float32)
+    assert rd.rand(2).dtype is rd.float32 and rd.rand(2)._version == 0
+    with rd.inference_mode():
+        assert rd.rand(2).is_inference() and rd.randn(2, generator=twister(0)).is_inference()
