@@ -40,6 +40,7 @@ from .cpu import lapack, pooling
 from .cpu.adam import ADAM_LOOP
 from .cpu.attention import Attention, blas_takes
 from .cpu.blas import matmul, ready_addmm, ready_matmul
+from .cpu.choices import chances, places
 from .cpu.convolution import Depthwise, Product, Windows, add_to_channels
 from .cpu.copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
 from .cpu.direct_convolution import direct

@@ -25,7 +25,16 @@ from ..declare.operator import SEEDED, kernel
 from ..declare.out_forms import by, filled
 from ..declare.structured import c_name, not_implemented
 from .creation import like
-from .draws import GENERATOR, exponential_numbers, fill_by, filling, no_gradient, standard_normal, unit_interval
+from .draws import (
+    GENERATOR,
+    exponential_numbers,
+    fill_by,
+    filling,
+    no_gradient,
+    sampling,
+    standard_normal,
+    unit_interval,
+)
 from .generators import Generator, drawn, twister_of
 from .random import check_floating
 
@@ -231,39 +240,38 @@ def multinomial_into(self: Tensor, num_samples: int, replacement: bool, generato
     return filled(out, multinomial.op.functional(self, num_samples, replacement, generator=generator))
 
 
-@kernel(
+@sampling(
     f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {GENERATOR}) -> Tensor",
-    "CPU",
-    "Meta",
+    lambda result, self, count, replacement: kernels.places(result._operand, self._operand, replacement and count > 1),
     out="out",
     out_by=by(multinomial_into),
     derivative=False,
-    tags=SEEDED,
     refuses="whole complex",
 )
 def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
     """Returns places of the last dimension, drawn in proportion to the weights there.
 
-    Without replacement a place comes before another one where its weight over an exponential number is larger.
+    Without replacement a place comes before another one where its weight over an exponential number is larger. So is a
+    single place drawn, as in PyTorch; several with replacement by uniform numbers among the sums of the weights.
     """
     check_multinomial(self, num_samples, replacement)
     result = empty((*self._shape[:-1], num_samples), dtypes.int64, self._device)
     if result._device.type == "meta" or not result._shape.numel():
         return result
-    weights = as_numpy(self).astype(np.float64)
+    weights: Any = as_numpy(self).astype(np.float64 if self._dtype is dtypes.float64 else np.float32)
     if not (np.isfinite(weights) & (weights >= 0)).all():
         if not replacement or num_samples == 1:
             raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
         why = "= infinity or NaN" if (weights >= 0).all() and not np.isnan(weights).any() else "< 0"
         raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {why})")
-    totals = weights.cumsum(-1)
+    totals = weights.cumsum(-1, dtype=weights.dtype)
     if not totals.shape[-1] or not (totals[..., -1] > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     places = as_numpy(result)
-    if replacement:
+    if replacement and num_samples > 1:
         units = as_numpy(unit_interval(result, generator))
         for row, total, unit in zip(np.atleast_2d(places), np.atleast_2d(totals), np.atleast_2d(units), strict=True):
-            row[:] = np.searchsorted(total, unit * total[-1], side="right")
+            row[:] = np.searchsorted(total[:-1] / total[-1], unit)
     else:
         keys = exponential_numbers(self, generator)
         QUOTIENT.run(keys._operand, self._operand, keys._operand, dtype=self._dtype.name)

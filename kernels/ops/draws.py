@@ -11,12 +11,12 @@ Read next: random.py, the operators.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import Memo, dataclass
+from redispatch.dispatch import Memo, TensorBase, dataclass
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import (
     CPU,
@@ -189,6 +189,74 @@ def exponential_numbers(self: Tensor, generator: Any) -> Tensor:
 def standard_normal(self: Tensor, generator: Any) -> Tensor:
     """Normal float64 numbers, of the shape of `self`."""
     return numbers_like(self, dtypes.float64, generator, kernels.normal)
+
+
+# --- of tensors of parameters ---------------------------------------------------------------------------------------
+
+
+@inline
+def is_tensor(value: Any) -> TypeGuard[Tensor]:
+    return isinstance(value, TensorBase)
+
+
+@frozen
+class Sampling:
+    """The kernel of an operator whose result is drawn by the elements of tensors, around one that goes the long way.
+
+    prepare: of a result and the arguments but the generator, which is the last, `f(twister, array, offset, ...)`, with
+        array and offset of each tensor, which tells whether their elements are refused and nothing was drawn; or None.
+    """
+
+    def __init__(self, prepare: Callable[..., Any], long_way: Callable[..., Tensor]) -> None:
+        self.prepare, self.long_way, self.plans = prepare, long_way, Memo(PLANS)
+
+    @leaf
+    @inline
+    def run(self, *args: Any) -> Tensor:
+        """A tensor of random numbers."""
+        source = default_generator if args[-1] is None else args[-1]
+        state = source._state
+        facts = tuple(metadata(value) if is_tensor(value) else value for value in args[:-1])
+        plan = self.plans.get(facts)
+        if plan is None or type(state) is not Twister:
+            return self.first(facts, args)
+        result = empty_from(plan.outputs[0])
+        given: list[Any] = []
+        for value in args[:-1]:
+            if is_tensor(value):
+                array = value._array
+                if array is None:
+                    array = value._operand.array  # RuntimeError where it has none
+                given += (array, value._offset)
+        if plan.run(state, result._array, 0, *given):
+            return self.long_way(*args)  # which says what is wrong
+        return result
+
+    def first(self, facts: Any, args: tuple[Any, ...]) -> Tensor:
+        """Draws the long way; how that is done shortly is remembered."""
+        result = self.long_way(*args)
+        if result._device is CPU and result._array is not None and result._shape.numel():
+            run = self.prepare(result, *args[:-1])
+            if run is not None:
+                spec = output_spec(result._shape, result._dtype, result._device, result._stride)
+                self.plans[facts] = Plan((spec,), run)
+        return result
+
+
+def sampling(schema: str, prepare: Callable[..., Any], **facts: Any) -> Any:
+    """A decorator that declares an operator, at CPU and Meta, by its kernel that goes the long way: see `Sampling`."""
+
+    def declare(long_way: Callable[..., Tensor]) -> Any:
+        draw = Sampling(prepare, long_way)
+
+        @inline
+        def sampled(*args: Any) -> Tensor:
+            return draw.run(*args)
+
+        sampled.__name__, sampled.__doc__ = long_way.__name__, long_way.__doc__
+        return kernel(schema, "CPU", "Meta", tags=SEEDED, **facts)(sampled)
+
+    return declare
 
 
 # --- factories -------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from .draws import (
     fill_by,
     filling,
     no_gradient,
+    sampling,
     seeded_factory,
     single_interval,
     unit_interval,
@@ -317,14 +318,12 @@ def bernoulli_p_op(self: Tensor, p: float, generator: Any) -> Tensor:
     return bernoulli_float_op.functional(dense, p, generator=generator)
 
 
-@kernel(
+@sampling(
     f"bernoulli(Tensor self, {GENERATOR}) -> Tensor",
-    "CPU",
-    "Meta",
+    lambda result, self: kernels.chances(result._operand, self._operand),
     derivative=no_gradient,
     out="out",
     also=(bernoulli_p_op,),
-    tags=SEEDED,
     out_by=by(lambda self, generator, out: bernoulli_tensor(shaped(out, self._shape), self, generator)),
     refuses="whole complex",
 )
