@@ -40,7 +40,6 @@ from .cpu import lapack, pooling
 from .cpu.adam import ADAM_LOOP
 from .cpu.attention import Attention, blas_takes
 from .cpu.blas import matmul, ready_addmm, ready_matmul
-from .cpu.choices import chances, places
 from .cpu.convolution import Depthwise, Product, Windows, add_to_channels
 from .cpu.copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
 from .cpu.direct_convolution import direct
@@ -71,6 +70,7 @@ from .cpu.losses import (
     ready_nll_loss_backward,
 )
 from .cpu.normalize import LOG_SOFTMAX, SOFTMAX, ready_layer_norm, ready_layer_norm_backward
+from .cpu.parametric import chances, counts, normals, places
 from .cpu.random import bernoulli, blocks, exponential, normal, permutation, randint, uniform
 from .cpu.reduce import ALL, AMAX, AMIN, ANY, MEAN, NANSUM, PROD, SUM, Recipe, Reduction
 from .cpu.scan import COMPLEX_LOGCUMSUMEXP, CUMPROD, CUMSUM, LOGCUMSUMEXP, ready_cumulative_extreme, ready_extreme

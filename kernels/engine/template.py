@@ -23,7 +23,7 @@ from .compile import Entry, Kernel
 from .convert import array_type, as_is, load, real_type, store
 
 given: Any = as_is  # for names of one loop alone
-load_x = load_weight = load_bias = load_mask = store_x = store_out = as_is
+load_x = load_y = load_out = load_weight = load_bias = load_mask = store_x = store_out = as_is
 zero, one, lowest = np.float64(0), np.float64(1), np.float64(-np.inf)
 
 

@@ -164,14 +164,12 @@ def check_rates(rates: Tensor) -> None:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
 
 
-@kernel(
+@sampling(
     "poisson(Tensor self, Generator? generator=None) -> Tensor",
-    "CPU",
-    "Meta",
+    lambda result, self: kernels.counts(result._operand, self._operand),
     out="out",
     derivative=no_gradient,
     method=False,
-    tags=SEEDED,
     refuses="whole complex",
 )
 def poisson(self: Tensor, generator: Any) -> Tensor:

@@ -124,6 +124,10 @@ def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
     if self._device.type != "meta":
         check_probabilities(p)
     twisted = twister_of(generator, self._device)  # takes a word for each number, and two for one of 64 bits
+    choose = twisted and kernels.chances(self._operand, p._operand)
+    if choose and self._array is not None and p._array is not None:
+        choose(twisted, self._array, self._offset, p._array, p._offset)
+        return self
     units = single_interval if twisted and p._dtype is not dtypes.float64 else unit_interval
     return fill_by(self, generator, BELOW, units, p)
 
@@ -365,6 +369,11 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
     return result
 
 
+def normals(result: Tensor, mean: Any, std: Any) -> Any:
+    both = isinstance(mean, Tensor) and isinstance(std, Tensor) and not result._dtype.is_complex
+    return kernels.normals(result._operand, mean._operand, std._operand) if both else None
+
+
 def normal_overload(number: int, mean: str, std: str) -> Operator:
     """The overload for a mean and a standard deviation that are tensors, or one of them a number."""
     kinds = [one.partition(" ")[0] for one in (mean, std)]
@@ -373,15 +382,13 @@ def normal_overload(number: int, mean: str, std: str) -> Operator:
         "std": lambda grad, std_shape: grad.new_zeros(std_shape),
     }
     overload = "_".join(kinds)
-    return kernel(
+    return sampling(
         f"normal.{overload}({mean}, {std}, {GENERATOR}) -> Tensor",
-        "CPU",
-        "Meta",
+        normals,
         out=f"{overload}_out",
         derivative={name: zeros[name] for name, kind in zip(zeros, kinds, strict=True) if kind == "Tensor"},
         node=f"NormalBackward{number}",
         refuses="whole complex",
-        tags=SEEDED,
     )(normal_of)
 
 

@@ -1,7 +1,7 @@
-"""Choices by weights, as PyTorch's CPU generator makes them: ones and zeros, and places among several.
+"""Random numbers by parameters that are tensors, as PyTorch's CPU generator makes them, in memory without gaps.
 
-A loop that meets a weight that is none draws nothing and returns WRONG, so that its caller finds out what to say. In
-sequence the range of the places is the work, by which a short loop keeps the GIL (twister.py).
+A loop that meets a parameter which is none draws nothing and returns WRONG, so that its caller finds out what to say.
+The length of its range is the work, by which a short loop keeps the GIL (twister.py).
 
 Read next: random.py, the numbers that go by position.
 """
@@ -15,11 +15,12 @@ import numpy as np
 from redispatch.dispatch.tensor.geometry import is_contiguous, numel
 from redispatch.dispatch.tensor.operand import Operand
 
-from ..engine.template import Template, load_x, one, store_out, store_x, zero
+from ..engine.template import Template, load_out, load_x, load_y, one, store_out, store_x, zero
 from . import twisted_numbers as numbers
 from .mersenne import draw_words, is_taken
+from .sampling import poisson_number
 from .twisted_numbers import exponential_number, pair_of, unit_float64
-from .twister import CHUNK, FEW, TWISTER, Twister
+from .twister import CHUNK, FEW, TWISTER, Twister, normal
 
 float64, int64, uint64 = np.float64, np.int64, np.uint64
 TAKEN, WRONG = 1, 2  # what a loop returns that has drawn nothing
@@ -47,6 +48,34 @@ def chance_loop(lo, hi, held, state, scratch, values, out, out_at, x, x_at):
             out[uint64(out_at + lo + k)] = store_out(u < load_x(x[uint64(x_at + lo + k)]))
         lo += some
     return 0
+
+
+def counts_loop(lo, hi, held, state, scratch, values, out, out_at, x, x_at):
+    """Fills with Poisson numbers, each of the rate in its place."""
+    if is_taken(state, held):
+        return TAKEN
+    for i in range(lo, hi):
+        if not load_x(x[uint64(x_at + i)]) >= 0:
+            return WRONG
+    for i in range(lo, hi):
+        rate = float64(load_x(x[uint64(x_at + i)]))
+        out[uint64(out_at + i)] = store_out(poisson_number(state, scratch, rate, float64(0)))
+    return 0
+
+
+def deviations_loop(lo, hi, y, y_at):
+    """Tells whether one of the standard deviations is none."""
+    for i in range(lo, hi):
+        if not load_y(y[uint64(y_at + i)]) >= 0:
+            return True
+    return False
+
+
+def moved_loop(lo, hi, out, out_at, x, x_at, y, y_at):
+    """Multiplies normal numbers by their standard deviations and adds their means; each step is rounded."""
+    for i in range(lo, hi):
+        scaled = load_out(store_out(load_out(out[uint64(out_at + i)]) * load_y(y[uint64(y_at + i)])))
+        out[uint64(out_at + i)] = store_out(scaled + load_x(x[uint64(x_at + i)]))
 
 
 def places_loop(lo, hi, held, state, scratch, values, out, out_at, x, x_at, rows, n, count):
@@ -100,13 +129,20 @@ def places_loop(lo, hi, held, state, scratch, values, out, out_at, x, x_at, rows
 
 WORDS = TWISTER[0], TWISTER[1], "x.compute[] values"
 CHANCE = Template(chance_loop, *WORDS, "out[] out", "x[] x", nogil=FEW)
+COUNTS = Template(counts_loop, *WORDS, "out[] out", "x[] x", nogil=FEW)
+DEVIATIONS = Template(deviations_loop, "y[] y")
+MOVED = Template(moved_loop, "out[] out", "x[] x", "y[] y")
 PLACES = Template(places_loop, *WORDS, "int64[] out", "x[] x", nogil=FEW)
 
-# Takes flat arrays and offsets, of the result and of the weights, and tells whether one of these was WRONG.
-Choice = Callable[[Twister, Any, int, Any, int], bool]
+# Takes a twister, and flat arrays and offsets of result and parameters; tells whether one of the parameters is WRONG.
+Drawing = Callable[..., bool]
 
 
-def prepared(entry: Any, work: int, n: int, *sizes: int) -> Choice:
+def lie_alike(*operands: Operand) -> bool:
+    return all(x.shape == operands[0].shape and is_contiguous(x.shape, x.strides) for x in operands)
+
+
+def prepared(entry: Any, work: int, n: int, *sizes: int) -> Drawing:
     """A loop over so much work, with memory for `n` numbers, which takes these sizes last."""
 
     def choose(twister: Twister, out: Any, out_at: int, x: Any, x_at: int) -> bool:
@@ -125,9 +161,9 @@ def prepared(entry: Any, work: int, n: int, *sizes: int) -> Choice:
     return choose_at_once
 
 
-def chances(out: Operand, p: Operand) -> Choice | None:
+def chances(out: Operand, p: Operand) -> Drawing | None:
     """Prepares ones and zeros with these probabilities; None where they do not lie as `out` does."""
-    if out.shape != p.shape or not (is_contiguous(out.shape, out.strides) and is_contiguous(p.shape, p.strides)):
+    if not lie_alike(out, p):
         return None
     given: Any = (
         {"unit": numbers.unit_float64, "by": 2} if p.dtype == "float64" else {"unit": numbers.unit_float32, "by": 1}
@@ -135,7 +171,29 @@ def chances(out: Operand, p: Operand) -> Choice | None:
     return prepared(CHANCE(x=p.dtype, out=out.dtype, **given), numel(out.shape), 0)
 
 
-def places(out: Operand, weights: Operand, replacement: bool) -> Choice | None:
+def counts(out: Operand, rates: Operand) -> Drawing | None:
+    """Prepares Poisson numbers of these rates; None where they do not lie as `out` does."""
+    return prepared(COUNTS(x=rates.dtype, out=out.dtype), numel(out.shape), 0) if lie_alike(out, rates) else None
+
+
+def normals(out: Operand, mean: Operand, std: Operand) -> Drawing | None:
+    """Prepares normal numbers of these means and standard deviations; None where they do not lie as `out` does."""
+    if not lie_alike(out, mean, std):
+        return None
+    count, fill, wrong = numel(out.shape), normal(out), DEVIATIONS(y=std.dtype)
+    moved = MOVED(out=out.dtype, x=mean.dtype, y=std.dtype)
+
+    def draw(twister: Twister, array: Any, at: int, x: Any, x_at: int, y: Any, y_at: int) -> bool:
+        if wrong(0, count, y, y_at):
+            return True
+        fill(twister, array, at)
+        moved(0, count, array, at, x, x_at, y, y_at)
+        return False
+
+    return draw
+
+
+def places(out: Operand, weights: Operand, replacement: bool) -> Drawing | None:
     """Prepares the choice of places in rows of weights; None for weights with gaps, and for many distinct places."""
     n, count = weights.shape[-1], out.shape[-1]
     if not is_contiguous(weights.shape, weights.strides) or not (replacement or count <= FEW_PLACES):
