@@ -110,7 +110,7 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
 
 
 def gil_word(nogil: bool | int) -> str:
-    """What a kernel does with the GIL, as a word of its key on disk."""
+    """Returns the word for the use of the GIL, which is part of a kernel's key on disk."""
     return ("nogil" if nogil else "gil") if isinstance(nogil, bool) else f"nogil beyond {nogil}"
 
 
