@@ -70,11 +70,12 @@ from .cpu.losses import (
     ready_nll_loss_backward,
 )
 from .cpu.normalize import LOG_SOFTMAX, SOFTMAX, ready_layer_norm, ready_layer_norm_backward
+from .cpu.parametric import chances, counts, normals, places
 from .cpu.random import bernoulli, blocks, exponential, normal, permutation, randint, uniform
 from .cpu.reduce import ALL, AMAX, AMIN, ANY, MEAN, NANSUM, PROD, SUM, Recipe, Reduction
 from .cpu.scan import COMPLEX_LOGCUMSUMEXP, CUMPROD, CUMSUM, LOGCUMSUMEXP, ready_cumulative_extreme, ready_extreme
 from .cpu.sort import ready_mode, ready_rank, ready_sort, ready_top
-from .cpu.twister import Twister
+from .cpu.twister import FILLS, Twister
 from .engine.compile import Kernel, busiest_loop
 from .engine.elementwise import Elementwise, Loop, usually
 from .engine.pool import get_num_threads, parallel_for, ready, serial_for, set_num_threads

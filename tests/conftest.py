@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 import redispatch
 from redispatch.dispatch import DEFAULT, STATE
 from redispatch.dispatch.namespaces import define_late
-from redispatch.kernels.ops.random import fork_rng
+from redispatch.kernels.ops.generators import fork_rng
 
 from . import drawing
 from .registries import Snapshot

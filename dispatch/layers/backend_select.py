@@ -23,7 +23,9 @@ WITHOUT_MODULE: set[str] = set()
 def backend_select(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     """Continues at the backend of the `device` argument; at CPU where none is given."""
     device = stack[device_position(op)]
-    return run(op, backend_keyset("cpu" if device is None else device.type), stack)
+    if device is None or device.type == "cpu":  # a keyset that is known: the kernel is worked out in this very place
+        return run(op, backend_keyset("cpu"), stack)
+    return run(op, backend_keyset(device.type), stack)
 
 
 @pure

@@ -18,7 +18,7 @@ from redispatch.dispatch import OpOverload
 from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.tensor import KINDS, Tensor
 from redispatch.dispatch.tensor.devices import as_device
-from redispatch.kernels.ops.random import Generator, default_generator
+from redispatch.kernels.ops.generators import Generator, default_generator
 
 from .control_flow import BodyOperator, functionalize_functions
 

@@ -16,7 +16,7 @@ from redispatch.dispatch import STATE, MissingKernelError, OpOverload, bind, cal
 from redispatch.dispatch.core.key import AUTOCAST_MASK
 from redispatch.dispatch.layers.autograd import AUTOGRAD
 from redispatch.dispatch.tensor import CPU, KINDS, Tensor, device, indexed
-from redispatch.kernels.ops.random import LentGenerator
+from redispatch.kernels.ops.generators import LentGenerator
 
 # By these the fallback itself makes tensors and moves them: there has to be something else that does.
 MEMORY = frozenset(f"aten::{name}" for name in ("empty.memory_format", "empty_strided", "_copy_from"))

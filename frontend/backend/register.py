@@ -52,7 +52,7 @@ from redispatch.dispatch.tensor import (
     overridable_property,
     set_current_index,
 )
-from redispatch.kernels.ops.random import Generator
+from redispatch.kernels.ops.generators import Generator
 from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn import Module
 from redispatch.nn.utils.rnn import PackedSequence

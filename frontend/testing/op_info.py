@@ -26,7 +26,7 @@ from redispatch.dispatch.tensor import Tensor, dtype, dtypes
 from redispatch.kernels.declare.declare import DECLARED
 from redispatch.kernels.ops.from_data import tensor
 from redispatch.kernels.ops.functional_forms import MADE
-from redispatch.kernels.ops.random import manual_seed
+from redispatch.kernels.ops.generators import manual_seed
 from redispatch.utils import _pytree as pytree
 
 from .make_tensor import make_tensor

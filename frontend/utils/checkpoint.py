@@ -62,7 +62,7 @@ from redispatch.dispatch.layers.autocast import CastCache
 from redispatch.dispatch.pytree import tree_leaves, tree_map
 from redispatch.dispatch.rules import is_own
 from redispatch.dispatch.tensor import KINDS, Tensor
-from redispatch.kernels.ops.random import default_states, fork_rng, restore_states
+from redispatch.kernels.ops.generators import default_states, fork_rng, restore_states
 
 from ._device import DeviceContext
 

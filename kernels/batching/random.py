@@ -9,7 +9,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, Tag, call
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.distributions import multinomial
-from redispatch.kernels.ops.random import default_states, restore_states
+from redispatch.kernels.ops.generators import default_states, restore_states
 
 from ...dispatch.transforms.batched import each, front, is_batched, is_tensor, padded, position_of, ranks, whole
 from .fallback import batches, one_by_one

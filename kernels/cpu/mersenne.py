@@ -1,7 +1,8 @@
 """The words of a Mersenne twister, MT19937: a sequence of 32-bit numbers, from a state of 624.
 
-The state is an array of 632 uint64, laid out as the 5,056 bytes in which PyTorch keeps a generator: a copy is all that
-it takes to save one. The words of a seed are made when the first is asked for; seeding itself is three assignments.
+The state is an array of uint64, of which 632 are laid out as the 5,056 bytes in which PyTorch keeps a generator: a copy
+is all that it takes to save one. The words of a seed are made when the first is asked for; seeding itself is three
+assignments.
 
 Source: Matsumoto and Nishimura, "Mersenne Twister", 1998. Read next: `twisted_numbers.py`, what words become.
 """
@@ -13,8 +14,10 @@ from ..engine.template import Template
 
 int64, uint32, uint64 = np.int64, np.uint32, np.uint64
 
-# Places in the state: behind the words three numbers, of which the second is a normal one that was left over.
+# Places in the state: behind the words three numbers, of which the second is a normal one that was left over. A place
+# more tells how often the generator's lock is held; that is not PyTorch's.
 SEED, LEFT, NEXT, WORDS, REST, SIZE = 0, 1, 2, 3, 627, 632
+HELD = SIZE
 # LEFT holds, below, how many words are left and one more; above, whether there are words at all.
 LOW, SEEDED = np.uint64(0xFFFFFFFF), np.uint64(1 << 32)
 ONE, NONE = np.uint64(1), np.uint64(0)
@@ -25,7 +28,7 @@ MASK_7, MASK_15 = np.uint64(0x9D2C5680), np.uint64(0xEFC60000)
 
 def restart(state: np.ndarray, seed: int) -> None:
     """Begins the sequence of a seed; of its bits the lower 32 choose it."""
-    state[SEED], state[LEFT], state[NEXT], state[REST:] = seed, 1, 0, 0
+    state[SEED], state[LEFT], state[NEXT], state[REST:SIZE] = seed, 1, 0, 0
 
 
 def check(state: np.ndarray) -> None:
@@ -33,6 +36,12 @@ def check(state: np.ndarray) -> None:
     left, seeded = int(state[LEFT] & LOW), int(state[LEFT]) >> 32
     if seeded != 1 or not 1 <= left <= LENGTH or state[NEXT] > LENGTH or (state[WORDS : WORDS + 624] > LOW).any():
         raise RuntimeError("Invalid mt19937 state")
+
+
+@integral
+def is_taken(state, held):
+    """Whether the generator's lock is held by another one than who holds it so often."""
+    return int64(state[632]) > held
 
 
 @integral

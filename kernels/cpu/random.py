@@ -242,7 +242,7 @@ def of_either_kind(loop: Callable) -> Callable:
     @functools.wraps(loop)
     def drawn(out: Any, seed: Any, offset: int, *numbers: Any) -> Any:
         if isinstance(seed, Twister):
-            return getattr(seed, loop.__name__)(out, *numbers)
+            return seed.fill(loop.__name__, out, *numbers)
         return loop(out, seed, offset, *numbers)
 
     return drawn
@@ -336,9 +336,10 @@ def shuffle_loop(lo, hi, out, keys, n):
 SHUFFLE = Template(shuffle_loop, "int64[] out keys")
 
 
-@of_either_kind
-def permutation(n: int, seed: int, offset: int) -> np.ndarray:
+def permutation(n: int, seed: Any, offset: int) -> np.ndarray:
     """The whole numbers below n < 2^31 in random order, as int64."""
+    if isinstance(seed, Twister):
+        return seed.permutation(n)
     keys = np.empty(n, np.int64)
     _fill(Operand(keys, "int64", (n,), (1,)), seed, offset, integers, 0, 1 << 32, "int64", 4)
     out = np.arange(n)

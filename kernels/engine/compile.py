@@ -35,8 +35,8 @@ class Kernel:
     A signature is a tuple of type names: "int64", "float32", ... for numbers and "float32[]" for flat arrays (16-bit
     floats are "uint16[]").  `real` is the type of literals in scalar functions, and `reals` that of single ones, by the
     word that `given` has for them. `fastmath` names the LLVM flags, each of which needs a reason where it is given.
-    `nogil` says whether other Python threads may run meanwhile. `apart` says that the loop writes to no array which it
-    has by another name, too.
+    `nogil` says whether other Python threads may run meanwhile, or beyond which length of a range they may. `apart`
+    says that the loop writes to no array which it has by another name, too.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Kernel:
         real: str | None = None,
         reals: Mapping[str, str | None] | None = None,
         fastmath: frozenset[str] = frozenset(),
-        nogil: bool = True,
+        nogil: bool | int = True,
         apart: bool = False,
     ) -> None:
         self.loop = loop
@@ -101,7 +101,7 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
     main = program.compiled[-1]
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return program.load()[main]  # type: ignore[return-value]  # the text defines `main` as a function
-    flags = ",".join([*sorted(kernel.fastmath), "nogil" if kernel.nogil else "gil", "no runtime"])
+    flags = ",".join([*sorted(kernel.fastmath), gil_word(kernel.nogil), "no runtime"])
     key = cache.key(program.digest(), main, signature, flags)
     code = cache.load(key)
     if code is None or native.outdated(code):
@@ -111,6 +111,11 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
         cache.store(key, code, kernel.name, header + program.text())
     return native.linked(code, kernel.name)
+
+
+def gil_word(nogil: bool | int) -> str:
+    """Returns the word for the use of the GIL, which is part of a kernel's key on disk."""
+    return ("nogil" if nogil else "gil") if isinstance(nogil, bool) else f"nogil beyond {nogil}"
 
 
 PATIENCE = 1.0  # seconds of compiling before a word is said about it
@@ -140,7 +145,9 @@ def _tell(name: str, seconds: float) -> None:
     _seconds = -1.0
 
 
-def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> tuple[Any, str]:
+def _compile(
+    program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool | int
+) -> tuple[Any, str]:
     """The last function of the program, as an optimised module of LLVM with a function for Python to call it.
 
     The second is the version of numba if that has translated it.

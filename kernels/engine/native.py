@@ -163,8 +163,27 @@ def plain(function: str, signature: tuple[str, ...], result: str) -> str:
     return PLAIN.format(loop=LOOP, parameters=", ".join(["ptr %result", *passed]), call=call, kept=kept)
 
 
-def calling(signature: tuple[str, ...], result: str, nogil: bool) -> str:
+# The GIL is given up, always or where a range is long, and taken back.
+RELEASE, ACQUIRE = "%thread = call ptr @PyEval_SaveThread()", "call void @PyEval_RestoreThread(ptr %thread)"
+RELEASE_IF_LONG = """%length = sub i64 %v1_0, %v0_0
+  %long = icmp sgt i64 %length, {few}
+  br i1 %long, label %leaving, label %working
+leaving:
+  %left = call ptr @PyEval_SaveThread()
+  br label %working
+working:
+  %thread = phi ptr [null, %good], [%left, %leaving]"""
+ACQUIRE_IF_LONG = """br i1 %long, label %returning, label %back
+returning:
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %back
+back:"""
+
+
+def calling(signature: tuple[str, ...], result: str, nogil: bool | int) -> str:
     """Writes the C function that Python calls (METH_FASTCALL), in LLVM's language.
+
+    nogil: whether it gives up the GIL, or from which length of a range on: more than so many.
 
     The loop takes the place of its result, and of each argument its number, of a complex one two, or an array's pointer
     and size.
@@ -199,9 +218,9 @@ def calling(signature: tuple[str, ...], result: str, nogil: bool) -> str:
         count=len(signature),
         taking="\n".join(lines),
         doubt=doubts[-1] if doubts else "false",
-        release="%thread = call ptr @PyEval_SaveThread()" if nogil else "",
+        release=(RELEASE if nogil is True else RELEASE_IF_LONG.format(few=nogil)) if nogil else "",
         passed=", ".join(passed),
-        acquire="call void @PyEval_RestoreThread(ptr %thread)" if nogil else "",
+        acquire=(ACQUIRE if nogil is True else ACQUIRE_IF_LONG) if nogil else "",
         giving=_given(result),
         exits="\n".join(_exits(signature)),
     )

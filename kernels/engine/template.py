@@ -23,20 +23,25 @@ from .compile import Entry, Kernel
 from .convert import array_type, as_is, load, real_type, store
 
 given: Any = as_is  # for names of one loop alone
-load_x = load_weight = load_bias = load_mask = store_x = store_out = as_is
+load_x = load_y = load_out = load_weight = load_bias = load_mask = store_x = store_out = as_is
 zero, one, lowest = np.float64(0), np.float64(1), np.float64(-np.inf)
 
 
 class Template:
     """The entries of a loop, by what differs between them.
 
+    nogil: as of a `Kernel`.
+
     types: what its parameters are that are no int64 numbers, declared as in C, in the words of signatures; a dtype that
     differs has a name of its own there: "x[] a b" are arrays in which a storage of that dtype lies, "x.compute[] a"
     one of the type in which it computes, and "x a" a number of that type.
     """
 
-    def __init__(self, loop: Callable, *types: str, fastmath: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, loop: Callable, *types: str, fastmath: frozenset[str] = frozenset(), nogil: bool | int = True
+    ) -> None:
         self.loop, self.fastmath, self.name = loop, fastmath, loop.__name__.removesuffix("_loop")
+        self.nogil = nogil
         self.types = {name: kind for kind, *names in map(str.split, types) for name in names}
         self.parameters = loop.__code__.co_varnames[: loop.__code__.co_argcount]
         assert self.types.keys() <= {*self.parameters}, f"{loop.__name__} has no such parameters"
@@ -59,7 +64,9 @@ class Template:
             if dtype in DTYPES:  # or a type of this machine's alone, as of keys
                 known |= {f"load_{word}": load(dtype), f"store_{word}": store(dtype)}
         known |= {word: value for word, value in given.items() if word not in dtypes}
-        kernel = Kernel(self.loop, name=name or None, given=known, real=real_type(first), fastmath=fastmath)
+        kernel = Kernel(
+            self.loop, name=name or None, given=known, real=real_type(first), fastmath=fastmath, nogil=self.nogil
+        )
         return kernel.entry(*(self.type_of(one, dtypes) for one in self.parameters))
 
     def type_of(self, parameter: str, dtypes: dict[str, str]) -> str:

@@ -382,12 +382,19 @@ def as_integer_dtype(dtype: Any) -> dtype:
 Rule = tuple[Any, Any, Callable[[Tensor], Tensor]]
 
 
-def factory(rule: Callable[..., Rule], schema: str, options: str = FACTORY, **facts: Any) -> Operator:
+def factory(
+    rule: Callable[..., Rule],
+    schema: str,
+    options: str = FACTORY,
+    around: Callable[[Operator, Callable[..., Tensor]], Callable[..., Tensor]] | None = None,
+    **facts: Any,
+) -> Operator:
     """Declares a factory by what it makes: `rule(dtype, ...)`, which gets its arguments in their order.
 
     schema: without the options of all factories and the result. With a `Tensor self` in front, the result has its dtype
         and its device unless others are given; and its shape, if there is no `size`, which the rule gets behind the
         arguments.
+    around: makes the kernel of the operator and of the function that makes its results.
     An out= form fills its own tensor, whose dtype the rule gets.
     """
     of_tensor = "(Tensor self" in schema
@@ -416,8 +423,8 @@ def factory(rule: Callable[..., Rule], schema: str, options: str = FACTORY, **fa
         return fill(shaped(target, shape))
 
     functional = made_like if alike else made_of if of_tensor else made
-    if "tags" in facts:  # what draws fills its result by operators, which count as writes
-        functional = unwritten(functional)
+    if around is not None:
+        functional = around(op, functional)
     for form, function in ((op.functional, functional), (op.out, into_out)):
         if form is not None:
             impl(form, EXPLICIT, function, convention="positional", place=op.place, name=rule.__name__)

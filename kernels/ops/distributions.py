@@ -25,19 +25,18 @@ from ..declare.operator import SEEDED, leaf_kernel
 from ..declare.out_forms import by, filled
 from ..declare.structured import c_name, not_implemented
 from .creation import like
-from .random import (
+from .draws import (
     GENERATOR,
-    Generator,
-    check_floating,
-    drawn,
     exponential_numbers,
     fill_by,
     filling,
     no_gradient,
+    sampling,
     standard_normal,
-    twister_of,
     unit_interval,
 )
+from .generators import Generator, drawn, twister_of
+from .random import check_floating
 
 # --- in place --------------------------------------------------------------------------------------------------------
 
@@ -60,8 +59,12 @@ LOG_NORMAL = Elementwise("log_normal", log_normal_number)
 GEOMETRIC = Elementwise("geometric", failures)
 
 
-@filling(f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)", refuses="whole complex")
-def cauchy_(self: Tensor, median: float, sigma: float, generator: Any) -> Tensor:
+@filling(
+    f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)",
+    unit_interval,
+    refuses="whole complex",
+)
+def cauchy_(self: Tensor, median: float, sigma: float) -> Any:
     """Fills the tensor with random numbers of a Cauchy distribution."""
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
@@ -70,26 +73,30 @@ def cauchy_(self: Tensor, median: float, sigma: float, generator: Any) -> Tensor
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {c_name(self._dtype)}"
         )
-    return fill_by(self, generator, CAUCHY, unit_interval, median, sigma)
+    return CAUCHY, median, sigma
 
 
-@filling(f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)", refuses="whole complex")
-def log_normal_(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
+@filling(
+    f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)",
+    standard_normal,
+    refuses="whole complex",
+)
+def log_normal_(self: Tensor, mean: float, std: float) -> Any:
     """Fills the tensor with random numbers whose logarithms are normally distributed."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     check_floating("log_normal_cpu", self._dtype)
-    return fill_by(self, generator, LOG_NORMAL, standard_normal, mean, std)
+    return LOG_NORMAL, mean, std
 
 
-@filling(f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)", refuses="bool complex")
-def geometric_(self: Tensor, p: float, generator: Any) -> Tensor:
+@filling(f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)", unit_interval, refuses="bool complex")
+def geometric_(self: Tensor, p: float) -> Any:
     """Fills the tensor with random numbers of a geometric distribution: trials up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self._dtype is dtypes.bool or self._dtype.is_complex:
         raise not_implemented("geometric_cpu", self._dtype)
-    return fill_by(self, generator, GEOMETRIC, unit_interval, math.log1p(-p))
+    return GEOMETRIC, math.log1p(-p)
 
 
 cauchy_op, log_normal_op, geometric_op = cauchy_.op, log_normal_.op, geometric_.op
@@ -157,12 +164,12 @@ def check_rates(rates: Tensor) -> None:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
 
 
-@leaf_kernel(
+@sampling(
     "poisson(Tensor self, Generator? generator=None) -> Tensor",
+    lambda result, self: kernels.counts(result._operand, self._operand),
     out="out",
     derivative=no_gradient,
     method=False,
-    tags=SEEDED,
     refuses="whole complex",
 )
 def poisson(self: Tensor, generator: Any) -> Tensor:
@@ -229,37 +236,38 @@ def multinomial_into(self: Tensor, num_samples: int, replacement: bool, generato
     return filled(out, multinomial.op.functional(self, num_samples, replacement, generator=generator))
 
 
-@leaf_kernel(
+@sampling(
     f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {GENERATOR}) -> Tensor",
+    lambda result, self, count, replacement: kernels.places(result._operand, self._operand, replacement and count > 1),
     out="out",
     out_by=by(multinomial_into),
     derivative=False,
-    tags=SEEDED,
     refuses="whole complex",
 )
 def multinomial(self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
     """Returns places of the last dimension, drawn in proportion to the weights there.
 
-    Without replacement a place comes before another one where its weight over an exponential number is larger.
+    Without replacement a place comes before another one where its weight over an exponential number is larger. So is a
+    single place drawn, as in PyTorch; several with replacement by uniform numbers among the sums of the weights.
     """
     check_multinomial(self, num_samples, replacement)
     result = empty((*self._shape[:-1], num_samples), dtypes.int64, self._device)
     if result._device.type == "meta" or not result._shape.numel():
         return result
-    weights = as_numpy(self).astype(np.float64)
+    weights: Any = as_numpy(self).astype(np.float64 if self._dtype is dtypes.float64 else np.float32)
     if not (np.isfinite(weights) & (weights >= 0)).all():
         if not replacement or num_samples == 1:
             raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
         why = "= infinity or NaN" if (weights >= 0).all() and not np.isnan(weights).any() else "< 0"
         raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {why})")
-    totals = weights.cumsum(-1)
+    totals = weights.cumsum(-1, dtype=weights.dtype)
     if not totals.shape[-1] or not (totals[..., -1] > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     places = as_numpy(result)
-    if replacement:
+    if replacement and num_samples > 1:
         units = as_numpy(unit_interval(result, generator))
         for row, total, unit in zip(np.atleast_2d(places), np.atleast_2d(totals), np.atleast_2d(units), strict=True):
-            row[:] = np.searchsorted(total, unit * total[-1], side="right")
+            row[:] = np.searchsorted(total[:-1] / total[-1], unit)
     else:
         keys = exponential_numbers(self, generator)
         QUOTIENT.run(keys._operand, self._operand, keys._operand, dtype=self._dtype.name)
@@ -347,7 +355,7 @@ def gamma_numbers(a: np.ndarray, generator: Generator | None, single: bool = Fal
     twister = twister_of(generator, CPU)
     if twister is not None:
         numbers = empty(a.shape, dtypes.float64)
-        twister.gamma(numbers._operand, a.reshape(-1), single)
+        twister.fill("gamma", numbers._operand, a.reshape(-1), single)
         return as_numpy(numbers)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         d = np.where(a < 1, a + 1, a) - 1 / 3

@@ -21,7 +21,7 @@ from ..declare.operator import SEEDED, composite, leaf_kernel, structured
 from ..declare.structured import Meta, check_can_cast
 from .activations import SELU_ALPHA, SELU_SCALE
 from .creation import like
-from .random import bernoulli_float_op, bernoulli_number
+from .random import BERNOULLI, bernoulli_float_op
 
 # --- which elements, and what becomes of them ------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         check_can_cast(dtypes.float32, input._dtype)
     mask = like(input, dtypes.bool, None, False, None)
     result = like(input, None, None, False, None)
-    bernoulli_number(mask, 1.0 - p if train or train is None else 1.0, None)
+    BERNOULLI.fill(mask, None, 1.0 - p if train or train is None else 1.0)
     if result._device.type != "meta":
         scale = dropout_scale(p, train)
         MASKED_AND_SCALED.run(result._operand, input._operand, mask._operand, scale, dtype=input._dtype.name)

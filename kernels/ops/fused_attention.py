@@ -35,7 +35,7 @@ from redispatch.dispatch.tensor import Tensor, dtypes
 from ..declare.operator import planned_several
 from ..declare.planned import PlannedSeveral
 from ..declare.structured import Meta
-from .random import generator_at, position
+from .generators import generator_at, position
 
 NAME = "_scaled_dot_product_efficient_attention"
 GROUP, LANES = 64, 16  # Note [The choices of dropout]

@@ -20,7 +20,7 @@ from ..declare.pointwise import NOT_FLOATING
 from ..declare.relies import check_scalar_type
 from ..declare.structured import Meta, broadcast, check_has_kernel, check_writable, resize_out
 from .activations import leaky_relu, leaky_relu_backward_op
-from .random import drawn, twister_of
+from .generators import drawn, twister_of
 
 BOUNDS = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None"
 REAL: dict[str, Any] = {"refuses": {("float16", *NOT_FLOATING): ""}}
@@ -52,7 +52,7 @@ def slopes_of(self: Tensor, lower: float, upper: float, generator: Any) -> Tenso
     slopes, leaks = empty(self._shape, dtypes.float64), as_numpy(self) <= 0
     numbers = empty((int(leaks.sum()),), dtypes.float64)
     real = np.float64 if self._dtype is dtypes.float64 else np.float32  # in which PyTorch holds the bounds
-    twister.uniform(numbers._operand, float(real(lower)), float(real(upper)))
+    twister.fill("uniform", numbers._operand, float(real(lower)), float(real(upper)))
     as_numpy(slopes)[leaks] = as_numpy(numbers)
     return slopes
 

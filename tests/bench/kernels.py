@@ -125,8 +125,24 @@ call(
 
 # --- random numbers ---
 
-call("randn", "", "t.randn(N)")
-call("dropout", "x = vector(t)", "t.nn.functional.dropout(x, 0.5, True)")
+call("rand", "", "t.rand(N)", target=1.2)
+call("rand, float64", "", "t.rand(N, dtype=t.float64)", target=1.2)
+call("randn", "", "t.randn(N)", target=1.2)
+call("randn, float64", "", "t.randn(N, dtype=t.float64)", target=1.2)
+call("randint", "", "t.randint(0, 1000, (N,))", target=1.2)
+call("randperm of 100,000", "", "t.randperm(100_000)", target=1.2)
+call("exponential_", "x = t.zeros(N)", "x.exponential_()", target=1.2)
+call("dropout", "x = vector(t)", "t.nn.functional.dropout(x, 0.5, True)", target=1.2)
+call("rand of 4", "", "t.rand(4)", target=1.2)
+call("randn of 64", "", "t.randn(64)", target=1.2)
+call("randint of 4", "", "t.randint(0, 10, (4,))", target=1.2)
+call("randperm of 8", "", "t.randperm(8)", target=1.2)
+call("uniform_ of 4", "x = t.zeros(4)", "x.uniform_()", target=1.2)
+call("normal_ of 64", "x = t.zeros(64)", "x.normal_()", target=1.2)
+call("bernoulli_ of 4", "x = t.zeros(4)", "x.bernoulli_(0.3)", target=1.2)
+call("exponential_ of 4", "x = t.zeros(4)", "x.exponential_()", target=1.2)
+call("dropout of 64", "x = t.zeros(64)", "t.nn.functional.dropout(x, 0.5, True)", target=1.2)
+call("multinomial of 8, with replacement", "x = t.ones(8)", "t.multinomial(x, 2, True)", target=1.2)
 
 
 # --- threads: each call on one thread, and on two ---

@@ -10,7 +10,7 @@ from redispatch.kernels.cuda import compiler
 from redispatch.kernels.cuda.ops import attention
 from redispatch.kernels.cuda.ops.attention import AT_ONCE, Attention
 from redispatch.kernels.cuda.sass import machine_code
-from redispatch.kernels.ops.random import drawing_from
+from redispatch.kernels.ops.generators import drawing_from
 from redispatch.nn import functional as F
 from redispatch.nn.attention import SDPBackend, sdpa_kernel
 from redispatch.testing import assert_close

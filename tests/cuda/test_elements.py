@@ -8,7 +8,7 @@ from redispatch.kernels import TARGET
 from redispatch.kernels.cuda.loops import DeviceLoop
 from redispatch.kernels.cuda.runtime.async_errors import LateIndexError
 from redispatch.kernels.engine.compile import Kernel
-from redispatch.kernels.ops.random import drawing_from
+from redispatch.kernels.ops.generators import drawing_from
 from redispatch.testing import assert_close
 
 pytestmark = pytest.mark.usefixtures("simulator")

@@ -10,7 +10,7 @@ from redispatch.kernels.cuda.runtime import launch_recorder
 from redispatch.kernels.cuda.runtime.devices import started
 from redispatch.kernels.cuda.runtime.launch_plan import NUMBERS, Recorded, packed
 from redispatch.kernels.cuda.runtime.launch_recorder import Place
-from redispatch.kernels.ops.random import Generator
+from redispatch.kernels.ops.generators import Generator
 from redispatch.testing import assert_close
 
 F = rd.nn.functional

@@ -10,7 +10,7 @@ from redispatch.dispatch import MissingKernelError, operator_named
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.declare import declarations
 from redispatch.kernels.declare.pointwise import DECLARED
-from redispatch.kernels.ops.random import drawing_from
+from redispatch.kernels.ops.generators import drawing_from
 from redispatch.testing import SampleInput
 from redispatch.testing.op_db import op_db
 

@@ -10,7 +10,7 @@ import redispatch as rd
 import redispatch.nn.functional as F
 from redispatch import nn
 from redispatch.kernels import get_num_threads, set_num_threads
-from redispatch.kernels.ops.random import fork_rng
+from redispatch.kernels.ops.generators import fork_rng
 
 # Random numbers -------------------------------------------------------------------------------------------------------
 

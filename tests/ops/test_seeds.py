@@ -5,6 +5,7 @@
 
 import hashlib
 import pickle
+import threading
 
 import pytest
 
@@ -60,6 +61,11 @@ CALLS = {
     "binomial(t.full((60,), 200.0), t.arange(60.0) / 60, generator=g)": "e1a675b64889",
     "multinomial(t.arange(20.0), 5, generator=g)": "d2a54d841240",
     "multinomial(t.arange(60.0).reshape(3, 20), 50, True, generator=g)": "6bbc795e4771",
+    "multinomial(t.arange(20.0), 1, True, generator=g)": "274ef392314e",
+    "multinomial(t.arange(5000.0), 400, True, generator=g)": "41227e4eb658",
+    "multinomial(t.arange(5000.0).sqrt(), 4000, True, generator=g)": "97d2cdde43c0",
+    "multinomial(t.arange(2000.0).reshape(2, 1000), 3, generator=g)": "bff1fba59139",
+    "bernoulli(t.arange(600.0) / 600, generator=g)": "475869a42002",
     "_standard_gamma(t.arange(60.0) / 9, generator=g)": "403bc6c71cb8",
     "_standard_gamma(t.arange(60, dtype=t.float64) / 9, generator=g)": "6b4b120ce433",
     "_sample_dirichlet(t.arange(1.0, 61.0).reshape(6, 10) / 9, generator=g)": "08bda594a538",
@@ -104,6 +110,7 @@ PROGRAMS = {
     "func.vmap(lambda x: x.clone().t().normal_(), randomness='different')(t.zeros(3, 5, 4))": "885091be2e0e",
     "func.vmap(lambda x: x.clone().t().normal_(), randomness='same')(t.zeros(3, 5, 4))": "299b5521d79d",
     "func.functionalize(lambda x: x.clone().t().uniform_())(t.zeros(5, 4))": "d5a69e0f3d8f",
+    "distributions.Categorical(t.arange(1.0, 9.0)).sample((3,))": "1b4396d627d5",
     "tensor([*t.utils.data.RandomSampler(range(20))])": "0d4bfbcdfeab",
     "cat([x for _ in range(2) for x in t.utils.data.DataLoader(t.arange(20), 7, shuffle=True)])": "8ee1203d8d52",
 }
@@ -164,3 +171,81 @@ def test_a_twister_refuses_what_is_no_state_and_keeps_its_own():
     assert g.get_state().equal(before)
     with pytest.raises(ValueError, match="got 'dice'"):
         rd.Generator(kind="dice")
+
+
+def test_small_and_large_draws_of_threads_share_a_sequence_without_a_number_twice():
+    """Small draws take no lock: Note [Small draws take no lock]."""
+    shared, pieces, done = twister(5), [], threading.Event()
+
+    def draw(size):
+        pieces.append(rd.randint(0, 2**20, (size,), generator=shared))
+
+    def draw_many():
+        for size in (3_000_000, 2000, 3_000_000):
+            draw(size)
+        done.set()
+
+    def draw_few():
+        while not done.is_set():
+            draw(7)
+
+    threads = [threading.Thread(target=work) for work in (draw_few, draw_many, draw_few)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    drawn = rd.cat(pieces)
+    in_turn = rd.randint(0, 2**20, (len(drawn),), generator=twister(5))
+    assert drawn.bincount().equal(in_turn.bincount())
+
+
+def test_what_is_remembered_of_a_fill_is_for_a_twister_and_the_numbers_that_it_was_decided_for():
+    calls = [
+        lambda: rd.rand(3),
+        lambda: rd.randperm(5),
+        lambda: rd.randint_like(rd.zeros(3), 4),
+        lambda: rd.zeros(3).uniform_(2, 5),
+        lambda: rd.zeros(3).normal_(0.0, 2.0),
+        lambda: rd.zeros(2, dtype=rd.complex64).normal_(),
+        lambda: rd.zeros(4, 3).t().exponential_(),
+    ]
+    philox = rd.Generator(kind="philox")
+    with rd.random.fork_rng():
+        for call in calls:
+            rd.manual_seed(1)
+            expected = [call().tolist() for _ in range(5)]
+            with rd.random.drawing_from(philox.manual_seed(1)):
+                other = call().tolist()
+            assert other != expected[0] or call is calls[1]
+            rd.manual_seed(1)
+            assert [call().tolist() for _ in range(5)] == expected
+            with rd.random.drawing_from(philox.manual_seed(1)):
+                assert call().tolist() == other
+
+
+def test_a_fill_is_refused_each_time_and_changes_nothing():
+    g = twister(3)
+    for _ in range(4):
+        rd.zeros(3).uniform_(0, 1, generator=g)
+    before = g.get_state()
+    for _ in range(4):
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single"):
+            rd.zeros(1).expand(3).uniform_(0, 1, generator=g)
+        with pytest.raises(RuntimeError, match="found from=2 > to=1"):
+            rd.zeros(3).uniform_(2, 1, generator=g)
+        with pytest.raises(RuntimeError, match="'from' to be less than 'to'"):
+            rd.randint(3, 3, (2,), generator=g)
+    assert g.get_state().equal(before)
+
+
+def test_factories_follow_the_default_dtype_and_inference_mode():
+    for _ in range(4):
+        assert rd.rand(2).dtype is rd.float32
+    try:
+        rd.set_default_dtype(rd.float64)
+        assert [rd.rand(2).dtype for _ in range(4)] == [rd.float64] * 4
+    finally:
+        rd.set_default_dtype(rd.float32)
+    assert rd.rand(2).dtype is rd.float32 and rd.rand(2)._version == 0
+    with rd.inference_mode():
+        assert rd.rand(2).is_inference() and rd.randn(2, generator=twister(0)).is_inference()

@@ -23,7 +23,7 @@ import numpy as np
 from redispatch.dispatch.tensor import Tensor, dtypes, pinned_memory
 from redispatch.kernels.ops.creation import empty
 from redispatch.kernels.ops.from_data import as_tensor, tensor
-from redispatch.kernels.ops.random import Generator
+from redispatch.kernels.ops.generators import Generator
 from redispatch.kernels.ops.shape import stack
 
 from .dataset import BatchSampler, IterableDataset, RandomSampler, SequentialSampler

@@ -15,7 +15,8 @@ from typing import Any, Generic, TypeVar
 from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.ops.creation import empty
 from redispatch.kernels.ops.from_data import as_tensor
-from redispatch.kernels.ops.random import Generator, randint, randperm
+from redispatch.kernels.ops.generators import Generator
+from redispatch.kernels.ops.random import randint, randperm
 
 T_co = TypeVar("T_co", covariant=True)
 

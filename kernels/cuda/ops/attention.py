@@ -37,7 +37,7 @@ from redispatch.kernels.engine.program import integral, steps
 from redispatch.kernels.maths.vecmath import exp, log
 from redispatch.kernels.ops import fused_attention
 from redispatch.kernels.ops.fused_attention import SDPAParams, given_bias, has_widths, random_count, scale_of
-from redispatch.kernels.ops.random import drawn
+from redispatch.kernels.ops.generators import drawn
 
 from ..compiler import CUDA as cuda
 from ..elementwise import as_argument, loading

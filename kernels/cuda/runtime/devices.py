@@ -17,8 +17,8 @@ from redispatch.kernels.ops.creation import CONSTANTS
 from redispatch.kernels.ops.device_memory import memory_kernels
 from redispatch.kernels.ops.distances import cdist_backward_kernel, pdist_backward_kernel
 from redispatch.kernels.ops.from_fold import FOLDS
+from redispatch.kernels.ops.generators import RECORDINGS, Generator, Recording, generator_at, seed_of_all
 from redispatch.kernels.ops.matrices import check_errors_kernel
-from redispatch.kernels.ops.random import RECORDINGS, Generator, Recording, generator_at, seed_of_all
 from redispatch.kernels.ops.reductions import Reduced
 
 from . import copies

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Any
 
 from redispatch.dispatch.tensor import KINDS, current_index
-from redispatch.kernels.ops.random import Generator
+from redispatch.kernels.ops.generators import Generator
 
 from .. import STREAMS
 from .. import current_stream as number_of_current

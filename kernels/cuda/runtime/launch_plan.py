@@ -26,7 +26,7 @@ from redispatch.dispatch.tensor import Tensor, depends_on_default, empty_from, g
 from redispatch.kernels import has_internal_overlap
 from redispatch.kernels.cuda import STREAMS, TAPES
 from redispatch.kernels.declare.plan import PLANS, Deciding, Plan
-from redispatch.kernels.ops.random import Generator
+from redispatch.kernels.ops.generators import Generator
 
 from .async_errors import late_errors
 from .copies import ABOVE
