@@ -775,7 +775,7 @@ def on_host(tensor: Tensor) -> Tensor:
         setattr(host, name, getattr(tensor, name))
     host._store, host._device, host._view, host._interned = storage, CPU, None, None
     host._array, host._autograd, host._counter = storage.typed(tensor._dtype), None, [0]
-    host._keyset = device_keyset("cpu", bits=tensor._keyset & LAZY_BITS)
+    host._keyset = device_keyset("cpu", bits=tensor._keyset & LAZY_BITS | tensor._dtype.bits)
     return host
 
 

@@ -63,6 +63,7 @@ from . import (
     pseudo_inverse,
     random,
     ranges,
+    rare_dtypes,
     rearrange,
     recurrent,
     reductions,
