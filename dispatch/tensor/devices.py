@@ -179,7 +179,7 @@ def device_keyset(type: str, inference: bool = False, bits: int = 0) -> int:
     found = _KEYSETS.get((type, inference, bits))
     if found is None:
         backend = key_of_device(type).name
-        names = [backend]
+        names = [f"Quantized{backend}" if type == "cpu" and bits & keyset("QuantizedCPU") else backend]
         if f"Autocast{backend}" in DispatchKey.__members__:
             names.append(f"Autocast{backend}")
         if not inference:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import TensorBase
+from redispatch.dispatch import TensorBase, keyset
 from redispatch.dispatch.layers.rare_dtypes import RARE_DTYPE
 from redispatch.dispatch.symbolic import SymFloat, SymInt
 
@@ -151,9 +151,10 @@ DTYPES = {
     for t in (uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128, bool, bfloat16)
 }
 _BY_NAME = DTYPES | RARE | {t.name: t for t in globals().values() if isinstance(t, dtype)}
+QUANTIZED = keyset("QuantizedCPU") & ~keyset("CPU")
 for _rare in _BY_NAME.values():
     if _rare.name not in DTYPES:
-        _rare.bits = RARE_DTYPE
+        _rare.bits = QUANTIZED if _rare.name.startswith("q") else RARE_DTYPE
 _BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in _BY_NAME.items() if name in IN_NUMPY}
 
 

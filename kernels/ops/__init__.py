@@ -84,3 +84,5 @@ from . import (
     views,
     zero_tensors,
 )
+
+from . import quantized  # isort: skip  # behind all others, whose operators get kernels there

@@ -1,0 +1,517 @@
+"""Quantised tensors: a backend of their own, QuantizedCPU, whose kernels know that integers stand for numbers.
+
+    q = quantize_per_tensor(x, scale, zero_point, quint8);   q.dequantize() = (q.int_repr() - zero_point) * scale
+
+A quantised tensor brings the key QuantizedCPU in the place of CPU, so that an operator without a kernel there is refused
+by the dispatcher itself. Four kinds of kernels are enough, each written once for the operators in its row:
+
+    VIEWS         the plain kernel, over the same memory; the quantizer goes with it
+    MOVED         the plain kernel on the codes, which only go elsewhere
+    ASKED         the plain kernel on the numbers, whose result is none of them: comparisons, `item`
+    COMPUTED      the same, with a result that is quantised as the first argument is: `relu`, `mean`
+
+Source: Jacob et al., "Quantization and training of neural networks for efficient integer-arithmetic-only inference"
+(2018). Read next: dispatch/tensor/quantizer.py, fake_quantize.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import OpOverload, impl, keyset, operator_named, run
+from redispatch.dispatch.tensor import CPU, Tensor, dtype, dtypes, empty, view_over
+from redispatch.dispatch.tensor.operand import as_ndarray
+from redispatch.dispatch.tensor.quantizer import Quantizer, codes_in, codes_of
+
+from ..declare.declare import Operator
+from ..declare.operator import kernel
+from ..declare.public import public
+
+QUANTIZED, ON_CPU = "QuantizedCPU", keyset("CPU")
+OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+PLAIN: dict[str, Any] = {"derivative": False, "late_out": False}
+
+# Making them, and what they are made of -------------------------------------------------------------------------------
+
+
+def with_quantizer(tensor: Tensor, quantizer: Quantizer) -> Tensor:
+    tensor._quantizer = quantizer
+    return tensor
+
+
+def quantised(x: Tensor, quantizer: Quantizer, element: dtype) -> Tensor:
+    """A tensor of the codes nearest to a float32 tensor's elements, which lies in memory as that does, if it is dense.
+
+    Errors: RuntimeError for other dtypes.
+    """
+    if element.name not in ("quint8", "qint8", "qint32"):
+        raise RuntimeError(f"ScalarType {element.tensor_name} is not supported in new_qtensor.")
+    if x._dtype is not dtypes.float32:
+        raise RuntimeError(f"Quantize only works on Float Tensor, got {x._dtype.tensor_name}")
+    made = like(x, element)
+    codes = codes_in(made)
+    codes[...] = quantizer.codes(as_ndarray(x._operand), codes.dtype)
+    return with_quantizer(made, quantizer)
+
+
+def like(x: Tensor, element: dtype) -> Tensor:
+    """A tensor with memory of its own, in the order of dimensions of another."""
+    plain = run(EMPTY_LIKE, ON_CPU, [view_over(x, x._shape, x._stride, 0, dtypes.uint8), None, None, None, None, None])
+    return empty(x._shape, element, CPU, plain._stride)
+
+
+EMPTY_LIKE = operator_named("aten::empty_like")
+
+
+def per_tensor(scale: float, zero_point: int, element: dtype, function: str) -> Quantizer:
+    """The quantizer of one scale and zero point. RuntimeError where no code is the zero point."""
+    check_zero_point(function, zero_point, zero_point, element)
+    return Quantizer(scale, zero_point)
+
+
+def check_zero_point(function: str, low: int, high: int, element: dtype) -> None:
+    limits = np.iinfo(codes_of(element).numpy) if element.bits and element.name in ("quint8", "qint8", "qint32") else None
+    if limits is not None and high > limits.max:
+        raise RuntimeError(f"{function} zero_point {high} is above upper bound.")
+    if limits is not None and low < limits.min:
+        raise RuntimeError(f"{function} zero_point {low} is below lower bound.")
+
+
+def per_channel(scales: Tensor, zero_points: Tensor, axis: int, shape: Any) -> Quantizer:
+    """The quantizer of a scale and a zero point for each index along `axis`.
+
+    Zero points that are not whole are kept as they are, with float32 scales. Errors: RuntimeError where they do not fit
+    the shape.
+    """
+    if scales.dim() != 1:
+        raise RuntimeError("scale tensor must have dimension 1")
+    if zero_points.dim() != 1:
+        raise RuntimeError("zero_points tensor must have dimension 1")
+    if scales.numel() != zero_points.numel():
+        raise RuntimeError("number of elements in scales and zero_points must match")
+    if not 0 <= axis < len(shape):
+        raise RuntimeError(
+            f"Channel axis out of range in per channel affine quantization. Got: {axis}Expected: [0, {len(shape)})"
+        )
+    if scales.numel() != shape[axis]:
+        raise RuntimeError(f"length of scales must equal to channel, expected {shape[axis]} got, {scales.numel()}")
+    kinds = (dtypes.float32, dtypes.float32) if zero_points.is_floating_point() else (dtypes.float64, dtypes.int64)
+    return Quantizer(scales.detach().to(kinds[0]), zero_points.detach().to(kinds[1]), axis)
+
+
+@kernel("quantize_per_tensor(Tensor self, float scale, int zero_point, ScalarType dtype) -> Tensor", "CPU", face=False, **PLAIN)
+def per_tensor_op(self, scale, zero_point, dtype):
+    return quantised(self, per_tensor(scale, zero_point, dtype, "quantize_tensor_per_tensor_affine"), dtype)
+
+
+@kernel(
+    "quantize_per_tensor.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, ScalarType dtype) -> Tensor",
+    "CPU",
+    dispatches=True,
+    face=False,
+    **PLAIN,
+)
+def by_tensors_op(self, scale, zero_point, dtype):
+    return per_tensor_op.functional(self, float(scale.item()), int(zero_point.item()), dtype)
+
+
+@kernel(
+    "quantize_per_tensor.tensors(Tensor[] tensors, Tensor scales, Tensor zero_points, ScalarType dtype) -> Tensor[]",
+    "CPU",
+    dispatches=True,
+    face=False,
+    **PLAIN,
+)
+def list_by_tensors_op(tensors, scales, zero_points, dtype):
+    return [by_tensors_op.functional(x, scales[i], zero_points[i], dtype) for i, x in enumerate(tensors)]
+
+
+quantize_per_tensor = public(
+    per_tensor_op, by_tensors_op, list_by_tensors_op, method=False, doc="Returns a float32 tensor as codes of 8 or 32 bits."
+)
+
+
+@kernel(
+    "quantize_per_tensor_dynamic(Tensor self, ScalarType dtype, bool reduce_range) -> Tensor",
+    "CPU",
+    dispatches=True,
+    method=False,
+    **PLAIN,
+)
+def quantize_per_tensor_dynamic(self, dtype, reduce_range):
+    """Returns a float32 tensor as codes, whose scale follows from the smallest and the largest element."""
+    if dtype not in (dtypes.quint8, dtypes.qint8, dtypes.float16):
+        raise RuntimeError(f"dtype {dtype.tensor_name}not supported")
+    if dtype is dtypes.float16:
+        return self.to(dtype)
+    scale, zero_point = chosen(float(self.min()), float(self.max()), dtype, reduce_range)
+    return per_tensor_op.functional(self, scale, zero_point, dtype)
+
+
+def chosen(low: float, high: float, element: dtype, reduce_range: bool) -> tuple[float, int]:
+    """The scale and zero point at which all numbers from low to high, and 0 exactly, have a code."""
+    limits = np.iinfo(codes_of(element).numpy)
+    least, most = (limits.min // 2, limits.max // 2) if reduce_range else (limits.min, limits.max)
+    low, high = np.float32(min(low, 0.0)), np.float32(max(high, 0.0))
+    scale = (np.float64(high) - np.float64(low)) / (most - least)
+    if np.float32(scale) == 0 or np.isinf(np.float32(1) / np.float32(scale)):
+        scale = np.float64(0.1)
+    scale = np.float64(np.float32(scale))
+    from_low, from_high = least - np.float64(low) / scale, most - np.float64(high) / scale
+    errors = abs(least) - abs(np.float64(low) / scale), abs(most) - abs(np.float64(high) / scale)
+    place = from_low if errors[0] < errors[1] else from_high
+    return float(scale), int(min(max(np.rint(place), least), most))
+
+
+@kernel(
+    "quantize_per_channel(Tensor self, Tensor scales, Tensor zero_points, int axis, ScalarType dtype) -> Tensor",
+    "CPU",
+    dispatches=True,
+    method=False,
+    doc="Returns a float32 tensor as codes, with a scale and a zero point for each index along `axis`.",
+    **PLAIN,
+)
+def quantize_per_channel(self, scales, zero_points, axis, dtype):
+    quantizer = per_channel(scales, zero_points, axis, self._shape)
+    if not zero_points.is_floating_point() and zero_points.numel():
+        ends = int(zero_points.min()), int(zero_points.max())
+        check_zero_point("quantize_tensor_per_channel_affine", *ends, dtype)
+    return quantised(self, quantizer, dtype)
+
+
+def of_codes(codes: Tensor, quantizer: Quantizer) -> Tensor:
+    element = next((q for q in QUANTISED if codes_of(q) is codes._dtype), None)
+    if element is None:
+        raise RuntimeError("Creation of quantized tensor requires quantized dtype like torch.quint8")
+    made = like(codes, element)
+    codes_in(made)[...] = as_ndarray(codes._operand)
+    return with_quantizer(made, quantizer)
+
+
+QUANTISED = (dtypes.quint8, dtypes.qint8, dtypes.qint32)
+
+
+@kernel("_make_per_tensor_quantized_tensor(Tensor self, float scale, int zero_point) -> Tensor", "CPU", face=True, method=False, **PLAIN)
+def _make_per_tensor_quantized_tensor(self, scale, zero_point):
+    """Returns a quantised tensor of given codes, with one scale and zero point."""
+    return of_codes(self, Quantizer(scale, zero_point))
+
+
+@kernel(
+    "_make_per_channel_quantized_tensor(Tensor self, Tensor scale, Tensor zero_point, int axis) -> Tensor",
+    "CPU",
+    dispatches=True,
+    face=True,
+    method=False,
+    **PLAIN,
+)
+def _make_per_channel_quantized_tensor(self, scale, zero_point, axis):
+    """Returns a quantised tensor of given codes, with a scale and zero point for each index along `axis`."""
+    return of_codes(self, per_channel(scale, zero_point, axis, self._shape))
+
+
+@kernel(
+    f"_empty_affine_quantized(SymInt[] size, *, {OPTIONS}, float scale=1, int zero_point=0, "
+    "MemoryFormat? memory_format=contiguous_format) -> Tensor",
+    face=True,
+    method=False,
+    **PLAIN,
+)
+def _empty_affine_quantized(size, dtype, layout, device, pin_memory, scale, zero_point, memory_format):
+    """Returns a quantised tensor of undefined codes, with one scale and zero point."""
+    codes_of(dtype or dtypes.get_default_dtype())
+    return with_quantizer(empty(size, dtype), Quantizer(scale, zero_point))
+
+
+@kernel(
+    "_empty_per_channel_affine_quantized(SymInt[] size, *, Tensor scales, Tensor zero_points, int axis, "
+    f"{OPTIONS}, MemoryFormat? memory_format=contiguous_format) -> Tensor",
+    "CPU",
+    dispatches=True,
+    face=True,
+    method=False,
+    **PLAIN,
+)
+def _empty_per_channel_affine_quantized(size, scales, zero_points, axis, dtype, layout, device, pin_memory, memory_format):
+    """Returns a quantised tensor of undefined codes, with a scale and zero point for each index along `axis`."""
+    codes_of(dtype or dtypes.get_default_dtype())
+    return with_quantizer(empty(size, dtype), per_channel(scales, zero_points, axis, size))
+
+
+# Asking them ----------------------------------------------------------------------------------------------------------
+
+
+def quantizer_of(q: Tensor) -> Quantizer:
+    """RuntimeError for a tensor of a quantised dtype whose codes mean nothing yet: `empty(3, dtype=quint8)`."""
+    if q._quantizer is None:
+        raise RuntimeError(
+            f"a {q._dtype} tensor has no scale: make it by quantize_per_tensor, or by _empty_affine_quantized"
+        )
+    return q._quantizer
+
+
+def of_scheme(q: Tensor, wanted: str) -> Quantizer:
+    quantizer = quantizer_of(q)
+    if (quantizer.axis is None) != (wanted == "kPerTensorAffine"):
+        also = "" if wanted == "kPerTensorAffine" else " || quantizer->qscheme() == kPerChannelAffineFloatQParams"
+        raise RuntimeError(f"Expected quantizer->qscheme() == {wanted}{also} to be true, but got false.")
+    return quantizer
+
+
+def question(schema: str, wanted: str, answer: Callable[[Quantizer], Any], doc: str) -> Any:
+    """Declares an operator that asks the quantizer; the CPU has none, so that plain tensors are refused."""
+
+    @kernel(schema, QUANTIZED, doc=doc, method=True, **PLAIN)
+    def asked(self):
+        return answer(of_scheme(self, wanted) if wanted else quantizer_of(self))
+
+    return asked
+
+
+ONE, EACH = "kPerTensorAffine", "kPerChannelAffine"
+q_scale = question("q_scale(Tensor self) -> float", ONE, lambda q: q.scale, "Returns the scale of the codes.")
+q_zero_point = question("q_zero_point(Tensor self) -> int", ONE, lambda q: q.zero_point, "Returns the code of zero.")
+q_per_channel_scales = question(
+    "q_per_channel_scales(Tensor self) -> Tensor", EACH, lambda q: q.scale, "Returns the scale of each channel."
+)
+q_per_channel_zero_points = question(
+    "q_per_channel_zero_points(Tensor self) -> Tensor", EACH, lambda q: q.zero_point, "Returns the codes of zero."
+)
+q_per_channel_axis = question(
+    "q_per_channel_axis(Tensor self) -> int", EACH, lambda q: q.axis, "Returns the dimension of channels."
+)
+
+
+@kernel("qscheme(Tensor self) -> QScheme", QUANTIZED, function=False, method=True, **PLAIN)
+def qscheme(self):
+    """Returns how the codes are read."""
+    return quantizer_of(self).scheme
+
+
+def codes(q: Tensor) -> Tensor:
+    """The codes as a plain tensor over the same memory."""
+    return view_over(q, q._shape, q._stride, q._offset, codes_of(q._dtype))
+
+
+def numbers(q: Any) -> Any:
+    """The numbers of a quantised tensor, float32; anything else as it is."""
+    if isinstance(q, list | tuple):
+        return [numbers(one) for one in q]
+    if not isinstance(q, Tensor) or not q._dtype.bits or q._dtype.name not in ("quint8", "qint8", "qint32"):
+        return q
+    made = like(q, dtypes.float32)
+    as_ndarray(made._operand)[...] = quantizer_of(q).values(codes_in(q))
+    return made
+
+
+@kernel("int_repr(Tensor self) -> Tensor", QUANTIZED, method=True, **PLAIN)
+def int_repr(self):
+    """Returns a copy of the codes, as integers."""
+    made = like(self, codes_of(self._dtype))
+    as_ndarray(made._operand)[...] = codes_in(self)
+    return made
+
+
+dequantize_op = Operator("dequantize.self(Tensor self) -> Tensor", **PLAIN)
+dequantize_op.kernel(QUANTIZED)(numbers)
+dequantize_op.kernel("CPU", dispatches=True)(lambda self: self.to(dtypes.float32))
+
+
+@kernel("dequantize.tensors(Tensor[] tensors) -> Tensor[]", "QuantizedCPU", face=False, **PLAIN)
+def dequantize_list_op(tensors):
+    return [numbers(q) for q in tensors]
+
+
+dequantize = public(
+    dequantize_op, dequantize_list_op, method=True, doc="Returns the numbers that codes stand for; of a list, of each."
+)
+
+# Other operators on them ----------------------------------------------------------------------------------------------
+
+VIEWS = """
+    alias detach view permute transpose.int t unsqueeze squeeze squeeze.dim squeeze.dims expand select.int slice.Tensor
+    diagonal unfold as_strided split.Tensor split_with_sizes unbind.int _unsafe_view
+"""
+MOVED = "clone index.Tensor index_select flip cat repeat sort sort.stable topk"
+ASKED = """
+    eq.Tensor eq.Scalar ne.Tensor ne.Scalar lt.Tensor lt.Scalar le.Tensor le.Scalar gt.Tensor gt.Scalar ge.Tensor
+    ge.Scalar _local_scalar_dense
+"""
+COMPUTED = """
+    relu clamp hardtanh leaky_relu threshold mean mean.dim std.correction max min masked_fill.Scalar masked_fill.Tensor
+    constant_pad_nd upsample_nearest1d upsample_nearest2d upsample_nearest3d avg_pool2d avg_pool3d
+    _adaptive_avg_pool2d
+"""
+IN_PLACE = "relu_ clamp_ hardtanh_ leaky_relu_ fill_.Scalar fill_.Tensor masked_fill_.Scalar index_put_"
+
+
+def first_quantizer(stack: Any) -> tuple[Quantizer, dtype]:
+    """The quantizer and the dtype of the first quantised tensor."""
+    for value in stack:
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(one, Tensor) and one.is_quantized:
+                return quantizer_of(one), one._dtype
+    raise AssertionError("no argument is quantised")
+
+
+def at_quantized(names: str, make: Callable[[OpOverload], Callable[..., Any]]) -> None:
+    """Registers kernels that `make` makes of the operators."""
+    for name in names.split():
+        op = operator_named(f"aten::{name}")
+        impl(op, QUANTIZED, make(op), convention="positional", place="kernels/ops/quantized.py", name=f"quantised {name}")
+
+
+def view_kernel(op: OpOverload) -> Callable[..., Any]:
+    def viewed(*args: Any) -> Any:
+        quantizer = args[0]._quantizer
+        if quantizer is not None and quantizer.axis is not None:
+            quantizer = viewed_by_channel(op._opname, quantizer, args)
+        result = run(op, ON_CPU, list(args))
+        for one in result if isinstance(result, list | tuple) else [result]:
+            if quantizer is not None and one.is_quantized:
+                one._quantizer = quantizer
+        return result
+
+    return viewed
+
+
+def viewed_by_channel(name: str, quantizer: Quantizer, args: Any) -> Quantizer:
+    """The quantizer of a view of a tensor that has one scale for each channel.
+
+    Errors: RuntimeError for views in which channels do not lie along one dimension, or which strides alone describe.
+    """
+    q, axis = args[0], quantizer.axis or 0
+    if name in ("detach", "alias"):
+        return quantizer
+    if name == "select" and args[1] % q.dim() == axis:
+        return quantizer.at(args[2])
+    if name == "select":
+        return quantizer.along(axis - (args[1] % q.dim() < axis))
+    if name == "view":
+        size, count = list(args[1]), q._shape[axis]
+        there = size[axis] if axis < len(size) else 0
+        if there not in (count, -1):
+            raise RuntimeError(f"length of scales must equal to channel, expected {there} got, {count}")
+        return quantizer
+    raise RuntimeError("Setting strides is possible only on uniformly quantized tensor")
+
+
+def moved_kernel(op: OpOverload) -> Callable[..., Any]:
+    def moved(*args: Any) -> Any:
+        quantizer, element = first_quantizer(args)
+        if quantizer.axis is not None and op._opname != "clone":
+            raise RuntimeError(f"Only per-tensor quantization is supported in '{op._opname}'!")
+
+        def coded(value: Any) -> Any:
+            if isinstance(value, list | tuple):
+                return [coded(one) for one in value]
+            if not isinstance(value, Tensor) or not value.is_quantized:
+                return value
+            same = value._dtype is element and quantizer_of(value).is_like(quantizer)
+            return codes(value if same else quantised(numbers(value), quantizer, element))
+
+        def back(result: Any) -> Any:
+            if result._dtype is not codes_of(element):  # the indices of `sort`
+                return result
+            return with_quantizer(view_over(result, result._shape, result._stride, result._offset, element), quantizer)
+
+        result = run(op, ON_CPU, [coded(value) for value in args])
+        return back(result) if isinstance(result, Tensor) else [back(one) for one in result]
+
+    return moved
+
+
+def asked_kernel(op: OpOverload) -> Callable[..., Any]:
+    return lambda *args: run(op, ON_CPU, [numbers(value) for value in args])
+
+
+def computed_kernel(op: OpOverload) -> Callable[..., Any]:
+    def computed(*args: Any) -> Any:
+        quantizer, element = first_quantizer(args)
+        return quantised(run(op, ON_CPU, [numbers(value) for value in args]), quantizer, element)
+
+    return computed
+
+
+def in_place_kernel(op: OpOverload) -> Callable[..., Any]:
+    def written(target: Tensor, *args: Any) -> Tensor:
+        quantizer, into = quantizer_of(target), codes_in(target)
+        found = run(op, ON_CPU, [numbers(target), *map(numbers, args)])
+        into[...] = quantizer.codes(as_ndarray(found._operand), into.dtype)
+        return target
+
+    return written
+
+
+def copied_kernel(op: OpOverload) -> Callable[..., Any]:
+    def copied(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+        """Writes codes: those of another tensor, with its quantizer, or those nearest to float32 numbers."""
+        if not target.is_quantized:
+            raise RuntimeError(
+                "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a "
+                "float Tensor from a quantized Tensor"
+            )
+        if source.is_quantized:
+            if source._dtype is not target._dtype:
+                raise RuntimeError("Expected self.scalar_type() == src.scalar_type() to be true, but got false.")
+            codes_in(target)[...] = codes_in(source)
+            return with_quantizer(target, quantizer_of(source))
+        if source._dtype is not dtypes.float32:
+            raise RuntimeError(f"Quantized copy only works with kFloat as source Tensor, got {source._dtype}")
+        into = codes_in(target)
+        into[...] = quantizer_of(target).codes(as_ndarray(source._operand), into.dtype)
+        return target
+
+    return copied
+
+
+def converted_kernel(op: OpOverload) -> Callable[..., Any]:
+    def converted(self: Tensor, dtype: Any, layout: Any, device: Any, *how: Any) -> Tensor:
+        """A copy. RuntimeError for another dtype: that is for `dequantize` to say."""
+        if dtype is not None and dtype is not self._dtype:
+            codes_of(dtype)
+            raise RuntimeError("Expected self.scalar_type() == src.scalar_type() to be true, but got false.")
+        if device is not None and device.type != "cpu":
+            raise NotImplementedError(
+                f"Could not run 'aten::empty_quantized' with arguments from the 'Quantized{device.type.title()}' backend."
+            )
+        return run(CLONE, keyset(QUANTIZED), [self, None])
+
+    return converted
+
+
+def made_like_kernel(op: OpOverload) -> Callable[..., Any]:
+    """A factory that takes after a quantised tensor: with its quantizer, and filled, where it is, by another operator."""
+    filling = {"zeros_like": "zero_", "new_zeros": "zero_", "ones_like": "fill_.Scalar", "full_like": "fill_.Scalar"}
+    filled = filling.get(op._opname)
+    fill = operator_named(f"aten::{filled}") if filled else None
+
+    def made(q: Tensor, *args: Any) -> Tensor:
+        fresh = with_quantizer(like(q, q._dtype), quantizer_of(q))
+        value = {"ones_like": [1], "full_like": list(args[:1])}.get(op._opname, [])
+        return fresh if fill is None else run(fill, keyset(QUANTIZED), [fresh, *value])
+
+    return made
+
+
+def equal_kernel(op: OpOverload) -> Callable[..., Any]:
+    def equal(self: Tensor, other: Tensor) -> bool:
+        alike = other.is_quantized and self._dtype is other._dtype
+        return alike and quantizer_of(self).is_like(quantizer_of(other)) and run(op, ON_CPU, [codes(self), codes(other)])
+
+    return equal
+
+
+CLONE = operator_named("aten::clone")
+at_quantized(VIEWS, view_kernel)
+at_quantized("copy_", copied_kernel)
+at_quantized("_to_copy", converted_kernel)
+at_quantized("empty_like zeros_like new_zeros ones_like full_like", made_like_kernel)
+at_quantized("equal", equal_kernel)
+at_quantized(MOVED, moved_kernel)
+at_quantized(ASKED, asked_kernel)
+at_quantized(COMPUTED, computed_kernel)
+at_quantized(IN_PLACE, in_place_kernel)
