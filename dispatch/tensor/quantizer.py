@@ -46,8 +46,10 @@ class Quantizer:
     def along(self, axis: int) -> Quantizer:
         return replace(self, axis=axis)
 
-    def at(self, index: int) -> Quantizer:
-        """The quantizer of one index along the axis."""
+    def at(self, index: Any) -> Quantizer:
+        """The quantizer of one index along the axis; of a slice of them, which keep their own."""
+        if isinstance(index, slice):
+            return replace(self, scale=self.scale[index], zero_point=self.zero_point[index])
         return Quantizer(self.scale[index].item(), int(self.zero_point[index].item()))
 
     def parts(self, ndim: int) -> tuple[Any, Any]:
@@ -56,7 +58,9 @@ class Quantizer:
             return np.float32(self.scale), np.float32(self.zero_point)
         shape = [1] * ndim
         shape[self.axis] = -1
-        scale, zero_point = (np.asarray(part).astype(np.float32).reshape(shape) for part in (self.scale, self.zero_point))
+        scale, zero_point = (
+            np.asarray(part).astype(np.float32).reshape(shape) for part in (self.scale, self.zero_point)
+        )
         return scale, zero_point
 
     def values(self, codes: np.ndarray) -> np.ndarray:
@@ -67,15 +71,14 @@ class Quantizer:
         return (codes.astype(np.float32) - zero_point) * scale
 
     def codes(self, values: np.ndarray, kind: np.dtype) -> np.ndarray:
-        """The codes nearest to float32 numbers, ties to even; what is too large, or no number, is the largest code."""
+        """The codes nearest to float32 numbers, ties to even, within the dtype's limits. NaN has the largest code, but of
+        32 bits the smallest."""
         limits = np.iinfo(kind)
         with np.errstate(all="ignore"):
             scale, zero_point = self.parts(values.ndim)
-            if self.scheme is per_channel_affine_float_qparams:
-                places = np.rint((values - zero_point) / scale)
-            else:
-                places = np.rint(values.astype(np.float32) * (np.float32(1) / scale) + zero_point)
-            places = np.where(np.isnan(places), limits.max, places.astype(np.float64))
+            places = np.rint(values.astype(np.float32) * (np.float32(1) / scale) + zero_point)
+            nothing = limits.min if kind == np.int32 else limits.max
+            places = np.where(np.isnan(places), nothing, places.astype(np.float64))
         return np.clip(places, limits.min, limits.max).astype(kind)
 
 

@@ -49,7 +49,7 @@ from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.protocols.override import DEFAULT_HANDLER, PLAIN_TYPES
 
 from .devices import CPU, KINDS, device, device_keyset
-from .dtypes import IN_NUMPY, QUANTIZED, dtype, get_default_dtype
+from .dtypes import IN_NUMPY, QUANTIZED, Bare, dtype, get_default_dtype
 from .geometry import check_view, is_channels_last, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, contiguous_format, layout, strided
 from .metadata import (
@@ -563,6 +563,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(self).__name__}")
         if self._is_zerotensor():
             raise RuntimeError("tolist() shouldn't be called on a tensor with unallocated storage")
+        if isinstance(self._dtype, Bare):
+            raise RuntimeError("load_scalar: invalid type")
         return shown(self).tolist()
 
     @overridable_in_python

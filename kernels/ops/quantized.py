@@ -73,7 +73,9 @@ def per_tensor(scale: float, zero_point: int, element: dtype, function: str) -> 
 
 
 def check_zero_point(function: str, low: int, high: int, element: dtype) -> None:
-    limits = np.iinfo(codes_of(element).numpy) if element.bits and element.name in ("quint8", "qint8", "qint32") else None
+    limits = (
+        np.iinfo(codes_of(element).numpy) if element.bits and element.name in ("quint8", "qint8", "qint32") else None
+    )
     if limits is not None and high > limits.max:
         raise RuntimeError(f"{function} zero_point {high} is above upper bound.")
     if limits is not None and low < limits.min:
@@ -102,7 +104,12 @@ def per_channel(scales: Tensor, zero_points: Tensor, axis: int, shape: Any) -> Q
     return Quantizer(scales.detach().to(kinds[0]), zero_points.detach().to(kinds[1]), axis)
 
 
-@kernel("quantize_per_tensor(Tensor self, float scale, int zero_point, ScalarType dtype) -> Tensor", "CPU", face=False, **PLAIN)
+@kernel(
+    "quantize_per_tensor(Tensor self, float scale, int zero_point, ScalarType dtype) -> Tensor",
+    "CPU",
+    face=False,
+    **PLAIN,
+)
 def per_tensor_op(self, scale, zero_point, dtype):
     return quantised(self, per_tensor(scale, zero_point, dtype, "quantize_tensor_per_tensor_affine"), dtype)
 
@@ -130,7 +137,11 @@ def list_by_tensors_op(tensors, scales, zero_points, dtype):
 
 
 quantize_per_tensor = public(
-    per_tensor_op, by_tensors_op, list_by_tensors_op, method=False, doc="Returns a float32 tensor as codes of 8 or 32 bits."
+    per_tensor_op,
+    by_tensors_op,
+    list_by_tensors_op,
+    method=False,
+    doc="Returns a float32 tensor as codes of 8 or 32 bits.",
 )
 
 
@@ -159,7 +170,6 @@ def chosen(low: float, high: float, element: dtype, reduce_range: bool) -> tuple
     scale = (np.float64(high) - np.float64(low)) / (most - least)
     if np.float32(scale) == 0 or np.isinf(np.float32(1) / np.float32(scale)):
         scale = np.float64(0.1)
-    scale = np.float64(np.float32(scale))
     from_low, from_high = least - np.float64(low) / scale, most - np.float64(high) / scale
     errors = abs(least) - abs(np.float64(low) / scale), abs(most) - abs(np.float64(high) / scale)
     place = from_low if errors[0] < errors[1] else from_high
@@ -194,7 +204,13 @@ def of_codes(codes: Tensor, quantizer: Quantizer) -> Tensor:
 QUANTISED = (dtypes.quint8, dtypes.qint8, dtypes.qint32)
 
 
-@kernel("_make_per_tensor_quantized_tensor(Tensor self, float scale, int zero_point) -> Tensor", "CPU", face=True, method=False, **PLAIN)
+@kernel(
+    "_make_per_tensor_quantized_tensor(Tensor self, float scale, int zero_point) -> Tensor",
+    "CPU",
+    face=True,
+    method=False,
+    **PLAIN,
+)
 def _make_per_tensor_quantized_tensor(self, scale, zero_point):
     """Returns a quantised tensor of given codes, with one scale and zero point."""
     return of_codes(self, Quantizer(scale, zero_point))
@@ -235,7 +251,9 @@ def _empty_affine_quantized(size, dtype, layout, device, pin_memory, scale, zero
     method=False,
     **PLAIN,
 )
-def _empty_per_channel_affine_quantized(size, scales, zero_points, axis, dtype, layout, device, pin_memory, memory_format):
+def _empty_per_channel_affine_quantized(
+    size, scales, zero_points, axis, dtype, layout, device, pin_memory, memory_format
+):
     """Returns a quantised tensor of undefined codes, with a scale and zero point for each index along `axis`."""
     codes_of(dtype or dtypes.get_default_dtype())
     return with_quantizer(empty(size, dtype), per_channel(scales, zero_points, axis, size))
@@ -333,9 +351,9 @@ dequantize = public(
 
 VIEWS = """
     alias detach view permute transpose.int t unsqueeze squeeze squeeze.dim squeeze.dims expand select.int slice.Tensor
-    diagonal unfold as_strided split.Tensor split_with_sizes unbind.int _unsafe_view
+    diagonal unfold as_strided split.Tensor split_with_sizes unbind.int _unsafe_view resize_
 """
-MOVED = "clone index.Tensor index_select flip cat repeat sort sort.stable topk"
+MOVED = "clone index.Tensor index_select flip cat stack repeat sort sort.stable topk"
 ASKED = """
     eq.Tensor eq.Scalar ne.Tensor ne.Scalar lt.Tensor lt.Scalar le.Tensor le.Scalar gt.Tensor gt.Scalar ge.Tensor
     ge.Scalar _local_scalar_dense
@@ -343,8 +361,9 @@ ASKED = """
 COMPUTED = """
     relu clamp hardtanh leaky_relu threshold mean mean.dim std.correction max min masked_fill.Scalar masked_fill.Tensor
     constant_pad_nd upsample_nearest1d upsample_nearest2d upsample_nearest3d avg_pool2d avg_pool3d
-    _adaptive_avg_pool2d
+    _adaptive_avg_pool2d max_pool2d_with_indices
 """
+BOUNDED = {"sigmoid": (0, 1), "hardsigmoid": (0, 1), "tanh": (-1, 1)}  # results that have a scale of their own
 IN_PLACE = "relu_ clamp_ hardtanh_ leaky_relu_ fill_.Scalar fill_.Tensor masked_fill_.Scalar index_put_"
 
 
@@ -361,7 +380,9 @@ def at_quantized(names: str, make: Callable[[OpOverload], Callable[..., Any]]) -
     """Registers kernels that `make` makes of the operators."""
     for name in names.split():
         op = operator_named(f"aten::{name}")
-        impl(op, QUANTIZED, make(op), convention="positional", place="kernels/ops/quantized.py", name=f"quantised {name}")
+        impl(
+            op, QUANTIZED, make(op), convention="positional", place="kernels/ops/quantized.py", name=f"quantised {name}"
+        )
 
 
 def view_kernel(op: OpOverload) -> Callable[..., Any]:
@@ -386,10 +407,13 @@ def viewed_by_channel(name: str, quantizer: Quantizer, args: Any) -> Quantizer:
     q, axis = args[0], quantizer.axis or 0
     if name in ("detach", "alias"):
         return quantizer
-    if name == "select" and args[1] % q.dim() == axis:
-        return quantizer.at(args[2])
     if name == "select":
-        return quantizer.along(axis - (args[1] % q.dim() < axis))
+        dim = args[1] % q.dim()
+        return quantizer.at(args[2]) if dim == axis else quantizer.along(axis - (dim < axis))
+    if name == "slice":
+        return quantizer.at(slice(*args[2:])) if args[1] % q.dim() == axis else quantizer
+    if name == "unsqueeze":
+        return quantizer.along(axis + (args[1] % (q.dim() + 1) <= axis))
     if name == "view":
         size, count = list(args[1]), q._shape[axis]
         there = size[axis] if axis < len(size) else 0
@@ -419,7 +443,7 @@ def moved_kernel(op: OpOverload) -> Callable[..., Any]:
             return with_quantizer(view_over(result, result._shape, result._stride, result._offset, element), quantizer)
 
         result = run(op, ON_CPU, [coded(value) for value in args])
-        return back(result) if isinstance(result, Tensor) else [back(one) for one in result]
+        return back(result) if isinstance(result, Tensor) else tuple(map(back, result))
 
     return moved
 
@@ -431,14 +455,31 @@ def asked_kernel(op: OpOverload) -> Callable[..., Any]:
 def computed_kernel(op: OpOverload) -> Callable[..., Any]:
     def computed(*args: Any) -> Any:
         quantizer, element = first_quantizer(args)
-        return quantised(run(op, ON_CPU, [numbers(value) for value in args]), quantizer, element)
+        found = run(op, ON_CPU, [numbers(value) for value in args])
+        if isinstance(found, Tensor):
+            return quantised(found, quantizer, element)
+        return (quantised(found[0], quantizer, element), *found[1:])  # the others are indices
 
     return computed
+
+
+def bounded_kernel(op: OpOverload) -> Callable[..., Any]:
+    low, high = BOUNDED[op._opname]
+
+    def bounded(self: Tensor) -> Tensor:
+        limits = np.iinfo(codes_of(self._dtype).numpy)
+        zero_point = 0 if self._dtype is dtypes.qint32 else int(limits.min) + (2**7 if low else 0)
+        scale = (high - low) / (float(limits.max) - float(limits.min) + 1)
+        return quantised(run(op, ON_CPU, [numbers(self)]), Quantizer(scale, zero_point), self._dtype)
+
+    return bounded
 
 
 def in_place_kernel(op: OpOverload) -> Callable[..., Any]:
     def written(target: Tensor, *args: Any) -> Tensor:
         quantizer, into = quantizer_of(target), codes_in(target)
+        if op._opname == "index_put_" and args[1].is_quantized:
+            raise RuntimeError("Value argument for quantized input_put should not be quantized")
         found = run(op, ON_CPU, [numbers(target), *map(numbers, args)])
         into[...] = quantizer.codes(as_ndarray(found._operand), into.dtype)
         return target
@@ -490,7 +531,10 @@ def made_like_kernel(op: OpOverload) -> Callable[..., Any]:
     fill = operator_named(f"aten::{filled}") if filled else None
 
     def made(q: Tensor, *args: Any) -> Tensor:
-        fresh = with_quantizer(like(q, q._dtype), quantizer_of(q))
+        wanted = next((one for one in args if isinstance(one, dtype)), q._dtype)
+        if wanted is not q._dtype:
+            codes_of(wanted)
+        fresh = with_quantizer(like(q, wanted), quantizer_of(q))
         value = {"ones_like": [1], "full_like": list(args[:1])}.get(op._opname, [])
         return fresh if fill is None else run(fill, keyset(QUANTIZED), [fresh, *value])
 
@@ -500,7 +544,9 @@ def made_like_kernel(op: OpOverload) -> Callable[..., Any]:
 def equal_kernel(op: OpOverload) -> Callable[..., Any]:
     def equal(self: Tensor, other: Tensor) -> bool:
         alike = other.is_quantized and self._dtype is other._dtype
-        return alike and quantizer_of(self).is_like(quantizer_of(other)) and run(op, ON_CPU, [codes(self), codes(other)])
+        return (
+            alike and quantizer_of(self).is_like(quantizer_of(other)) and run(op, ON_CPU, [codes(self), codes(other)])
+        )
 
     return equal
 
@@ -514,4 +560,5 @@ at_quantized("equal", equal_kernel)
 at_quantized(MOVED, moved_kernel)
 at_quantized(ASKED, asked_kernel)
 at_quantized(COMPUTED, computed_kernel)
+at_quantized(" ".join(BOUNDED), bounded_kernel)
 at_quantized(IN_PLACE, in_place_kernel)
