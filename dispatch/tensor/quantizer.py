@@ -36,6 +36,10 @@ class Quantizer:
             return per_tensor_affine
         return per_channel_affine_float_qparams if self.zero_point.is_floating_point() else per_channel_affine
 
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        return (self.scale, self.zero_point) if self.axis is None else (self.scale, self.zero_point, self.axis)
+
     def is_like(self, other: Quantizer) -> bool:
         """Whether codes mean the same in both."""
         if self.scheme is not other.scheme or self.axis != other.axis:

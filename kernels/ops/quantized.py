@@ -166,14 +166,14 @@ def chosen(low: float, high: float, element: dtype, reduce_range: bool) -> tuple
     """The scale and zero point at which all numbers from low to high, and 0 exactly, have a code."""
     limits = np.iinfo(codes_of(element).numpy)
     least, most = (limits.min // 2, limits.max // 2) if reduce_range else (limits.min, limits.max)
-    low, high = np.float32(min(low, 0.0)), np.float32(max(high, 0.0))
-    scale = (np.float64(high) - np.float64(low)) / (most - least)
+    low, high = float(np.float32(min(low, 0.0))), float(np.float32(max(high, 0.0)))
+    scale = (high - low) / (most - least)
     if np.float32(scale) == 0 or np.isinf(np.float32(1) / np.float32(scale)):
-        scale = np.float64(0.1)
-    from_low, from_high = least - np.float64(low) / scale, most - np.float64(high) / scale
-    errors = abs(least) - abs(np.float64(low) / scale), abs(most) - abs(np.float64(high) / scale)
+        scale = 0.1
+    from_low, from_high = least - low / scale, most - high / scale
+    errors = abs(least) - abs(low / scale), abs(most) - abs(high / scale)
     place = from_low if errors[0] < errors[1] else from_high
-    return float(scale), int(min(max(np.rint(place), least), most))
+    return scale, int(min(max(np.rint(place), least), most))
 
 
 @kernel(
