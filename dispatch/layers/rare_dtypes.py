@@ -1,8 +1,8 @@
 """RareDtype: the layer that says which kernels do not know a dtype, so that the kernels need not ask.
 
 Few of PyTorch's loops are written for float8, complex32, wide unsigned integers or bits; ours would compute in any of
-them. A tensor of such a dtype on the CPU brings this key, just above those of backends, and other tensors pay nothing. What
-is known of single operators stands in a table that the room `kernels` publishes: kernels/ops/rare_dtypes.py.
+them. A tensor of such a dtype on the CPU brings this key, just above those of backends, and other tensors pay nothing.
+The room `kernels` publishes what is known of single operators: kernels/ops/rare_dtypes.py.
 """
 
 from __future__ import annotations

@@ -171,8 +171,8 @@ _KEYSETS: dict[tuple[str, bool, int], int] = {}
 
 
 def device_keyset(type: str, inference: bool = False, bits: int = 0) -> int:
-    """The keys that a dense tensor on this device type carries, with these bits: lazy ones, and those of its dtype on the
-    CPU. An inference tensor's if `inference`.
+    """The keys that a dense tensor on this device type carries, with these bits: lazy ones, and on the CPU those of its
+    dtype. An inference tensor's if `inference`.
 
     A tensor made in inference mode has no autograd and no version: neither of these layers is to see it.
     """

@@ -49,9 +49,7 @@ class qscheme(_Named):
 per_tensor_affine, per_channel_affine = qscheme("per_tensor_affine"), qscheme("per_channel_affine")
 per_tensor_symmetric, per_channel_symmetric = qscheme("per_tensor_symmetric"), qscheme("per_channel_symmetric")
 per_channel_affine_float_qparams = qscheme("per_channel_affine_float_qparams")
-SCHEMES = (
-    per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric, per_channel_affine_float_qparams,
-)  # fmt: skip
+SCHEMES = (per_tensor_affine, per_channel_affine, per_channel_affine_float_qparams)  # the others are names
 strided = layout("strided")
 jagged = named_layout("jagged")
 sparse_coo, sparse_csr, sparse_csc = map(named_layout, ("sparse_coo", "sparse_csr", "sparse_csc"))

@@ -61,6 +61,7 @@ from . import (
     pooling,
     probes,
     pseudo_inverse,
+    quantized,
     random,
     ranges,
     rare_dtypes,
@@ -85,4 +86,4 @@ from . import (
     zero_tensors,
 )
 
-from . import quantized  # isort: skip  # behind all others, whose operators get kernels there
+from . import bits, on_quantized  # isort: skip  # behind all others, whose operators get kernels there

@@ -160,6 +160,8 @@ def check_dtypes(op: OpOverload, stack: list[Any]) -> None:
         return
     element = computed_in(declared, op, stack)
     kind, name = class_of(element), declared.base_name
+    if name == "copy_":
+        check_copy(element, stack[1]._dtype)
     kernel = KERNELS.get((kind, f"{name}.{op._overloadname or 'default'}")) or KERNELS.get((kind, name))
     number = isinstance(declared, Pointwise) and any(
         isinstance(stack[i], bool | int | float | complex) for i in declared._operands
@@ -172,6 +174,14 @@ def check_dtypes(op: OpOverload, stack: list[Any]) -> None:
         kernel = "clamp_max_scalar_cpu" if stack[1] is None else "clamp_min_scalar_cpu"
     if kernel:
         raise not_implemented(kernel, element)
+
+
+def check_copy(to: dtype, of: dtype) -> None:
+    """Raises where elements cannot be written as those of another dtype; few bits are not even by their own kind."""
+    if isinstance(to, dtypes.Bare) and "int" in to.name:
+        raise not_implemented("copy_kernel", to)
+    if to is not of and class_of(to) == "b":
+        raise not_implemented("copy_", to)
 
 
 def computed_in(declared: Any, op: OpOverload, stack: list[Any]) -> dtype:
