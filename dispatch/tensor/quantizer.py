@@ -75,8 +75,8 @@ class Quantizer:
         return (codes.astype(np.float32) - zero_point) * scale
 
     def codes(self, values: np.ndarray, kind: np.dtype) -> np.ndarray:
-        """The codes nearest to float32 numbers, ties to even, within the dtype's limits. NaN has the largest code; of 32
-        bits, the smallest."""
+        """The codes nearest to float32 numbers, ties to even, within the dtype's limits; of NaN the largest, of 32 bits
+        the smallest."""
         limits = np.iinfo(kind)
         with np.errstate(all="ignore"):
             scale, zero_point = self.parts(values.ndim)
