@@ -41,7 +41,7 @@ class memory_format(_Named):
 
 
 class qscheme(_Named):
-    """How the codes of a quantised tensor are read: by one scale and zero point, or by those of their channel."""
+    """The way to read the codes of a quantised tensor: by one scale and zero point, or by those of their channel."""
 
     __module__ = "redispatch"  # where users find it
 

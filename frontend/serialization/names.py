@@ -77,7 +77,7 @@ def rebuild_quantized(
     made = over(storage._untyped_storage, storage.dtype, offset, size, stride, requires_grad, None)
     codes_of(made._dtype)
     scheme, scale, zero_point, *axis = how
-    made._quantizer = per_channel(scale, zero_point, *axis, made._shape) if axis else Quantizer(scale, zero_point)
+    made._quantizer = per_channel(scale, zero_point, axis[0], made._shape) if axis else Quantizer(scale, zero_point)
     if made._quantizer.scheme is not scheme:
         raise RuntimeError(f"load: the scheme {scheme} does not go with {len(how) - 1} parameters")
     return made

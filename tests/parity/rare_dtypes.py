@@ -107,7 +107,7 @@ EXCEPTIONS = {
 
 
 def shown(value):
-    """What of a result is compared."""
+    """The part of a result that is compared."""
     if isinstance(value, torch.Tensor | rd.Tensor):
         try:
             inner = repr(value.tolist())
