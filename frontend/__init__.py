@@ -60,7 +60,10 @@ _names.take(
             finfo get_default_dtype iinfo jagged layout memory_format preserve_format set_default_dtype set_printoptions
             sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr strided
         """,
-        "redispatch.dispatch.tensor.layouts": "_mkldnn",
+        "redispatch.dispatch.tensor.layouts": """
+            _mkldnn per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
+            per_tensor_symmetric qscheme
+        """,
         "redispatch.dispatch.tensor.dtypes": """
             bfloat16 bit bits16 bits1x8 bits2x4 bits4x2 bits8 bool cdouble cfloat chalf complex32 complex64 complex128
             double float float16 float32 float64 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2

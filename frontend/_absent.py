@@ -32,7 +32,7 @@ COLLECTIVES = """
     all_gather all_gather_coalesced all_gather_single all_reduce all_reduce_coalesced all_to_all all_to_all_single
     broadcast gather irecv isend recv reduce reduce_scatter reduce_scatter_single scatter send
 """
-QUANTIZED = "tensors are not quantized, but for fake_quantize_per_tensor_affine and its like"
+QUANTIZED = "quantized tensors have no layers of their own: there are quantize_per_tensor and what it makes"
 SPARSE = "tensors hold all their elements"
 
 
@@ -268,11 +268,9 @@ TOP = [  # what the package adds to its own names
             _fused_moving_avg_obs_fq_helper _rowwise_prune _wrapped_linear_prepack _wrapped_quantized_linear_prepacked
             choose_qparams_optimized fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation
             fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight
-            fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix fused_moving_avg_obs_fake_quant int_repr
-            q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point quantize_per_channel
-            quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru_cell quantized_lstm_cell
-            quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell
-            quantized_rnn_tanh_cell
+            fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix fused_moving_avg_obs_fake_quant
+            quantized_batch_norm quantized_gru_cell quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d
+            quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell
         """,
     ),
     Absent(
@@ -343,7 +341,7 @@ MISSING: dict[str, dict[str, str]] = {
             Use Value cpp import_ir_module* merge_type_from_type_comment parse_ir parse_type_comment unify_type_list
         """,
         OTHER: "cudnn_* miopen_* mkldnn_*",
-        QUANTIZED: "dequantize empty_quantized qscheme",
+        QUANTIZED: "empty_quantized",
         SPARSE: "resize_as_sparse_ spmm",
         SYMBOLIC: "sym_constrain_range* sym_fresh_size",
         OTHER_DEVICE: "get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_* set_autocast_xla_*",

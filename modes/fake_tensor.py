@@ -122,6 +122,8 @@ class FakeTensor(rd.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         leaves = pytree.tree_leaves((args, kwargs))
+        if any(is_traceable_wrapper_subclass(one) for one in leaves):
+            return NotImplemented  # the wrapper takes itself apart, and comes back with what is inside
         with next(one.fake_mode for one in leaves if isinstance(one, FakeTensor)):
             return func(*args, **(kwargs or {}))
 
@@ -206,10 +208,7 @@ class FakeTensorMode(TorchDispatchMode):
         converter = self.fake_tensor_converter
         fake: Any = converter.tensor_memo.get(tensor)
         if fake is None and is_traceable_wrapper_subclass(tensor):
-            names, context = tensor.__tensor_flatten__()
-            inner = {name: self.from_tensor(getattr(tensor, name), static_shapes=static_shapes) for name in names}
-            fake = type(tensor).__tensor_unflatten__(inner, context, tensor.shape, tensor.stride())
-            fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
+            fake = self.from_wrapper(tensor, static_shapes, source, symbolic_context)
             converter.tensor_memo.remember(tensor, fake)
         elif fake is None:
             static = self.static_shapes if static_shapes is None else static_shapes
@@ -230,6 +229,24 @@ class FakeTensorMode(TorchDispatchMode):
                 fake.grad = self.from_tensor(tensor.grad, static_shapes=static_shapes, source=f"{source}.grad")
             if isinstance(tensor, rd.nn.Parameter):
                 fake._is_param = True
+        return fake
+
+    def from_wrapper(self, tensor: Any, static_shapes: bool | None, source: Any, context: Any) -> Any:
+        """A wrapper of the same class around fakes of what is inside, with sizes of its own as symbols."""
+        static = self.static_shapes if static_shapes is None else static_shapes
+        size, stride = tensor.shape, tensor.stride()
+        if not static and self.shape_env is not None:
+            with _disable_current_modes():
+                size, stride, _ = symbols_for(self.shape_env, tensor, source, context)
+        names, facts = tensor.__tensor_flatten__()
+        inner, whole = {}, called(source)
+        for name in names:
+            part = whole and f"{whole}.{name}"
+            inner[name] = self.from_tensor(getattr(tensor, name), static_shapes=static_shapes, source=part)
+        fake = type(tensor).__tensor_unflatten__(inner, facts, rd.Size(size), tuple(stride))
+        fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
+        if isinstance(tensor, rd.nn.Parameter):
+            fake._is_param = True
         return fake
 
     # Running operators ---------------------------------------------------------------------------------------------
@@ -384,14 +401,19 @@ class FakeTensorMode(TorchDispatchMode):
 # Sizes as symbols -----------------------------------------------------------------------------------------------------
 
 
+def called(source: Any) -> Any:
+    """The name of a tensor, from what may be a name or have one; None where nobody said."""
+    name = getattr(source, "name", source)
+    return name() if callable(name) else name
+
+
 def symbols_for(env: ShapeEnv, tensor: rd.Tensor, source: Any, context: Any) -> tuple[Any, Any, Any]:
     """The sizes, strides and offset of a tensor as symbols, where they are not 0 or 1.
 
     A stride that is the product of a size and its stride is that product: so a dense tensor needs symbols for sizes
     alone.
     """
-    name = getattr(source, "name", source)
-    name = name() if callable(name) else name or f"t{env.named}"
+    name = called(source) or f"t{env.named}"
     env.named += 1
     wanted = [treatment(tensor, dim, context) for dim in range(tensor.dim())]
     sizes = [

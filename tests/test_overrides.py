@@ -616,10 +616,13 @@ def test_functions_that_are_not_here_ask_all_the_same():
             return resolve_name(func)
 
     assert rd.quantize_per_tensor(Quantized(), 0.1, 0, rd.qint8) == "torch.quantize_per_tensor"
+    assert rd.quantized_max_pool1d(Quantized(), 2) == "torch.quantized_max_pool1d"
     assert rd.smm(rd.ones(1), [Quantized()]) == "torch.smm"
     assert rd.distributed.all_reduce(Quantized()) == "torch.distributed.distributed_c10d.all_reduce"
-    with pytest.raises(NotImplementedError, match="quantize_per_tensor.. is not here: tensors are not quantized"):
-        rd.quantize_per_tensor(rd.ones(1), 0.1, 0, rd.qint8)
+    with pytest.raises(
+        NotImplementedError, match="quantized_max_pool1d.. is not here: quantized tensors have no layers"
+    ):
+        rd.quantized_max_pool1d(rd.ones(1), 2)
     listed = rd.overrides.get_testing_overrides()
     assert {rd.q_scale, rd._native_batch_norm_legit, rd.Tensor._cdata.__get__} <= listed.keys()
     assert rd.sparse_coo_tensor in rd.overrides.get_ignored_functions()

@@ -2,10 +2,21 @@
 
 function modes and `__torch_function__` come before the dispatcher (`dispatch/protocols/override.py`); then
 transforms > python (its snapshot key) > autocast > autograd > ad_inplace_or_view > zero_tensor > negative > conjugate >
-functionalize > python > backend_select > backends, meta.
+functionalize > python > backend_select > rare_dtypes > backends, meta.
 """
 
-from . import ad_inplace_or_view, autocast, autograd, backend_select, functionalize, layer, lazy_bit, python, transforms
+from . import (
+    ad_inplace_or_view,
+    autocast,
+    autograd,
+    backend_select,
+    functionalize,
+    layer,
+    lazy_bit,
+    python,
+    rare_dtypes,
+    transforms,
+)
 
 __all__ = [
     "ad_inplace_or_view",
@@ -16,5 +27,6 @@ __all__ = [
     "layer",
     "lazy_bit",
     "python",
+    "rare_dtypes",
     "transforms",
 ]

@@ -13,6 +13,7 @@ import numpy as np
 from redispatch.dispatch import (
     ARGUMENT_TYPES,
     BACKEND_OF_DEVICE,
+    LAZY_BITS,
     VALUE_CLASSES,
     WITHOUT_MODULE,
     DispatchKey,
@@ -170,21 +171,21 @@ _KEYSETS: dict[tuple[str, bool, int], int] = {}
 
 
 def device_keyset(type: str, inference: bool = False, bits: int = 0) -> int:
-    """The keys that a dense tensor on this device type carries, with these lazy bits; an inference tensor's if
-    `inference`.
+    """The keys that a dense tensor on this device type carries, with these bits: lazy ones, and on the CPU those of its
+    dtype. An inference tensor's if `inference`.
 
     A tensor made in inference mode has no autograd and no version: neither of these layers is to see it.
     """
     found = _KEYSETS.get((type, inference, bits))
     if found is None:
         backend = key_of_device(type).name
-        names = [backend]
+        names = [f"Quantized{backend}" if type == "cpu" and bits & keyset("QuantizedCPU") else backend]
         if f"Autocast{backend}" in DispatchKey.__members__:
             names.append(f"Autocast{backend}")
         if not inference:
             autograd = f"Autograd{backend}"
             names += ["ADInplaceOrView", autograd if autograd in DispatchKey.__members__ else "AutogradOther"]
-        found = _KEYSETS[type, inference, bits] = shared(keyset(*names) | bits)
+        found = _KEYSETS[type, inference, bits] = shared(keyset(*names) | (bits if type == "cpu" else bits & LAZY_BITS))
     return found
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import TensorBase
+from redispatch.dispatch import TensorBase, keyset
+from redispatch.dispatch.layers.rare_dtypes import RARE_DTYPE
 from redispatch.dispatch.symbolic import SymFloat, SymInt
 
 IN_NUMPY = frozenset(
@@ -47,6 +48,7 @@ class dtype:
         self.is_complex = category == COMPLEX
         self.is_signed = signed and category != BOOL
         self.tensor_name = tensor_name  # "Float", as error messages call it
+        self.bits = 0  # in the keysets of its tensors on the CPU, beside what the device brings
 
     @cached_property
     def array(self) -> np.dtype:
@@ -121,7 +123,7 @@ class Bare(dtype):
     def __init__(self, name: str, itemsize: builtins.int = 1) -> None:
         letters = 1 + name.startswith(("qu", "qi", "ui"))
         label = name[:letters].upper() + name[letters:]
-        self.quantised, self.bits = name.startswith("q"), name.startswith("bits")
+        self.quantised, self.undefined = name.startswith("q"), name.startswith("bits")
         super().__init__(
             name, INTEGER, itemsize, signed=name.startswith(("int", "qint")), tensor_name=label.replace("Ui", "UI")
         )
@@ -129,7 +131,7 @@ class Bare(dtype):
     def __getattribute__(self, name: str) -> Any:
         if name == "is_signed" and self.name[0] in "bq":
             raise RuntimeError(
-                "Bits types are undefined" if self.bits else "isSignedType not supported for quantized types"
+                "Bits types are undefined" if self.undefined else "isSignedType not supported for quantized types"
             )
         return super().__getattribute__(name)
 
@@ -149,6 +151,10 @@ DTYPES = {
     for t in (uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128, bool, bfloat16)
 }
 _BY_NAME = DTYPES | RARE | {t.name: t for t in globals().values() if isinstance(t, dtype)}
+QUANTIZED = keyset("QuantizedCPU") & ~keyset("CPU")
+for _rare in _BY_NAME.values():
+    if _rare.name not in DTYPES:
+        _rare.bits = QUANTIZED if _rare.name.startswith("q") else RARE_DTYPE
 _BY_NUMPY: dict[np.dtype, dtype] = {np.dtype(name): t for name, t in _BY_NAME.items() if name in IN_NUMPY}
 
 
@@ -209,7 +215,7 @@ def promote_rare(a: dtype, b: dtype) -> dtype | None:
             "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules should be, "
             f"offending types: {a.tensor_name} {b.tensor_name}"
         )
-    if any(one.bits for one in bare):
+    if any(one.undefined for one in bare):
         raise RuntimeError(f"Promotion from {both} is unsupported.")
     if a in FLOAT8 or b in FLOAT8:
         raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {both}")
@@ -305,7 +311,7 @@ def result_type(*operands: Any) -> dtype:
 def _promoted(a: dtype, b: dtype) -> dtype | None:
     """The dtype that both go into, or None where one is of bits: another operand may decide."""
     bare = [one for one in (a, b) if isinstance(one, Bare)]
-    if a is not b and any(one.bits for one in bare) and not any(one.quantised for one in bare):
+    if a is not b and any(one.undefined for one in bare) and not any(one.quantised for one in bare):
         return None
     return promote_types(a, b)
 

@@ -59,8 +59,8 @@ class OutputSpec:
         self.nbytes = elements * metadata.dtype.itemsize
         self.sure = metadata.device.type == "cpu" and self.nbytes <= _SURE
         self.keyset, self.inference_keyset = (
-            device_keyset(metadata.device.type),
-            device_keyset(metadata.device.type, True),
+            device_keyset(metadata.device.type, bits=metadata.dtype.bits),
+            device_keyset(metadata.device.type, True, metadata.dtype.bits),
         )
 
 
@@ -130,7 +130,7 @@ def tensor_over(
     """A tensor over a storage, with the keys and the version of a new tensor in this thread's state."""
     inference = STATE.get().inference
     t = _new(Tensor)
-    t._keyset = device_keyset(on.type, inference)
+    t._keyset = device_keyset(on.type, inference, element.bits)
     t._counter = None if inference else [0]
     t._autograd = None
     t._store = storage
@@ -152,7 +152,7 @@ def view_over(base: Tensor, shape: Any, stride: tuple[int, ...], offset: int, el
     """
     t = _new(Tensor)
     plain = device_keyset(base._device.type, base._counter is None)
-    t._keyset = plain if base._keyset is plain else view_keyset(base)
+    t._keyset = plain if base._keyset is plain and element is None else view_keyset(base, element)
     t._counter = None if base._counter is None else [0]
     t._autograd = None
     t._store = base._storage
@@ -171,9 +171,10 @@ def view_over(base: Tensor, shape: Any, stride: tuple[int, ...], offset: int, el
     return t
 
 
-def view_keyset(base: Tensor) -> int:
+def view_keyset(base: Tensor, element: dtype | None = None) -> int:
     """The keys of a plain tensor over the memory of any tensor: lazy bits go with the memory."""
-    return device_keyset(base._device.type, base._counter is None, base._keyset & LAZY_BITS)
+    bits = (element or base._dtype).bits | base._keyset & LAZY_BITS
+    return device_keyset(base._device.type, base._counter is None, bits)
 
 
 @frozen
@@ -188,9 +189,9 @@ class Window:
 
     def __init__(self, metadata: Metadata, start: int) -> None:
         self.metadata, self.start = metadata, start
-        kind = metadata.device.type
-        self.keyset = device_keyset(kind, bits=metadata.bits)
-        self.inference_keyset = device_keyset(kind, True, metadata.bits)
+        kind, bits = metadata.device.type, metadata.bits | metadata.dtype.bits
+        self.keyset = device_keyset(kind, bits=bits)
+        self.inference_keyset = device_keyset(kind, True, bits)
 
 
 @inline

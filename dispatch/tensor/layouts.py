@@ -1,4 +1,4 @@
-"""Layouts and memory formats: names for how a tensor's elements lie in its storage."""
+"""Layouts, memory formats and schemes of quantisation: names for how a tensor's elements lie in its storage."""
 
 from __future__ import annotations
 
@@ -40,6 +40,16 @@ class memory_format(_Named):
     __module__ = "redispatch"  # where users find it
 
 
+class qscheme(_Named):
+    """The way to read the codes of a quantised tensor: by one scale and zero point, or by those of their channel."""
+
+    __module__ = "redispatch"  # where users find it
+
+
+per_tensor_affine, per_channel_affine = qscheme("per_tensor_affine"), qscheme("per_channel_affine")
+per_tensor_symmetric, per_channel_symmetric = qscheme("per_tensor_symmetric"), qscheme("per_channel_symmetric")
+per_channel_affine_float_qparams = qscheme("per_channel_affine_float_qparams")
+SCHEMES = (per_tensor_affine, per_channel_affine, per_channel_affine_float_qparams)  # the others are names
 strided = layout("strided")
 jagged = named_layout("jagged")
 sparse_coo, sparse_csr, sparse_csc = map(named_layout, ("sparse_coo", "sparse_csr", "sparse_csc"))

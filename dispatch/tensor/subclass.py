@@ -36,6 +36,8 @@ def shell(cls: type, like: Tensor) -> Any:
     t._dtype, t._device, t._counter, t._interned = like._dtype, like._device, like._counter, None
     t._keyset = keys_of_class(cls, like._keyset)
     t._autograd = t._view = None
+    if like._quantizer is not None:
+        t._quantizer = like._quantizer
     return t
 
 

@@ -49,7 +49,7 @@ from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.protocols.override import DEFAULT_HANDLER, PLAIN_TYPES
 
 from .devices import CPU, KINDS, device, device_keyset
-from .dtypes import IN_NUMPY, dtype, get_default_dtype
+from .dtypes import IN_NUMPY, QUANTIZED, Bare, dtype, get_default_dtype
 from .geometry import check_view, is_channels_last, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, contiguous_format, layout, strided
 from .metadata import (
@@ -64,6 +64,7 @@ from .metadata import (
 )
 from .operand import TARGET, Operand
 from .printing import format_tensor, tensor_html
+from .quantizer import codes_in
 from .routes import routed
 from .storage import ALONE, UntypedStorage
 
@@ -230,6 +231,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     _tangent: Any = None  # in forward mode: see dispatch/autograd/jvp_level.py
     __array_priority__ = 1000  # numpy leaves `ndarray + tensor` to us
     _is_param = False
+    _quantizer: Any = None  # what the codes of a quantised tensor mean: quantizer.py
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return CONSTRUCT()(cls, *args, **kwargs)
@@ -433,7 +435,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     @overridable_property
     def is_quantized(self) -> bool:
-        return False
+        return bool(self._dtype.bits & QUANTIZED)
 
     # Note [Lazy bits]
     # What a tensor shows may be the conjugates or the negatives of what lies in its memory, or zeros where there is no
@@ -561,6 +563,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(self).__name__}")
         if self._is_zerotensor():
             raise RuntimeError("tolist() shouldn't be called on a tensor with unallocated storage")
+        if isinstance(self._dtype, Bare):
+            raise RuntimeError("load_scalar: invalid type")
         return shown(self).tolist()
 
     @overridable_in_python
@@ -775,7 +779,7 @@ def on_host(tensor: Tensor) -> Tensor:
         setattr(host, name, getattr(tensor, name))
     host._store, host._device, host._view, host._interned = storage, CPU, None, None
     host._array, host._autograd, host._counter = storage.typed(tensor._dtype), None, [0]
-    host._keyset = device_keyset("cpu", bits=tensor._keyset & LAZY_BITS)
+    host._keyset = device_keyset("cpu", bits=tensor._keyset & LAZY_BITS | tensor._dtype.bits)
     return host
 
 
@@ -840,6 +844,8 @@ def describe(tensor: Tensor, contents: str | None = None) -> str:
     if contents is not None:
         return f"{prefix}{contents}{''.join(', ' + suffix for suffix in suffixes)})"
     has_values = tensor._array is not None or tensor._keyset & ZERO_TENSOR != 0 or is_elsewhere(tensor)
+    if tensor._quantizer is not None and contents is None:
+        return describe_quantized(tensor, prefix)
     values = shown(tensor) if has_values else None
     if values is not None and tensor._dtype.itemsize == 2 and tensor._dtype.is_floating_point:
         values = values.astype(np.float32)
@@ -852,6 +858,16 @@ def describe(tensor: Tensor, contents: str | None = None) -> str:
         suffixes=suffixes,
         prefix=prefix,
     )
+
+
+def describe_quantized(tensor: Tensor, prefix: str) -> str:
+    """The text of a quantised tensor: the numbers that its codes stand for, and what they are read by."""
+    quantizer, scheme = tensor._quantizer, tensor._quantizer.scheme
+    facts = [f"size={tuple(tensor._shape)}", f"dtype={tensor._dtype}", f"quantization_scheme={scheme}"]
+    facts += [f"scale={quantizer.scale}", f"zero_point={quantizer.zero_point}"]
+    facts += [] if quantizer.axis is None else [f"axis={quantizer.axis}"]
+    values, plain = quantizer.values(codes_in(tensor)), get_default_dtype().name
+    return format_tensor(values, plain, default_dtype_name=plain, suffixes=facts, prefix=prefix)
 
 
 def prints_as_tensor(kind: type) -> bool:

@@ -33,8 +33,11 @@ from redispatch.dispatch.tensor import (
     strided,
     tensor_over,
 )
+from redispatch.dispatch.tensor.layouts import SCHEMES
+from redispatch.dispatch.tensor.quantizer import Quantizer, codes_of
 from redispatch.kernels import check_view
 from redispatch.kernels.ops.legacy import TYPES
+from redispatch.kernels.ops.quantized import per_channel
 from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn.parameter import Parameter
 
@@ -65,6 +68,19 @@ def rebuild_tensor_of(
     """Rebuilds a tensor where the storage does not say the dtype."""
     untyped = storage._untyped_storage if isinstance(storage, TypedStorage) else storage
     return over(untyped, element, storage_offset, size, stride, requires_grad, metadata)
+
+
+def rebuild_quantized(
+    storage: TypedStorage, offset: int, size: Any, stride: Any, how: Sequence[Any], requires_grad: bool, hooks: Any
+) -> Tensor:
+    """A quantised tensor over a storage of codes. RuntimeError where what they are read by does not fit its shape."""
+    made = over(storage._untyped_storage, storage.dtype, offset, size, stride, requires_grad, None)
+    codes_of(made._dtype)
+    scheme, scale, zero_point, *axis = how
+    made._quantizer = per_channel(scale, zero_point, axis[0], made._shape) if axis else Quantizer(scale, zero_point)
+    if made._quantizer.scheme is not scheme:
+        raise RuntimeError(f"load: the scheme {scheme} does not go with {len(how) - 1} parameters")
+    return made
 
 
 # What a tensor's elements still need to have done to them, by the name in its metadata: the key that notes it
@@ -174,6 +190,7 @@ WRITTEN: dict[str, Any] = {
     **STORAGES,
     **{f"torch.{dtype.name}": dtype for dtype in dtypes._BY_NAME.values()},
     **{f"torch.{form.name}": form for form in (contiguous_format, preserve_format, channels_last, channels_last_3d)},
+    **{f"torch.{scheme.name}": scheme for scheme in SCHEMES},
     "torch.Size": Size,
     "torch.Tensor": Tensor,
     "torch.device": device,
@@ -185,6 +202,7 @@ WRITTEN: dict[str, Any] = {
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
     "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta_tensor,
+    "torch._utils._rebuild_qtensor": rebuild_quantized,
     "torch._utils._rebuild_wrapper_subclass": rebuild_wrapper,
     "torch._tensor._rebuild_from_type_v2": rebuild_subclass,
 }

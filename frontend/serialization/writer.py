@@ -22,6 +22,7 @@ import numpy as np
 
 from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, device, dtype, layout, strided
 from redispatch.dispatch.tensor.copies import values_in_slots
+from redispatch.dispatch.tensor.layouts import qscheme
 from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn.parameter import Parameter
 
@@ -242,14 +243,14 @@ class Writer(PythonPickler):
             return device, (obj.type,) if obj.index is None else (obj.type, obj.index)
         if isinstance(obj, layout):
             return names.layout_named, (f"torch.{obj.name}",)
-        if isinstance(obj, dtype):
+        if isinstance(obj, dtype | qscheme):
             return obj.name
         return NotImplemented
 
 
 def tensor_reduced(x: Any) -> tuple[Any, ...]:
     """A function and its arguments, as PyTorch writes tensors: graphs and gradients are not kept."""
-    state: Any = dict(x.__dict__)
+    state: Any = {name: value for name, value in x.__dict__.items() if name != "_quantizer"}
     slots, requires_grad = values_in_slots(x), x._requires_grad()
     if slots:
         state = state, slots
@@ -272,6 +273,9 @@ def data_reduced(x: Any, requires_grad: bool) -> tuple[Any, tuple[Any, ...]]:
             return names.rebuild_tensor_of, (*whole, names.lazy_bits_of(x))
         storage = TypedStorage(wrap_storage=x._storage, dtype=x._dtype, _internal=True)
         hooks: Any = OrderedDict()
+        if x._quantizer is not None:
+            how = (x._quantizer.scheme, *x._quantizer.arguments)
+            return names.rebuild_quantized, (storage, x._offset, shape, stride, how, requires_grad, hooks)
         parts = (storage, x._offset, shape, stride, requires_grad, hooks)
         bits = names.lazy_bits_of(x)
         return names.rebuild_tensor, (*parts, bits) if bits else parts

@@ -309,7 +309,7 @@ class Pointwise(Deciding, Structured):
         default = get_default_dtype()
         if self.check_function is not None:
             self.check_function(*args)
-        self._common(args)
+        self.common(args)
         tensors = [args[i] for i in self.schema.tensor_positions if isinstance(args[i], Tensor)]
         shape = tensors[0]._shape
         if any(tensor._shape != shape for tensor in tensors):
@@ -327,10 +327,7 @@ class Pointwise(Deciding, Structured):
 
     def _dtypes(self, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
         """(the dtype in which elements are computed, that of the result)"""
-        common = self._common(args)
-        promotion = self.promotion if isinstance(self.promotion, str) else self.promotion(*args)
-        if promotion == "float" and common.category < get_default_dtype().category:
-            common = get_default_dtype()
+        common, promotion = self.computed_in(args), self.promotion_of(args)
         reason = self.refuses.get(common.name)
         if isinstance(reason, str) and reason:
             raise not_implemented(reason, common)
@@ -340,7 +337,17 @@ class Pointwise(Deciding, Structured):
             return common, common.to_complex()
         return common, common.to_real() if promotion == "real" else common
 
-    def _common(self, args: tuple[Any, ...]) -> dtype:
+    def promotion_of(self, args: tuple[Any, ...]) -> str:
+        return self.promotion if isinstance(self.promotion, str) else self.promotion(*args)
+
+    def computed_in(self, args: tuple[Any, ...]) -> dtype:
+        """The dtype in which elements are computed. Raises what the operator has against the inputs' common one."""
+        common = self.common(args)
+        if self.promotion_of(args) == "float" and common.category < get_default_dtype().category:
+            return get_default_dtype()
+        return common
+
+    def common(self, args: tuple[Any, ...]) -> dtype:
         """The inputs' common dtype. Raises the exception that the operator has for it, if it has one."""
         common = result_type(*(args[i] for i in self._operands if args[i] is not None))
         self._refuse(common)

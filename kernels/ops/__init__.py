@@ -61,8 +61,10 @@ from . import (
     pooling,
     probes,
     pseudo_inverse,
+    quantized,
     random,
     ranges,
+    rare_dtypes,
     rearrange,
     recurrent,
     reductions,
@@ -83,3 +85,5 @@ from . import (
     views,
     zero_tensors,
 )
+
+from . import bits, on_quantized  # isort: skip  # behind all others, whose operators get kernels there

@@ -429,7 +429,7 @@ def memory_of(x: Tensor) -> Tensor:
     if not metadata_of(x).bits:
         return x
     bare = view_over(x, x._shape, x._stride, x._offset)
-    bare._keyset = device_keyset(x._device.type, x._counter is None)
+    bare._keyset = device_keyset(x._device.type, x._counter is None, x._dtype.bits)
     return bare
 
 

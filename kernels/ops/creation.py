@@ -52,6 +52,7 @@ from ..declare.out_forms import by
 from ..declare.plan import NearPlan
 from ..declare.public import public
 from ..declare.structured import Meta, resize_out
+from .rare_dtypes import check_factory
 
 FACTORY = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LONG = FACTORY.replace("dtype=None", "dtype=long")
@@ -407,6 +408,7 @@ def factory(
 
     def made(*args: Any) -> Tensor:
         shape, dtype, fill = rule(args[count], *args[:count])
+        check_factory(op.base_name, dtype, args[on])
         return fill(new(shape, dtype, args[on], args[pinned]))
 
     def made_of(self: Tensor, *args: Any) -> Tensor:
@@ -415,6 +417,7 @@ def factory(
 
     def made_like(self: Tensor, *args: Any) -> Tensor:
         _, dtype, fill = rule(args[count] or self._dtype, *args[:count], self._shape)
+        check_factory(op.base_name, dtype, args[on] or self._device)
         return fill(like(self, dtype, args[on], args[pinned], args[-1]))
 
     def into_out(*args: Any) -> Tensor:

@@ -669,6 +669,8 @@ def value_tensor(self: Tensor, value: Any) -> Tensor:
         return value
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):
         number = value.item() if isinstance(value, np.generic) else value
+        if self.is_quantized:  # numbers get their codes where they are written
+            return tensor(number, dtype=dtypes.float32)
         if not (self._dtype.is_floating_point and self._dtype.itemsize == 2):  # too large for these is infinite
             number = storable(number, self._dtype)
         return tensor(number, dtype=self._dtype, device=self._device)

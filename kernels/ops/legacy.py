@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from redispatch.dispatch.tensor import CPU, DTYPES, Tensor, UntypedStorage, dtype
+from redispatch.dispatch.tensor import CPU, DTYPES, Tensor, UntypedStorage, dtype, dtypes
 
 from .from_data import legacy
 from .storages import LEGACY, TypedStorage, _LegacyStorage
@@ -39,12 +39,13 @@ class TensorType(type):
 
 Storage = TypedStorage  # of the default dtype
 
+QUANTISED = (dtypes.quint8, dtypes.qint8, dtypes.qint32)  # of which there are storages only
 TYPES: dict[str, Any] = {}  # "FloatTensor", "FloatStorage", "ComplexFloatStorage", ... -> the class
-for _dtype in DTYPES.values():
+for _dtype in (*DTYPES.values(), *QUANTISED):
     _name = _dtype.tensor_name
     _kind = type(f"{_name}Storage", (_LegacyStorage,), {"_dtype": _dtype, "__module__": "torch"})
     TYPES[f"{_name}Storage"] = LEGACY[_dtype] = _kind
-    if not _dtype.is_complex:
+    if not (_dtype.is_complex or _dtype in QUANTISED):
         TYPES[f"{_name}Tensor"] = TensorType(f"{_name}Tensor", (), {"dtype": _dtype, "__module__": "torch"})
 _tensor_classes = {kind for kind in TYPES.values() if isinstance(kind, TensorType)}
 _storage_classes = {UntypedStorage, TypedStorage, *LEGACY.values()}
