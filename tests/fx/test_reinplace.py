@@ -1,4 +1,4 @@
-"""`fx.passes.reinplace` on graphs of programs that write into their inputs: the same results, and the same inputs after."""
+"""`fx.passes.reinplace` on graphs of programs that write into inputs: the same results, the same inputs after."""
 
 from hypothesis import given
 from hypothesis import strategies as st
