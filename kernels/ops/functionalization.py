@@ -58,6 +58,7 @@ from .views import (
     diagonal_op,
     expand_op,
     permute_op,
+    reshape_alias_op,
     select_op,
     slice_op,
     split_op,
@@ -140,8 +141,8 @@ def reshaped(value: Any, shape: Any) -> Any:
     return through(view_op, value, list(shape))
 
 
-@inverse(view_op)
-def view_inverse(base: Any, value: Any, size: Any) -> Any:
+@inverse(view_op, reshape_alias_op)
+def view_inverse(base: Any, value: Any, size: Any, stride: Any = None) -> Any:
     return reshaped(value, base._shape)
 
 

@@ -28,6 +28,7 @@ from .views import (
     diagonal_op,
     expand_op,
     permute_op,
+    reshape_alias_op,
     select_op,
     slice_op,
     split_op,
@@ -93,6 +94,7 @@ detach_copy = copies(detach_op)
 diagonal_copy = copies(diagonal_op)
 expand_copy = copies(expand_op)
 permute_copy = copies(permute_op)
+_reshape_alias_copy = copies(reshape_alias_op)
 select_copy = copies(select_op)
 slice_copy = copies(slice_op)
 split_copy = copies(split_op)
@@ -105,6 +107,7 @@ unfold_copy = copies(unfold_op)
 unsqueeze_copy = copies(unsqueeze_op)
 view_copy = copies(view_dtype_op, view_op)
 as_strided_copy_op, diagonal_copy_op = as_strided_copy.op, diagonal_copy.op
+reshape_alias_copy_op = _reshape_alias_copy.op
 
 # --- narrow_copy has a node of its own: `narrow` is written in other views --------------------------------------------
 
