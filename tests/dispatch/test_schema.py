@@ -273,6 +273,12 @@ FORWARD = [
         NEW + "'n' of type float[] has a container type as its default value.",
     ),
     ('f(Tensor x, str s="a") -> Tensor', "f(Tensor x) -> Tensor", None),
+    ("f(Tensor x, int k=0) -> Tensor", "f(Tensor x, *, int k=0) -> Tensor", None),
+    (
+        "f(Tensor x, *, int k=0) -> Tensor",
+        "f(Tensor x, int k=0) -> Tensor",
+        "'k' is not forward compatible with the older version of the schema",
+    ),
     ("f(Tensor x, Tensor[] n) -> Tensor", "f(Tensor x, Tensor[] n) -> Tensor", None),
     (
         "f(Tensor x, *, bool b=False, int k=0) -> Tensor",
