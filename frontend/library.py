@@ -31,6 +31,7 @@ from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, register_policy, 
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
 from redispatch.dispatch.library import IMPLS as _impls  # noqa: F401  # as PyTorch calls it
 from redispatch.dispatch.symbolic import FAKE_CONTEXT
+from redispatch.dispatch.tensor import DEVICE_TYPES
 from redispatch.kernels.declare.custom_op import (
     CustomOpDef,
     check_tensors_have_places,
@@ -138,8 +139,9 @@ def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, 
         return partial(_kernel_in, library, types, key)
     for name in [types] if isinstance(types, str) else types:
         if name != "default" and name not in BACKEND_OF_DEVICE and name not in DispatchKey.__members__:
-            known = ", ".join(dict.fromkeys(["cpu", "cuda", *BACKEND_OF_DEVICE]))
-            raise RuntimeError(f"Expected one of {known} device type at start of device string: {name}")
+            raise RuntimeError(
+                f"Expected one of {', '.join(DEVICE_TYPES)} device type at start of device string: {name}"
+            )
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in [types] if isinstance(types, str) else types:

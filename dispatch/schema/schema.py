@@ -385,7 +385,7 @@ class Argument:
             self.name == old.name
             and self.N == old.N
             and self.alias_info == old.alias_info
-            and self.kwarg_only >= old.kwarg_only
+            and self.kwarg_only <= old.kwarg_only
             and (self.default is NO_DEFAULT) == (old.default is NO_DEFAULT)
             and (self.default is NO_DEFAULT or self.default == old.default)
             and self.type.is_subtype_of(old.type)

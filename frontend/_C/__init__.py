@@ -513,12 +513,13 @@ __all__ += take(
     },
 )
 
-# Those that ask for layers and devices, which few programs have loaded when they first ask for a name of this module
+# Those that ask for layers and tools, which few programs have loaded when they first ask for a name of this module
 _PLACES, __getattr__, __dir__ = late(
     globals(),
     {
         ".": "_nn",
         "._nn": "_ConvBackend _select_conv_backend",
+        "._schema_info": "_SchemaArgType _SchemaArgument _SchemaInfo",
         "redispatch.utils.deterministic": """
             _get_deterministic_fill_uninitialized_memory _set_deterministic_fill_uninitialized_memory
         """,

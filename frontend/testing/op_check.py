@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
 from typing import Any
 
 from redispatch.autograd import no_grad
@@ -22,7 +23,7 @@ from redispatch.kernels.declare.from_scalar import FromScalar
 from redispatch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from .comparison import assert_close
-from .schema_check import observed
+from .schema_check import observed, overlap
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -44,21 +45,21 @@ def opcheck(
     """Returns the outcome of each test of an operator called with these arguments: "SUCCESS", or the exception.
 
     test_schema: the kernel writes and aliases what the schema says. test_autograd_registration: there is a derivative
-    where an argument requires grad. test_faketensor: the fake gives what the kernel gives, but for the data.
-    test_aot_dispatch_dynamic: so it does for other sizes, and gradients can be computed, without data, too.
-    test_utils: which tests to run; all by default. rtol, atol: for gradients.
+    where an argument requires grad. test_faketensor: the fake gives what the kernel gives, but for the data, and shares
+    what memory it shares. test_aot_dispatch_static: gradients can be computed, without data, too.
+    test_aot_dispatch_dynamic: and the fake is right for other sizes.
+    test_utils: which tests to run; all but the static one by default. rtol, atol: for gradients.
     Errors: OpCheckError at the first test that fails, unless `raise_exception` is False; ValueError for something that
     is no operator or no test.
     """
     if (rtol is None) != (atol is None):
         raise ValueError("opcheck(op, ...): if you specify one of rtol/atol, you must specify both")
     names = (
-        tuple(TESTS) if test_utils in (None, "ALL") else (test_utils,) if isinstance(test_utils, str) else test_utils
+        BY_DEFAULT if test_utils in (None, "ALL") else ((test_utils,) if isinstance(test_utils, str) else test_utils)
     )
     if not isinstance(names, tuple | list) or not set(names) <= TESTS.keys():
         raise ValueError(
-            f"opcheck(op, ..., test_utils={test_utils}), expected test_utils to be subset of {tuple(TESTS)} but it was "
-            "not"
+            f"opcheck(op, ..., test_utils={names}), expected test_utils to be subset of {tuple(TESTS)} but it was not"
         )
     call = Call(op, args, kwargs or {}, {} if rtol is None else {"rtol": rtol, "atol": atol})
     found: dict[str, Any] = {}
@@ -191,6 +192,11 @@ def check_aot_dispatch_dynamic(call: Call) -> None:
         pass
     else:
         compare_with_fake(call, doubled)
+    check_aot_dispatch_static(call)
+
+
+def check_aot_dispatch_static(call: Call) -> None:
+    """Gradients, with and without data."""
     if call.wants_gradients() and not call.op.schema.is_mutable:
         compare_gradients(call)
 
@@ -199,9 +205,17 @@ def compare_with_fake(call: Call, change: Callable[[Tensor], Tensor]) -> None:
     """AssertionError where kernel and fake differ, which shows what each gave."""
     with no_grad():
         args, kwargs = call.arguments(change)
-        given = list(metadata(call.op(*args, **kwargs)))
+        result = call.op(*args, **kwargs)
+        given, shared = list(metadata(result)), sharing(result, (args, kwargs))
         args, kwargs = call.on_meta(change)
-        faked = list(metadata(call.op(*args, **kwargs)))
+        result = call.op(*args, **kwargs)
+        faked, shared_by_fake = list(metadata(result)), sharing(result, (args, kwargs))
+    for check, (real, fake) in {name: (shared[name], shared_by_fake[name]) for name in shared}.items():
+        if real != fake:
+            raise AssertionError(
+                f"When comparing the output of {call.op} on FakeTensor and concrete Tensors, found mismatch in {check} "
+                f"check {fake} != {real}: have the fake make tensors (empty_like, new_empty) where the kernel does"
+            )
     if given != faked:
         raise AssertionError(
             f"{call.op.name()}: the fake does not say what the kernel does\n"
@@ -234,6 +248,15 @@ def gradients(op: OpOverload, args: Any, kwargs: Any) -> list[Any]:
     return [leaf.grad for leaf in leaves]
 
 
+def sharing(result: Any, arguments: Any) -> dict[str, bool]:
+    """Whether results share memory with arguments, and with each other."""
+    results = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+    return {
+        "outputs_alias_inputs": overlap(results, arguments),
+        "outputs_alias_each_other": any(overlap(a, b) for a, b in combinations(results, 2)),
+    }
+
+
 def metadata(value: Any) -> Iterable[str]:
     """Each tensor in a value as text: `float32[2, 3], strides (3, 1)`; anything else by its type."""
     for leaf in tree_leaves(value):
@@ -247,5 +270,7 @@ TESTS: dict[str, Callable[[Call], None]] = {
     "test_schema": check_schema,
     "test_autograd_registration": check_autograd_registration,
     "test_faketensor": check_faketensor,
+    "test_aot_dispatch_static": check_aot_dispatch_static,
     "test_aot_dispatch_dynamic": check_aot_dispatch_dynamic,
 }
+BY_DEFAULT = tuple(name for name in TESTS if name != "test_aot_dispatch_static")  # the dynamic one has it, too

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from redispatch.backend import enable_autocast, generate_methods, register_device_module
+from redispatch.backend.register import LIBRARY
 from redispatch.dispatch.tensor import TYPE_NAMED, rename_device_type
 
 SPARE = "privateuseone"
@@ -56,6 +57,21 @@ def _register_device_module(device_type: str, module: Any) -> None:
     register_device_module(device_type, module)
     if device_type == privateuse1_name():
         enable_autocast(device_type, "PrivateUse1", module)
+
+
+def _get_custom_mod_func(func_name: str) -> Any:
+    """Returns a function of PrivateUse1's module. RuntimeError where it has none of that name."""
+    if not isinstance(func_name, str):
+        raise AssertionError(f"func_name must be `str`, but got `{type(func_name)}`.")
+    name = privateuse1_name()
+    found = getattr(vars(LIBRARY).get(name), func_name, None)
+    if found is None:
+        raise RuntimeError(
+            f"Try to call torch.{name}.{func_name}. The backend must register a custom backend module with "
+            f"`torch._register_device_module('{name}', BackendModule)`. And BackendModule needs to have the following "
+            f"API's:\n `{func_name}(*args, **kwargs)`. \n"
+        )
+    return found
 
 
 def _setup_privateuseone_for_python_backend(

@@ -10,11 +10,12 @@ from redispatch.kernels.ops.creation import new_empty_strided_op, new_zeros_with
 from redispatch.kernels.ops.rearrange import roll_op
 from redispatch.kernels.ops.scattering import as_strided_scatter_op
 from redispatch.kernels.ops.shape import cat_op, repeat_op
-from redispatch.kernels.ops.view_copies import as_strided_copy_op
+from redispatch.kernels.ops.view_copies import as_strided_copy_op, reshape_alias_copy_op
 from redispatch.kernels.ops.views import (
     as_strided_op,
     expand_op,
     permute_op,
+    reshape_alias_op,
     squeeze_dim_op,
     squeeze_dims_op,
     squeeze_op,
@@ -34,6 +35,13 @@ def expand_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -
     """New dimensions of an example stand behind the batch's."""
     self, sizes, *rest = values
     return call(op, [padded(self, dims[0], len(sizes)), [size, *sizes], *rest]), 0
+
+
+@batches("dims", reshape_alias_op, reshape_alias_copy_op)
+def reshape_alias_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """Strides of an example are those that its new shape has, and so are the batch's."""
+    form = aten.view_copy if op._opname.endswith("_copy") else aten.view
+    return form.default(front(values[0], dims[0]), [size, *values[1]]), 0
 
 
 @batches("dims", repeat_op)

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -230,12 +231,10 @@ class CustomOpDef(HasEntryPoint):
         kernel.__wrapped__ = function  # type: ignore[attr-defined]  # where `inspect` looks for the source
         return kernel
 
-    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Any:
-        """Disables the kernel of a device type, so that the function of the definition runs in its place, or enables
-        it.
-
-        Returns a context manager that puts the former setting back.
-        """
+    @contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """A region in which the kernel of a device type is disabled, so that the function of the definition runs in its
+        place, or enabled."""
         from logging import getLogger  # here, because few programs ask, and it takes as long as 20 of our files
 
         log = getLogger("torch._library.custom_ops")  # where programs listen
@@ -251,7 +250,10 @@ class CustomOpDef(HasEntryPoint):
         elif not enabled and device_type in former:
             log.warning("Attempted to disable kernel for %s but it was already disabled.", device_type)
         (self._disabled.discard if enabled else self._disabled.add)(device_type)
-        return _Restored(self, former)
+        try:
+            yield
+        finally:
+            self._disabled = former
 
     # What layers ask ----------------------------------------------------------------------------------------------
 
@@ -341,19 +343,6 @@ class CustomOpDef(HasEntryPoint):
         made.register_fake(made._init_fn)
         self._lib.undo_with(made._lib._destroy)
         return made
-
-
-class _Restored:
-    """Puts the set of disabled kernels back at the end of a `with` block."""
-
-    def __init__(self, definition: CustomOpDef, former: set[str]) -> None:
-        self.definition, self.former = definition, former
-
-    def __enter__(self) -> None:
-        """The setting is in force already."""
-
-    def __exit__(self, *error: object) -> None:
-        self.definition._disabled = self.former
 
 
 def same_definition(a: Function, b: Function) -> bool:

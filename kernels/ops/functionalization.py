@@ -108,8 +108,8 @@ def reshaped(value: Any, shape: Any) -> Any:
     return through(views.view_op, value, list(shape))
 
 
-@inverse(views.view_op)
-def view_inverse(base: Any, value: Any, size: Any) -> Any:
+@inverse(views.view_op, views.reshape_alias_op)
+def view_inverse(base: Any, value: Any, size: Any, stride: Any = None) -> Any:
     return reshaped(value, base._shape)
 
 

@@ -74,6 +74,7 @@ detach_copy = copies(detach_op)
 diagonal_copy = copies(views.diagonal_op)
 expand_copy = copies(views.expand_op)
 permute_copy = copies(views.permute_op)
+_reshape_alias_copy = copies(views.reshape_alias_op)
 select_copy = copies(views.select_op)
 slice_copy = copies(views.slice_op)
 split_copy = copies(views.split_op)
@@ -86,6 +87,7 @@ unfold_copy = copies(views.unfold_op)
 unsqueeze_copy = copies(views.unsqueeze_op)
 view_copy = copies(views.view_dtype_op, views.view_op)
 as_strided_copy_op, diagonal_copy_op = as_strided_copy.op, diagonal_copy.op
+reshape_alias_copy_op = _reshape_alias_copy.op
 
 # --- narrow_copy has a node of its own: `narrow` is written in other views --------------------------------------------
 

@@ -585,6 +585,13 @@ as_strided_ = public(
     as_strided_inplace_op, doc="Gives the tensor the given size, strides and offset in its storage, in place."
 )
 
+# What PyTorch writes for `reshape` where no copy is needed: its strides are those that the new shape has.
+reshape_alias_op, _ = view_operator(
+    "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+    lambda self, size, stride: strided_window(self, size, stride, None),
+    reshaped_back,
+)
+
 # --- into parts -------------------------------------------------------------------------------------------------------
 
 _PARTS = "(Tensor(a -> *) self, {}, int dim=0) -> Tensor(a)[]"

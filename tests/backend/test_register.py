@@ -272,6 +272,7 @@ def test_the_cpu_cannot_make_the_memory_of_a_device_without_an_allocator(make):
 PROGRAM = """
 import types
 import redispatch as torch
+from redispatch.utils.backend_registration import _get_custom_mod_func as custom
 
 def refused(error, text, call):
     try:
@@ -313,6 +314,9 @@ made = torch.empty(2, 3, device="npy")
 assert made.device.type == "npy" and made.is_npy and made.shape == (2, 3) and "npy" in repr(made)
 with torch.autocast("npy"):
     assert torch.is_autocast_enabled("npy") and torch.get_autocast_dtype("npy") is torch.bfloat16
+refused(RuntimeError, "Try to call torch.npy.count", lambda: custom("count"))
+torch.npy.count = lambda: 3
+assert custom("count")() == 3
 print("as it should be")
 """
 

@@ -235,6 +235,12 @@ FORWARD = [
     ),
     ("f(Tensor x, float[] n=[1.]) -> Tensor", "f(Tensor x) -> Tensor", CONTAINER.format("n", "float[]")),
     ('f(Tensor x, str s="a") -> Tensor', "f(Tensor x) -> Tensor", None),
+    ("f(Tensor x, int k=0) -> Tensor", "f(Tensor x, *, int k=0) -> Tensor", None),
+    (
+        "f(Tensor x, *, int k=0) -> Tensor",
+        "f(Tensor x, int k=0) -> Tensor",
+        "'k' is not forward compatible with the older version of the schema",
+    ),
     ("f(Tensor x, Tensor[] n) -> Tensor", "f(Tensor x, Tensor[] n) -> Tensor", None),
     ("f(Tensor x, *, bool b=False, int k=0) -> Tensor", "f(Tensor x, *, int k=0) -> Tensor", CHANGED.format("b")),
     ("f(Tensor x, *, int k=0, bool b) -> Tensor", "f(Tensor x, *, int k=0) -> Tensor", GIVEN.format("b", "bool")),

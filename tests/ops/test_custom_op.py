@@ -362,6 +362,19 @@ def test_results_that_are_no_tensors_must_be_what_the_schema_promises():
         op(rd.ones(2))
 
 
+def test_a_kernel_is_disabled_in_a_region_and_from_its_beginning_on():
+    @custom_op("t::answers", mutates_args=())
+    def answers(x: rd.Tensor) -> rd.Tensor:
+        return x + 1
+
+    answers.register_kernel("cpu")(lambda x: x + 2)
+    region, x = answers.set_kernel_enabled("cpu", False), rd.zeros(())
+    assert answers(x) == 2
+    with region:
+        assert answers(x) == 1
+    assert answers(x) == 2
+
+
 def test_a_kernel_for_one_device_needs_an_argument_that_tells_the_device():
     def made(n: int) -> rd.Tensor:
         return rd.ones(n)

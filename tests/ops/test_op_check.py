@@ -6,7 +6,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.library import Library, PyTree, custom_op, opcheck
-from redispatch.testing.op_check import TESTS, OpCheckError
+from redispatch.testing.op_check import BY_DEFAULT, OpCheckError
 
 
 def sine(name="t::sine"):
@@ -32,10 +32,10 @@ def test_a_good_operator_passes_every_test():
     x = rd.ones(2, 3, requires_grad=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert opcheck(differentiable_sine(), (x,)) == dict.fromkeys(TESTS, "SUCCESS")
+        assert opcheck(differentiable_sine(), (x,)) == dict.fromkeys(BY_DEFAULT, "SUCCESS")
     assert x.grad is None
-    assert opcheck(rd.ops.aten.linear.default, (x, rd.ones(4, 3))) == dict.fromkeys(TESTS, "SUCCESS")
-    assert opcheck(rd.ops.aten.sin.default, (x,)) == dict.fromkeys(TESTS, "SUCCESS")
+    assert opcheck(rd.ops.aten.linear.default, (x, rd.ones(4, 3))) == dict.fromkeys(BY_DEFAULT, "SUCCESS")
+    assert opcheck(rd.ops.aten.sin.default, (x,)) == dict.fromkeys(BY_DEFAULT, "SUCCESS")
 
 
 def test_a_kernel_that_writes_against_its_schema_is_found():
@@ -107,7 +107,28 @@ def test_operators_with_pytrees_and_devices_can_be_checked():
 
     made_of.register_fake(lambda tree, device: rd.empty(tree["x"].shape, device=device))
     found = opcheck(made_of, ({"x": rd.ones(2)}, rd.device("cpu")))
-    assert found == dict.fromkeys(TESTS, "SUCCESS")
+    assert found == dict.fromkeys(BY_DEFAULT, "SUCCESS")
+
+
+@pytest.mark.parametrize(
+    ("schema", "kernel", "fake", "check"),
+    [
+        ("(Tensor x) -> Tensor", lambda x: x * 2, lambda x: x, "outputs_alias_inputs"),
+        (
+            "(Tensor x) -> (Tensor, Tensor)",
+            lambda x: (x + 1, x + 2),
+            lambda x: (x.new_empty(2),) * 2,
+            "outputs_alias_each_other",
+        ),
+    ],
+)
+def test_a_fake_that_shares_memory_where_the_kernel_does_not_is_found(schema, kernel, fake, check):
+    with Library("t", "FRAGMENT") as lib:
+        lib.define(f"f{schema}")
+        lib.impl("f", kernel, "CPU")
+        lib.impl("f", fake, "Meta")
+        with pytest.raises(OpCheckError, match=rf"test_faketensor failed with .* mismatch in {check}"):
+            opcheck(rd.ops.t.f.default, (rd.ones(2),))
 
 
 def test_what_is_no_operator_or_no_test_is_refused():
@@ -119,7 +140,8 @@ def test_what_is_no_operator_or_no_test_is_refused():
         opcheck(rd.ops.t.sine.default, (rd.ones(1),), rtol=0.1)
     with pytest.raises(RuntimeError, match="can only test operators without overloads"):
         opcheck(rd.ops.aten.add, (rd.ones(1), 1))
-    assert opcheck(rd.ops.t.sine, (rd.ones(1),), test_utils="test_schema") == {"test_schema": "SUCCESS"}
+    for name in ("test_schema", "test_aot_dispatch_static"):
+        assert opcheck(rd.ops.t.sine, (rd.ones(1),), test_utils=name) == {name: "SUCCESS"}
 
 
 def test_a_library_operator_can_be_checked():

@@ -132,9 +132,10 @@ class Writer:
         return any(one in alike for one in node.all_input_nodes if one is not written)
 
     def end_of(self, node: Node, written: Node, back: list[Node]) -> Node | None:
-        """Returns the node at the end of the graph that copies into the input whose memory would be written.
+        """Returns the node after `node` that copies into the input whose memory would be written.
 
-        None where there is none; where others have that memory too; or where what is written would be seen later.
+        None where there is none; where others have that memory too; where it copies what is in that memory by now; or
+        where what is written would be seen later.
         """
         alike = self.alike(written)
         holders = [one for one in alike if one.op in ("placeholder", "get_attr")]
@@ -143,6 +144,8 @@ class Writer:
             len(holders) != 1
             or len(ends) != 1
             or holders[0].op != "placeholder"
+            or ends[0].args[1] in alike
+            or self.place[node] > self.place[ends[0]]
             or not lies_within(written, holders[0])
         ):
             return None
