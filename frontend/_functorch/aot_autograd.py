@@ -38,6 +38,7 @@ from redispatch.dispatch.tensor import Tensor, get_default_dtype
 from redispatch.func import functional_call
 from redispatch.fx import GraphModule, Interpreter
 from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.fx.experimental.symbolic_shapes import expect_true, free_unbacked_symbols, sym_eq
 from redispatch.kernels.ops.creation import empty_like
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
@@ -129,11 +130,12 @@ def aot_function(
             *surroundings(),
         )
         variants = made.setdefault(key, Variants(dynamic))
-        plain = [one for one in {id(one): one for one in tensors}.values() if is_plain(one)]
+        distinct = list({id(one): one for one in tensors}.values())
+        plain = list(filter(is_plain, distinct))
         sizes = sizes_of(plain)
         found, numbers = variants.find(sizes)
         if found is None:
-            changing = variants.changing(plain, sizes, num_params_buffers)
+            changing = variants.changing(plain, sizes, sum(map(is_plain, distinct[:num_params_buffers])))
             found = Compiled(fn, leaves, structure, decompositions, not disable_functionalization, changing)
             found.compile(fw_compiler, bw_compiler or fw_compiler, inference_compiler or fw_compiler, partition_fn)
             found, numbers = variants.add(found, sizes)
@@ -329,6 +331,9 @@ class Compiled:
             gradients: list[Any] = [None] * len(asked)
             if pairs and asked:
                 outputs, given = zip(*pairs, strict=True)
+                if self.sizes is not None:  # sizes that depend on elements have other symbols in this run
+                    for one, tangent in pairs:
+                        expect_true(sym_eq(tuple(one.shape), tuple(tangent.shape)))
                 try:
                     gradients = list(grad(outputs, asked, given, allow_unused=True))
                 except RuntimeError as problem:
@@ -352,7 +357,8 @@ class Compiled:
                 return
             wanted = [value for value, want in zip(effects.values, effects.wanted, strict=True) if want]
             tangents = [empty_like(shown(one)) for one in plain_of(wanted)]
-            self.tangents, self.kinds = [Layout.of(one) for one in tangents], list(map(kind_of, wanted))
+            self.tangents = [None if free_unbacked_symbols(one) else Layout.of(one) for one in tangents]
+            self.kinds = list(map(kind_of, wanted))
             try:
                 joint = make_fx(self.joint, self.decompositions, self.tracing_mode)(self.examples, tangents)
             except NoBackward:
@@ -438,7 +444,7 @@ class Ahead(Function):
                 return None, None, None, None, *compiled.again([one.unpack(None) for one in ctx.inputs], wanted)
         # Where a loss is of a subclass, so are the gradients of plain tensors, which only operators can take.
         backward = compiled.backward if all(map(is_plain, plain)) else Interpreter(compiled.second).run
-        plain = [laid_out(one, layout.at(ctx.numbers)) for one, layout in zip(plain, compiled.tangents, strict=True)]
+        plain = [laid_out(one, layout, ctx.numbers) for one, layout in zip(plain, compiled.tangents, strict=True)]
         tensors = iter(ctx.saved_tensors)
         saved = (next(tensors).detach() if one is None else one for one in ctx.others)
         inner = iter(run(backward, [*saved, *plain]))
@@ -446,8 +452,11 @@ class Ahead(Function):
         return None, None, None, None, *(next(gradients) if want else None for want in compiled.asked)
 
 
-def laid_out(tangent: Any, layout: Layout) -> Any:
-    """A gradient with the strides that the graph was traced with."""
+def laid_out(tangent: Any, layout: Layout | None, numbers: Numbers) -> Any:
+    """A gradient with the strides that the graph was traced with; without gaps where sizes depend on elements."""
+    if layout is None:
+        return tangent.contiguous()
+    layout = layout.at(numbers)
     if tangent.stride() == layout.stride:
         return tangent
     return tangent.new_empty_strided(layout.size, layout.stride).copy_(tangent)

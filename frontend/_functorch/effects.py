@@ -22,6 +22,7 @@ from redispatch.dispatch.transforms.functionalize import (
     _functionalize_has_data_mutation,
     _functionalize_has_metadata_mutation,
 )
+from redispatch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from redispatch.modes.functional_tensor import FunctionalTensor
 from redispatch.utils._python_dispatch import is_traceable_wrapper_subclass
 
@@ -96,6 +97,11 @@ class Effects:
 
         def result(leaf: Any) -> Result:
             if not isinstance(leaf, Tensor):
+                if free_unbacked_symbols(leaf):
+                    raise RuntimeError(
+                        f"aot_function: a result is {leaf}, a number that depends on elements of a tensor; return a "
+                        "tensor in its place"
+                    )
                 return Result(leaf)
             for index, one in enumerate(inputs):
                 if one is leaf:
@@ -139,8 +145,8 @@ class Effects:
                     inputs[one.number].copy_(new)
         rest = values[len(self.written) :]
         made: list[Any] = []
-        for number, (result, first) in enumerate(zip(self.results, self.first, strict=True)):
-            made.append(result.made(inputs, rest, numbers) if first == number else made[first])
+        for at, (result, first) in enumerate(zip(self.results, self.first, strict=True)):
+            made.append(result.made(inputs, rest, numbers) if first == at else made[first])
         return tree_unflatten(made, self.structure)
 
 

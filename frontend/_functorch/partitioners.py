@@ -255,7 +255,7 @@ def is_several(node: Node) -> bool:
 
 
 def bytes_of(node: Node | State) -> int:
-    """Returns the bytes of the tensors in a node's value, for the sizes of now where they are symbols; 8 of a number."""
+    """Returns the bytes of the tensors in a node's value, by the hints of sizes that are symbols; 8 of a number."""
     leaves = tree_leaves(node.meta.get("val"))
     return sum(hint_int(one.numel(), UNKNOWN) * one.element_size() if isinstance(one, Tensor) else 8 for one in leaves)
 

@@ -7,7 +7,7 @@
     number(y.shape[0], numbers)
 
 Each size has a symbol of its own: sizes that are equal by chance stay apart, and those that must be equal are found to
-be by what the program does. Sizes of 0 and 1 are numbers, since both broadcast or vanish; they have graphs of their own.
+be by what the program does. Sizes of 0 and 1 are numbers, since both broadcast or vanish, and have graphs of their own.
 
 Read next: aot_autograd.py, ../../dispatch/symbolic.py.
 """
@@ -15,7 +15,7 @@ Read next: aot_autograd.py, ../../dispatch/symbolic.py.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from redispatch.dispatch.pytree import tree_map_only
@@ -29,9 +29,7 @@ Numbers = Mapping[Any, int]  # by symbol
 
 def sizes_of(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
     """Returns the sizes, strides and offset of each, in one tuple."""
-    return tuple(
-        number for one in tensors for number in (*one.shape, *one.stride(), one.storage_offset())
-    )
+    return tuple(number for one in tensors for number in (*one.shape, *one.stride(), one.storage_offset()))
 
 
 def number(value: Any, numbers: Numbers) -> Any:
@@ -42,7 +40,7 @@ def number(value: Any, numbers: Numbers) -> Any:
 class Sizes:
     """The inputs of a function as fakes with symbols for sizes, and what must hold of other inputs for its graph."""
 
-    def __init__(self, tensors: Sequence[Tensor], changing: Sequence[Collection[int]]) -> None:
+    def __init__(self, tensors: Sequence[Any], changing: Sequence[Collection[int]]) -> None:
         """changing: for each tensor, the dimensions whose sizes are to be symbols."""
         self.env = ShapeEnv(duck_shape=False)
         mode = FakeTensorMode(shape_env=self.env)
@@ -76,12 +74,14 @@ class Sizes:
         ranges = self.env.var_to_range
         for symbol in symbols:
             low, high = ranges[symbol]  # type: ignore[index]  # known by its text
-            conditions += [(True, f"{low} <= {symbol}")] * (low > -HUGE) + [(True, f"{symbol} <= {high}")] * (high < HUGE)
-        conditions += [
-            (True, str(one)) for one in self.env.guards if symbols_of(one.expr) <= symbols.keys()
-        ]
+            conditions += [(True, f"{low} <= {symbol}")] * (low > -HUGE) + [(True, f"{symbol} <= {high}")] * (
+                high < HUGE
+            )
+        conditions += [(True, str(one)) for one in self.env.guards if symbols_of(one.expr) <= symbols.keys()]
         lines = [f"    {symbol} = sizes[{place}]" for symbol, place in symbols.items()]
-        lines += [f"    if not ({text}): return None" for _, text in sorted(dict.fromkeys(conditions), key=lambda one: one[0])]
+        lines += [
+            f"    if not ({text}): return None" for _, text in sorted(dict.fromkeys(conditions), key=lambda one: one[0])
+        ]
         found = ", ".join(f'"{symbol}": {symbol}' for symbol in symbols)
         self.source = "\n".join(["def bind(sizes):", *lines, f"    return {{{found}}}", ""])
         name = f"<guards {id(self):x}>"
@@ -125,29 +125,16 @@ class Variants:
 
         All are, where that was asked for; else those that were marked, and those that had another size before.
         """
-        found = []
-        places = iter(range(len(sizes)))
+        found, start = [], 0
         for i, one in enumerate(tensors):
             marked, static = (getattr(one, f"_dynamo_{kind}_indices", ()) for kind in ("dynamic", "static"))
-            dims = {dim for dim, place in enumerate(taken(places, one.dim())) if any(former[place] != sizes[place] for former in self.seen)}
-            dims |= {*marked}
-            taken(places, one.dim() + 1)
+            dims = set(range(one.dim()))
             if self.dynamic is False or i < fixed:
                 dims = set()
-            elif self.dynamic:
-                dims = {*range(one.dim())}
-            found.append(dims - {*static})
+            elif self.dynamic is None:
+                place = start
+                dims = {d for d in dims if any(former[place + d] != sizes[place + d] for former in self.seen)}
+                dims.update(marked)
+            found.append(dims.difference(static))
+            start += 2 * one.dim() + 1
         return found
-
-
-def taken(places: Iterator[int], count: int) -> list[int]:
-    return [next(places) for _ in range(count)]
-
-
-def without_symbols(what: str, value: Any) -> None:
-    """RuntimeError where a number depends on elements."""
-    free = {one for leaf in [value] if isinstance(leaf, Symbolic) for one in symbols_of(leaf.node.expr) if one[0] in "uz"}
-    if free:
-        raise RuntimeError(
-            f"aot_function: {what} is {value}, a number that depends on elements of a tensor; return a tensor instead"
-        )
