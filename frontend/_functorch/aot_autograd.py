@@ -37,8 +37,9 @@ from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
 from redispatch.dispatch.tensor import Tensor, get_default_dtype
 from redispatch.func import functional_call
 from redispatch.fx import GraphModule, Interpreter
-from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.fx.experimental.proxy_tensor import current_proxy_mode, make_fx
 from redispatch.fx.experimental.symbolic_shapes import expect_true, free_unbacked_symbols, sym_eq
+from redispatch.fx.traceback import lines_of_forward
 from redispatch.kernels.ops.creation import empty_like
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
@@ -334,8 +335,11 @@ class Compiled:
                 if self.sizes is not None:  # sizes that depend on elements have other symbols in this run
                     for one, tangent in pairs:
                         expect_true(sym_eq(tuple(one.shape), tuple(tangent.shape)))
+                mode = current_proxy_mode()
+                marks = [] if mode is None else list(mode.tracer.marks)
                 try:
-                    gradients = list(grad(outputs, asked, given, allow_unused=True))
+                    with lines_of_forward(marks, outputs):
+                        gradients = list(grad(outputs, asked, given, allow_unused=True))
                 except RuntimeError as problem:
                     raise NoBackward from problem
             self.gradients = [None if one is None else apart(one) for one in gradients]

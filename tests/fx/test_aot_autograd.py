@@ -382,3 +382,24 @@ def test_a_compiler_may_give_functions_that_take_a_list():
     x = rd.ones(2, requires_grad=True)
     aot_function(lambda x: x.sin() * 2, boxed)(x).sum().backward()
     assert seen == [1, 2] and x.grad.tolist() == pytest.approx([2 * math.cos(1)] * 2)
+
+
+def test_nodes_of_backward_name_the_line_whose_gradient_they_are():
+    def f(x, w):
+        product = x @ w
+        sine = product.sin()
+        return sine.exp() + x
+
+    graphs = []
+    aot_function(f, lambda module, inputs: graphs.append(module) or module)(
+        rd.ones(2, 2, requires_grad=True), rd.ones(2, 2, requires_grad=True)
+    )
+    for name, line in {"mm": "product = x @ w", "cos": "sine = product.sin()"}.items():
+        nodes = [node for node in graphs[1].graph.nodes if node.name.startswith(name)]
+        assert nodes and all(line in node.stack_trace for node in nodes)
+
+
+def test_a_partition_that_cannot_be_names_the_line():
+    joint, count = joint_of(lambda x: x.sin(), rd.ones(2))
+    with pytest.raises(RuntimeError, match="The node comes from:\n.*test_aot_autograd.py"):
+        Joint(joint, count).parted([])
