@@ -262,10 +262,11 @@ class OpInfo:
 
     @cached_property
     def inplace(self) -> OpOverload | None:
-        """The operator of the name with an underscore that takes arguments of the same types."""
+        """The operator of the name with an underscore that takes arguments of the same types, if no other's it is."""
         stem, _, overload = self.name.partition(".")
-        forms = [op for op in overloads(f"{stem}_") if types(op) == types(self.op)]
-        return next((op for op in forms if op.schema.overload_name == overload), forms[0] if forms else None)
+        forms = {op.schema.overload_name: op for op in overloads(f"{stem}_") if types(op) == types(self.op)}
+        others = {op.schema.overload_name for op in overloads(stem) if types(op) == types(self.op)} - {overload}
+        return forms.get(overload, next((op for name, op in forms.items() if name not in others), None))
 
     @cached_property
     def out(self) -> OpOverload | None:

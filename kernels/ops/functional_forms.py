@@ -16,14 +16,18 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, Tag, call
 from redispatch.dispatch.schema.text import BETWEEN, head
+from redispatch.dispatch.tensor.geometry import loop_order
 
 from ..declare.declare import Operator
+from ..declare.operator import composite
 from .batch_norm import batch_norm_legit_op, batch_norm_with_update_op
 from .copying import clone_op, resize_inplace_op, zero_inplace_op
 from .distributions import cauchy_op, geometric_op, log_normal_op
 from .embedding import embedding_renorm_op
 from .fused_updates import FUSED_UPDATES, _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
 from .random import (
+    SEEDED,
+    bernoulli_p_op,
     bernoulli_tensor_op,
     exponential_op,
     normal_op,
@@ -100,6 +104,23 @@ rrelu_functional_op.derivative(
 
 # Operators that draw numbers: the former values count for nothing, only how they lie in memory.
 bernoulli_tensor_functional_op = functional_form_of(bernoulli_tensor_op)
+
+
+@composite(
+    "bernoulli.float(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+    tags=SEEDED,
+    method=False,
+    function=False,
+)
+def bernoulli_float_functional_op(self: Any, p: float, generator: Any) -> Any:
+    """Returns the numbers of `bernoulli_`, in the order of memory; those of `bernoulli.p` are in that of dimensions."""
+    if self.is_contiguous():
+        return bernoulli_p_op.functional(self, p, generator=generator)
+    order = loop_order(tuple(self.shape), (self.stride(),))[::-1]
+    drawn = bernoulli_p_op.functional(self.permute(order), p, generator=generator)
+    return drawn.permute([order.index(dim) for dim in range(len(order))])
+
+
 cauchy_functional_op = functional_form_of(cauchy_op)
 exponential_functional_op = functional_form_of(exponential_op)
 geometric_functional_op = functional_form_of(geometric_op)

@@ -26,7 +26,7 @@ from redispatch.fx.experimental.proxy_tensor import make_fx
 from redispatch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from tests.drawing import at_length, draw
 from tests.fx.layers import ASK, LAYERS, layer
-from tests.fx.random_programs import DRAWING, EFFECTS, define_operators, outcome, programs, second_gradients
+from tests.fx.random_programs import DRAWING, EFFECTS, Program, define_operators, outcome, programs, second_gradients
 
 PARTITIONS = [default_partition, min_cut_rematerialization_partition]
 
@@ -62,6 +62,11 @@ def check(program, partition=default_partition, dynamic=False):
 @given(programs(), st.sampled_from(PARTITIONS))
 def test_programs_do_what_they_do_untraced(program, partition):
     check(program, partition)
+
+
+@pytest.mark.parametrize("step", ["dropout", "checkpoint"])
+def test_dropout_of_what_lies_in_another_order_draws_the_same_numbers(step):
+    check(Program(("transposed",), ((step, 0, 0),), (0,)))
 
 
 @at_length(500)

@@ -160,4 +160,4 @@ def test_ctrl_c_ends_the_operator_and_nothing_else(count):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     slowest = float(done.stdout.split()[-1])
-    assert slowest < 1.0  # 0.25 s on an idle machine
+    assert slowest < 5  # s; 0.25 on an idle machine, 1.1 on a busy one

@@ -240,9 +240,6 @@ DRAWN = {
 }
 
 
-IN_ORDER = {"inplace": "it draws in the order of elements, and the in-place form in that of memory, as in PyTorch"}
-
-
 def drawn(names, samples, dtypes=FLOATS, **options):
     return entries(names, samples, dtypes, random=True, skips=DRAWN, **options)
 
@@ -316,7 +313,7 @@ RANDOM = table(
     *drawn("poisson", unary(low=0, high=30)),
     *drawn("_standard_gamma _sample_dirichlet", unary(low=0.25, high=5)),
     *drawn("bernoulli", unary(low=0, high=1)),
-    *entries("bernoulli.p", like(0.5), FLOATS, random=True, skips=DRAWN | IN_ORDER),
+    *drawn("bernoulli.p bernoulli.float", like(0.5)),
     *drawn("normal.Tensor_float", means("tn")),
     *drawn("normal.float_Tensor", means("nt")),
     *drawn("normal.Tensor_Tensor", means("tt")),
@@ -353,7 +350,7 @@ RANDOM = table(
     skips={
         TAKES_NO_TENSOR: "layouts subclass: normal.float_float rand rand.* randn randn.* randint randint.* randperm*",
         "the gradient is declared to be zero": (
-            "gradients second_gradients: poisson bernoulli bernoulli.p normal.*_Tensor normal.Tensor_float"
+            "gradients second_gradients: poisson bernoulli bernoulli.* normal.*_Tensor normal.Tensor_float"
         ),
         "numbers that are drawn again jump: tests/ops/test_random.py": "gradients: _standard_gamma _sample_dirichlet",
         "its gradient has none; it has none in PyTorch, either": "second_gradients: _standard_gamma _sample_dirichlet",
