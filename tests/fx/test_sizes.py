@@ -16,7 +16,10 @@ from redispatch._functorch.aot_autograd import (
     min_cut_rematerialization_partition,
     nop,
 )
+from redispatch.compiler import nested_compile_region
 from redispatch.dispatch.pytree import tree_leaves
+from redispatch.nn.attention.flex_attention import flex_attention
+from redispatch.utils.checkpoint import checkpoint
 from tests.drawing import at_length, draw, generator
 from tests.fx.layers import ASK, LAYERS, NO_LAYERS, layer, of_size
 from tests.fx.random_programs import define_operators, programs
@@ -189,3 +192,31 @@ def test_masks_give_sizes_that_depend_on_elements():
         gradients = [rd.autograd.grad(one.sum(), x)[0].tolist() for one in (found, wanted)]
         assert gradients[0] == gradients[1]
     assert len(compiler.graphs) == 2
+
+
+@nested_compile_region
+def mixed(x, w):
+    return (x @ w).sin()
+
+
+def attending(x, w):
+    y = mixed(mixed(x, w), w)
+    return flex_attention(y, y.cos(), y, score_mod=lambda score, b, h, q, k: score - (q - k)).sum(-1)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("in_checkpoint", [False, True])
+def test_regions_and_functions_of_scores_stand_in_joint_graphs_as_their_operators(dynamic, in_checkpoint):
+    def f(x, w):
+        return checkpoint(attending, x, w, use_reentrant=False) if in_checkpoint else attending(x, w)
+
+    compiler = Counting()
+    compiled = aot_function(f, compiler, dynamic=dynamic)
+    for count in (8, 12):
+        x, w = rd.randn(2, 2, count, 4, requires_grad=True), rd.randn(4, 4, requires_grad=True)
+        found, wanted = compiled(x, w), attending(x, w)
+        gradients = [rd.autograd.grad(one.sum(), [x, w]) for one in (found, wanted)]
+        rd.testing.assert_close([found, *gradients[0]], [wanted, *gradients[1]], rtol=1e-4, atol=1e-5)
+    assert len(compiler.graphs) == (2 if dynamic else 4)
+    products = [node for node in compiler.graphs[0].graph.nodes if node.name.startswith("mm")]
+    assert len(products) == 2 and all("(x @ w).sin()" in node.stack_trace for node in products)
