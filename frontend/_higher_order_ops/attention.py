@@ -246,7 +246,8 @@ class BlockMask:
         height, width = (
             1 if most == -1 else -(-have // most) for have, most in zip((rows, columns), sizes, strict=True)
         )
-        lines, places = [], list(product(*map(range, lead)))
+        lines: list[str] = []
+        places = list(product(*map(range, lead)))
         for place in places[:limit]:
             lines += [*([""] if lines else []), str(place)]
             for row in range(0, rows, height):

@@ -1,8 +1,8 @@
 """What graphs cost to make: `python tests/bench/tracing.py`, part of `make bench`.
 
-CPU seconds of the joint trace of a two-layer GPT, with numbers and with symbols for sizes; of a minimum cut through 5,000
-nodes; and the time of one `add` of fake tensors beside torch's. Writes `docs/tracing.json`, from which the table in the
-docs is made. A measure is the least of several runs, and runs that are compared take turns.
+CPU seconds of the joint trace of a two-layer GPT, with numbers and with symbols for sizes; of a minimum cut through
+5,000 nodes; and the time of one `add` of fake tensors beside torch's. Writes `docs/tracing.json`, from which the table
+in the docs is made. A measure is the least of several runs, and runs that are compared take turns.
 """
 
 from __future__ import annotations
