@@ -61,6 +61,7 @@ bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=disp
 	$(TORCH_BIN)/python tests/bench/layers.py
 	$(TORCH_BIN)/python tests/bench/growth.py
 	$(TORCH_BIN)/python tests/bench/graph.py
+	$(TORCH_BIN)/python tests/bench/tracing.py
 	$(TORCH_BIN)/python tests/bench/host.py
 
 # Machines with GPUs often have no network, and everything in an image: then $(PYTHON) is taken as it is, and .typing,

@@ -57,8 +57,9 @@ class Expr:
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
         kept = {monomial: factor for monomial, factor in terms.items() if factor}
-        order = sorted(kept, key=lambda monomial: (-len(monomial), monomial))
-        self.terms = {monomial: kept[monomial] for monomial in order}
+        if len(kept) > 1:
+            kept = {one: kept[one] for one in sorted(kept, key=lambda monomial: (-len(monomial), monomial))}
+        self.terms = kept
         self.text = text_of(self.terms)
 
     def __str__(self) -> str:
@@ -254,6 +255,7 @@ BUILD: dict[str, Callable[..., Expr]] = {
 }
 
 
+@lru_cache(4096, typed=True)  # an atom equals an expression of the same text
 def build(kind: str, *args: Any) -> Any:
     """An operation on expressions, in normal form."""
     if kind in BUILD and all(isinstance(one, Expr) for one in args):
@@ -397,6 +399,8 @@ class ShapeEnv:
         self.var_to_range: dict[Atom, Range] = {}
         self.var_to_sources: dict[Atom, list[str]] = {}
         self.replacements: dict[Atom, Expr] = {}
+        self._simplified: dict[Any, Any] = {}  # by these
+        self._answers: dict[Atom, bool | None] = {}  # of `known`, until more is known
         self.size_like: set[Atom] = set()
         self._facts: list[Expr] = []  # each is known to be >= 0
         self._ducks: dict[Any, Atom] = {}
@@ -462,11 +466,23 @@ class ShapeEnv:
 
     def simplify(self, value: Any) -> Any:
         """An expression or a condition by what is known to be equal."""
-        while self.replacements.keys() & symbols_of(value):
-            value = substitute(value, self.replacements)
-        return value
+        if not self.replacements:
+            return value
+        known = self._simplified.get((type(value), value))
+        if known is None:
+            known = value
+            while self.replacements.keys() & symbols_of(known):
+                known = substitute(known, self.replacements)
+            self._simplified[type(value), value] = known
+        return known
 
     replace = simplify
+
+    def is_now(self, symbol: Atom, value: Expr) -> None:
+        """Has a symbol stand for an expression from now on."""
+        self.replacements[symbol] = value
+        self._simplified.clear()
+        self._answers.clear()
 
     def has_hint(self, value: Any) -> bool:
         return symbols_of(value) <= self.var_to_val.keys()
@@ -476,6 +492,13 @@ class ShapeEnv:
 
     def known(self, condition: Atom, ranges: Mapping[Atom, Range] | None = None) -> bool | None:
         """Whether a condition is known to hold, or known not to; None where that is open."""
+        if ranges is not None:
+            return self.worked_out(condition, ranges)
+        if condition not in self._answers:
+            self._answers[condition] = self.worked_out(condition, None)
+        return self._answers[condition]
+
+    def worked_out(self, condition: Atom, ranges: Mapping[Atom, Range] | None) -> bool | None:
         kind, args = condition.kind, condition.args
         if kind in ("and", "or", "not"):
             parts = [self.known(one, ranges) for one in args]
@@ -568,6 +591,7 @@ class ShapeEnv:
     def learn(self, condition: Atom) -> None:
         """Notes that a condition holds."""
         kind, args = condition.kind, condition.args
+        self._answers.clear()
         self._known.add(str(condition))
         if kind == "and":
             for one in args:
@@ -600,9 +624,10 @@ class ShapeEnv:
         """Notes between which numbers a symbol lies."""
         if low > high:
             raise RuntimeError(f"{symbol} would have to be at least {low} and at most {high}")
+        self._answers.clear()
         self.var_to_range[symbol] = low, high
         if low == high:
-            self.replacements[symbol] = expr(low)
+            self.is_now(symbol, expr(low))
 
     def equal(self, difference: Expr) -> None:
         """Notes that an expression is 0: one of its symbols becomes the rest of it, the youngest that can."""
@@ -614,7 +639,7 @@ class ShapeEnv:
                 low, high = self.bound(found)
                 mine = self.var_to_range[symbol]
                 if symbol[0] == "u" or not any(one[0] == "u" for one in found.free_symbols):
-                    self.replacements[symbol] = found
+                    self.is_now(symbol, found)
                     if len(found.free_symbols) == 1 and len(found.terms) == 1 and found == expr(*found.free_symbols):
                         (other,) = found.free_symbols
                         self.narrow(other, max(low, mine[0]), min(high, mine[1]))

@@ -287,7 +287,6 @@ TOP = [  # what the package adds to its own names
 ]
 TRACING = Absent(  # what `_dynamo` adds to its own names
     "nothing traces programs",
-    nothing="mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic",
     classes="OptimizedModule",
 )
 COMPILER = Absent(  # what `_C` adds to its own names

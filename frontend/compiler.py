@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,19 @@ def _disable_dynamo(fn: Any = None, recursive: bool = True) -> Any:
 
 
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
-    """`fn`, which would be compiled once for all its calls; a decorator where it is not given."""
-    return unchanged if fn is None else fn
+    """`fn` as a region that a compiler may compile once for all its calls; a decorator where it is not given.
+
+    In a graph that is traced from a call, the region's operators stand where it is called, as in PyTorch's.
+    """
+    if fn is None:
+        return partial(nested_compile_region, **options)
+
+    @wraps(fn)
+    def region(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    region.__marked_compile_region_fn__ = fn  # type: ignore[attr-defined]  # by which a compiler knows it
+    return region
 
 
 def allow_in_graph(fn: Any) -> Any:

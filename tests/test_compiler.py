@@ -18,7 +18,9 @@ def test_what_asks_answers_no():
 def test_what_marks_a_function_hands_it_back():
     assert compiler.disable(double) is double and compiler.disable(recursive=False)(double) is double
     assert compiler.allow_in_graph(double) is double and compiler.allow_in_graph([double]) == [double]
-    assert compiler.assume_constant_result(double) is double and compiler.nested_compile_region(double) is double
+    assert compiler.assume_constant_result(double) is double
+    for region in (compiler.nested_compile_region(double), compiler.nested_compile_region(is_pure=True)(double)):
+        assert region(4) == 8 and region.__marked_compile_region_fn__ is double
     assert compiler.substitute_in_graph(len)(double) is double
     assert compiler.reset() is None and compiler.cudagraph_mark_step_begin() is None
     with pytest.raises(TypeError, match=r"allow_in_graph\(fn\): expected a function, got int"):

@@ -64,7 +64,8 @@ def is_dense(shape: Ints, strides: Ints) -> bool:
     if 0 in shape:
         return True
     step = 1
-    for stride, size in sorted((stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1):
+    dims = [(stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1]
+    for stride, size in sorted(dims, key=lambda dim: dim[0]):  # two that share a stride are not dense, however great
         if stride != step:
             return False
         step *= size

@@ -18,7 +18,7 @@ from typing import Any
 from redispatch.dispatch import LAZY_BITS, Slot
 from redispatch.dispatch.pytree import register_sequence
 from redispatch.dispatch.specialiser.annotations import leaf
-from redispatch.dispatch.symbolic import as_index
+from redispatch.dispatch.symbolic import SymInt, as_index
 
 from .devices import device
 from .dtypes import dtype
@@ -42,6 +42,8 @@ class Size(tuple):
                 except TypeError:
                     kind = type(item).__name__
                     raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{kind}')") from None
+                if any(type(one) is SymInt for one in values):
+                    return tuple.__new__(SizeOfSymbols, values)
                 break
         return tuple.__new__(cls, values)
 
@@ -87,7 +89,25 @@ class Size(tuple):
         return Size, (tuple(self),)
 
 
+class SizeOfSymbols(Size):
+    """A Size in which a number is symbolic. Where dimensions are compared, the number of them is compared first.
+
+    A tuple compares its first items before its length, and so a guard would be left by a question that needs none.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple) and len(self) == len(other) and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = Size.__hash__
+
+
 register_sequence(Size)
+register_sequence(SizeOfSymbols)
 
 
 def no_dimension(dim: int, ndim: int) -> IndexError:

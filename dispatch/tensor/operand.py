@@ -267,9 +267,10 @@ def has_internal_overlap(shape: Ints, strides: Ints) -> bool:
     """Whether two different indices of a view name the same cell. Exact, or True when too hard to tell."""
     if 0 in shape:
         return False
-    dims = sorted((stride, size - 1) for size, stride in zip(shape, strides, strict=True) if size > 1)
+    dims = [(stride, size - 1) for size, stride in zip(shape, strides, strict=True) if size > 1]
     if any(stride == 0 for stride, _ in dims):
         return True
+    dims.sort(key=lambda dim: dim[0])  # by strides alone: which of two sizes is greater is nobody's affair
     reach, nested = 0, True
     for stride, bound in dims:
         nested = nested and stride > reach

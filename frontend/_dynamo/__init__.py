@@ -10,6 +10,7 @@ __all__ = take(
     globals(),
     {
         ".": "config eval_frame utils",
+        ".decorators": "mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic",
         "redispatch.compiler": """
             allow_in_graph assume_constant_result disable is_compiling is_dynamo_compiling nested_compile_region reset
             set_stance substitute_in_graph

@@ -37,7 +37,9 @@ from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
 from redispatch.dispatch.tensor import Tensor, get_default_dtype
 from redispatch.func import functional_call
 from redispatch.fx import GraphModule, Interpreter
-from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.fx.experimental.proxy_tensor import current_proxy_mode, make_fx
+from redispatch.fx.experimental.symbolic_shapes import expect_true, free_unbacked_symbols, sym_eq
+from redispatch.fx.traceback import lines_of_forward
 from redispatch.kernels.ops.creation import empty_like
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
@@ -49,6 +51,7 @@ from .effects import Effects, Layout, apart, first_of, is_plain, memory, plain_o
 from .partitioners import checkpoints_noted
 from .partitioners import default_partition as default_partition
 from .partitioners import min_cut_rematerialization_partition as min_cut_rematerialization_partition
+from .sizes import Numbers, Sizes, Variants, sizes_of
 
 __all__ = [
     "aot_function",
@@ -99,6 +102,7 @@ def aot_function(
     keep_inference_input_mutations: bool = False,
     inference_compiler: Callable[..., Any] | None = None,
     *,
+    dynamic: bool | None = False,
     disable_functionalization: bool = False,
     **options: Any,
 ) -> Callable[..., Any]:
@@ -108,10 +112,12 @@ def aot_function(
     fw_compiler, bw_compiler: get (graph module, example inputs without data), and return a callable that takes such
     inputs and returns the outputs of the graph. bw_compiler: fw_compiler's, by default. inference_compiler: the same,
     where no gradient is wanted. partition_fn: parts the joint graph. decompositions: by operator, a function to trace.
+    num_params_buffers: so many tensors, the first, have the same sizes at each call. dynamic: whether the sizes of the
+    others are symbols, so that one graph is for many; by None, those that are seen to change (sizes.py).
     disable_functionalization: leaves writes in the graphs as they are.
     Errors: those of `fn`; RuntimeError where its operators depend on values of tensors.
     """
-    made: dict[Any, Compiled] = {}
+    made: dict[Any, Variants] = {}
 
     @wraps(fn)
     def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -124,11 +130,17 @@ def aot_function(
             first_of(map(id, tensors)),
             *surroundings(),
         )
-        found = made.get(key)
+        variants = made.setdefault(key, Variants(dynamic))
+        distinct = list({id(one): one for one in tensors}.values())
+        plain = list(filter(is_plain, distinct))
+        sizes = sizes_of(plain)
+        found, numbers = variants.find(sizes)
         if found is None:
-            found = made[key] = Compiled(fn, leaves, structure, decompositions, not disable_functionalization)
+            changing = variants.changing(plain, sizes, sum(map(is_plain, distinct[:num_params_buffers])))
+            found = Compiled(fn, leaves, structure, decompositions, not disable_functionalization, changing)
             found.compile(fw_compiler, bw_compiler or fw_compiler, inference_compiler or fw_compiler, partition_fn)
-        return found(leaves)
+            found, numbers = variants.add(found, sizes)
+        return found(leaves, numbers)
 
     return compiled
 
@@ -138,6 +150,7 @@ compiled_function = aot_function
 
 def aot_module(mod: Any, *args: Any, **kwargs: Any) -> Any:
     """Returns a module that runs as `aot_function` has it, with the parameters and buffers of `mod`."""
+    kwargs.setdefault("num_params_buffers", len(list(mod.parameters())) + len(list(mod.buffers())))
 
     def functional(state: dict[str, Any], args: Any, kwargs: Any) -> Any:
         return functional_call(mod, state, args, kwargs)
@@ -166,13 +179,14 @@ def aot_module_simplified(mod: Any, args: Any, fw_compiler: Any, *more: Any, **o
 # What a graph depends on ----------------------------------------------------------------------------------------------
 
 
-def metadata(leaf: Any) -> Any:
-    """Returns what graphs depend on of an argument: its metadata, or the value itself."""
+def metadata(leaf: Any, inside: bool = False) -> Any:
+    """Returns what graphs depend on of an argument: its metadata, but for the sizes of a plain tensor, or the value."""
     if not isinstance(leaf, Tensor):
         plain = isinstance(leaf, int | float | complex | str | None)
         return type(leaf), repr(leaf) if plain else id(leaf)  # by repr, 0.0 is not -0.0; the graphs keep what has an id
-    inner = tuple(map(metadata, apart(leaf)[0])) if is_traceable_wrapper_subclass(leaf) else ()
-    facts = tuple(leaf.shape), leaf.stride(), leaf.storage_offset(), leaf.dtype, str(leaf.device)
+    inner = tuple(metadata(one, True) for one in apart(leaf)[0]) if is_traceable_wrapper_subclass(leaf) else ()
+    sizes = sizes_of([leaf]) if inside or inner else leaf.dim()
+    facts = sizes, leaf.dtype, str(leaf.device)
     return type(leaf), facts, leaf.requires_grad, leaf.is_leaf, leaf.is_inference(), inner
 
 
@@ -189,13 +203,20 @@ def surroundings() -> tuple[Any, ...]:
 class Compiled:
     """The graphs of a function for arguments of the same metadata."""
 
-    def __init__(self, fn: Any, leaves: list[Any], structure: Any, decompositions: Any, functional: bool) -> None:
+    def __init__(
+        self, fn: Any, leaves: list[Any], structure: Any, decompositions: Any, functional: bool, changing: Any
+    ) -> None:
         self.fn, self.structure, self.decompositions, self.functional = fn, structure, decompositions, functional
         self.leaves = [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         inputs, self.places = self.distinct(leaves)
         self.asked = [is_grad_enabled() and one.requires_grad for one in inputs]
         self.parts = [apart(one)[1] for one in inputs]
-        plain = plain_of(inputs)
+        plain = real = plain_of(inputs)
+        self.sizes: Sizes | None = None
+        if any(changing) and not any(isinstance(one, FakeTensor) for one in plain):
+            dims = iter(changing)
+            self.sizes = Sizes(plain, [next(dims) if is_plain(one) else () for one in inputs for _ in apart(one)[0]])
+            plain = self.sizes.fakes
         # What is no leaf may be written, and its casts are not kept: a copy stands for it, or a view if that will do.
         inner = [want and not one.is_leaf for one, want in zip(inputs, self.asked, strict=True)]
         self.stand_ins: list[Any] = [copied if one else None for one in inner]
@@ -203,10 +224,11 @@ class Compiled:
         self.owners, self.layouts = list(range(len(plain))), [Layout.of(one) for one in plain]
         self.effects = self.observed(plain)
         written = {memory(one) for w in self.effects.written for one in apart(inputs[w.number])[0]}
-        owners = first_of(map(memory, plain))
-        grouped = {owner for i, owner in enumerate(owners) if i != owner and memory(plain[i]) in written}
+        owners = first_of(map(memory, real))
+        grouped = {owner for i, owner in enumerate(owners) if i != owner and memory(real[i]) in written}
         self.as_it_is = False
-        if grouped:
+        if grouped:  # then sizes are numbers: an input that is their memory has the size of that
+            plain, self.sizes, self.layouts = real, None, [Layout.of(one) for one in real]
             wanting = {
                 memory(one) for value, want in zip(inputs, self.asked, strict=True) if want for one in apart(value)[0]
             }
@@ -310,8 +332,14 @@ class Compiled:
             gradients: list[Any] = [None] * len(asked)
             if pairs and asked:
                 outputs, given = zip(*pairs, strict=True)
+                if self.sizes is not None:  # sizes that depend on elements have other symbols in this run
+                    for one, tangent in pairs:
+                        expect_true(sym_eq(tuple(one.shape), tuple(tangent.shape)))
+                mode = current_proxy_mode()
+                marks = [] if mode is None else list(mode.tracer.marks)
                 try:
-                    gradients = list(grad(outputs, asked, given, allow_unused=True))
+                    with lines_of_forward(marks, outputs):
+                        gradients = list(grad(outputs, asked, given, allow_unused=True))
                 except RuntimeError as problem:
                     raise NoBackward from problem
             self.gradients = [None if one is None else apart(one) for one in gradients]
@@ -326,18 +354,20 @@ class Compiled:
         with no_grad():
             if not any(self.asked) or not any(effects.wanted):
                 flat = lambda *primals: self.joint(list(primals), [])[: self.count]  # noqa: E731  # a name for make_fx
-                module = make_fx(flat, self.decompositions, "fake")(*self.examples)
+                module = make_fx(flat, self.decompositions, self.tracing_mode)(*self.examples)
                 tidy(module)
                 self.forward = inference(module, examples_of(module))
-                effects.values = []
+                self.close()
                 return
             wanted = [value for value, want in zip(effects.values, effects.wanted, strict=True) if want]
             tangents = [empty_like(shown(one)) for one in plain_of(wanted)]
-            self.tangents, self.kinds = [Layout.of(one) for one in tangents], list(map(kind_of, wanted))
+            self.tangents = [None if free_unbacked_symbols(one) else Layout.of(one) for one in tangents]
+            self.kinds = list(map(kind_of, wanted))
             try:
-                joint = make_fx(self.joint, self.decompositions, "fake")(self.examples, tangents)
+                joint = make_fx(self.joint, self.decompositions, self.tracing_mode)(self.examples, tangents)
             except NoBackward:
                 self.as_it_is = True
+                self.close()
                 return
             tidy(joint)
             first, self.second = partition(joint, (self.examples, tangents), num_fwd_outputs=self.count)
@@ -347,10 +377,20 @@ class Compiled:
             isinstance(node.target, OpOverload) and Tag.nondeterministic_seeded in node.target.tags
             for node in joint.graph.nodes
         )
-        effects.values = []  # what follows needs their makers alone
+        self.close()
 
-    def __call__(self, leaves: list[Any]) -> Any:
-        """Does what the function does, for leaves of such metadata."""
+    @property
+    def tracing_mode(self) -> str:
+        return "fake" if self.sizes is None else "symbolic"
+
+    def close(self) -> None:
+        """Lets go of what was only for tracing."""
+        self.effects.values = []  # what follows needs their makers alone
+        if self.sizes is not None:
+            self.sizes.close()
+
+    def __call__(self, leaves: list[Any], numbers: Numbers) -> Any:
+        """Does what the function does, for leaves of such metadata. numbers: the values of the symbols in sizes."""
         if self.as_it_is:
             args, kwargs = tree_unflatten(leaves, self.structure)
             return self.fn(*args, **kwargs)
@@ -358,12 +398,12 @@ class Compiled:
         if self.backward is not None:
             changing = {memory(one) for w in self.effects.written for one in apart(inputs[w.number])[0]}
             before = [one.clone() if any(memory(part) in changing for part in apart(one)[0]) else one for one in inputs]
-            values = Ahead.apply(self, changing, before, *inputs)
+            values = Ahead.apply(self, numbers, changing, before, *inputs)
             values = list(values) if isinstance(values, tuple) else [values]
         else:
             with no_grad():
                 values = self.dressed(run(self.forward, self.entering(plain_of(inputs))))
-        return self.effects.after(inputs, values)
+        return self.effects.after(inputs, values, numbers)
 
     def dressed(self, plain: Sequence[Any]) -> list[Any]:
         """The values of the forward, put together of plain tensors: different objects, as each has its own flags."""
@@ -379,17 +419,20 @@ class Ahead(Function):
     """Runs the forward graph, and in backward the other."""
 
     @staticmethod
-    def forward(ctx: Any, compiled: Compiled, changing: set[int], before: list[Any], *inputs: Any) -> Any:
+    def forward(
+        ctx: Any, compiled: Compiled, numbers: Numbers, changing: set[int], before: list[Any], *inputs: Any
+    ) -> Any:
         """changing: the memory that is about to be written. before: the inputs, in memory that is not."""
+        ctx.numbers = numbers
         ctx.surroundings = Surroundings(compiled.draws)
         found = run(compiled.forward, compiled.entering(plain_of(inputs)))
         values, saved = compiled.dressed(found[: compiled.count]), found[compiled.count :]
         ctx.compiled = compiled
         ctx.inputs = [SavedTensor(one) for one in before]  # apart: few ask for them
         # What is about to be written is saved as it is now.
-        ctx.save_for_backward(
-            *(one.clone() if isinstance(one, Tensor) and memory(one) in changing else one for one in saved)
-        )
+        tensors = [one for one in saved if isinstance(one, Tensor)]
+        ctx.save_for_backward(*(one.clone() if memory(one) in changing else one for one in tensors))
+        ctx.others = [None if isinstance(one, Tensor) else one for one in saved]  # sizes
         ctx.mark_non_differentiable(
             *(one for one, want in zip(values, compiled.effects.wanted, strict=True) if not want)
         )
@@ -402,17 +445,22 @@ class Ahead(Function):
         plain = [one for value, kind in zip(wanted, compiled.kinds, strict=True) for one in inner_of(value, kind)]
         if is_grad_enabled():
             with ctx.surroundings.again():
-                return None, None, None, *compiled.again([one.unpack(None) for one in ctx.inputs], wanted)
+                return None, None, None, None, *compiled.again([one.unpack(None) for one in ctx.inputs], wanted)
         # Where a loss is of a subclass, so are the gradients of plain tensors, which only operators can take.
         backward = compiled.backward if all(map(is_plain, plain)) else Interpreter(compiled.second).run
-        plain = [laid_out(one, layout) for one, layout in zip(plain, compiled.tangents, strict=True)]
-        inner = iter(run(backward, [*(one.detach() for one in ctx.saved_tensors), *plain]))
+        plain = [laid_out(one, layout, ctx.numbers) for one, layout in zip(plain, compiled.tangents, strict=True)]
+        tensors = iter(ctx.saved_tensors)
+        saved = (next(tensors).detach() if one is None else one for one in ctx.others)
+        inner = iter(run(backward, [*saved, *plain]))
         gradients = iter([None if pair is None else pair[1](inner) for pair in compiled.gradients])
-        return None, None, None, *(next(gradients) if want else None for want in compiled.asked)
+        return None, None, None, None, *(next(gradients) if want else None for want in compiled.asked)
 
 
-def laid_out(tangent: Any, layout: Layout) -> Any:
-    """A gradient with the strides that the graph was traced with."""
+def laid_out(tangent: Any, layout: Layout | None, numbers: Numbers) -> Any:
+    """A gradient with the strides that the graph was traced with; without gaps where sizes depend on elements."""
+    if layout is None:
+        return tangent.contiguous()
+    layout = layout.at(numbers)
     if tangent.stride() == layout.stride:
         return tangent
     return tangent.new_empty_strided(layout.size, layout.stride).copy_(tangent)

@@ -22,8 +22,11 @@ from redispatch.dispatch.transforms.functionalize import (
     _functionalize_has_data_mutation,
     _functionalize_has_metadata_mutation,
 )
+from redispatch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from redispatch.modes.functional_tensor import FunctionalTensor
 from redispatch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from .sizes import Numbers, number
 
 
 class Layout(NamedTuple):
@@ -38,6 +41,10 @@ class Layout(NamedTuple):
         """Returns the layout of a tensor; relative to the beginning of `base`, if there is one."""
         offset = tensor.storage_offset() - (0 if base is None else base.storage_offset())
         return Layout(tuple(tensor.shape), tensor.stride(), offset)
+
+    def at(self, numbers: Numbers) -> Layout:
+        """Returns the layout with numbers for symbols."""
+        return Layout(*number(tuple(self), numbers)) if numbers else self
 
     def on(self, base: Tensor) -> Tensor:
         """Returns the view of `base` that lies so."""
@@ -62,14 +69,14 @@ class Result(NamedTuple):
     layout: Layout | None = None  # of a view of that
     requires_grad: bool = False
 
-    def made(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
+    def made(self, inputs: Sequence[Any], values: Sequence[Any], numbers: Numbers) -> Any:
         """Returns the leaf, of the inputs as they are after the call and the values that the forward returned."""
         if self.input is None and self.value is None:
-            return self.constant
+            return number(self.constant, numbers)
         base = inputs[self.input] if self.input is not None else values[self.value]  # type: ignore[index]  # not None
         if self.layout is None:
             return base
-        view = self.layout.on(base)
+        view = self.layout.at(numbers).on(base)
         return view if self.requires_grad else view.detach()
 
 
@@ -90,6 +97,11 @@ class Effects:
 
         def result(leaf: Any) -> Result:
             if not isinstance(leaf, Tensor):
+                if free_unbacked_symbols(leaf):
+                    raise RuntimeError(
+                        f"aot_function: a result is {leaf}, a number that depends on elements of a tensor; return a "
+                        "tensor in its place"
+                    )
                 return Result(leaf)
             for index, one in enumerate(inputs):
                 if one is leaf:
@@ -123,18 +135,18 @@ class Effects:
         }
         return [found[number] for number in sorted(found)]
 
-    def after(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
-        """Writes the inputs, and returns the tree of results."""
+    def after(self, inputs: Sequence[Any], values: Sequence[Any], numbers: Numbers) -> Any:
+        """Writes the inputs, and returns the tree of results. numbers: the values of symbols."""
         for one, new in zip(self.written, values, strict=False):
             with no_grad() if one.silent else nullcontext():
                 if one.layout is not None:
-                    inputs[one.number].as_strided_(*one.layout)
+                    inputs[one.number].as_strided_(*one.layout.at(numbers))
                 if one.data:
                     inputs[one.number].copy_(new)
         rest = values[len(self.written) :]
         made: list[Any] = []
-        for number, (result, first) in enumerate(zip(self.results, self.first, strict=True)):
-            made.append(result.made(inputs, rest) if first == number else made[first])
+        for at, (result, first) in enumerate(zip(self.results, self.first, strict=True)):
+            made.append(result.made(inputs, rest, numbers) if first == at else made[first])
         return tree_unflatten(made, self.structure)
 
 

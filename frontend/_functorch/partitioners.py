@@ -40,9 +40,11 @@ from typing import Any, NamedTuple
 from redispatch._higher_order_ops.rng import generator_of, run_and_save_rng_state, run_with_rng_state
 from redispatch.dispatch import OpOverload, Tag, ops
 from redispatch.dispatch.pytree import tree_leaves
+from redispatch.dispatch.symbolic import Symbolic
 from redispatch.dispatch.tensor import Tensor
 from redispatch.fx import Graph, GraphModule, Node
 from redispatch.fx.experimental.proxy_tensor import current_proxy_mode, without_modes
+from redispatch.fx.experimental.symbolic_shapes import hint_int
 from redispatch.fx.node import map_arg
 from redispatch.utils.checkpoint import NOTED, CheckpointPolicy
 
@@ -52,6 +54,7 @@ __all__ = ["default_partition", "min_cut_rematerialization_partition", "saved_by
 
 # Which take about as long as to read a saved value, beside views and what is pointwise.
 MOVES = {ops.aten.clone, ops.aten._to_copy, ops.aten.cat, ops.aten.constant_pad_nd}
+UNKNOWN = 4096  # elements of a tensor whose number depends on elements
 SAVED = {CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE}
 RECOMPUTED = {CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE}
 
@@ -225,8 +228,8 @@ def may_recompute(node: Node, allowed: set[Any] | None) -> bool:
         return False
     if isinstance(policy, CheckpointPolicy):
         return policy not in SAVED
-    if is_item(node):
-        return True  # its producer decides
+    if is_item(node) or isinstance(node.meta.get("val"), Symbolic):
+        return True  # its producer decides; a size is soon computed
     if not isinstance(op, OpOverload) or draws(node):
         return False
     if allowed is not None:
@@ -252,9 +255,9 @@ def is_several(node: Node) -> bool:
 
 
 def bytes_of(node: Node | State) -> int:
-    """Returns the bytes of the tensors in a node's value; 8 of a number."""
+    """Returns the bytes of the tensors in a node's value, by the hints of sizes that are symbols; 8 of a number."""
     leaves = tree_leaves(node.meta.get("val"))
-    return sum(one.numel() * one.element_size() if isinstance(one, Tensor) else 8 for one in leaves)
+    return sum(hint_int(one.numel(), UNKNOWN) * one.element_size() if isinstance(one, Tensor) else 8 for one in leaves)
 
 
 def saved_bytes(forward: GraphModule, num_fwd_outputs: int) -> int:

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import reduce
+from itertools import product
 from typing import Any, NamedTuple
 
 from redispatch.dispatch.tensor import Tensor, dtypes
@@ -220,8 +221,59 @@ class BlockMask:
         changed: dict[str, Any] = {name: change(one) for name, one in found.items() if isinstance(one, Tensor)}
         return replace(self, **changed)
 
+    def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
+        """Returns the mask for so many queries and keys, of no more blocks than they need; none are added."""
+        rows, columns = (-(-new // size) for new, size in zip((new_q_len, new_kv_len), self.BLOCK_SIZE, strict=True))
+
+        def resized(count: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+            return ordered(dense_of(count, indices)[..., :rows, :columns])
+
+        partly = resized(self.kv_num_blocks, self.kv_indices)
+        fully: tuple[Any, Any] = (None, None)
+        if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
+            fully = resized(self.full_kv_num_blocks, self.full_kv_indices)
+        return BlockMask.from_kv_blocks(*partly, *fully, self.BLOCK_SIZE, self.mask_mod, (new_q_len, new_kv_len))
+
+    def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
+        """Returns a picture of each batch and head: ██ where all blocks are seen, at least partly, ░░ where some are.
+
+        grid_size: the most rows and columns of a picture, in which a cell may be of several blocks; -1 for no such
+        bound. limit: the most pictures.
+        """
+        dense = self.to_dense() > 0
+        *lead, rows, columns = dense.shape
+        sizes = grid_size if isinstance(grid_size, tuple) else (grid_size, grid_size)
+        height, width = (
+            1 if most == -1 else -(-have // most) for have, most in zip((rows, columns), sizes, strict=True)
+        )
+        lines: list[str] = []
+        places = list(product(*map(range, lead)))
+        for place in places[:limit]:
+            lines += [*([""] if lines else []), str(place)]
+            for row in range(0, rows, height):
+                groups = (dense[place][row : row + height, at : at + width] for at in range(0, columns, width))
+                lines.append("".join("██" if one.all() else "░░" if one.any() else "  " for one in groups))
+        if len(places) > limit:
+            lines += [
+                "",
+                "...",
+                "To print out more, set BlockMask.to_string(limit=N)",
+                "You can also index (BlockMask[batch, head]) to choose a specific batch or head",
+            ]
+        else:
+            lines.append("")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().strip()}\n)"
+
     def __repr__(self) -> str:
-        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+        facts = {one.name: getattr(self, one.name) for one in fields(self)[1:]}
+        shown = {name: one.shape if isinstance(one, Tensor) else one for name, one in facts.items()}
+        del shown["mask_mod"]
+        shown |= {"shape": self.shape, "sparsity": f"{self.sparsity():.2f}%"}
+        shown["mask_mod"] = getattr(self.mask_mod, "__name__", self.mask_mod)
+        return "BlockMask(\n" + ",\n".join(f"    {name}={one}" for name, one in shown.items()) + "\n)"
 
 
 def create_block_mask(

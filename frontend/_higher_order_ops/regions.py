@@ -13,10 +13,10 @@ Source: PyTorch's modules of these names in torch._higher_order_ops. Read next: 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from redispatch.compiler import nested_compile_region
 from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
 
 from .control_flow import BodyOperator, functionalize_functions
@@ -73,17 +73,4 @@ def foreach_map(op: Callable[..., Any], *operands: Any, **kwargs: Any) -> list[A
     return list(_foreach_map(each, *leaves))
 
 
-def mark_compile_region(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """A decorator for functions that a compiler may compile once, apart from those that call them. Eagerly no change.
-
-    options: for that compiler.
-    """
-    if fn is None:
-        return functools.partial(mark_compile_region, **options)
-
-    @functools.wraps(fn)
-    def region(*args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
-
-    region.__marked_compile_region_fn__ = fn  # type: ignore[attr-defined]  # by which a compiler knows it
-    return region
+mark_compile_region = nested_compile_region

@@ -9,12 +9,13 @@ from __future__ import annotations
 import copy
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any
 
 __all__ = [
@@ -42,6 +43,7 @@ FIELDS = (  # what a new node takes over
 META: ContextVar[dict[str, Any]] = ContextVar("meta", default={})  # noqa: B039  # replaced, and never written to
 PRESERVED: ContextVar[bool] = ContextVar("preserved", default=False)
 REPLAYED: ContextVar[Any] = ContextVar("replayed", default=None)
+LINE: ContextVar[str | None] = ContextVar("the line of the program that what runs belongs to", default=None)
 
 
 class NodeSourceAction(Enum):
@@ -189,11 +191,55 @@ def format_stack() -> list[str]:
 
 
 def user_stack() -> str | None:
-    """Returns the line of the user's program that runs, as a traceback shows it: the innermost outside of us."""
+    """Returns the line of the user's program that runs, as a traceback shows it: the innermost outside of us.
+
+    While backward is traced: the line whose gradient is computed.
+    """
+    line = LINE.get()
+    if line is not None:
+        return line
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("redispatch", "torch"):
         frame = frame.f_back  # type: ignore[assignment]  # None at the end
-    return None if frame is None else "".join(traceback.format_stack(frame, 1))
+    return None if frame is None else shown_line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+@lru_cache(1024)
+def shown_line(filename: str, number: int, function: str) -> str:
+    return "".join(traceback.format_list([traceback.FrameSummary(filename, number, function)]))
+
+
+@contextmanager
+def lines_of_forward(marks: list[tuple[int, str | None]], outputs: Iterable[Any]) -> Iterator[None]:
+    """A block in which backward is traced, where `user_stack` is the line of the forward that a gradient belongs to.
+
+    marks: (a number in the order in which autograd's nodes are made, the line) for each node of the graph. Autograd
+    makes its node for an operator ahead of running it, so the first mark behind a node's own number is its line.
+    """
+
+    def line_for(sequence: int) -> Callable[[Any], None]:
+        at = bisect(marks, sequence, key=lambda mark: mark[0])
+        line = marks[at][1] if at < len(marks) else None
+
+        def hook(gradients: Any) -> None:
+            LINE.set(line)
+
+        return hook
+
+    token, handles, seen = LINE.set(LINE.get()), [], set()
+    todo = [one.grad_fn for one in outputs if one.grad_fn is not None]
+    while todo:
+        node = todo.pop()
+        if node not in seen:
+            seen.add(node)
+            handles.append(node.register_prehook(line_for(node._sequence_nr())))
+            todo += [one for one, _ in node.next_functions if one is not None]
+    try:
+        yield
+    finally:
+        LINE.reset(token)
+        for handle in handles:
+            handle.remove()
 
 
 def set_grad_fn_seq_nr(seq_nr: int) -> None:

@@ -266,6 +266,8 @@ def index_put_first(self: Tensor, indices: Indices, values: Tensor, accumulate: 
         mask = mask.reshape([*mask._shape, *(1,) * rest])
         return masked_fill_inplace(self, mask, values.item() if values._device.type != "meta" else 0)
     warn_if_expanded(self, "index_put_")
+    if self._device.type == "meta" and any(one is not None and one._dtype is dtypes.bool for one in indices):
+        return self  # how many values there must be, a mask without elements does not say
     given, indices = indices, integer_indices(self, indices)
     if all(index is None for index in indices):
         target_shape: tuple[int, ...] = tuple(self._shape)

@@ -91,7 +91,62 @@ LAYERS = {  # the arguments of a class -> shapes of what the layer is given, or 
     "TripletMarginLoss": [(), [(3, 4), (3, 4), (3, 4)]],
     "TripletMarginWithDistanceLoss": [(), [(3, 4), (3, 4), (3, 4)]],
     "MultiLabelMarginLoss": [(), [(3, 4), lambda: rd.tensor([[1, 0, -1, 0]] * 3)]],
+    "Identity": [(), [(3, 4)]],
+    "Dropout1d": [(), [(2, 3, 4)]],
+    "Dropout3d": [(), [(2, 3, 2, 2, 2)]],
+    "InstanceNorm3d": [(2,), [(2, 2, 3, 3, 3)]],
+    "CrossMapLRN2d": [(2,), [(2, 4, 5, 5)]],
+    "FractionalMaxPool3d": [(2, 3), [(1, 2, 6, 6, 6)]],
+    "Softmax2d": [(), [(2, 3, 4, 4)]],
+    "UpsamplingNearest2d": [(None, 2), [(1, 2, 3, 3)]],
+    "UpsamplingBilinear2d": [(None, 2), [(1, 2, 3, 3)]],
+    **{
+        f"MaxUnpool{d}d": [
+            (2,),
+            [(2, 2, *[2] * d), lambda d=d: rd.arange(2**d).mul(2).reshape(*[2] * d).repeat(2, 2, *[1] * d)],
+        ]
+        for d in (1, 2, 3)
+    },
+    "GaussianNLLLoss": [(), [(3, 4), (3, 4), lambda: rd.rand(3, 4) + 0.1]],
+    "LinearCrossEntropyLoss": [(4, 5), [(3, 4), lambda: indices(3)]],
+    "CTCLoss": [(), [(6, 2, 4), lambda: indices(2, 3) + 1, lambda: rd.full((2,), 6), lambda: rd.full((2,), 3)]],
+    "AdaptiveLogSoftmaxWithLoss": [(4, 6, [2, 4]), [(3, 4), lambda: indices(3)]],
+    "TransformerEncoder": [(nn.TransformerEncoderLayer(4, 2, 8), 1), SEQUENCE],
+    "TransformerDecoder": [(nn.TransformerDecoderLayer(4, 2, 8), 1), SEQUENCE * 2],
 }
+ASK = {  # layers whose Python asks what is in a tensor: PyTorch refuses them, too
+    "GaussianNLLLoss": "u0 == 1",  # whether a variance is negative
+    "AdaptiveLogSoftmaxWithLoss": "u0 == 1",  # whether a cluster is empty
+    "CTCLoss": "aten._ctc_loss.Tensor",  # the lengths, of which the longest is a size
+}
+NO_LAYERS = {  # classes of modules that compute nothing of their own -> why
+    **dict.fromkeys("Module Container RNNBase RNNCellBase".split(), "a base of others"),
+    **dict.fromkeys("ModuleDict ModuleList ParameterDict ParameterList".split(), "a container without forward"),
+    "Sequential": "as its modules",
+    "DataParallel": "as the module in it, where there are no GPUs",
+    "SyncBatchNorm": "as BatchNorm, where there are no other processes",
+    "NLLLoss2d": "another name of NLLLoss",
+}  # and Lazy...: the layer without that word, from its first call on
+
+# Which dimension of the inputs counts examples, where that is not the first
+BATCH = {
+    **dict.fromkeys("RNN LSTM GRU MultiheadAttention Transformer TransformerEncoderLayer TransformerDecoderLayer "
+                    "TransformerEncoder TransformerDecoder".split(), (1, 1, 1)),
+    "CTCLoss": (1, 0, 0, 0),
+}  # fmt: skip
+
+
+def of_size(name, size, seed=0):
+    """Arguments as those of `layer`, for so many examples."""
+    rd.manual_seed(seed)
+    found = []
+    for one, dim in zip(LAYERS[name][1], BATCH.get(name, (0, 0, 0, 0)), strict=False):
+        if callable(one):
+            made = one()
+            found.append(made.index_select(dim, rd.arange(size) % made.shape[dim]))
+        else:
+            found.append(rd.randn(*one[:dim], size, *one[dim + 1 :], requires_grad=True))
+    return found
 
 
 def layer(name, seed=0):

@@ -184,6 +184,7 @@ def test_readable_text_has_types_and_shapes():
         """\
 class GraphModule(torch.nn.Module):
     def forward(self, x_1: "f32[2, 3]"):
+        # make_fx(lambda x: x.sum(0))(rd.ones(2, 3)).print_readable(print_output=False).replace("f", "f"),
         sum_1: "f32[3]" = torch.ops.aten.sum.dim_IntList(x_1, [0]);  x_1 = None
         return sum_1""",
     )
@@ -432,3 +433,11 @@ def test_backward_neither_sees_nor_repeats_what_the_function_writes():
     weight, count = rd.ones(2, requires_grad=True), rd.ones(2)
     aot_function(f, lambda graph_module, inputs: graph_module)(weight, count).backward()
     assert count.tolist() == weight.grad.tolist() == [2, 2]
+
+
+def test_nodes_name_the_lines_that_they_come_from():
+    graph = make_fx(lambda x: nn.functional.silu(x).sum(), tracing_mode="fake")(rd.ones(2))
+    for node in graph.graph.find_nodes(op="call_function", target=rd.ops.aten.silu.default):
+        assert __file__ in node.stack_trace and "nn.functional.silu(x).sum()" in node.stack_trace
+    with pytest.raises(RuntimeError, match="asked here:\n.*test_make_fx.py.*\n.*if x.sum"):
+        make_fx(lambda x: x if x.sum() > 0 else -x)(rd.ones(2))

@@ -90,3 +90,19 @@ def test_what_does_not_fit_is_refused(inputs):
         flex_attention(query, key, value, block_mask=create_block_mask(causal, 1, 1, 9, 9), enable_gqa=True)
     with pytest.raises(AssertionError, match="4 arguments"):
         create_block_mask(lambda q, k: q >= k, 1, 1, 3, 3)
+
+
+def test_a_picture_shows_which_blocks_are_seen():
+    mask = create_block_mask(causal, 1, 1, 512, 512, BLOCK_SIZE=128)
+    assert mask.to_string() == "(0, 0)\n██      \n████    \n██████  \n████████\n"
+    assert mask.to_string(grid_size=(2, 2)) == "(0, 0)\n░░  \n██░░\n"
+    assert str(mask) == f"BlockMask(shape=(1, 1, 512, 512), sparsity=37.50%, \n{mask.to_string()})"
+    assert repr(mask).splitlines()[-3:] == ["    sparsity=37.50%,", "    mask_mod=causal", ")"]
+    several = create_block_mask(causal, 2, 1, 256, 256)
+    assert several.to_string(limit=1).splitlines()[4] == "..."
+
+
+def test_a_mask_is_adjusted_to_fewer_queries_and_keys():
+    mask = create_block_mask(causal, 1, 1, 512, 512, BLOCK_SIZE=128)._adjust(200, 384)
+    assert mask.shape == (1, 1, 200, 384) and mask.to_dense().tolist() == [[[[1, 0, 0], [1, 1, 0]]]]
+    assert mask.q_num_blocks.tolist() == [[[1, 1, 0]]]

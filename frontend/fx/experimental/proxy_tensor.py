@@ -36,6 +36,7 @@ from redispatch.dispatch import (
     TorchDispatchMode,
     TorchDispatchModeKey,
 )
+from redispatch.dispatch.autograd.node import SEQUENCE
 from redispatch.dispatch.pytree import (
     is_structseq_instance,
     tree_flatten,
@@ -54,6 +55,7 @@ from ..codegen import PyTreeCodeGen
 from ..graph_module import GraphModule
 from ..node import Node
 from ..proxy import Proxy
+from ..traceback import user_stack
 from .pre_dispatch import PreDispatchTorchFunctionMode
 
 # By kind of operation on symbolic numbers, the function that a graph calls.
@@ -101,6 +103,8 @@ class Known(NamedTuple):
 class PythonKeyTracer(Tracer):
     """Holds the graph of a run, and which tensor is the value of which node. outer: the tracer of the run around it."""
 
+    record_stack_traces = True
+
     def __init__(self, outer: PythonKeyTracer | None = None) -> None:
         super().__init__()
         self.outer = outer
@@ -109,6 +113,7 @@ class PythonKeyTracer(Tracer):
         self.by_place: dict[Any, Known] = {}  # Note [Tensors are known by their memory, too]
         self.symbols: dict[Any, Any] = {}  # by what is behind it and by its text, its node, or what makes one
         self.fakes = FakeTensorMode(allow_non_fake_inputs=True)  # of the values that nodes have in `meta["val"]`
+        self.marks: list[tuple[int, str | None]] = []  # see fx.traceback.lines_of_forward
 
     def track(self, tensor: Tensor, proxy: Proxy, constant: Tensor | None = None) -> None:
         """Remembers that a tensor is the value of a node from now on."""
@@ -262,6 +267,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                     f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! "
                     "It's likely that this is caused by data-dependent control flow or similar. A graph holds for all "
                     "values: compute the alternatives and choose by torch.where, or use torch.cond"
+                    f"\nIt is asked here:\n{user_stack() or ''}"
                 )
             if constants is not None:
                 with without_modes():
@@ -271,6 +277,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             func = redispatch.ops.aten.lift_fresh_copy.default
             run = run if self.tracing_mode != "real" else func
         proxy = tracer.create_proxy("call_function", func, args, kwargs, name=func._opname)
+        tracer.marks.append((next(SEQUENCE), proxy.node.stack_trace))
         if func is redispatch.ops.aten.lift_fresh_copy.default:
             constant = args[0] if args[0].numel() <= CONSTANT_NUMEL_LIMIT else None
             with without_modes():
