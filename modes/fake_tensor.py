@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from traceback import walk_stack
 from typing import Any
 
@@ -48,9 +48,11 @@ from .fake.cache import (  # noqa: F401  # some are PyTorch's names in this modu
 )
 from .fake.context import detect_fake_mode, maybe_get_fake_mode  # noqa: F401
 from .fake.conversion import FakeCopyMode, FakeTensorConverter, is_fake  # noqa: F401
+from .fake.real import keep_real, propagate, real_call
 from .fake.sizes import UNBACKED, symbols_for, without_numbers
 from .fake.tensor import (  # noqa: F401
     META,
+    SWITCHES,
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
@@ -89,6 +91,10 @@ class FakeTensorMode(TorchDispatchMode):
     ) -> None:
         self.allow_non_fake_inputs, self.allow_fallback_kernels = allow_non_fake_inputs, allow_fallback_kernels
         self.shape_env, self.export = shape_env, export
+        self.allow_meta = SWITCHES[-1].fake_tensor_allow_meta
+        self.propagate_real_tensors = SWITCHES[-1].fake_tensor_propagate_real_tensors
+        if self.propagate_real_tensors:
+            self.cache_enabled = False  # it knows nothing of elements
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         outside = (at for at in walk_stack(None) if not at[0].f_globals.get("__name__", "").startswith("redispatch."))
         self._place = next((f"{frame.f_code.co_filename}:{line}" for frame, line in outside), "?")
@@ -116,7 +122,8 @@ class FakeTensorMode(TorchDispatchMode):
         """
         if isinstance(tensor, FakeTensor):
             if (
-                tensor.fake_mode is not self
+                not self.propagate_real_tensors
+                and tensor.fake_mode is not self
                 and self.shape_env is not None
                 and tensor.fake_mode.shape_env is self.shape_env
             ):
@@ -136,15 +143,11 @@ class FakeTensorMode(TorchDispatchMode):
             static = self.static_shapes if static_shapes is None else static_shapes
             with _disable_current_modes():  # this mode among them: what is inside a fake is none
                 env = None if static else self.shape_env
-                if env is None:
-                    face: Any = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
-                else:
-                    face = symbols_for(env, tensor, source, symbolic_context)
-                elem = rd.empty_strided(*face[:2], dtype=tensor.dtype, device=META)
-                if tensor.layout is rd.strided and not is_traceable_wrapper_subclass(tensor):
-                    elem._storage = converter.storage_like(tensor, elem)
-                    lay_out(elem, elem.shape, elem.stride(), face[2])
-            fake = FakeTensor(self, elem, tensor.device)
+                elem = converter.meta_like(tensor, env and symbols_for(env, tensor, source, symbolic_context))
+            with rd.inference_mode() if tensor.is_inference() else nullcontext():
+                fake = FakeTensor(self, elem, tensor.device)
+            if self.propagate_real_tensors:
+                keep_real(fake, tensor)
             fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
             converter.tensor_memo.remember(tensor, fake)
             if tensor.is_leaf and tensor.grad is not None:
@@ -187,6 +190,12 @@ class FakeTensorMode(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The result from the cache, where a call like this one has been before; else as `computed` works it out."""
         kwargs = kwargs or {}
+        if self.propagate_real_tensors:
+            real = real_call(func, args, kwargs)  # first: what it writes is to be seen by fakes of views, too
+            result = self.computed(func, args, kwargs)
+            if real is not None:
+                propagate(func, self.shape_env, result, real)
+            return result
         if not self.cache_enabled:
             return self.computed(func, args, kwargs)
         fakes: list[FakeTensor] = []
@@ -357,6 +366,8 @@ class FakeTensorMode(TorchDispatchMode):
 def __getattr__(name: str) -> Any:
     if name == "_like_tensor_constructors":
         return tuple(op for op in operators() if op.packet_name.endswith("_like"))
+    if name == "_device_not_kwarg_ops":
+        return tuple(op for op in operators() if any(not one.kwarg_only for one in devices_of(op)))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -375,6 +386,11 @@ def numbers_for_tensors(func: Any, args: Any) -> bool:
 
 def takes_device(func: Any) -> bool:
     return any(argument.name == "device" for argument in func._schema.arguments)
+
+
+def devices_of(func: Any) -> list[Any]:
+    """Returns the arguments of an operator that are devices."""
+    return [one for one in func._schema.arguments if str(one.type) in ("Device", "Optional[Device]")]
 
 
 NOT_SUPPORTED = {

@@ -137,13 +137,7 @@ def add(key: list[Any], values: Any, mode: FakeTensorMode, fakes: list[FakeTenso
             if mode.shape_env is not None and any(type(n) is SymInt for n in (*meta._shape, *meta._stride)):
                 return "symbolic shape"
             fakes.append(one)
-            key += (
-                meta._interned or metadata_of(meta),
-                one._device,
-                meta._offset,
-                one._autograd is not None,
-                one._counter is None,
-            )
+            key += (one._interned or metadata_of(one), meta._offset, one._autograd is not None, one._counter is None)
             if meta._dtype in MASKS and key[0]._schema.name == "aten::index" and len(fakes) > 1:
                 return "dynamic output shape"
         elif kind in PLAIN:
@@ -259,6 +253,8 @@ def part_of(fakes: list[FakeTensor], result: Any, given: list[UntypedStorage]) -
     store = meta._storage
     for place, one in enumerate(fakes):
         if one.meta._storage is store:
+            if one.meta._keyset & LAZY_BITS:  # a view over it would have them
+                return "dispatch_key_set mismatch"
             return View(place, meta._shape, meta._stride, meta._offset, meta._dtype, result.device)
     if any(one is store for one in given):
         return "outputs that share memory"

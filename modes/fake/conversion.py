@@ -9,8 +9,9 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import redispatch as rd
+from redispatch.dispatch import LAZY_BITS, shared
 from redispatch.dispatch.symbolic import SymInt
-from redispatch.dispatch.tensor import UntypedStorage
+from redispatch.dispatch.tensor import UntypedStorage, lay_out
 from redispatch.overrides import TorchFunctionMode
 from redispatch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
@@ -56,6 +57,17 @@ class FakeTensorConverter:
         self.tensor_memo = TensorMemo()
         self.storage_memo: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.meta_converter = self
+
+    def meta_like(self, tensor: rd.Tensor, face: Any) -> rd.Tensor:
+        """The tensor on the meta device that stands for one. face: its sizes, strides and offset, where others."""
+        size, stride, offset = face or (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+        elem = rd.empty_strided(size, stride, dtype=tensor.dtype, device=META)
+        elem._keyset = shared(elem._keyset | tensor._keyset & LAZY_BITS)
+        elem._interned = None
+        if tensor.layout is rd.strided and not is_traceable_wrapper_subclass(tensor):
+            elem._storage = self.storage_like(tensor, elem)
+            lay_out(elem, elem.shape, elem.stride(), offset)
+        return elem
 
     def storage_like(self, tensor: rd.Tensor, elem: rd.Tensor) -> Any:
         """The storage that stands for a tensor's: the same for all that share it."""

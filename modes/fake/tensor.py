@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 META = rd.device("meta")
 
 
+class Usual:
+    """The switches as they stand where nobody has asked for PyTorch's module of them, `_functorch.config`."""
+
+    fake_tensor_allow_meta = True
+    fake_tensor_propagate_real_tensors = False
+
+
+SWITCHES: list[Any] = [Usual]  # the last holds; that module enters itself
+
+
 class DynamicOutputShapeException(RuntimeError):
     """The shape of a result depends on values, and there are none. `func`: the operator."""
 
@@ -55,12 +65,14 @@ class FakeTensorDeviceMismatchError(RuntimeError):
 
 
 class FakeTensor(rd.Tensor):
-    """A tensor with a face and no data. `fake_mode` runs its operators; `constant`: its value, where it is known."""
+    """A tensor with a face and no data. `fake_mode` runs its operators; `constant`: its value, where it is known;
+    `real_tensor`: the tensor that is computed beside it (real.py)."""
 
     meta: rd.Tensor
     fake_mode: FakeTensorMode
     fake_device: rd.device
     constant: rd.Tensor | None
+    real_tensor: rd.Tensor | None = None
 
     @staticmethod
     def __new__(
@@ -69,6 +81,10 @@ class FakeTensor(rd.Tensor):
         """A fake of `elem`, a meta tensor, on `device`: of its type's current one, where it has no index."""
         if not isinstance(device, rd.device):
             device = rd.device(device)
+        if device.type == "meta" and not fake_mode.allow_meta:
+            raise AssertionError(
+                "device.type must not be 'meta' when allow_meta is False, as fake_tensor_allow_meta says"
+            )
         if device.index is None and device.type not in ("cpu", "meta"):
             device = rd.device(device.type, current_index(device.type))
         made = rd.Tensor._make_wrapper_subclass(
