@@ -251,7 +251,10 @@ class FakeTensorMode(TorchDispatchMode):
             args, kwargs = without_numbers(func, args, kwargs, bool(fakes))
         if "device" in kwargs or not fakes and takes_device(func):
             kwargs["device"] = META
-        args, kwargs = pytree.tree_map_only(rd.Tensor, lambda one: self.from_tensor(one).meta, (args, kwargs))
+        # a real tensor among fakes is one of the program's own: its sizes are numbers
+        args, kwargs = pytree.tree_map_only(
+            rd.Tensor, lambda one: self.from_tensor(one, static_shapes=True).meta, (args, kwargs)
+        )
         token = FAKE_CONTEXT.set(FakeImplCtx(self.shape_env, lambda: DynamicOutputShapeException(func)))
         try:
             result = func(*args, **kwargs)

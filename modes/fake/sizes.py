@@ -172,11 +172,22 @@ def fake_repeat_interleave(mode: FakeTensorMode, repeats: FakeTensor, *, output_
     return meta_strided(mode, repeats, (output_size,), (1,), repeats.dtype)
 
 
+def fake_ctc_loss(mode: FakeTensorMode, log_probs: FakeTensor, *args: Any, **kwargs: Any) -> Any:
+    """The losses, and the paths that the backward pass needs: two steps for a label of the longest target, and one."""
+    env = mode.shape_env
+    assert env is not None
+    times, batch, _ = log_probs.shape
+    width = 2 * env.create_unbacked_size() + 1
+    losses = meta_strided(mode, log_probs, (batch,), (1,), log_probs.dtype)
+    return losses, meta_strided(mode, log_probs, (batch, times, width), (times * width, width, 1), log_probs.dtype)
+
+
 # By operator, what it gives where its shape or value depends on elements and sizes may be symbols.
 UNBACKED: dict[str, Callable[..., Any]] = {
     "aten.nonzero.default": fake_nonzero,
     "aten.masked_select.default": fake_masked_select,
     "aten._local_scalar_dense.default": fake_item,
+    "aten._ctc_loss.Tensor": fake_ctc_loss,
     "aten.index.Tensor": fake_index,
     "aten.repeat_interleave.Tensor": fake_repeat_interleave,
     "aten._unique2.default": lambda mode, self, *args, **kw: fake_unique(mode, self, func="aten._unique2.default"),

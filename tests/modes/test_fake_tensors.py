@@ -139,7 +139,7 @@ def test_fakes_of_real_memory_become_real_again():
     assert isinstance(try_convert_fake_to_real([fake + 1])[0], FakeTensor)
 
 
-# Compilations, and runs of a graph anew ---------------------------------------------------------------------------------
+# Compilations, and graphs run anew ------------------------------------------------------------------------------------
 
 
 def test_a_compilation_has_a_fake_mode():

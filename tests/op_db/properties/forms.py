@@ -44,7 +44,7 @@ def a_fake_with_symbols_for_sizes_looks_as_one_with_numbers(info, sample):
 
 @holds("cached fakes", unless=["meta"], one_in=4)
 def a_fake_from_the_cache_is_as_one_that_the_operator_gives(info, sample):
-    """Compares metadata, and which memory each result shares, of the first call, the second, and one without a cache."""
+    """Compares metadata, and which memory each result shares, without a cache, at the first call and the second."""
     FakeTensorMode.cache_clear()
     found = []
     for cached in (False, True, True):
