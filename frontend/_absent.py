@@ -402,7 +402,7 @@ MISSING: dict[str, dict[str, str]] = {
             *_KEY ConvertIntKey SYMPY_INTERP Specialization SubclassSymbolicContext SymIntEqByExpr SymIntSymbolicContext
             TrackedFake ValueRangesSLoc canonicalize_bool_expr check_consistent compute_unbacked_bindings
             create_contiguous has_free_unbacked_symbols has_static_value is_accessor_node is_nested_int
-            is_symbol_binding_fx_node optimization_hint rebind_unbacked resolve_unbacked_bindings
+            is_symbol_binding_fx_node optimization_hint resolve_unbacked_bindings
         """,
     },
     "fx.experimental.proxy_tensor": {

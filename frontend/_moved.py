@@ -182,9 +182,10 @@ JOINED = {
 # PyTorch's path of a module -> where the module stands; the stub of this name, which type checkers read, is generated
 ALIASES = {
     "redispatch._vmap_internals": "redispatch._functorch.api",
-    "redispatch._guards": "redispatch.modes.fake_tensor",
+    "redispatch._guards": "redispatch.modes.fake.context",
     "redispatch._library.custom_ops": "redispatch.kernels.declare.custom_op",
     "redispatch._subclasses.fake_tensor": "redispatch.modes.fake_tensor",
+    "redispatch._subclasses.fake_utils": "redispatch.modes.fake.cross_ref",
     "redispatch._subclasses.functional_tensor": "redispatch.modes.functional_tensor",
     "redispatch._subclasses.schema_check_mode": "redispatch.modes.schema_check",
     "redispatch.autograd._functions": "redispatch._C._functions",

@@ -97,6 +97,11 @@ class Type:
 
     isSubtypeOf = is_subtype_of  # PyTorch's spelling
 
+    def containedTypes(self) -> list[Type]:
+        """Returns the types of which it is made: a list's element, a tuple's members."""
+        parts = (getattr(self, name, None) for name in ("elem", "elems", "key", "value"))
+        return [one for part in parts for one in (part if isinstance(part, tuple) else [part]) if one is not None]
+
 
 @frozen
 @dataclass(frozen=True, slots=True)

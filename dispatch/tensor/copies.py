@@ -19,16 +19,18 @@ from redispatch.dispatch import (
     DEFAULT,
     LAZY_BITS,
     STATE,
+    TorchDispatchModeKey,
     asks,
     handle_torch_function,
     keyset,
+    mode_in_slot,
     overridden,
     runtime_keys,
     shared,
     within,
 )
 
-from .devices import device, device_keyset
+from .devices import META, device, device_keyset
 from .dtypes import dtype
 from .factory import tensor_over
 from .metadata import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Size
@@ -77,7 +79,7 @@ def _copied(self: Any, memo: dict[int, Any]) -> Any:
         of_the_same_class(self.new_empty([]), self, "non-wrapper", "new_empty()", "that function")
     if self._keyset & LAZY_BITS:
         return self.clone()
-    return rebuild(type(self), copy.deepcopy(self._storage, memo), *_geometry(self))
+    return over_storage(type(self), copy.deepcopy(self._storage, memo), *_geometry(self))
 
 
 def of_the_same_class(made: Any, source: Any, sort: str, method: str, which: str) -> Any:
@@ -97,7 +99,7 @@ def _geometry(self: Any) -> tuple[Any, ...]:
     return self._dtype, self._device, tuple(self._shape), self._stride, self._offset, bits
 
 
-def rebuild(
+def over_storage(
     kind: type,
     storage: UntypedStorage,
     element: dtype,
@@ -112,6 +114,19 @@ def rebuild(
     if bits:
         plain._keyset = shared(plain._keyset | keyset(*bits))
     return plain if kind is Tensor else shell(kind, plain)
+
+
+def rebuild(kind: type, storage: UntypedStorage, element: dtype, on: device, *geometry: Any) -> Any:
+    """`over_storage` for what was pickled: under a mode of fake tensors, a fake on the meta device.
+
+    Such a mode takes no bytes in; PyTorch says meta, too.
+    """
+    fakes = mode_in_slot(TorchDispatchModeKey.FAKE)
+    if fakes is not None:
+        return fakes.from_tensor(
+            over_storage(Tensor, UntypedStorage.without_data(storage.nbytes(), META), element, META, *geometry)
+        )
+    return over_storage(kind, storage, element, on, *geometry)
 
 
 def reduce_ex(self: Any, protocol: Any) -> tuple[Any, ...]:

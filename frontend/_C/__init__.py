@@ -46,6 +46,7 @@ from redispatch.dispatch import (
     pop_mode,
     push_mode,
     runtime_table_keys,
+    shared,
     unset_mode,
     without,
     without_overrides,
@@ -129,6 +130,23 @@ _TorchDispatchModeKey = TorchDispatchModeKey
 _disabled_torch_dispatch_impl = layers.python._disabled_torch_dispatch_impl
 DisableTorchFunctionSubclass, DisableTorchFunction = without_subclasses, without_overrides
 _push_on_torch_dispatch_stack = _set_dispatch_mode = _push_on_torch_function_stack = push_mode
+
+
+def _set_lazy_bit(tensor: Any, key: str, on: bool) -> None:
+    """Has a tensor's elements be read as something to be done to what lies in memory, or not."""
+    bit = keyset(key)
+    tensor._keyset = shared(tensor._keyset | bit if on else tensor._keyset & ~bit)
+    tensor._interned = None
+
+
+def _set_conj(tensor: Any, conj: bool) -> None:
+    """Sets whether a tensor's elements are the conjugates of what lies in memory."""
+    _set_lazy_bit(tensor, "Conjugate", conj)
+
+
+def _set_neg(tensor: Any, neg: bool) -> None:
+    """Sets whether a tensor's elements are the negatives of what lies in memory."""
+    _set_lazy_bit(tensor, "Negative", neg)
 
 
 def _get_mkldnn_enabled() -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from redispatch import _disable_functionalization, _enable_functionalization
 from redispatch._C import _DisablePythonDispatcher, _EnablePreDispatch, _EnablePythonDispatcher
 from redispatch.dispatch import OPERATORS, STATE, DispatchKey, has
-from redispatch.modes.fake_tensor import CrossRefFakeMode
+from redispatch.modes.fake.cross_ref import CrossRefFakeMode
 
 __all__ = ["enable_pre_dispatch", "enable_python_dispatcher", "no_python_dispatcher"]
 

@@ -1,7 +1,17 @@
-"""Switches of PyTorch's compiler of graphs that programs set, for which there is nothing to switch here."""
+"""Switches of PyTorch's compiler of graphs. Those of fake tensors are heeded; the others say how it is.
+
+fake_tensor_allow_meta: whether fakes may be on the meta device. fake_tensor_propagate_real_tensors: whether fakes are
+computed with, too, which gives hints to sizes that depend on elements. A FakeTensorMode reads both when it is made.
+"""
+
+import sys
+
+from redispatch.modes.fake.tensor import SWITCHES
 
 check_custom_op_aliasing = True
 custom_op_default_layout_constraint = "needs_exact_strides"
 functionalize_rng_ops = False
 fake_tensor_allow_meta = True
 fake_tensor_propagate_real_tensors = False
+
+SWITCHES.append(sys.modules[__name__])

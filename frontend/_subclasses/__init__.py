@@ -5,9 +5,10 @@ from redispatch import _names
 __all__ = _names.take(
     globals(),
     {
-        ".": "fake_tensor functional_tensor schema_check_mode",
+        ".": "fake_tensor fake_utils functional_tensor schema_check_mode",
+        "redispatch.modes.fake.cross_ref": "CrossRefFakeMode",
         "redispatch.modes.fake_tensor": """
-            CrossRefFakeMode DataDependentOutputException DynamicOutputShapeException FakeTensor
+            DataDependentOutputException DynamicOutputShapeException FakeTensor
             FakeTensorDeviceMismatchError FakeTensorMode UnsupportedFakeTensorException UnsupportedOperatorException
         """,
     },

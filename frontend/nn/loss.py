@@ -15,7 +15,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from redispatch._checks import _check_with
 from redispatch.autograd import no_grad
+from redispatch.dispatch.symbolic import GuardOnDataDependentSymNode
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels import broadcast_shapes
 from redispatch.kernels.declare.overridable import overridable_function
@@ -239,6 +241,17 @@ def poisson_nll_loss(
     return pair_losses.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
 
+def refuse_where(bad: Tensor, error: type[Exception], message: Callable[[], str]) -> None:
+    """Raises an error if a tensor says that something is bad. A graph of symbols takes it that nothing is.
+
+    PyTorch traces no layer that asks so.
+    """
+    try:
+        _check_with(error, not bad, message)
+    except GuardOnDataDependentSymNode:
+        _check_with(error, bad.item().__sym_not__(), message)
+
+
 @overridable_function
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
@@ -252,8 +265,8 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * ones_like(input)
-    elif (var < 0).any():
-        raise ValueError("var has negative entry/entries")
+    else:
+        refuse_where((var < 0).any(), ValueError, lambda: "var has negative entry/entries")
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = var.unsqueeze(-1)
@@ -750,11 +763,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("Input and target should have the same size in the batch dimension.")
         alone = target.dim() == 0
         rows, labels = (input.unsqueeze(0), target.unsqueeze(0)) if alone else (input, target)
-        if ((labels < 0) | (labels >= self.n_classes)).any():
-            raise RuntimeError(
+        refuse_where(
+            ((labels < 0) | (labels >= self.n_classes)).any(),
+            RuntimeError,
+            lambda: (
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range "
                 f"[{labels.min().item()}, {labels.max().item()}] were found. "
-            )
+            ),
+        )
         head = functional.log_softmax(self.head(rows), dim=1)
         chosen = labels  # the column of the head that each target falls in
         within = head.new_zeros(labels.shape)

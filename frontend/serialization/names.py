@@ -15,7 +15,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from redispatch.dispatch import keyset, shared
+from redispatch.dispatch import TorchDispatchModeKey, keyset, mode_in_slot, shared
 from redispatch.dispatch.tensor import (
     META,
     Size,
@@ -106,7 +106,8 @@ def over(
             raise RuntimeError(f"load: a tensor of {element} cannot be {name!r}")
         if is_set:
             made._keyset = shared(made._keyset | keyset(LAZY_BITS[name]))
-    return made.requires_grad_(requires_grad)
+    fakes = mode_in_slot(TorchDispatchModeKey.FAKE)  # which gives a fake that is where the tensor would be
+    return (made if fakes is None else fakes.from_tensor(made)).requires_grad_(requires_grad)
 
 
 def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any = None) -> Any:

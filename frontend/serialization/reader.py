@@ -13,6 +13,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from redispatch.dispatch import TorchDispatchModeKey, mode_in_slot
 from redispatch.dispatch.tensor import KINDS, Tensor, UntypedStorage, as_device, device
 from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn.parameter import Parameter
@@ -182,8 +183,8 @@ def restored(storage: UntypedStorage, location: str) -> UntypedStorage:
     """The storage at that place. RuntimeError where there is none of that name, or no memory behind it."""
     if location == "cpu":
         return storage
-    if location == "meta":
-        return UntypedStorage.without_data(storage.nbytes(), as_device("meta"))
+    if location == "meta" or mode_in_slot(TorchDispatchModeKey.FAKE) is not None:  # no device is needed for a fake
+        return UntypedStorage.without_data(storage.nbytes(), as_device(location))
     if location.partition(":")[0] in KINDS:
         moved = UntypedStorage(storage.nbytes(), as_device(location))
         moved.write(storage.read())

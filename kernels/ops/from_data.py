@@ -360,9 +360,10 @@ def lifted(result: Tensor, device: device | None) -> Tensor:
     """The tensor on its device, as modes get to see it. On the meta device there is nothing to see."""
     if device is not None and device.type == "meta":
         return empty(result._shape, result._dtype, device)
+    result = ops.aten.lift_fresh.default(result)  # before it goes elsewhere: a mode that lifts it makes it its own
     if device is not None and device.type != "cpu":
         result = ops.aten._to_copy.default(result, device=device)
-    return ops.aten.lift_fresh.default(result)
+    return result
 
 
 def with_grad(result: Tensor, requires_grad: bool) -> Tensor:

@@ -500,6 +500,10 @@ def ctc_meta(log_probs, targets, input_lengths, target_lengths, blank, zero_infi
     return tuple(empty(size, log_probs._dtype, log_probs._device) for size in ((batch,), shape))
 
 
+def ctc_backward_meta(grad, log_probs, *saved):
+    return empty(log_probs._shape, log_probs._dtype, log_probs._device)
+
+
 def ctc_of(forward: Any, args: Any, lengths: Any, reduction: int, blank: int, zero_infinity: bool) -> Any:
     """The losses, those without any path as 0 if `zero_infinity`; a mean is that of the losses per label."""
     log_probs, *rest = args
@@ -519,13 +523,16 @@ def by_lengths(
     """Declares `_ctc_loss`, the operator of its gradient and `ctc_loss` for lengths that are lists, or tensors."""
     given = GIVEN.format(lengths=kind)
     op = Operator(
-        f"_ctc_loss{overload}({given}, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", refuses=REFUSED
+        f"_ctc_loss{overload}({given}, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)",
+        refuses=REFUSED,
+        tags=() if kind == "int[]" else ("dynamic_output_shape",),
     )
     backward = Operator(
         f"_ctc_loss_backward{overload}(Tensor grad, {given}, {SAVED}) -> Tensor", refuses=REFUSED, **facts
     )
     op.kernel("CPU")(ctc_kernel)
     backward.kernel("CPU")(ctc_backward_kernel)
+    backward.kernel("Meta")(ctc_backward_meta)
     if kind == "int[]":
         op.kernel("Meta")(ctc_meta)
     saves = [{"neg_log_likelihood": "result0", "log_alpha": "result1"}.get(name, name) for name in backward.names]

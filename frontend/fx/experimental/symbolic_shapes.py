@@ -104,6 +104,29 @@ def free_unbacked_symbols(value: Any) -> set[Any]:
     return {one for one in free_symbols(value) if one[0] in "uz"}
 
 
+def numbers_of(value: Any) -> list[Any]:
+    """Returns the numbers in a value, those of tensors in the order of sizes, strides, offset."""
+    found: list[Any] = []
+    for one in pytree.tree_leaves(value):
+        found += [*one.shape, *one.stride(), one.storage_offset()] if isinstance(one, Tensor) else [one]
+    return found
+
+
+def rebind_unbacked(shape_env: ShapeEnv | None, node: Any, result: Any) -> None:
+    """Says of the numbers of a node's new value that they are those of its former one, `node.meta["val"]`.
+
+    A graph that is run again on fakes has new symbols for what depends on elements; the elements are the same.
+    """
+    former = node.meta.get("val")
+    if shape_env is None or former is None:
+        return
+    for old, new in zip(numbers_of(former), numbers_of(result), strict=False):
+        if isinstance(old, Symbolic) and isinstance(new, SymInt) and old.node.expr != new.node.expr:
+            for symbol in free_unbacked_symbols(new):
+                if new.node.expr == symbol:
+                    shape_env.replacements[symbol] = old.node.expr
+
+
 def guard_bool(value: Any) -> bool:
     return value.node.guard_bool() if isinstance(value, SymBool) else bool(value)
 

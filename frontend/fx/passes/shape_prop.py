@@ -9,6 +9,7 @@ from redispatch.dispatch.symbolic import Symbolic
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..experimental.proxy_tensor import TensorMetadata, metadata_of
+from ..experimental.symbolic_shapes import rebind_unbacked
 from ..interpreter import Interpreter
 from ..node import Node, map_aggregate
 
@@ -70,6 +71,7 @@ class FakeTensorProp(Interpreter):
             return one if isinstance(one, int | float | bool | Symbolic) else None
 
         meta = map_aggregate(result, kept)
+        rebind_unbacked(self._mode.shape_env, n, result)
         if meta is not None:
             n.meta["val"] = meta
         return result

@@ -6,7 +6,13 @@ from redispatch.dispatch.layers.ad_inplace_or_view import returned_arguments
 from redispatch.dispatch.layers.functionalize import functional_form, written_positions
 from redispatch.dispatch.symbolic import ShapeEnv, Symbolic, evaluate
 from redispatch.dispatch.tensor import Tensor
-from redispatch.modes.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from redispatch.modes.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    extract_tensor_metadata,
+)
 
 from ..driver import as_list, can_be_written, close, is_implicit, metadata, on_meta, run
 from .table import holds
@@ -34,6 +40,27 @@ def a_fake_with_symbols_for_sizes_looks_as_one_with_numbers(info, sample):
     assert list(map(looks, as_list(found))) == list(map(looks, as_list(wanted)))
     assert all(evaluate(guard.expr, shapes.var_to_val) for guard in shapes.guards)
     return True
+
+
+@holds("cached fakes", unless=["meta"], one_in=4)
+def a_fake_from_the_cache_is_as_one_that_the_operator_gives(info, sample):
+    """Compares metadata, and which memory each result shares, without a cache, at the first call and the second."""
+    FakeTensorMode.cache_clear()
+    found = []
+    for cached in (False, True, True):
+        mode = FakeTensorMode()
+        mode.cache_enabled = cached
+        given = sample.map(mode.from_tensor)
+        try:
+            with mode:
+                results = [*as_list(run(info, given)), *as_list(given.input)]
+        except Exception as problem:
+            results = [type(problem).__name__]
+        fakes = [one for one in results if isinstance(one, FakeTensor)]
+        stores = [one._storage for one in fakes]
+        found.append([(extract_tensor_metadata(one), stores.index(one._storage)) for one in fakes] or str(results))
+    assert found == found[:1] * 3
+    return FakeTensorMode.cache_info().hits > 0
 
 
 def looks(value):
