@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from redispatch._C._schema_info import RUNNING, WRITE_RUNNING
 from redispatch.dispatch import FunctionSchema, OpOverload, bind
 from redispatch.dispatch.tensor import Tensor
 from redispatch.utils._pytree import tree_leaves
@@ -22,9 +23,6 @@ UNSAFE = (
     "aten::unsafe_split",
     "aten::unsafe_split_with_sizes",
 )  # their schemas are wrong on purpose
-# Statistics that these write in training, while their schemas say nothing of it
-RUNNING = ("running_mean", "running_var")
-WRITE_RUNNING = ("aten::native_batch_norm", "aten::batch_norm", "aten::instance_norm", "aten::_batch_norm_impl_index")
 MAY_RETURN_INPUT = ("aten::lift", "aten::lift_fresh")
 
 

@@ -305,6 +305,8 @@ def cross_entropy_slow(
             )
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
+        if label_smoothing > 1:
+            raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
         return of_probabilities(self, target, weight, reduction, label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")

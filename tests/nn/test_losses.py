@@ -173,3 +173,9 @@ def test_saved_results_of_another_call_are_refused_by_the_gradient_of_ctc_loss()
             gradient(*wrong)
     with pytest.raises(RuntimeError, match="and dtype torch.float32"):
         gradient(rd.ones(2).double(), losses, alpha)
+
+
+@pytest.mark.parametrize("target", [rd.arange(3), rd.full((3, 4), 0.25)], ids=["classes", "probabilities"])
+def test_smoothing_by_more_than_one_is_refused(target):
+    with pytest.raises(RuntimeError, match=r"label_smoothing must be between 0\.0 and 1\.0\. Got: 1\.2"):
+        F.cross_entropy(rd.zeros(3, 4), target, label_smoothing=1.2)
