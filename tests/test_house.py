@@ -130,7 +130,6 @@ NO_FACTS = {
     "kernels/engine/translate/instructions.py": "functions of Python's math and of LLVM",
     "kernels/ops/device_memory.py": "what an allocator needs to be a device; the file's subject",
     "kernels/ops/on_quantized.py": "the operators for which a backend has kernels; the file's subject",
-    "kernels/ops/rare_dtypes.py": "PyTorch's kernels and the dtypes that each refuses, measured; the file's subject",
     "kernels/ops/foreach.py": "operators on lists, which are declared here by the names of those that they call",
     "subclasses": "a subclass says itself what operators mean for it, as a user's does",
 }

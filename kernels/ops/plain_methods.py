@@ -1,7 +1,7 @@
 """Methods of Tensor in plain Python: elementwise by a Python function, memory of the same kind, questions of layout.
 
-Most are there for old programs. Layouts other than strided, quantized numbers and other devices are not built: what
-asks for them says no, and what needs them says so.
+Most are there for old programs. Layouts other than strided and other devices are not built: what asks for them says
+no, and what needs them says so.
 """
 
 from __future__ import annotations
@@ -259,12 +259,6 @@ def is_distributed(self: Any) -> bool:
     return False
 
 
-@overridable
-def dequantize(self: Any) -> Any:
-    """Returns the numbers as float32, as which they are no quantized ones."""
-    return self.float()
-
-
 def expects(name: str, layout: str) -> Callable[..., Any]:
     """A method that a strided tensor does not have."""
 
@@ -344,7 +338,6 @@ METHODS: dict[str, Any] = {
     "is_distributed": is_distributed,
     "sparse_dim": sparse_dim,
     "dense_dim": dense_dim,
-    "dequantize": dequantize,
     "reinforce": reinforce,
     **{name: expects(name, COO) for name in ("indices", "coalesce", "is_coalesced")},
     "values": expects("values", "sparse tensor"),
@@ -356,13 +349,6 @@ METHODS: dict[str, Any] = {
             "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc",
             "_nnz", "_indices", "_values", "_dimI", "_dimV", "_to_dense", "_coalesced_", "_sparse_mask_projection",
             "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "smm", "sspaddmm",
-        )
-    },
-    **{
-        name: not_built(name, "quantized tensors")
-        for name in (
-            "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis",
-            "qscheme", "int_repr",
         )
     },
     **{name: not_built(name, f"{name} devices") for name in ("xpu", "ipu", "mtia")},
