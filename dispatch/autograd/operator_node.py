@@ -130,9 +130,12 @@ def all_gradients(rule: Rule, node: Any, gradients: list[Any], wanted: Sequence[
     found: list[Any] = [None for _ in rule.inputs]
     for formula in rule.formulas:
         needs = tuple(len(rule.inputs) == 1 or edges[number] is not None for number in formula.inputs)
-        arguments = [argument(rule, node, need, gradients, needs, kept, results) for need in formula.needs]
         runs = any(needs) and (rule.all_take_grad or not formula.takes_grad or grad is not None)
-        value = formula.function(*arguments) if runs else None
+        value = (
+            formula.function(*[argument(rule, node, need, gradients, needs, kept, results) for need in formula.needs])
+            if runs
+            else None
+        )
         if len(formula.inputs) == 1:
             found[formula.inputs[0]] = value
         else:

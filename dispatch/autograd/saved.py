@@ -225,6 +225,25 @@ def refuse_inference_tensor(tensor: Any) -> int:
     raise telling_origin(RuntimeError(text), tensor=tensor)
 
 
+class SavedForSeveral(SavedTensor):
+    """A tensor that several formulas of one node read. Hooks unpack it once for all of them: they may count."""
+
+    __slots__ = ("readers", "_left", "_found")
+
+    def __init__(self, tensor: Any, readers: int) -> None:
+        super().__init__(tensor)
+        self.readers, self._left, self._found = readers, 0, None
+
+    def unpack(self, node: Any) -> Any:
+        if not self._left:
+            self._found, self._left = super().unpack(node), self.readers
+        self._left -= 1
+        found = self._found
+        if not self._left:
+            self._found = None
+        return found
+
+
 @inline
 def kept_value(node: Any, value: Any, version: int | None) -> Any:
     """Returns the saved value of an argument, for the node's formulas. Errors: as `SavedTensor.unpack`."""

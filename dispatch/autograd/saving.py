@@ -30,6 +30,7 @@ from .saved import (
     RELEASED,
     UNSAVED,
     WRAPPED,
+    SavedForSeveral,
     SavedNone,
     SavedTensor,
     kept_result,
@@ -82,7 +83,9 @@ def look_on(rule: Rule, node: OperatorNode) -> None:
         kept = list(node.kept)
         for index in range(0, len(kept), 2):
             if kept[index + 1] is not None and kept[index + 1] != WRAPPED:
-                kept[index : index + 2] = SavedTensor(kept[index]), WRAPPED
+                many = readers(rule, node, index // 2)
+                kept[index] = SavedForSeveral(kept[index], many) if many > 1 else SavedTensor(kept[index])
+                kept[index + 1] = WRAPPED
         node.kept = tuple(kept)
     if ANOMALY.get()[0]:
         remember(node)
@@ -90,6 +93,16 @@ def look_on(rule: Rule, node: OperatorNode) -> None:
             for value in node.kept[::2]:
                 if isinstance(value, TensorBase):
                     watch_writes(value)
+
+
+def readers(rule: Rule, node: OperatorNode, index: int) -> int:
+    """Returns how many formulas read what was kept of an argument, for gradients that somebody wants."""
+    wanted = [any(edge is not None for edge in edges) for edges in edges_of(rule, node)]
+    return sum(
+        any(wanted[number] for number in formula.inputs)
+        and any(need.source == "kept" and need.index == index for need in formula.needs)
+        for formula in rule.formulas
+    )
 
 
 def kept_outputs(rule: Rule, node: OperatorNode, outputs: Sequence[Any], stack: Sequence[Any] = ()) -> Any:
