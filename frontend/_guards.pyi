@@ -1,3 +1,3 @@
 """Made by `python -m redispatch.stubs`."""
 
-from redispatch.modes.fake_tensor import *
+from redispatch.modes.fake.context import *

@@ -1,0 +1,3 @@
+"""Made by `python -m redispatch.stubs`."""
+
+from redispatch.modes.fake.cross_ref import *
