@@ -20,6 +20,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -145,7 +146,7 @@ TEMPLATES = {
     "//": "({} // {})", "%": "({} % {})", "max": "max({}, {})", "min": "min({}, {})", "**": "({}) ** ({})",
     "&": "({} & {})", "|": "({} | {})", "<<": "({} << {})", ">>": "({} >> {})", "/": "({} / {})", "+": "({} + {})",
     "-": "({} - {})", "*": "({} * {})", "floor": "floor({})", "ceil": "ceil({})", "trunc": "trunc({})",
-    "float": "float({})", "round": "round({})",
+    "float": "float({})", "round": "round({})", "^": "({} ^ {})", "ite": "({1} if {0} else {2})",
     "==": "{} == {}", "!=": "{} != {}", "<": "{} < {}", "<=": "{} <= {}", ">": "{} > {}", ">=": "{} >= {}",
     "and": "({}) and ({})", "or": "({}) or ({})", "not": "not ({})",
 }  # fmt: skip
@@ -326,6 +327,9 @@ def bounds(value: Any, ranges: Mapping[Atom, Range]) -> Range:
         one, two = (bounds(arg, ranges) for arg in value.args)
         pick = max if value.kind == "max" else min
         return pick(one[0], two[0]), pick(one[1], two[1])
+    if value.kind == "ite":
+        one, two = (bounds(arg, ranges) for arg in value.args[1:])
+        return min(one[0], two[0]), max(one[1], two[1])
     if value.kind in ("//", "%"):
         top, (low, high) = bounds(value.args[0], ranges), bounds(value.args[1], ranges)
         if low > 0:
@@ -487,6 +491,24 @@ class ShapeEnv:
     def has_hint(self, value: Any) -> bool:
         return symbols_of(value) <= self.var_to_val.keys()
 
+    has_guarding_hint = has_hint
+
+    def size_hint(self, value: Any, *, allow_none: bool = False) -> int | None:
+        """The value of now. GuardOnDataDependentSymNode where elements decide, unless it may be None."""
+        value = self.simplify(value)
+        if self.has_hint(value):
+            found: int = evaluate(value, self.var_to_val)
+            return found
+        if allow_none:
+            return None
+        raise self.data_dependent(value, value)
+
+    guarding_hint_or_throw = size_hint
+
+    def is_unbacked_symint(self, symbol: Any) -> bool:
+        """Whether a symbol's value depends on elements."""
+        return str(symbol)[:1] in "uz" and symbol not in self.var_to_val
+
     def bound(self, value: Any) -> Range:
         return bounds(value, self.var_to_range)
 
@@ -561,13 +583,19 @@ class ShapeEnv:
         return self.known(condition, {**self.var_to_range, **wide}) if wide else None
 
     def data_dependent(self, asked: Any, condition: Any) -> GuardOnDataDependentSymNode:
+        sizes = ", ".join(sorted(self.size_like & symbols_of(condition))) or "none"
+        where = f"data-dependent expression {condition} (unhinted: {asked}).  (Size-like symbols: {sizes})\n\n"
+        why = "The value depends on elements of a tensor, so no answer holds for all of them. "
+        if isinstance(condition, Expr):
+            return GuardOnDataDependentSymNode(
+                condition,
+                f"Could not extract specialized integer from {where}{why}Compute with it as it is, or say that it is a "
+                f"number by torch._check({condition} == 5).",
+            )
         return GuardOnDataDependentSymNode(
             condition,
-            f"Could not guard on data-dependent expression {condition} (unhinted: {asked}).  (Size-like symbols: "
-            f"{', '.join(sorted(self.size_like & symbols_of(condition))) or 'none'})\n\n"
-            "The value depends on elements of a tensor, so no answer holds for all of them. Say what is true of it by "
-            f"torch._check({negated(condition)}) or torch._check({condition}), or compute both ways and choose by "
-            "torch.where or torch.cond.",
+            f"Could not guard on {where}{why}Say what is true of it by torch._check({negated(condition)}) or "
+            f"torch._check({condition}), or compute both ways and choose by torch.where or torch.cond.",
         )
 
     def evaluate_expr(self, value: Any) -> Any:
@@ -704,6 +732,15 @@ class ShapeEnv:
     def format_guards(self, verbose: bool = False) -> str:
         return "\n".join(f" - {one}" for one in self.guards)
 
+    @contextmanager
+    def suppress_guards(self) -> Iterator[None]:
+        """A region in which what is asked leaves no guards."""
+        former, self.frozen = self.frozen, True
+        try:
+            yield
+        finally:
+            self.frozen = former
+
     def freeze(self) -> None:
         """Has what is asked from now on leave no guards."""
         self.frozen = True
@@ -750,9 +787,10 @@ FAKE_CONTEXT: ContextVar[FakeImplCtx | None] = ContextVar("the fake of an operat
 COMPARED = {"==", "!=", "<", "<=", ">", ">=", "and", "or", "not"}
 FUNCTIONS: dict[str, Any] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
-    "**": operator.pow, "/": operator.truediv, "&": operator.and_, "|": operator.or_, "<<": operator.lshift,
-    ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
-    ">": operator.gt, ">=": operator.ge, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round,
+    "**": operator.pow, "/": operator.truediv, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge, "floor": math.floor, "ceil": math.ceil,
+    "trunc": math.trunc, "round": round,
 }  # fmt: skip
 
 
@@ -856,12 +894,13 @@ def apply(kind: str, *args: Any) -> Any:
         if above is not None:
             return args[0] if above is (kind == "max") else args[1]
     made = build(kind, *parts)
-    if isinstance(made, Atom) and (kind in ROUNDS or kind in WHOLE and all(isinstance(one, Expr) for one in parts)):
+    numbers = parts[1:] if kind == "ite" else parts
+    if isinstance(made, Atom) and (kind in ROUNDS or kind in WHOLE and all(isinstance(one, Expr) for one in numbers)):
         made = expr(made)
     return wrapped(env, made, (kind, *args))
 
 
-ROUNDS, WHOLE = {"floor", "ceil", "trunc", "round"}, {"&", "|", "<<", ">>"}
+ROUNDS, WHOLE = {"floor", "ceil", "trunc", "round"}, {"&", "|", "^", "<<", ">>", "ite"}
 
 
 def operation(kind: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
@@ -897,7 +936,8 @@ class Symbolic:
 
     def __hash__(self) -> int:
         if not asked_by_library():
-            raise TypeError(f"unhashable type: '{type(self).__name__}': a dictionary would not see its value")
+            kind = f"non-nested {type(self).__name__}"
+            raise TypeError(f"unhashable type: {kind}: a dictionary would not see its value")
         return hash((id(self.node.shape_env), str(self.node.expr)))
 
     def __deepcopy__(self, memo: Any) -> Any:
@@ -980,6 +1020,7 @@ class SymInt(Number):
 
     __and__, __rand__ = operation("&")
     __or__, __ror__ = operation("|")
+    __xor__, __rxor__ = operation("^")
     __lshift__, __rlshift__ = operation("<<")
     __rshift__, __rrshift__ = operation(">>")
     __index__ = Number.__int__
@@ -1002,6 +1043,13 @@ class SymInt(Number):
 def as_index(value: Any) -> Any:
     """A whole number as an int, one that is symbolic as it is. TypeError for what is none."""
     return value if type(value) is SymInt else int(operator.index(value))  # int(): a bool is its own index
+
+
+def holds(condition: Any) -> bool:
+    """The answer to a condition; one that elements decide is taken to hold, and what runs the graph will see."""
+    if type(condition) is SymBool and not condition.node.has_hint():
+        return condition.node.expect_true()
+    return bool(condition)
 
 
 class SymFloat(Number):

@@ -135,7 +135,7 @@ _names.take(
         ".viz": "explain",
         "._checks": """
             _assert _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with
-            _check_type _check_value _check_with
+            _check_type _check_value _check_with sym_constrain_range sym_constrain_range_for_size
         """,
     },
 )

@@ -342,7 +342,7 @@ MISSING: dict[str, dict[str, str]] = {
         OTHER: "cudnn_* miopen_* mkldnn_*",
         QUANTIZED: "empty_quantized",
         SPARSE: "resize_as_sparse_ spmm",
-        SYMBOLIC: "sym_constrain_range* sym_fresh_size",
+        SYMBOLIC: "sym_fresh_size",
         OTHER_DEVICE: "get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_* set_autocast_xla_*",
         OLD: "contrib",
         BUILD: "nativert",
@@ -401,8 +401,7 @@ MISSING: dict[str, dict[str, str]] = {
         INTERNAL: """
             *_KEY ConvertIntKey SYMPY_INTERP Specialization SubclassSymbolicContext SymIntEqByExpr SymIntSymbolicContext
             TrackedFake ValueRangesSLoc canonicalize_bool_expr check_consistent compute_unbacked_bindings
-            create_contiguous has_free_unbacked_symbols has_static_value is_accessor_node is_nested_int
-            is_symbol_binding_fx_node optimization_hint resolve_unbacked_bindings
+            create_contiguous is_accessor_node resolve_unbacked_bindings
         """,
     },
     "fx.experimental.proxy_tensor": {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch.symbolic import SymBool, SymInt
+from redispatch.dispatch.symbolic import SymBool, SymInt, symbols_of
 from redispatch.dispatch.tensor import Tensor
 
 
@@ -68,6 +68,34 @@ def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> None:
         i.node.shape_env.size_like |= {one for one in i.node.expr.free_symbols if one[0] == "u"}
     if max is not None:
         _check(i <= max, message)
+
+
+def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = None) -> None:
+    """Says between which numbers a number lies. RuntimeError for a plain one that does not."""
+    if isinstance(size, SymInt):
+        for symbol in symbols_of(size.node.expr):
+            if size.node.expr == symbol:
+                return size.node.shape_env.constrain_range(symbol, min, max)
+        _check_within(size, min, max)
+    elif (min is not None and size < min) or (max is not None and size > max):
+        raise RuntimeError(f"Invalid value range for {size} between [{min}, {max}].")
+    return None
+
+
+def _check_within(size: Any, min: int | None, max: int | None) -> None:
+    if min is not None:
+        _check(size >= min)
+    if max is not None:
+        _check(size <= max)
+
+
+def sym_constrain_range_for_size(size: Any, *, min: int | None = None, max: int | None = None) -> None:
+    """Says between which numbers a size lies. RuntimeError for a plain one that does not, and for a `max` below 3."""
+    if max is not None and max <= 2:
+        raise RuntimeError(f"Max value to constrain_range_for_size must be greater than 2. got: {max}")
+    if isinstance(size, SymInt):
+        _check_is_size(size)
+    sym_constrain_range(size, min=0 if min is None else min, max=max)
 
 
 def _assert(condition: Any, message: Any) -> None:

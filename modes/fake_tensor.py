@@ -153,6 +153,10 @@ class FakeTensorMode(TorchDispatchMode):
                 fake._is_param = True
         return fake
 
+    def is_our_fake(self, value: Any) -> bool:
+        """Returns whether something is a fake tensor of this mode."""
+        return isinstance(value, FakeTensor) and value.fake_mode is self
+
     # The cache ------------------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -300,7 +304,7 @@ class FakeTensorMode(TorchDispatchMode):
 
     def constant(self, value: rd.Tensor) -> FakeTensor:
         """A tensor made from Python numbers: its values are known."""
-        made = self.from_tensor(value)
+        made = self.from_tensor(value, static_shapes=True)
         if value.numel() <= 1:
             made.constant = value
             self._constants = [one for one in self._constants if one() is not None] + [weakref.ref(made)]
@@ -387,6 +391,27 @@ def __getattr__(name: str) -> Any:
     if name == "_device_not_kwarg_ops":
         return tuple(op for op in operators() if any(not one.kwarg_only for one in devices_of(op)))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@contextmanager
+def disable_fake_tensor_cache(fake_mode: FakeTensorMode) -> Iterator[None]:
+    """A region in which a mode asks operators each time."""
+    former, fake_mode.cache_enabled = fake_mode.cache_enabled, False
+    try:
+        yield
+    finally:
+        fake_mode.cache_enabled = former
+
+
+def get_plain_tensors(subclass: Any, *, out: list[Any]) -> list[Any]:
+    """Adds the tensors of which a wrapper is made to a list, those of wrappers inside included; returns the list."""
+    for name in subclass.__tensor_flatten__()[0]:
+        inner = getattr(subclass, name)
+        if is_traceable_wrapper_subclass(inner):
+            get_plain_tensors(inner, out=out)
+        else:
+            out.append(inner)
+    return out
 
 
 @contextmanager

@@ -147,11 +147,13 @@ def output_strides(shape: Ints, inputs: tuple[tuple[Ints, Ints], ...]) -> Ints:
 
     `inputs` holds a (shape, strides) pair for each. `x = randn(3, 2).t()` has strides (1, 2), and so has `x + x`.
     """
-    if all(s == shape and is_contiguous(s, t) for s, t in inputs):
+    rank = len(shape)  # is asked first: whether (2,) is (u0, 2) is no question of what u0 is
+    alike = all(len(s) == rank and s == shape for s, _ in inputs)
+    if alike and all(is_contiguous(s, t) for s, t in inputs):
         return contiguous_strides(shape)
-    if len(shape) == 4 and all(s == shape and is_channels_last(s, t) for s, t in inputs):
+    if rank == 4 and alike and all(is_channels_last(s, t) for s, t in inputs):
         return _channels_last_strides(shape)  # differs from what follows where a size is 1
-    if inputs and all(pair == inputs[0] for pair in inputs) and inputs[0][0] == shape and is_dense(*inputs[0]):
+    if inputs and alike and all(t == inputs[0][1] for _, t in inputs) and is_dense(*inputs[0]):
         return inputs[0][1]
     order = loop_order(shape, [broadcast_strides(s, t, shape) for s, t in inputs])
     if order == list(range(len(shape) - 1, -1, -1)):

@@ -85,6 +85,8 @@ def sym_ite(b: Any, t: Any, f: Any) -> Any:
         raise AssertionError(f"expected SymBool or bool, got {type(b)}")
     if type(t) is not type(f):
         raise AssertionError(f"type mismatch: {type(t)} vs {type(f)}")
+    if isinstance(b, SymBool) and not isinstance(t, bool | SymBool):
+        return apply("ite", b, t, f)
     return t if b else f
 
 

@@ -312,7 +312,8 @@ class Pointwise(Deciding, Structured):
         self.common(args)
         tensors = [args[i] for i in self.schema.tensor_positions if isinstance(args[i], Tensor)]
         shape = tensors[0]._shape
-        if any(tensor._shape != shape for tensor in tensors):
+        rank = len(shape)  # is asked first: whether (u0, 1) is (2,) is no question of what u0 is
+        if any(len(tensor._shape) != rank or tensor._shape != shape for tensor in tensors):
             shape = Size(broadcast_shapes(*(tensor._shape for tensor in tensors)))
         compute, result = self._dtypes(args)
         layouts = [(tensor._shape, tensor._stride) for tensor in tensors]

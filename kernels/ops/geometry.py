@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from redispatch.dispatch import Memo, impl, place_of
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
-from redispatch.dispatch.symbolic import SymInt
+from redispatch.dispatch.symbolic import SymInt, holds
 from redispatch.dispatch.tensor import Tensor, Window, lay_out, metadata_of, view_over, view_through, wrap_dim
 from redispatch.kernels import check_view, infer_view_strides
 
@@ -151,7 +151,7 @@ def inferred_shape(shape: Sequence[int], elements: int) -> tuple[int, ...]:
             known *= size
     if unknown is None and known == elements:
         return tuple(shape)
-    if unknown is not None and known and elements % known == 0:
+    if unknown is not None and known and holds(elements % known == 0):
         return (*shape[:unknown], elements // known, *shape[unknown + 1 :])
     if unknown is not None and known == elements:
         raise RuntimeError(

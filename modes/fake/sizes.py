@@ -33,12 +33,15 @@ def symbols_for(env: ShapeEnv, tensor: rd.Tensor, source: Any, context: Any) -> 
     name = called(source) or f"t{env.named}"
     env.named += 1
     wanted = [treatment(tensor, dim, context) for dim in range(tensor.dim())]
-    sizes = [
-        size
-        if how == "STATIC"
-        else wrapped(env, env.create_symbol(size, f"{name}.size()[{dim}]", duck=how != "DYNAMIC"))
-        for dim, (size, how) in enumerate(zip(tensor.shape, wanted, strict=True))
-    ]
+
+    def symbol(dim: int, size: int, how: str) -> Any:
+        if how == "UNBACKED":
+            return env.create_unbacked_size()
+        duck = None if how == "DUCK" else False  # the environment's choice
+        return wrapped(env, env.create_symbol(size, f"{name}.size()[{dim}]", duck=duck))
+
+    faces = enumerate(zip(tensor.shape, wanted, strict=True))
+    sizes = [size if how == "STATIC" else symbol(dim, size, how) for dim, (size, how) in faces]
     strides: list[Any] = [None] * tensor.dim()
     products: dict[int, Any] = {}  # what a dense dimension would have for a stride, by its value now
     for stride, _, dim in sorted((stride, -dim, dim) for dim, stride in enumerate(tensor.stride())):
@@ -78,8 +81,8 @@ def without_numbers(func: Any, args: Any, kwargs: dict[str, Any], fakes: bool) -
 def treatment(tensor: rd.Tensor, dim: int, context: Any) -> str:
     """Returns the treatment of a size: as a symbol of its own, one that equal sizes share, or a number."""
     if context is not None and context.dynamic_sizes[dim] is not None:
-        how: str = context.dynamic_sizes[dim].name
-        return how if how in ("STATIC", "DYNAMIC") else "DUCK"
+        how: str = context.dynamic_sizes[dim].name.replace("SIZE_LIKE_", "")
+        return how if how in ("STATIC", "DYNAMIC", "UNBACKED") else "DUCK"
     if dim in getattr(tensor, "_dynamo_static_indices", ()):
         return "STATIC"
     return "DYNAMIC" if dim in getattr(tensor, "_dynamo_dynamic_indices", ()) else "DUCK"

@@ -101,6 +101,11 @@ class FakeTensor(rd.Tensor):
         made.meta, made.fake_mode, made.fake_device, made.constant = elem, fake_mode, device, constant
         return made
 
+    @staticmethod
+    def from_tensor(t: rd.Tensor, fake_mode: FakeTensorMode) -> FakeTensor:
+        """Returns the fake of a tensor; the mode's own method takes more."""
+        return fake_mode.from_tensor(t)
+
     @property
     def _storage(self) -> Any:
         """Its memory is that of the tensor on the meta device: views of one fake share it."""

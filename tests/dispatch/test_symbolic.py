@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import redispatch as rd
 from redispatch.dispatch.symbolic import (
     GuardOnDataDependentSymNode,
     ShapeEnv,
@@ -15,6 +16,9 @@ from redispatch.dispatch.symbolic import (
     bounds,
     evaluate,
 )
+from redispatch.fx.experimental import symbolic_shapes as shapes
+from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.modes.fake_tensor import FakeTensorMode
 
 OPERATIONS = {
     "+": operator.add,
@@ -119,7 +123,7 @@ def test_sizes_of_zero_and_one_are_numbers_and_equal_ones_one_symbol():
 
 def test_a_dictionary_does_not_hide_the_value_of_a_symbol():
     _, (a, _, _) = symbols((5, 7, 9))
-    with pytest.raises(TypeError, match="unhashable type: 'SymInt'"):
+    with pytest.raises(TypeError, match="unhashable type: non-nested SymInt"):
         {5: "five"}.get(a)
 
 
@@ -145,3 +149,57 @@ def test_numbers_with_a_point_are_followed_too():
     assert isinstance(rounded, SymInt) and rounded == 3
     assert half < b and [str(guard) for guard in env.guards][-1] == "(s0 / 2) < s1"
     assert round(a) is round(a, 2) is a and round(b, -1) == 10 and str(env.guards[-1]) == "s1 == 7"
+
+
+def test_a_choice_asks_nothing_until_its_value_is_wanted():
+    env, (a, b) = symbols((8, 6))
+    chosen = rd.sym_ite(a > b, a, b)
+    assert type(chosen) is SymInt and str(chosen) == "(s0 if s0 > s1 else s1)" and not env.guards
+    assert chosen.node.hint == 8 and bool(chosen >= 2) and not env.guards
+    assert int(chosen + 1) == 9 and len(env.guards) == 1
+    assert [(a ^ 3).node.hint, (3 ^ a).node.hint, (a ^ b).node.hint] == [11, 11, 14]
+
+
+def test_what_is_known_of_a_range_is_known_and_plain_numbers_are_checked():
+    env = ShapeEnv()
+    n, size = env.create_unbacked_symint(), env.create_unbacked_symint()
+    rd.sym_constrain_range(n, min=3, max=8)
+    rd.sym_constrain_range_for_size(size, max=8)
+    assert bool(n > 2) and bool(n < 9) and bool(size >= 0) and not env.guards
+    for bad in (lambda: rd.sym_constrain_range(9, min=3, max=8), lambda: rd.sym_constrain_range_for_size(9, max=8)):
+        with pytest.raises(RuntimeError, match="Invalid value range for 9 between"):
+            bad()
+    with pytest.raises(RuntimeError, match="must be greater than 2. got: 1"):
+        rd.sym_constrain_range_for_size(1, max=1)
+    with pytest.raises(GuardOnDataDependentSymNode, match="Could not extract specialized integer from data-dependent"):
+        int(n)
+    assert env.is_unbacked_symint("u0") and env.size_hint(n.node.expr, allow_none=True) is None
+
+
+def test_a_region_may_leave_no_guards():
+    env, (a,) = symbols((8,))
+    with env.suppress_guards():
+        assert a > 5 and not env.guards
+    assert a > 6 and len(env.guards) == 1 and env.size_hint(a.node.expr) == 8
+
+
+def test_sizes_are_treated_as_the_environment_and_the_context_say():
+    treated, kinds = shapes.StatelessSymbolicContext, shapes.DimDynamic
+    apart = FakeTensorMode(shape_env=ShapeEnv(duck_shape=False)).from_tensor(rd.ones(3, 3))
+    assert str(apart.shape[0]) != str(apart.shape[1])
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    context = treated(dynamic_sizes=[kinds.UNBACKED, kinds.STATIC])
+    free = mode.from_tensor(rd.ones(4, 4), symbolic_context=context)
+    assert str(free.shape[0]) == "u0" and free.shape[1] == 4 and shapes.has_free_unbacked_symbols(free)
+    with mode:
+        assert list(rd.tensor([1, 0, 2]).shape) == [3]  # what a program writes down has its size
+        found = mode.from_tensor(rd.ones(5)).nonzero()
+        assert (found + rd.ones(2)).shape[1] == 2  # is (u0, 1) as (2,)? no question of u0
+
+
+def test_a_graph_knows_its_symbols():
+    graph = make_fx(lambda x, n: x[:n] * 2, tracing_mode="symbolic")(rd.ones(6), 3)
+    assert [str(one) for one in shapes.find_symbol_binding_fx_nodes(graph.graph)] == ["s1"]
+    assert shapes.fx_placeholder_targets(graph) == ["x_1", "n_1"] and shapes.fx_placeholder_vals(graph)[0].dim() == 1
+    assert shapes.eval_guards(graph, rd.ones(9), 4) and not shapes.eval_guards(graph, rd.ones(9), 12)
+    assert shapes.optimization_hint(shapes.fx_placeholder_vals(graph)[1]) == 3

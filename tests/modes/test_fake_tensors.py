@@ -16,12 +16,15 @@ from redispatch._subclasses.fake_tensor import (
     MetadataMismatchError,
     _BypassDispatchCache,
     _CacheKeyState,
+    disable_fake_tensor_cache,
+    get_plain_tensors,
     unset_fake_temporarily,
 )
 from redispatch._subclasses.fake_utils import try_convert_fake_to_real
 from redispatch.fx.experimental.proxy_tensor import make_fx
 from redispatch.fx.experimental.symbolic_shapes import ShapeEnv, statically_known_true
 from redispatch.fx.passes.fake_tensor_prop import FakeTensorProp
+from redispatch.subclasses import TwoTensor
 
 
 @pytest.fixture(autouse=True)
@@ -137,6 +140,18 @@ def test_fakes_of_real_memory_become_real_again():
     assert try_convert_fake_to_real([fake[2:4], 1])[0].tolist() == [2, 3]
     assert try_convert_fake_to_real([fake + 1])[0].shape == (6,)
     assert isinstance(try_convert_fake_to_real([fake + 1])[0], FakeTensor)
+
+
+def test_a_mode_knows_its_own_and_what_a_wrapper_is_made_of():
+    mode, x = FakeTensorMode(), rd.ones(2)
+    fake = FakeTensor.from_tensor(x, mode)
+    assert mode.is_our_fake(fake) and not mode.is_our_fake(x) and not FakeTensorMode().is_our_fake(fake)
+    found: list = []
+    assert get_plain_tensors(TwoTensor(TwoTensor(x, x), TwoTensor(x, x)), out=found) is found and len(found) == 4
+    with disable_fake_tensor_cache(mode):
+        fake + fake
+        fake + fake
+    assert mode.cache_info().hits == mode.cache_info().misses == 0
 
 
 # Compilations, and graphs run anew ------------------------------------------------------------------------------------

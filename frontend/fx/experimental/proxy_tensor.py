@@ -61,7 +61,7 @@ from .pre_dispatch import PreDispatchTorchFunctionMode
 # By kind of operation on symbolic numbers, the function that a graph calls.
 SYMBOLIC = {
     **FUNCTIONS,
-    **{kind: getattr(redispatch, f"sym_{kind}") for kind in ("max", "min", "not", "float")},
+    **{kind: getattr(redispatch, f"sym_{kind}") for kind in ("max", "min", "not", "float", "ite")},
     "and": operator.and_,
     "or": operator.or_,
     "trunc": redispatch.sym_int,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from redispatch._checks import _check_is_size, sym_constrain_range_for_size
 from redispatch.dispatch.symbolic import (
     GuardOnDataDependentSymNode,
     ShapeEnv,
@@ -127,6 +128,54 @@ def rebind_unbacked(shape_env: ShapeEnv | None, node: Any, result: Any) -> None:
                     shape_env.replacements[symbol] = old.node.expr
 
 
+def has_free_unbacked_symbols(value: Any) -> bool:
+    return bool(free_unbacked_symbols(value))
+
+
+def has_static_value(value: Any) -> bool:
+    """Whether a number is known for certain, where one knows its range."""
+    if not isinstance(value, SymInt):
+        return not isinstance(value, Symbolic)
+    low, high = value.node.shape_env.bound(value.node.expr)
+    return low == high
+
+
+def is_nested_int(value: Any) -> bool:
+    """Whether a number stands for a ragged dimension: there is none such here."""
+    return False
+
+
+def is_symbol_binding_fx_node(node: Any) -> Any:
+    """Returns the symbol that a placeholder of a graph brings, or None."""
+    value = node.meta.get("val")
+    if node.op != "placeholder" or not isinstance(value, SymInt):
+        return None
+    symbols = symbols_of(value.node.expr)
+    return next((one for one in symbols if value.node.expr == one), None)
+
+
+def find_symbol_binding_fx_nodes(graph: Any) -> dict[Any, Any]:
+    """Returns the placeholders of a graph that are symbols, by the symbol."""
+    found = ((is_symbol_binding_fx_node(node), node) for node in graph.nodes)
+    return {symbol: node for symbol, node in found if symbol is not None}
+
+
+def fx_placeholder_vals(gm: Any) -> list[Any]:
+    """Returns the fakes of a graph's placeholders."""
+    return [node.meta["val"] for node in gm.graph.nodes if node.op == "placeholder"]
+
+
+def fx_placeholder_targets(gm: Any) -> list[str]:
+    """Returns the names of a graph's placeholders."""
+    return [node.target for node in gm.graph.nodes if node.op == "placeholder"]
+
+
+def eval_guards(gm: Any, *args: Any, ignore_static: bool = True) -> bool:
+    """Whether what was traced holds for these arguments."""
+    holds: bool = gm.shape_env.evaluate_guards_for_args(fx_placeholder_vals(gm), args, ignore_static=ignore_static)
+    return holds
+
+
 def guard_bool(value: Any) -> bool:
     return value.node.guard_bool() if isinstance(value, SymBool) else bool(value)
 
@@ -178,6 +227,25 @@ def hint_int(value: Any, fallback: int | None = None) -> int:
     if not isinstance(value, SymInt):
         return int(value)
     return fallback if fallback is not None and not value.node.has_hint() else value.node.require_hint()
+
+
+def optimization_hint(value: Any, fallback: int | None = None) -> int:
+    """The value of now, for decisions that are right for any; `fallback` where elements decide."""
+    return hint_int(value, fallback)
+
+
+def has_guarding_hint(value: Any) -> bool:
+    return has_hint(value)
+
+
+def _advise_is_size(value: Any) -> None:
+    """Says that a number is one that a size may have."""
+    _check_is_size(value)
+
+
+def _constrain_range_for_size(value: Any, min: int | None = None, max: int | None = None) -> None:
+    """Says between which numbers a size lies."""
+    sym_constrain_range_for_size(value, min=min, max=max)
 
 
 def constrain_range(value: Any, *, min: int | None, max: int | None = None) -> None:
