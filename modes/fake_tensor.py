@@ -46,11 +46,11 @@ from .fake.cache import (  # noqa: F401  # some are PyTorch's names in this modu
     face_of,
     key_of,
 )
-from .fake.context import detect_fake_mode, maybe_get_fake_mode  # noqa: F401
-from .fake.conversion import FakeCopyMode, FakeTensorConverter, is_fake  # noqa: F401
+from .fake.context import detect_fake_mode, maybe_get_fake_mode  # noqa: F401  # PyTorch has them in this module
+from .fake.conversion import FakeCopyMode, FakeTensorConverter, is_fake  # noqa: F401  # PyTorch has them in this module
 from .fake.real import keep_real, propagate, real_call
 from .fake.sizes import UNBACKED, called, symbols_for, without_numbers
-from .fake.tensor import (  # noqa: F401
+from .fake.tensor import (  # noqa: F401  # PyTorch has them in this module
     META,
     SWITCHES,
     DataDependentOutputException,

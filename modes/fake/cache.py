@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import redispatch as rd
 from redispatch.dispatch import LAZY_BITS, STATE
@@ -22,8 +22,7 @@ from redispatch.utils import _pytree as pytree
 
 from .tensor import FakeTensor
 
-if TYPE_CHECKING:
-    from redispatch.modes.fake_tensor import FakeTensorMode
+FakeTensorMode = Any  # the class in ../fake_tensor.py, which imports this file
 
 LIMIT = 1 << 14  # entries; then the table starts afresh
 PLAIN = {int, float, bool, complex, str, type(None), rd.dtype, rd.layout, rd.memory_format}
@@ -49,7 +48,7 @@ class _BypassDispatchCache(Exception):
 
 @dataclass
 class _CacheKeyState:
-    """What PyTorch's keys gather of symbols; a call with symbols has no key here."""
+    """The symbols that PyTorch's keys gather; a call with symbols has no key here."""
 
     shape_env: Any = None
 

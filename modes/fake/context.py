@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
@@ -16,12 +16,11 @@ from redispatch.utils._python_dispatch import _detect_infra_mode, is_traceable_w
 
 from .tensor import FakeTensor
 
-if TYPE_CHECKING:
-    from redispatch.modes.fake_tensor import FakeTensorMode
+FakeTensorMode = Any  # the class in ../fake_tensor.py, which imports this file
 
 
 class TracingContext:
-    """What the compilation of one graph knows. `fake_mode`: the mode in which its fakes are made."""
+    """The facts of the compilation of one graph. `fake_mode`: the mode in which its fakes are made."""
 
     def __init__(self, fake_mode: FakeTensorMode | None) -> None:
         self.fake_mode = fake_mode

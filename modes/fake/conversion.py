@@ -6,7 +6,7 @@ Read next: ../fake_tensor.py, whose `from_tensor` fills the table.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import redispatch as rd
 from redispatch.dispatch import LAZY_BITS, shared
@@ -17,8 +17,7 @@ from redispatch.utils._python_dispatch import _disable_current_modes, is_traceab
 
 from .tensor import META, FakeTensor
 
-if TYPE_CHECKING:
-    from redispatch.modes.fake_tensor import FakeTensorMode
+FakeTensorMode = Any  # the class in ../fake_tensor.py, which imports this file
 
 
 def is_fake(value: Any) -> bool:

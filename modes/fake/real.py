@@ -50,7 +50,7 @@ def propagate(func: Any, env: ShapeEnv | None, result: Any, real: Any) -> None:
     """
     for fake, one in zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True):
         if isinstance(fake, FakeTensor):
-            if fake.dim() != one.dim() or not all(settled(env, *pair) for pair in zip(fake.shape, one.shape)):  # noqa: B905
+            if fake.dim() != one.dim() or not all(settled(env, *pair) for pair in zip(fake.shape, one.shape)):  # noqa: B905  # of one length: dim() says so
                 raise MetadataMismatchError(
                     f"Real tensor propagation found a metadata mismatch for {func}: {shown(one)} is no {shown(fake)}"
                 )

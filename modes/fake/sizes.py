@@ -6,7 +6,7 @@ Read next: dispatch/symbolic.py, what a symbol is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import redispatch as rd
 from redispatch.dispatch.symbolic import ShapeEnv, SymFloat, SymInt, wrapped
@@ -14,8 +14,7 @@ from redispatch.utils._python_dispatch import _disable_current_modes
 
 from .tensor import META, DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 
-if TYPE_CHECKING:
-    from redispatch.modes.fake_tensor import FakeTensorMode
+FakeTensorMode = Any  # the class in ../fake_tensor.py, which imports this file
 
 
 def called(source: Any) -> Any:

@@ -5,7 +5,7 @@ Read next: ../fake_tensor.py, the mode that runs its operators.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import redispatch as rd
 from redispatch.dispatch import LAZY_BITS
@@ -13,8 +13,7 @@ from redispatch.dispatch.tensor import current_index
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-if TYPE_CHECKING:
-    from redispatch.modes.fake_tensor import FakeTensorMode
+FakeTensorMode = Any  # the class in ../fake_tensor.py, which imports this file
 
 META = rd.device("meta")
 
