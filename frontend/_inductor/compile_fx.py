@@ -115,7 +115,7 @@ class CompiledFxGraph:
         return [array.name for array in self.nests[step].inputs]
 
     def makes(self, step: Any) -> dict[str, Any]:
-        """What a step makes, by name: nodes, or memory."""
+        """The nodes and the memory that a step makes, by name."""
         if isinstance(step, Nesting):
             return {node.name: node for node in step.outputs}
         return {step.node.name: step.node}
@@ -249,7 +249,7 @@ class CompiledFxGraph:
         return name
 
     def kernels(self) -> list[Nest | Routine]:
-        """What is compiled: nests that run alone, and routines."""
+        """The compiled parts: nests that run alone, and routines."""
         alone = [self.nests[group[0]] for group in self.groups if group[0] in self.nests and not self.is_routine(group)]
         return [*alone, *self.routines.values()]
 
@@ -274,7 +274,7 @@ class CompiledFxGraph:
 
 
 def extent(val: Tensor) -> int:
-    """How many elements lie between the first and the last of a tensor, with these."""
+    """The number of elements from the first to the last of a tensor."""
     if not val.numel():
         return 0
     return 1 + sum((size - 1) * step for size, step in zip(val.shape, val.stride(), strict=True))

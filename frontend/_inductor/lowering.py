@@ -362,7 +362,7 @@ def is_memory(val: Tensor) -> bool:
 
 
 def laid(val: Tensor) -> tuple[Any, Any, Any]:
-    """What a nest is asked for, to walk a result as it lies."""
+    """The arguments of `Nesting.walk` for a result, as it lies."""
     return val.shape, val.stride(), val.shape
 
 

@@ -444,7 +444,7 @@ class Nest:
 
     @property
     def turns(self) -> int:
-        """How often its outer loop runs."""
+        """The number of turns of its outer loop."""
         walk = self.walk
         return walk.row_size if walk.flat else walk.rows if walk.row_size else 0
 

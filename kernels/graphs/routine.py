@@ -27,7 +27,7 @@ QUICK = 1 << 16  # cheap operations, up to which a routine keeps Python's lock: 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an array lies that is no parameter: in which memory, from which element on."""
+    """The place of an array that is no parameter: its memory, and its first element there."""
 
     memory: str
     offset: int
