@@ -29,6 +29,7 @@ from ..fx.node import Node, map_arg
 from ..fx.passes.shape_prop import FakeTensorProp
 from .decompositions import expanded
 from .lowering import Call, Lowering, Multiplying, Nesting
+from .operators import rule_of
 
 __all__ = ["CompiledFxGraph", "compile_fx_inner"]
 
@@ -49,7 +50,7 @@ class CompiledFxGraph:
         if any("val" not in node.meta for node in nodes if node.op != "output"):
             FakeTensorProp(module).propagate(*examples)
         self.graph = expanded(module.graph)
-        self.lowering = Lowering(list(self.graph.nodes))
+        self.lowering = Lowering(list(self.graph.nodes), rule_of)
         self.steps = self.lowering.steps
         nestings = [step for step in self.steps if isinstance(step, Nesting) and step.outputs]
         self.nests = {step: self.lowering.nest(step, k) for k, step in enumerate(nestings)}

@@ -166,10 +166,6 @@ def like(number: Any) -> Callable[..., Any]:
     return filled
 
 
-for name in ("add", "sub", "mul", "div", "copysign"):
-    TABLE[getattr(aten, name).Scalar] = getattr(aten, name).Tensor  # which takes numbers, too
-
-
 @formula(aten.masked_fill.Scalar)
 def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     if x.dim() < mask.dim():
@@ -179,6 +175,14 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Any:
 
 TABLE |= {aten.ones_like.default: like(1), aten.zeros_like.default: like(0), aten.full_like.default: like(None)}
 
+
+def called_by(op: OpOverload, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a formula of all arguments in order, from one that takes some by name."""
+    by_name = [argument.name for argument in op.schema.arguments if argument.kwarg_only]
+    count = len(op.schema.arguments) - len(by_name)
+    return lambda *args: function(*args[:count], **dict(zip(by_name, args[count:], strict=True)))
+
+
 PYTORCHS = (  # whose formulas the library has anyway
     aten.mse_loss.default, aten.mse_loss_backward.default, aten.smooth_l1_loss.default,
     aten.smooth_l1_loss_backward.default, aten.huber_loss.default, aten.huber_loss_backward.default,
@@ -187,22 +191,15 @@ PYTORCHS = (  # whose formulas the library has anyway
 )  # fmt: skip
 
 
+for name in ("add", "sub", "mul", "div", "copysign"):
+    op = getattr(aten, name)
+    TABLE[op.Scalar] = called_by(op.Tensor, op.Tensor)  # which takes numbers, too
+
+
 def formula_of(target: Any) -> Callable[..., Any] | None:
     """The formula of an operator, if there is one."""
     if not TABLE.keys() & PYTORCHS:
-        TABLE.update(
-            {
-                op: lambda *args, op=op, function=function: function(
-                    *[one for argument, one in zip(op.schema.arguments, args, strict=True) if not argument.kwarg_only],
-                    **{
-                        argument.name: one
-                        for argument, one in zip(op.schema.arguments, args, strict=True)
-                        if argument.kwarg_only
-                    },
-                )
-                for op, function in _decomp.get_decompositions(PYTORCHS).items()
-            }
-        )
+        TABLE.update((op, called_by(op, function)) for op, function in _decomp.get_decompositions(PYTORCHS).items())
     return TABLE.get(target)
 
 
