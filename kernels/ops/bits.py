@@ -20,7 +20,7 @@ WHOLE = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32}
 
 def moving_bits(op: OpOverload) -> Any:
     """The kernel of an operator that only moves elements, on what lies in memory."""
-    in_place = bool(op.schema.mutable_positions)
+    in_place = op.name().endswith("_")
 
     def moved(*args: Any) -> Any:
         kinds = {one._dtype for value in args for one in tensors_in(value)} - {dtypes.bool}

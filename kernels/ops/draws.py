@@ -11,12 +11,13 @@ Read next: random.py, the operators.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import Memo, TensorBase, dataclass
+from redispatch.dispatch import FunctionSchema, Memo, TensorBase, dataclass
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 from redispatch.dispatch.tensor import (
     CPU,
@@ -271,6 +272,8 @@ class Filling:
     generator: Generator | None
 
     def __call__(self, result: Tensor) -> Tensor:
+        if result._device is CPU and type(result) is Tensor and self.draw.op in DRAWS:  # as later calls, by no operator
+            return self.draw.fill(result, self.generator, *self.numbers)
         filled: Tensor = self.draw.op(result, *self.numbers, generator=self.generator)
         return filled
 
@@ -280,13 +283,18 @@ class Factory(Deciding):
     """The kernel of a factory whose rule gives a `Filling`, around the one that goes the long way."""
 
     def __init__(self, rule: Callable[..., Rule], op: Operator, long_way: Callable[..., Tensor]) -> None:
-        self.rule, self.schema, self.long_way = rule, op.functional.schema, unwritten(long_way)
-        self.tensors, names = self.schema.tensor_positions, op.names
+        self.rule, self.op, self.long_way = rule, op.functional, unwritten(long_way)
+        names, arguments = op.names, [one for one in op.text.arguments if one != "*"]
+        self.tensors = tuple(i for i, one in enumerate(arguments) if one.startswith("Tensor "))
         self.seat = names.index("generator") if "generator" in names else None
         self.options, self.pinned = names.index("dtype"), names.index("pin_memory")
         self.takes_shape = bool(self.tensors) and "size" not in names
         self.plans = Memo(PLANS)
         depends_on_default(self)
+
+    @cached_property
+    def schema(self) -> FunctionSchema:  # type: ignore[override]  # read when it is needed: imports parse none
+        return self.op.schema
 
     @inline
     def run(self, *args: Any) -> Tensor:

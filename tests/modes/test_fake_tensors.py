@@ -81,11 +81,12 @@ def test_a_key_tells_apart_what_decides_on_the_result():
         assert rd._C._set_conj(z := rd.ones(2, dtype=rd.complex64), True) is None and z.is_conj()
 
 
+@pytest.mark.filterwarnings("ignore:.*Overriding a previously registered kernel")  # once in a process
 def test_a_kernel_that_comes_later_is_asked():
     with FakeTensorMode():
         x = rd.ones(2)
         assert x.erf().shape == (2,)
-        with pytest.warns(UserWarning), rd.library._scoped_library("aten", "IMPL") as library:
+        with rd.library._scoped_library("aten", "IMPL") as library:
             library.impl("erf", lambda self: self.new_empty(5), "Meta", allow_override=False)
             assert x.erf().shape == (5,)
         assert x.erf().shape == (2,)
