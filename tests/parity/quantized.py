@@ -94,7 +94,7 @@ EXCEPTIONS = {
 
 
 def answer(lib, program):
-    """How a program's result prints in a library, or how it is refused."""
+    """Returns the print of a program's result in a library, or its refusal."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
