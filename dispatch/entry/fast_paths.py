@@ -43,7 +43,7 @@ from ..specialiser.site import Site, known_at
 A_TENSOR = "tensor"  # a tensor whose class overrides nothing: Note [Plain classes of tensors]
 INTS = "ints"  # a list or tuple of ints, perhaps empty
 BOOLS = "bools"  # the same of bools
-TENSORS = "tensors"  # a list or tuple of such tensors, not empty
+TENSORS = "tensors"  # a list or tuple of such tensors, empty only where no other overload may want it
 NONE = type(None)
 Kind = Any
 
@@ -262,23 +262,25 @@ class FastPaths:
             lines = self.leaf(ended[0])
             if position < len(self.names):
                 lines = [f"if {self.names[position]} is UNSET:", *indented(lines)]
+        one = len({candidate.reading.op for candidate in candidates}) == 1  # another overload may want the empty list
         for kinds, left in divided(going, position):
             below = self.tree(left, position + 1)
             if below:
-                test, *below = self.under(kinds, position, below)
+                test, *below = self.under(kinds, position, below, empty=one)
                 lines += [f"{'elif' if lines else 'if'} {test}:", *indented(below)]
         return lines
 
-    def under(self, kinds: list[Kind], position: int, below: list[str]) -> list[str]:
-        """The test for these kinds, and the lines below it."""
+    def under(self, kinds: list[Kind], position: int, below: list[str], empty: bool) -> list[str]:
+        """The test for these kinds, and the lines below it. `empty`: a list of tensors may be empty."""
         value = self.names[position]
         if kinds in ([INTS], [BOOLS]):
             made = self.writer.constant(as_ints if kinds == [INTS] else as_bools)
             return [f"({self.lists[position]} := {made}({value})) is not None", *below]
         if kinds == [TENSORS]:
             keys = self.keys[position]
+            many = f"type({value}) is list or type({value}) is tuple"
             return [
-                f"(type({value}) is list or type({value}) is tuple) and {value}",
+                many if empty else f"({many}) and {value}",
                 f"{keys} = 0",
                 f"for item in {value}:",
                 f"    if not ({self.is_plain('item')}):",

@@ -6,6 +6,7 @@ frontend/optim/adam.py, which has the formula, and frontend/amp/grad_scaler.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -149,8 +150,11 @@ def numbers_of(
 ) -> tuple[float, ...]:
     """Returns what kernels/cpu/adam.py wants to know of step number `count`, from `sign` to `eps`."""
     decay = 1 - lr * weight_decay if decoupled else weight_decay
-    with np.errstate(all="ignore"):  # of a beta that is none, too, there is a NaN or infinity
-        size, root = lr / float(1 - np.float64(beta1) ** count), float(np.sqrt(1 - np.float64(beta2) ** count))
+    try:
+        size, root = lr / float(1 - beta1**count), math.sqrt(1 - beta2**count)
+    except (ArithmeticError, TypeError, ValueError):  # of a beta that is none, too, there is a NaN or infinity
+        with np.errstate(all="ignore"):
+            size, root = lr / float(1 - np.float64(beta1) ** count), float(np.sqrt(1 - np.float64(beta2) ** count))
     return sign, decay, 1 - beta1, beta2, 1 - beta2, size, root, eps
 
 

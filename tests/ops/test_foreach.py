@@ -129,3 +129,14 @@ def test_functions_that_write_have_fast_paths_and_return_the_list():
     for empty in ([], ()):
         with pytest.raises(RuntimeError, match="Tensor list must have at least one tensor"):
             rd._foreach_add_(empty, empty)
+
+
+def test_an_operator_has_a_fast_path_for_an_empty_list(monkeypatch):
+    """Adam without `amsgrad` gives one, and took 25 µs longer a step."""
+    options = dict(lr=0.1, beta1=0.9, beta2=0.99, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False)
+    tensors = *([rd.ones(2)] for _ in range(4)), [], [rd.ones(())]
+    update = rd.ops.aten._fused_adam_.default
+    for _ in range(4):
+        update(*tensors, **options)
+    monkeypatch.setattr("redispatch.dispatch.core.operator.bind", None)
+    assert update(*tensors, **options) is None
