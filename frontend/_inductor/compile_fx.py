@@ -26,6 +26,7 @@ from redispatch.kernels.graphs import Nest, Routine, placed
 from ..fx.graph_module import GraphModule
 from ..fx.interpreter import Interpreter
 from ..fx.node import Node, map_arg
+from ..fx.passes.post_grad import eliminate_common_subexpressions
 from ..fx.passes.shape_prop import FakeTensorProp
 from .decompositions import expanded
 from .lowering import Call, Lowering, Multiplying, Nesting
@@ -50,6 +51,7 @@ class CompiledFxGraph:
         if any("val" not in node.meta for node in nodes if node.op != "output"):
             FakeTensorProp(module).propagate(*examples)
         self.graph = expanded(module.graph)
+        eliminate_common_subexpressions(self.graph)
         self.lowering = Lowering(list(self.graph.nodes), rule_of)
         self.steps = self.lowering.steps
         nestings = [step for step in self.steps if isinstance(step, Nesting) and step.outputs]

@@ -71,9 +71,9 @@ def log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:
 def logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
     if not x.numel() or not x.is_floating_point() or x.dtype.name in HALVES:
         return NotImplemented
-    largest = x.amax(dims, keepdim=True)
-    finite = largest.masked_fill(largest.abs() == math.inf, 0)
-    found = (x - finite).exp().sum(dims, keepdim=True).log() + finite
+    largest = x.amax(dims, keepdim=True)  # as in softmax: a graph with both has one
+    found = (x - largest).exp().sum(dims, keepdim=True).log() + largest
+    found = largest.where(largest.abs() == math.inf, found)
     return found if keepdim else found.squeeze(list(dims))
 
 

@@ -4,8 +4,14 @@ Each pointwise operator, and each reduction of inner dimensions, joins the nest 
 that reads the same, where all that it takes of the nest lies in the same place. A view is no step: who reads it walks
 the memory below by its strides. Everything else is a call of an operator.
 
+Note [Late operators]
+An operator for loops waits until its value is wanted: by a call, a product or the caller. Then it joins a nest together
+with all late ones of which it is computed: an old one, if they all have a place there; else a new one, over its own
+shape, but for those that have no place there, which come first. So a chain of rows and their reductions is one nest,
+however its operators stand in the graph.
+
 Note [Order]
-A step has behind it all that it waits for, directly or not. An operator may join a nest unless one of its operands
+A step has behind it all that it waits for, directly or not. Operators may join a nest unless one of their operands
 waits for that nest: the nest would wait for itself. What writes, or draws random numbers, waits for all before it, and
 whatever follows waits for that.
 
@@ -16,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from redispatch.dispatch import OpOverload, Tag, ops
 from redispatch.dispatch.tensor import Tensor
@@ -97,6 +103,15 @@ class Multiplying(Step):
         self.node, self.product = node, Product(node.name, out, a, b, sizes, count)
 
 
+class Late(NamedTuple):
+    """An operator that is in no step yet. `columns`: the inner dimensions that it reduces; `make`: `Lowering.join`."""
+
+    operands: Sequence[Node]
+    shape: tuple[int, ...]
+    columns: int
+    make: Callable[[Nesting], Value | None]
+
+
 class Memory:
     """An array of which the graph knows nothing; to be used as a node is. `val`: a tensor of its metadata."""
 
@@ -121,6 +136,7 @@ class Lowering:
         self.stands_for: dict[Node, Node] = {}  # a view -> a node that a call may be given in its place
         self.returns: dict[Node, Node] = {}  # a view -> the node whose tensor, shown by nothing else, is returned
         self.constants: dict[Node, Constant] = {}  # a value that no memory is needed for
+        self.late: dict[Node, Late] = {}  # operators that are in no step yet
         self.picks: list[Node] = []  # by the number of a `Pick`
         self.floor: Step | None = None  # what all that follows waits for
         for node in nodes:
@@ -155,6 +171,9 @@ class Lowering:
         step = Call(node)
         for one in node.all_input_nodes:
             self.argument(one)
+        if writes(node):
+            for late in list(self.late):
+                self.settle(late)
         waits = self.waits(node.all_input_nodes)
         if in_order(node):
             waits |= set(self.steps)
@@ -172,6 +191,7 @@ class Lowering:
 
     def tensor(self, node: Node) -> None:
         """Has a node be there as a tensor: an output of its nest, or a call of a view's operator."""
+        self.settle(node)
         step = self.step_of.get(node)
         if isinstance(step, Nesting):
             if node not in step.outputs:
@@ -228,7 +248,7 @@ class Lowering:
             return True
         return isinstance(step, Nesting) and is_small(math.prod(step.shape), step.work)
 
-    # Nests ------------------------------------------------------------------------------------------------------------
+    # Nests: see the note on late operators ----------------------------------------------------------------------------
 
     def join(
         self,
@@ -238,44 +258,87 @@ class Lowering:
         columns: int,
         make: Callable[[Nesting], Value | None],
     ) -> bool:
-        """Has a node's operator be computed in a nest over `shape`; `make(nest)` gives its value there."""
-        waits = self.waits(operands)
-        bases = {self.base.get(one, one) for one in operands}
-        for nest in reversed([step for step in self.steps if isinstance(step, Nesting)]):
-            reads = any(base in nest.values for base in bases) or any(base in bases for base in nest.bases.values())
-            blocked = any(nest in other.behind for other in waits) or (self.floor and self.floor not in nest.behind)
-            if not reads or blocked:
-                continue
-            fits = nest.columns in (0, columns) if columns else True
-            if columns and (not fits or nest.shape != shape):
-                continue
-            before, nest.columns = nest.columns, columns or nest.columns
-            if before != nest.columns:
-                self.renew(nest)
-            value = make(nest)
-            if value is not None:
-                self.accept(nest, node, value, waits)
-                return True
-            if before != nest.columns:
-                nest.columns = before
-                self.renew(nest)
-        nest = Nesting(shape, columns)
-        value = make(nest)
-        if value is None:
-            return False
-        self.accept(nest, node, value, waits)
+        """Has a node's operator be computed in a nest over `shape`, as soon as somebody wants to have its value;
+        `make(nest)` gives it there."""
+        self.late[node] = Late(operands, shape, columns, make)
         return True
 
-    def renew(self, nest: Nesting) -> None:
-        """Has what a nest reads know of how many dimensions its rows consist: it is asked for each time."""
-        for read in nest.arrays.values():
-            object.__setattr__(read, "columns", nest.columns)
+    def settle(self, node: Node) -> bool:
+        """Takes a late operator into a nest, with those of which it is computed; False where it is for none."""
+        while node in self.late:
+            group, late = self.group(node), self.late[node]
+            if any(self.takes(step, group) is None for step in reversed(self.steps) if isinstance(step, Nesting)):
+                break
+            reduced = next((one for one in group if self.late[one].columns and self.late[one].shape != late.shape), node)
+            if reduced is not node:
+                self.settle(reduced)
+                continue
+            columns = max(self.late[one].columns for one in group)
+            refused = self.takes(Nesting(late.shape, columns), group)
+            if refused is None:
+                break
+            apart = [base for base in map(self.memory, self.late[refused].operands) if base in self.late]
+            if refused is node and not apart:
+                del self.late[node]
+                return False
+            for one in apart or [refused]:
+                self.settle(one)
+        return True
 
-    def accept(self, nest: Nesting, node: Node, value: Value, waits: set[Step]) -> None:
-        """Takes an operator into a nest."""
-        nest.values[node] = value
-        self.step_of[node] = nest
+    def memory(self, node: Node) -> Node:
+        """The node in whose memory one is."""
+        return self.base.get(node, node)
+
+    def group(self, node: Node) -> list[Node]:
+        """A late operator and all late ones of which it is computed, in order."""
+        found, pending = {node}, [node]
+        while pending:
+            for base in map(self.memory, self.late[pending.pop()].operands):
+                if base in self.late and base not in found:
+                    found.add(base)
+                    pending.append(base)
+        return [one for one in self.late if one in found]
+
+    def takes(self, nest: Nesting, group: list[Node]) -> Node | None:
+        """Takes late operators into a nest, all or none: returns the one that has no place there, if one has none."""
+        lates = {one: self.late[one] for one in group}
+        bases = {self.memory(one) for late in lates.values() for one in late.operands} - lates.keys()
+        waits = self.waits(list(bases))
+        if nest in self.steps:
+            reads = any(base in nest.values for base in bases) or any(base in bases for base in nest.bases.values())
+            if not reads or any(nest in other.behind for other in waits):
+                return group[-1]
+            if self.floor and self.floor not in nest.behind:
+                return group[-1]
+        before = nest.columns
+        for one, late in lates.items():
+            if late.columns and (late.shape != nest.shape or nest.columns not in (0, late.columns)):
+                return self.leave(nest, group, before, one)
+            if late.columns and not nest.columns:
+                self.divide(nest, late.columns)
+            value = late.make(nest)
+            if value is None:
+                return self.leave(nest, group, before, one)
+            nest.values[one] = value
+        for one in group:
+            self.step_of[one] = nest
+            del self.late[one]
         self.place(nest, waits - {nest})
+        return None
+
+    def leave(self, nest: Nesting, group: list[Node], columns: int, refused: Node) -> Node:
+        """Takes late operators out of a nest again, in which one has no place."""
+        for one in group:
+            nest.values.pop(one, None)
+        self.divide(nest, columns)
+        return refused
+
+    def divide(self, nest: Nesting, columns: int) -> None:
+        """Says of how many dimensions a nest's rows consist, to what it reads, too, which is asked each time."""
+        if columns != nest.columns:
+            nest.columns = columns
+            for read in nest.arrays.values():
+                object.__setattr__(read, "columns", columns)
 
     def read(self, nest: Nesting, node: Node, result: Sequence[int]) -> Value | None:
         """The value of a node, for an operator in a nest with a result of this shape; None where it has none there."""
@@ -369,6 +432,11 @@ def is_alias(node: Node) -> bool:
 
 def in_order(node: Node) -> bool:
     """Whether a node writes, or draws random numbers: these happen in the order of the program."""
+    return writes(node) or Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+def writes(node: Node) -> bool:
+    """Whether a node may change what others read."""
     if not isinstance(node.target, OpOverload):
         return node.op != "call_function" or getattr(node.target, "__module__", "") != "_operator"
-    return node.target.schema.is_mutable or Tag.nondeterministic_seeded in node.target.tags
+    return node.target.schema.is_mutable

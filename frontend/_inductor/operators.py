@@ -149,6 +149,7 @@ def accumulated(
         return read and Apply(word(val), recipe.finish, (read, count), (start, "int64"), dtype)
 
     lowering.join(memory, [source], shape, 0, value)
+    lowering.settle(memory)
     nest = cast(Nesting, lowering.step_of[memory])
     nest.accumulates[memory] = tuple(0 if d in dims else math.prod(kept[d + 1 :]) for d in range(len(shape)))
     nest.outputs.append(memory)
@@ -239,7 +240,7 @@ def picked(lowering: Lowering, node: Node) -> bool:
         lowering.picks.append(node)
         return Pick(word(x), array, 0, which, x.stride()[dim], x.shape[dim], len(lowering.picks))
 
-    return lowering.join(node, [source, index], shape, 0, value)
+    return lowering.join(node, [source, index], shape, 0, value) and lowering.settle(node)
 
 
 MOST_MULTIPLICATIONS = 1 << 22  # of a product that is done without a chance for Ctrl-C: about 100 us
