@@ -351,7 +351,9 @@ class Nest:
         return found
 
     def kept(self, value: Value, level: int) -> bool:
-        """Whether an earlier loop has left this value in memory."""
+        """Whether an earlier loop has left this value in memory. What is read is read again."""
+        if not isinstance(value, Apply):
+            return False
         stored = any(one is value for _, one in self.outputs) and self.levels[value] < level
         return stored or (value in self.spilled and self.spilled[value][1] < level)
 

@@ -191,6 +191,51 @@ def test_elements_are_read_by_index():
         assert calls(check(lambda x, index, dim=dim: x.sin().gather(dim, index).exp(), x, index)) == []
 
 
+def test_an_element_that_is_read_by_index_is_read_again_by_a_later_loop():
+    x, at = rd.randn(1, 7), rd.randint(7, (1, 7))
+    check(lambda x, at: [y := x.gather(1, at), y - y.amax(), x * 2], x, at)
+
+
+# Operators that wait for who wants their value ------------------------------------------------------------------------
+
+
+def nests(graph):
+    """The loops, by the shape that they walk and the dimensions that their rows reduce."""
+    return [(nest.sizes, nest.columns) for nest in graph.nests.values()]
+
+
+def test_rows_and_what_is_computed_between_them_are_one_nest():
+    """A factor for each row, of two reductions and a tensor of another shape, had a nest of its own."""
+    x, scale = rd.randn(6, 50), rd.randn(6)
+
+    def program(x, scale):
+        factor = scale.exp() / x.logsumexp(1)
+        return x.softmax(1) * factor.unsqueeze(1) - (x * scale.unsqueeze(1)).sum(1, keepdim=True)
+
+    graph = check(program, x, scale)
+    assert nests(graph) == [((6, 50), 1)] and graph.source().count("(exp(") == 2  # softmax and logsumexp have one
+    at = rd.randint(50, (6,))
+    loss = compiled(lambda x: rd.autograd.grad(F.cross_entropy(y := x.detach().requires_grad_(), at), y)[0], x)
+    assert nests(loss).count(((6, 50), 1)) == 1 and loss(x).shape == x.shape
+
+
+def test_what_has_no_place_in_a_row_has_a_nest_before_it():
+    x, y = rd.randn(6, 50), rd.randn(50)
+    assert ((6, 50), 1) in nests(check(lambda x, y: x.softmax(1) * (y.sum() + y.exp()), x, y))
+    check(lambda x, y: [x.exp().t() @ x, x.exp().sum(0) * y, x.sum(), x.softmax(0)], x, y, rtol=1e-4)
+
+
+def test_a_write_comes_behind_what_was_computed_before_it():
+    def program(x):
+        y = x * 2
+        x.add_(1)
+        return y + x.sum()
+
+    x = rd.randn(5)
+    wanted = program(x.clone())
+    assert rd.allclose(compiled(program, x.clone())(x.clone()), wanted)
+
+
 @pytest.mark.parametrize("index", [10, -1, 1 << 40, -(1 << 62)])
 def test_an_index_out_of_range_reads_nothing_and_is_named(index):
     w, at = rd.randn(10, 6), rd.randint(10, (4,))
