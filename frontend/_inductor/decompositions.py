@@ -15,7 +15,8 @@ from typing import Any, cast
 from redispatch import _decomp
 from redispatch.dispatch import OpOverload, ops
 from redispatch.dispatch.core.boxing import bind
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.pytree import tree_leaves, tree_map
+from redispatch.dispatch.tensor import Tensor, contiguous_format
 from redispatch.modes.fake_tensor import FakeTensor
 
 from ..fx.experimental.proxy_tensor import make_fx
@@ -230,6 +231,13 @@ def expanded(graph: Graph) -> Graph:
     return made
 
 
+def laid(found: Any, wanted: Any) -> Any:
+    """Returns a formula's result, laid as that of its operator; NotImplemented where it lies otherwise yet."""
+    if not isinstance(found, Tensor) or found.stride() == wanted.stride():
+        return found
+    return found.clone(memory_format=contiguous_format) if wanted.is_contiguous() else NotImplemented
+
+
 def is_item(node: Node) -> bool:
     """Whether a node is a result of several."""
     return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
@@ -248,7 +256,9 @@ def traced(function: Callable[..., Any], node: Node) -> Graph | None:
         of = dict(zip(nodes, given, strict=True))
         args, kwargs = map_arg((node.args, node.kwargs), of.__getitem__)
         found = function(*bind(target.schema, args, kwargs))
-        refused = found is NotImplemented
+        if found is not NotImplemented:
+            found = tree_map(laid, found, node.meta["val"])
+        refused = any(one is NotImplemented for one in tree_leaves(found))
         return given[0] if refused else found
 
     mode = next((val.fake_mode for val in vals if isinstance(val, FakeTensor)), None)

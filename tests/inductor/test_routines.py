@@ -310,6 +310,14 @@ def test_formulas_are_their_operators(name):
     check(program, *inputs, rtol=loose, atol=loose)
 
 
+def test_a_formulas_result_lies_as_its_operators():
+    """A softmax of a transposed tensor is contiguous; the formula's lay as its input."""
+    x = rd.randn(2, 3, 4)
+    for program in (lambda x: x.t().softmax(1), lambda x: x.t().log_softmax(0), lambda x: x.t().logsumexp(1) * 2):
+        graph = check(program, x[:, :, 0])
+        assert graph(x[:, :, 0]).stride() == program(x[:, :, 0]).stride()
+
+
 def test_the_graph_that_was_given_stays_as_it_is():
     module = make_fx(lambda b, x, y: rd.addmm(b, x, y))(rd.randn(4), rd.randn(6, 5), rd.randn(5, 4))
     before = str(module.graph)
