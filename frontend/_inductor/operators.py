@@ -18,7 +18,7 @@ import numpy as np
 
 from redispatch.dispatch import OpOverload, ops
 from redispatch.dispatch.core.boxing import bind
-from redispatch.dispatch.tensor import Size, Tensor, dtypes, tensor_over
+from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, dtypes, tensor_over
 from redispatch.dispatch.tensor.geometry import contiguous_strides
 from redispatch.dispatch.tensor.operand import on_target
 from redispatch.kernels import DTYPES
@@ -287,11 +287,13 @@ def recording(lowering: Lowering, node: Node) -> Recording:
         if not is_memory(own) or not is_memory(below):
             raise Refused("a tensor that is not plain memory")
         if base not in bases:
-            bases[base] = recorder.block(base.name, extent(below), DTYPES[word(below)].storage)
+            array = recorder.block(base.name, extent(below), DTYPES[word(below)].storage)
+            bases[base] = UntypedStorage.of_array(array), array
         offset = own.storage_offset() - below.storage_offset()
         if offset < 0 or offset + extent(own) > extent(below):
             raise Refused("a view that shows more than there is")
-        return tensor_over(None, bases[base], Size(own.shape), tuple(own.stride()), offset, own._dtype, LAZY)
+        storage, array = bases[base]
+        return tensor_over(storage, array, Size(own.shape), tuple(own.stride()), offset, own._dtype, LAZY)
 
     args, kwargs = map_arg((node.args, node.kwargs), tensor)
     stack = bind(target.schema, args, kwargs)

@@ -238,7 +238,8 @@ def add_three(w, at, a, b, c):
 def mend_loop(lo, hi, g, w, w_at, y, y_at, x, x_at):
     """Elements lo <= i < hi of the gradient of weights that are NaN: the sum of products over all windows.
 
-    g: the fields of Windows; images, channels of x and of y in a group; the strides of x; channels of y. y is contiguous.
+    g: the fields of Windows; images, channels of x and of y in a group; the strides of x; channels of y, which is
+    contiguous.
     """
     d, h, width, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
     kd, kh, kw, sd, sh, sw = g[6], g[7], g[8], g[9], g[10], g[11]
@@ -337,9 +338,7 @@ class Direct(Product):
     turned: whether the windows are given turned around, the last element first.
     """
 
-    def __init__(
-        self, windows: Windows, groups: int, into: int, out: int, dtype: str, turned: bool = False
-    ) -> None:
+    def __init__(self, windows: Windows, groups: int, into: int, out: int, dtype: str, turned: bool = False) -> None:
         super().__init__(windows, groups, into, out, dtype)
         axes, of_axes = [], []
         for size, count, k, stride, padding, dilation in zip(*windows, strict=True):

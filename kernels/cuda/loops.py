@@ -62,6 +62,7 @@ class DeviceLoop:
     signature: tuple[str, ...]
     room: Callable[[], Any]
     facts: tuple[frozenset[int], frozenset[int]] | None = None
+
     def __post_init__(self) -> None:
         self.kernels = Kernels(self.source)
 

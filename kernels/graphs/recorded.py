@@ -27,9 +27,10 @@ import numpy as np
 
 from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor.devices import ARRAYS, device
-from redispatch.dispatch.tensor.operand import DTYPES, TARGET, Operand, Place, Scratch, Target
+from redispatch.dispatch.tensor.operand import TARGET, Operand, Place, Scratch, Target
 
-from ..cpu.blas import gemm
+from ..cpu.blas import BY_ROWS, gemm
+from ..cpu.indexing import NEVER, ready_put, ready_take
 from ..engine.compile import Kernel
 from ..engine.convert import array_type
 from ..engine.program import Part, Program
@@ -257,8 +258,9 @@ class Recorder(Target):
         if not ((across == 1 or m == 1) and (down >= m or n == 1)):
             raise Refused("a product that does not lie by rows")
         spots = self.spot(out), self.spot(a), self.spot(b)
-        for one, writes in ((spots[1], False), (spots[2], False), (spots[0], not add)):
-            self.touched(one, writes)
+        for spot in spots[1:] if not add else spots:
+            self.touched(spot, False)
+        self.touched(spots[0], True)
         how = (ways[0][0], ways[1][0], ways[0][1], ways[1][1], max(down, m))
         own = tuple(tuple(step[:-2]) for step in steps)
         self.made.append(Multiply(dtype, (n, k, m), counts, spots, own, how, 1.0 if add else 0.0))
@@ -273,18 +275,14 @@ class Recorder(Target):
     # Indices ----------------------------------------------------------------------------------------------------------
 
     def take(self, out: Operand, x: Operand, places: Sequence[Place]) -> None:
-        from ..cpu.indexing import _ready_take
-
         (place,) = self.checked(places, None)
         arrays = (one for each in (out, place.positions, x) for one in (each.array, each.offset))
-        _ready_take(out, place.positions, x, place.scale, place.size, wrap=place.wrap)(*arrays)
+        ready_take(out, place.positions, x, place.scale, place.size, wrap=place.wrap)(*arrays)
 
     def put(self, x: Operand, source: Operand, places: Sequence[Place], how: str, skip: int | None = None) -> None:
-        from ..cpu.indexing import NEVER, _ready_put
-
         (place,) = self.checked(places, skip)
         arrays = (one for each in (source, place.positions, x) for one in (each.array, each.offset))
-        _ready_put(x, place.positions, source, place.scale, how, NEVER if skip is None else skip)(*arrays)
+        ready_put(x, place.positions, source, place.scale, how, NEVER if skip is None else skip)(*arrays)
 
     def checked(self, places: Sequence[Place], skip: int | None) -> Sequence[Place]:
         """Notes that indices are looked at. Raises Refused for several in one call, and for those from the end."""
@@ -387,8 +385,6 @@ def spots_of(one: Launch | Multiply | Stop) -> list[Spot]:
 
 def product_lines(one: Multiply, word: str, place: Callable[..., str]) -> Iterator[str]:
     """The text of products, one for each pair of matrices."""
-    from ..cpu.blas import BY_ROWS
-
     (n, k, m), indent, names = one.sizes, "", []
     for d, count in enumerate(one.counts):
         if count > 1:
@@ -400,10 +396,8 @@ def product_lines(one: Multiply, word: str, place: Callable[..., str]) -> Iterat
         for spot, steps in zip(one.spots, one.steps, strict=True)
     )
     a_as, b_as, a_step, b_step, out_step = one.how
-    yield (
-        f"{indent}{word}({BY_ROWS}, {a_as}, {b_as}, {n}, {m}, {k}, 1.0, {a}, {a_step}, {b}, {b_step}, {one.beta}, {out}, "
-        f"{out_step})"
-    )
+    how = f"{BY_ROWS}, {a_as}, {b_as}, {n}, {m}, {k}"
+    yield f"{indent}{word}({how}, 1.0, {a}, {a_step}, {b}, {b_step}, {one.beta}, {out}, {out_step})"
 
 
 def array_of_target(count: int, dtype: Any) -> np.ndarray:

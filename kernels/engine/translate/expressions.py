@@ -46,7 +46,9 @@ class Function(NamedTuple):
 class Functions(Protocol):
     """Those of a module."""
 
-    def function(self, program: Program, name: str, types: tuple[Type, ...], flags: frozenset[str]) -> Function:
+    def function(
+        self, program: Program, name: str, types: tuple[Type, ...], flags: frozenset[str], inline: bool
+    ) -> Function:
         """Writes a function for arguments of these types."""
 
     def require(self, symbol: str, text: str) -> None:
