@@ -285,15 +285,9 @@ def ready_take(
     out: Operand, index: Operand, x: Operand, scale: int, size: int, *, wrap: bool = False
 ) -> Callable[..., bool]:
     """Prepares `_take` for operands of such metadata: `f(out, out_at, index, index_at, x, x_at)`."""
-    walk = plan(out.shape, (out.strides, index.strides, x.strides))
-    if walk.numel == 0 or size == 0:
-        return lambda *arrays: walk.numel == 0
-    how: dict[str, Any] = {"x": x.dtype, "index": index.dtype, "counted": from_the_end if wrap else counted}
-    if len(walk.sizes) == 2 and walk.steps == (1, 0, 1):
-        rows, width = (int(n) for n in walk.sizes)
-        run = ready(TAKE_ROWS(**how), rows, (width, *(int(step) for step in walk.strides[::2])), width)
-    else:
-        run = ready(TAKE(**how), walk.numel, (walk.sizes, walk.strides))
+    if 0 in out.shape or size == 0:
+        return lambda *arrays: 0 in out.shape
+    run = ready_to_take(out, index, x, size, wrap=wrap)
 
     def take(*arrays: Any) -> bool:
         bad = np.zeros(1, np.int64)
@@ -301,6 +295,16 @@ def ready_take(
         return not bad[0]
 
     return take
+
+
+def ready_to_take(out: Operand, index: Operand, x: Operand, size: int, *, wrap: bool = False) -> Callable[..., object]:
+    """The loop of `ready_take`: `f(out, out_at, index, index_at, x, x_at, scale, size, bad)`."""
+    walk = plan(out.shape, (out.strides, index.strides, x.strides))
+    how: dict[str, Any] = {"x": x.dtype, "index": index.dtype, "counted": from_the_end if wrap else counted}
+    if len(walk.sizes) == 2 and walk.steps == (1, 0, 1):
+        rows, width = (int(n) for n in walk.sizes)
+        return ready(TAKE_ROWS(**how), rows, (width, *(int(step) for step in walk.strides[::2])), width)
+    return ready(TAKE(**how), walk.numel, (walk.sizes, walk.strides))
 
 
 def _ready_fold_in(offsets: Operand, index: Operand) -> Callable[..., object]:

@@ -30,7 +30,7 @@ from redispatch.dispatch.tensor.devices import ARRAYS, device
 from redispatch.dispatch.tensor.operand import TARGET, Operand, Place, Scratch, Target
 
 from ..cpu.blas import BY_ROWS, gemm
-from ..cpu.indexing import NEVER, ready_put, ready_take
+from ..cpu.indexing import NEVER, ready_put, ready_to_take
 from ..engine.compile import Kernel
 from ..engine.convert import array_type
 from ..engine.program import Part, Program
@@ -113,13 +113,27 @@ def written(program: Program, name: str) -> frozenset[int]:
     """The places of a function's parameters to whose elements it writes, itself or by functions that it calls."""
     tree = program.trees[name]
     found = set()
-    for node in ast.walk(tree):
+    for node in reached(tree, program):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             found.add(ast.unparse(node.value))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in program.trees:
             inner = written(program, node.func.id)
             found |= {ast.unparse(one) for k, one in enumerate(node.args) if k in inner}
     return frozenset(k for k, one in enumerate(tree.args.args) if one.arg in found)
+
+
+def reached(tree: ast.AST, program: Program) -> Iterator[ast.AST]:
+    """Yields the nodes of a tree, without those that stand behind a name for False."""
+    yield tree
+    skipped: list[ast.stmt] = []
+    if isinstance(tree, ast.If):
+        negated = isinstance(tree.test, ast.UnaryOp) and isinstance(tree.test.op, ast.Not)
+        name = tree.test.operand if negated else tree.test  # type: ignore[attr-defined]  # a UnaryOp's
+        known = program.namespace.get(name.id) if isinstance(name, ast.Name) else None
+        skipped = [] if not isinstance(known, bool) else tree.orelse if known is not negated else tree.body
+    for node in ast.iter_child_nodes(tree):
+        if node not in skipped:
+            yield from reached(node, program)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -277,7 +291,8 @@ class Recorder(Target):
     def take(self, out: Operand, x: Operand, places: Sequence[Place]) -> None:
         (place,) = self.checked(places, None)
         arrays = (one for each in (out, place.positions, x) for one in (each.array, each.offset))
-        ready_take(out, place.positions, x, place.scale, place.size, wrap=place.wrap)(*arrays)
+        taking = ready_to_take(out, place.positions, x, place.size)
+        taking(*arrays, place.scale, place.size, self.memory(1, np.int64))
 
     def put(self, x: Operand, source: Operand, places: Sequence[Place], how: str, skip: int | None = None) -> None:
         (place,) = self.checked(places, skip)
