@@ -43,7 +43,8 @@ PLAIN = {DEFAULT.keys.added, DEFAULT.with_grad(False).keys.added}
 class CompiledFxGraph:
     """A graph's function, for inputs of the metadata of its examples.
 
-    steps: what it does, in order: `Nesting`s and `Call`s. nests: the loops.
+    steps: what it does, in order: `Nesting`s, `Multiplying`s, `Recording`s and `Call`s. nests: the loops.
+    through_python: the calls, by the node's name, and why each is none of the others.
     """
 
     def __init__(self, module: GraphModule, examples: Sequence[Any]) -> None:
@@ -63,6 +64,11 @@ class CompiledFxGraph:
         self.alone = get_num_threads() == 1
         self.lowering = Lowering(list(self.graph.nodes), rule_of, native, self.alone)
         self.steps = self.lowering.steps
+        self.through_python = {
+            step.node.name: self.lowering.through_python.get(step.node, "it has no kernel")
+            for step in self.steps
+            if isinstance(step, Call)
+        }
         nestings = [step for step in self.steps if isinstance(step, Nesting) and step.outputs]
         self.nests = {step: self.lowering.nest(step, k) for k, step in enumerate(nestings)}
         self.groups = self.grouped()
