@@ -103,11 +103,11 @@ def without_plan(kernel: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(op, Planned) and kernel.__name__ == "run_functional":
         return lambda *args: Structured.run_functional(op, *args)
     if isinstance(op, PlannedSeveral):
-        return lambda *args: decided_anew(op, *args)
+        return lambda *args: results_of(op, *args)
     return kernel
 
 
-def decided_anew(op: PlannedSeveral, *args: Any) -> tuple[Any, ...]:
+def results_of(op: PlannedSeveral, *args: Any) -> tuple[Any, ...]:
     """The results of an operator that has several."""
     results = tuple(None if meta is None else meta.allocate() for meta in op.metas_function(*args))
     run = op.loop_function(results, *args)

@@ -98,7 +98,7 @@ class Routine:
         return f"constants_{dtype}[{start} : {start + array.size}]"
 
     def constants(self) -> dict[str, np.ndarray]:
-        """What the last parameters are to be given."""
+        """The arrays for the last parameters, by dtype."""
         return {dtype: np.concatenate([*map(np.ravel, known.values())]) for dtype, known in self.tables.items()}
 
     def at(self, name: str) -> tuple[str, str]:
