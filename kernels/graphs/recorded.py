@@ -330,7 +330,10 @@ class Recorder(Target):
     # The step ---------------------------------------------------------------------------------------------------------
 
     def step(self, results: dict[str, np.ndarray]) -> Recorded:
-        """Returns what was noted, of a kernel with these results. Raises Refused where one is no array that it has written."""
+        """Returns what was noted, of a kernel with these results.
+
+        Raises Refused where one is no array that it has written.
+        """
         names = {}
         for name, array in results.items():
             spot = self.spot(array)
