@@ -47,7 +47,19 @@ from redispatch.kernels.ops.creation import empty_strided
 from redispatch.kernels.ops.reductions import Reduced
 
 from ..fx.node import Node, map_arg
-from .lowering import Lowering, Memory, Multiplying, Nesting, Recording, Rule, extent, in_order, is_memory, word
+from .lowering import (
+    AT_ONCE,
+    Lowering,
+    Memory,
+    Multiplying,
+    Nesting,
+    Recording,
+    Rule,
+    extent,
+    in_order,
+    is_memory,
+    word,
+)
 
 
 def stack_of(node: Node) -> tuple[list[Any], list[Node | None]]:
@@ -304,8 +316,8 @@ def recording(lowering: Lowering, node: Node) -> Recording:
     parts = found if several else (found,)
     arrays = {one.name: array_of(parts[k], one.meta["val"]) for k, one in results.items()}
     step = recorder.step(arrays)
-    if step.work > SMALL and not lowering.alone:
-        raise Refused("it takes long, and threads share it")
+    if step.work > (AT_ONCE if lowering.alone else SMALL):
+        raise Refused("it takes long, and threads share it, or Ctrl-C is answered meanwhile")
     return Recording(node, step, results, list(bases))
 
 

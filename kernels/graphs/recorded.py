@@ -33,6 +33,7 @@ from ..cpu.blas import BY_ROWS, gemm
 from ..cpu.indexing import NEVER, ready_put, ready_to_take
 from ..engine.compile import Kernel
 from ..engine.convert import array_type
+from ..engine.pool import SMALL
 from ..engine.program import Part, Program
 from ..engine.translate import Unit, Unknown
 from .bounds import BOUNDS, indices_of
@@ -106,7 +107,7 @@ class NotedLoop:
         TARGET.get().launch(self, 0, n, args, n * work)  # type: ignore[union-attr]  # a recorder's
 
     def __call__(self, lo: int, hi: int, *args: Any) -> None:
-        TARGET.get().launch(self, lo, hi, args, hi - lo)  # type: ignore[union-attr]  # a recorder's
+        TARGET.get().launch(self, lo, hi, args, SMALL // 8)  # type: ignore[union-attr]  # about: it is not told
 
 
 def written(program: Program, name: str) -> frozenset[int]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch._inductor import compile_fx_inner
+from redispatch._inductor import compile_fx_inner, operators
 from redispatch._inductor.lowering import Call, Recording
 from redispatch.dispatch.tensor.operand import Operand, as_ndarray, on_target
 from redispatch.fx.experimental.proxy_tensor import make_fx
@@ -200,3 +200,10 @@ def test_what_takes_long_is_a_call_where_threads_share_it():
     shared = graph(x, w)
     assert calls(graph.otherwise()) == ["aten.convolution.default"] and graph.otherwise().otherwise() is graph
     assert rd.equal(alone, shared)
+
+
+def test_what_takes_very_long_is_a_call_that_an_interrupt_can_end(monkeypatch):
+    monkeypatch.setattr(operators, "AT_ONCE", 1000)
+    graph = compiled(lambda x: F.max_pool2d(x, 2) * 2, rd.randn(1, 8, 32, 32))
+    assert [one for one in calls(graph) if "max_pool2d" in one]
+    assert any("Ctrl-C" in why for why in graph.through_python.values())
