@@ -271,6 +271,10 @@ KINDS: dict[str, DeviceKind] = {}
 # device -> what makes a storage of so many bytes there, where an allocator has a shorter way to do that.
 MAKERS: dict[device, Callable[[int], Any]] = {}
 
+# device -> what makes the array of a fresh tensor there, of so many elements of a numpy type; for devices whose tensors
+# have arrays, as the CPU's do.
+ARRAYS: dict[device, Callable[[int, Any], Any]] = {}
+
 # What makes tensors over the memory of other libraries' objects: by the name of a protocol, or by DLPack's code of the
 # kind of device; a capsule without an object has the code 0.
 FOREIGN: dict[str | int, Callable[[Any], Any]] = {}

@@ -16,7 +16,7 @@ import numpy as np
 from redispatch.dispatch import LAZY_BITS, STATE
 from redispatch.dispatch.specialiser.annotations import frozen, inline
 
-from .devices import CPU, KINDS, MAKERS, device, device_keyset, indexed
+from .devices import ARRAYS, CPU, KINDS, MAKERS, device, device_keyset, indexed
 from .dtypes import dtype
 from .geometry import contiguous_strides
 from .metadata import Metadata, Size, interned
@@ -75,6 +75,8 @@ def memory_for(spec: OutputSpec, t: Tensor) -> np.ndarray | None:
         return None
     if spec.device.type == "cpu":
         return allocate(spec.elements, spec.array)
+    if spec.device in ARRAYS:
+        return ARRAYS[spec.device](spec.elements, spec.array)
     kind = KINDS.get(spec.device.type)
     if kind is not None and kind.allocator is not None:
         on = spec.device

@@ -174,6 +174,14 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     return aten.where.self(mask, aten.scalar_tensor.default(value, dtype=x.dtype), x)
 
 
+@formula(aten.select_backward.default)
+def select_backward(grad: Any, sizes: Sequence[int], dim: int, index: int) -> Any:
+    dim %= len(sizes)
+    numbers = aten.arange.default(sizes[dim], device=grad.device).view([-1, *[1] * (len(sizes) - dim - 1)])
+    here = numbers == index % sizes[dim]
+    return aten.where.self(here, grad.unsqueeze(dim), aten.scalar_tensor.default(0, dtype=grad.dtype))
+
+
 TABLE |= {aten.ones_like.default: like(1), aten.zeros_like.default: like(0), aten.full_like.default: like(None)}
 
 

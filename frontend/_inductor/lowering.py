@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import getitem
 from typing import Any, NamedTuple, cast
 
 from redispatch.dispatch import OpOverload, Tag, ops
@@ -35,6 +36,7 @@ from redispatch.kernels.graphs import (
     Nest,
     Product,
     Read,
+    Recorded,
     Value,
 )
 
@@ -112,6 +114,14 @@ class Late(NamedTuple):
     make: Callable[[Nesting], Value | None]
 
 
+class Recording(Step):
+    """The calls that an operator's own kernel makes. results: the nodes that are its results, by their numbers."""
+
+    def __init__(self, node: Node, recorded: Recorded, results: dict[int, Node], reads: list[Node]) -> None:
+        super().__init__()
+        self.node, self.recorded, self.results, self.reads = node, recorded, results, reads
+
+
 class Memory:
     """An array of which the graph knows nothing; to be used as a node is. `val`: a tensor of its metadata."""
 
@@ -120,16 +130,21 @@ class Memory:
 
 
 Rule = Callable[["Lowering", Node], bool]  # False where the operator is to be called after all
+AT_ONCE = 1 << 29  # cheap operations that may be done without a chance for Ctrl-C, about 40 ms
 
 
 class Lowering:
     """The steps of a graph whose nodes know their values' metadata (`meta["val"]`).
 
     rule_of: how an operator joins the steps (operators.py); None for one that is called.
+    native: how its own kernel does, where there is no rule.
+    alone: whether there is one thread, which does all that takes long, too.
     """
 
-    def __init__(self, nodes: Sequence[Node], rule_of: Callable[[OpOverload], Rule | None]) -> None:
-        self.nodes, self.rule_of = nodes, rule_of
+    def __init__(
+        self, nodes: Sequence[Node], rule_of: Callable[[OpOverload], Rule | None], native: Rule, alone: bool
+    ) -> None:
+        self.nodes, self.rule_of, self.native, self.alone = nodes, rule_of, native, alone
         self.steps: list[Step] = []
         self.step_of: dict[Node, Step] = {}  # by node, beside inputs and views
         self.base: dict[Node, Node] = {}  # a view -> the node in whose memory it is
@@ -137,7 +152,8 @@ class Lowering:
         self.returns: dict[Node, Node] = {}  # a view -> the node whose tensor, shown by nothing else, is returned
         self.constants: dict[Node, Constant] = {}  # a value that no memory is needed for
         self.late: dict[Node, Late] = {}  # operators that are in no step yet
-        self.picks: list[Node] = []  # by the number of a `Pick`
+        self.picks: list[tuple[Node, int, int]] = []  # by the number of a `Pick`: dimension and size of what is read
+        self.through_python: dict[Node, str] = {}  # operators that are called, and why
         self.floor: Step | None = None  # what all that follows waits for
         for node in nodes:
             self.add(node)
@@ -164,6 +180,10 @@ class Lowering:
             lowered = self.rule_of(target)
             if lowered is not None and is_plain(node) and lowered(self, node):
                 return
+            if self.native(self, node):
+                return
+        elif target is getitem and isinstance(self.step_of.get(cast(Node, node.args[0])), Recording):
+            return
         self.call(node)
 
     def call(self, node: Node) -> Call:
@@ -202,6 +222,11 @@ class Lowering:
             val = node.meta["val"]
             self.join(node, [], tuple(val.shape), 0, lambda nest: self.constants[node](nest.walk(*laid(val))))
             self.tensor(node)
+
+    def picked(self, node: Node, dim: int, size: int) -> int:
+        """The number of an index that a node's kernel reads."""
+        self.picks.append((node, dim, size))
+        return len(self.picks)
 
     def unused(self, name: str) -> str:
         """A name that no node has; `name`, if it is free."""
@@ -244,9 +269,15 @@ class Lowering:
 
     def is_quick(self, step: Step) -> bool:
         """Whether a step is done by the calling thread, without a chance for Ctrl-C."""
-        if isinstance(step, Multiplying):
+        if isinstance(step, Multiplying | Recording) or (self.alone and isinstance(step, Nesting)):
             return True
         return isinstance(step, Nesting) and is_small(math.prod(step.shape), step.work)
+
+    def work(self, step: Step) -> int:
+        """The cost of a step that a routine can do, in cheap operations."""
+        if isinstance(step, Nesting):
+            return math.prod(step.shape) * step.work
+        return step.product.work if isinstance(step, Multiplying) else cast(Recording, step).recorded.work
 
     # Nests: see the note on late operators ----------------------------------------------------------------------------
 
@@ -411,6 +442,13 @@ def is_plain(node: Node) -> bool:
 def is_memory(val: Tensor) -> bool:
     known = all(type(size) is int for size in (*val.shape, *val.stride()))
     return known and val.device.type == "cpu" and not val.is_conj() and not val.is_neg() and word(val) in DTYPES
+
+
+def extent(val: Tensor) -> int:
+    """The number of elements from the first to the last of a tensor."""
+    if not val.numel():
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(val.shape, val.stride(), strict=True))
 
 
 def laid(val: Tensor) -> tuple[Any, Any, Any]:

@@ -46,7 +46,9 @@ class Function(NamedTuple):
 class Functions(Protocol):
     """Those of a module."""
 
-    def function(self, program: Program, name: str, types: tuple[Type, ...], flags: frozenset[str]) -> Function:
+    def function(
+        self, program: Program, name: str, types: tuple[Type, ...], flags: frozenset[str], inline: bool
+    ) -> Function:
         """Writes a function for arguments of these types."""
 
     def require(self, symbol: str, text: str) -> None:
@@ -181,10 +183,13 @@ class Expressions(Flow):
         return self.load(self.at(Value("ptr", f"@{symbol}"), element, index), element)
 
     def rest(self, array: Value, which: ast.Slice) -> Value:
-        """The part of an array from an element on; nothing where there is no such element."""
-        if kind(array.type) != "a" or which.lower is None or which.upper is not None or which.step is not None:
+        """The part of an array from an element on, up to another; nothing where there is no such element."""
+        if kind(array.type) != "a" or which.lower is None or which.step is not None:
             raise Unknown("a slice")
         index, (start, size) = self.value(which.lower), self.parts(array)
+        if which.upper is not None:
+            end = self.cast(self.value(which.upper), "int64")
+            size = self.extreme(ast.Lt(), (self.wrapped(end, size), size))
         if kind(index.type) not in "iu":
             raise Unknown(f"a slice from {index.type}")
         index = self.wrapped(self.cast(index, "int64"), size)
@@ -272,9 +277,11 @@ class Expressions(Flow):
         real, imaginary = self.parts(x)
         return Value(x.type, None, (real, self.unary(ast.USub(), imaginary)))
 
-    def call(self, program: Program, name: str, arguments: tuple[Value, ...], flags: frozenset[str]) -> Value:
+    def call(
+        self, program: Program, name: str, arguments: tuple[Value, ...], flags: frozenset[str], inline: bool = True
+    ) -> Value:
         """Calls a function of a program."""
-        found = self.unit.function(program, name, tuple(one.type for one in arguments), flags)
+        found = self.unit.function(program, name, tuple(one.type for one in arguments), flags, inline)
         passed = ", ".join(leaf for one in arguments for leaf in self.leaves(one))
         call = f"call {llvm(found.result)} @{found.symbol}({passed})"
         if found.result == "none":
@@ -288,7 +295,7 @@ class Expressions(Flow):
             (value,) = arguments
             return self.cast(value, np.dtype(function).name)
         if isinstance(function, Part):
-            return self.call(function.program, function.program.compiled[-1], arguments, function.flags)
+            return self.call(function.program, function.program.compiled[-1], arguments, function.flags, False)
         if isinstance(function, External):
             return self.external(function, arguments)
         known = BUILTINS.get(function) if _hashable(function) else None
