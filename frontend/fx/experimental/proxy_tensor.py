@@ -158,7 +158,7 @@ class PythonKeyTracer(Tracer):
             return value.detach()
         if isinstance(value, Tensor):
             with without_modes():
-                elem = redispatch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+                elem = self.fakes.fake_tensor_converter.meta_like(value, None)
             return FakeTensor(self.fakes, elem, value.device)
         return tree_map(self.faked, value) if isinstance(value, list | tuple) and value else value
 
