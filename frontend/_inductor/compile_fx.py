@@ -12,6 +12,7 @@ gradients that are recorded), the graph runs as it stands, by its interpreter.
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,6 +36,12 @@ __all__ = ["CompiledFxGraph", "compile_fx_inner"]
 
 LAZY = {ops.aten._neg_view.default, ops.aten._conj.default}  # whose tensors show other numbers than their memory has
 CPU = device("cpu")
+# Names that the texts, those of loops and routines, too, have for other things than nodes
+RESERVED = re.compile(
+    r"empty_from|scratch|allow_threads|zeros|refuse|status|lo|hi|i|block|pair|count|start|row\w*|run\d*|[vr]\d+|u?int\d+"
+    r"|bool_?|(b?float|complex)\d+|(acc|part|kept|at|number)_*\d*|(spec|call|given|routine|memory|fused|to)_\w*"
+    r"|\w*_(at|row\d*|run\d*)"
+)
 PLAIN = {DEFAULT.keys.added, DEFAULT.with_grad(False).keys.added}
 
 
@@ -50,6 +57,9 @@ class CompiledFxGraph:
         if any("val" not in node.meta for node in nodes if node.op != "output"):
             FakeTensorProp(module).propagate(*examples)
         self.graph = expanded(module.graph)
+        for node in self.graph.nodes:
+            if RESERVED.fullmatch(node.name):
+                node.name = self.graph._namespace.create_name(f"n_{node.name}_")
         self.lowering = Lowering(list(self.graph.nodes), rule_of)
         self.steps = self.lowering.steps
         nestings = [step for step in self.steps if isinstance(step, Nesting) and step.outputs]

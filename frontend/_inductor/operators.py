@@ -21,7 +21,8 @@ from redispatch.kernels import DTYPES
 from redispatch.kernels.cpu.reduce import BLOCK, PIECE
 from redispatch.kernels.declare.declare import DECLARED
 from redispatch.kernels.declare.pointwise import Pointwise
-from redispatch.kernels.engine.convert import as_is
+from redispatch.kernels.engine.compile import is_translated
+from redispatch.kernels.engine.convert import as_is, real_type
 from redispatch.kernels.graphs import (
     Accumulate,
     Apply,
@@ -84,6 +85,9 @@ def pointwise(lowering: Lowering, node: Node) -> bool:
                 number = plan.fit(stack[position]) if plan.fit else stack[position]
                 given.append(Number(takes[-1], np.dtype(DTYPES[takes[-1]].compute).type(number)))
         body = loops.body_for(plan.compute)
+        types = tuple(DTYPES[one].compute for one in takes)
+        if any("complex" in one for one in types) and not is_translated(body, real_type(plan.compute), types):
+            return None  # its bits are those that numba gives it where it stands alone
         return Apply(dtype, body, tuple(given), tuple(takes), plan.compute, loops.cost)
 
     return lowering.join(node, node.all_input_nodes, shape, 0, value)

@@ -15,6 +15,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import cache as once
 from time import perf_counter
 from typing import Any
 
@@ -161,6 +162,18 @@ def _compile(
         text, others, result = lower.lowered(program, signature, fastmath)
         version = native.numba_version()
     return native.optimised(text + native.calling(signature, result, nogil), others), version
+
+
+@once
+def is_translated(body: Callable, real: str | None, types: tuple[str, ...]) -> bool:
+    """Whether a scalar function has no part, for arguments of these types, that only numba knows."""
+    program, words = Program(real), ", ".join(f"x{k}" for k in range(len(types)))
+    name = program.add_text("one", f"def one({words}):\n    return body({words})\n", {"body": body})
+    try:
+        translate.Unit().function(program, name, types)
+    except translate.Unknown:
+        return False
+    return True
 
 
 # --- which of some thousand lines of assembly are the loop that does the work -----------------------------------------
