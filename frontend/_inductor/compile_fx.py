@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import linecache
 import re
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +38,7 @@ __all__ = ["CompiledFxGraph", "compile_fx_inner"]
 
 LAZY = {ops.aten._neg_view.default, ops.aten._conj.default}  # whose tensors show other numbers than their memory has
 CPU = device("cpu")
+_MAKING = threading.RLock()  # of threads that call a graph first, one makes its function
 # Names that the texts, those of loops and routines, too, have for other things than nodes
 RESERVED = re.compile(
     r"empty_from|scratch|allow_threads|zeros|refuse|status|lo|hi|i|block|pair|count|start|row\w*|run\d*|[vr]\d+|u?int\d+"
@@ -81,7 +84,8 @@ class CompiledFxGraph:
         if len(args) != len(self.metadata) or not self.fits(args):
             return self.interpreter.run(*args)
         if self.run is None:
-            self.run = self.made()
+            with _MAKING:
+                self.run = self.run or self.made()
         return self.run(*args)
 
     def fits(self, args: Sequence[Any]) -> bool:
@@ -269,6 +273,7 @@ class CompiledFxGraph:
         namespace = self.known | {one.name: one.ready() for one in self.kernels()}
         name = f"<redispatch graph {id(self):x}>"
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
+        weakref.finalize(self, linecache.cache.pop, name, None).atexit = False
         exec(compile(self.text, name, "exec"), namespace)
         return namespace["run"]
 

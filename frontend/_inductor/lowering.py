@@ -345,7 +345,8 @@ def is_plain(node: Node) -> bool:
 
 def is_memory(val: Tensor) -> bool:
     known = all(type(size) is int for size in (*val.shape, *val.stride()))
-    return known and val.device.type == "cpu" and not val.is_conj() and not val.is_neg() and word(val) in DTYPES
+    lazy = val.is_conj() or val.is_neg() or val._is_zerotensor()
+    return known and val.device.type == "cpu" and not lazy and word(val) in DTYPES
 
 
 def laid(val: Tensor) -> tuple[Any, Any, Any]:

@@ -83,7 +83,7 @@ def pointwise(lowering: Lowering, node: Node) -> bool:
                 given.append(read)
             else:
                 number = plan.fit(stack[position]) if plan.fit else stack[position]
-                given.append(Number(takes[-1], np.dtype(DTYPES[takes[-1]].compute).type(number)))
+                given.append(Number(takes[-1], fitted(number, takes[-1])))
         body = loops.body_for(plan.compute)
         types = tuple(DTYPES[one].compute for one in takes)
         if any("complex" in one for one in types) and not is_translated(body, real_type(plan.compute), types):
@@ -199,9 +199,17 @@ def filled(lowering: Lowering, node: Node) -> bool:
     val, schema = node.meta["val"], cast(OpOverload, node.target).schema
     of = {argument.name: value for argument, value in zip(schema.arguments, stack, strict=True)}
     number = of.get("fill_value", of.get("s", 1 if "ones" in schema.name else 0))
-    number = np.dtype(DTYPES[word(val)].compute).type(number)
+    number = fitted(number, word(val))
     lowering.constants[node] = lambda steps, offset=0: Number(word(val), number)
     return True
+
+
+def fitted(number: Any, dtype: str) -> Any:
+    """A Python number as a kernel takes it: an integer wraps."""
+    compute = np.dtype(DTYPES[dtype].compute)
+    if compute.kind in "iu":
+        return np.uint64(int(number) % 2**64).astype(compute)
+    return compute.type(number)
 
 
 def counted(lowering: Lowering, node: Node) -> bool:

@@ -78,3 +78,12 @@ def test_nodes_may_have_the_names_of_helpers():
 def test_a_formula_is_used_where_its_result_lies_as_the_operators():
     x = rd.randn(3, 2)[:0, :1]
     made(lambda x: [rd.full_like(x, 2), rd.full_like(x.t(), 3) + 1], x)
+
+
+def test_an_integer_that_a_dtype_does_not_hold_wraps():
+    x = rd.randint(0, 250, (7,), dtype=rd.uint8)
+    made(lambda x: [x * -1, x + 300, rd.full_like(x, -3) * x], x)
+
+
+def test_zeros_without_memory_are_left_to_operators():
+    made(lambda x: [rd._efficientzerotensor((3,)).clone() + x], rd.randn(3))
