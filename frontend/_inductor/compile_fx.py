@@ -37,6 +37,7 @@ from .operators import rule_of
 __all__ = ["CompiledFxGraph", "compile_fx_inner"]
 
 LAZY = {ops.aten._neg_view.default, ops.aten._conj.default}  # whose tensors show other numbers than their memory has
+WATCHED: list[list[CompiledFxGraph]] = []  # lists that want to know of each graph that is compiled
 CPU = device("cpu")
 _MAKING = threading.RLock()  # of threads that call a graph first, one makes its function
 # Names that the texts, those of loops and routines, too, have for other things than nodes
@@ -301,4 +302,7 @@ def compile_fx_inner(module: GraphModule, example_inputs: Sequence[Any]) -> Comp
 
     example_inputs: tensors, of which the metadata counts.
     """
-    return CompiledFxGraph(module, example_inputs)
+    graph = CompiledFxGraph(module, example_inputs)
+    for seen in WATCHED:
+        seen.append(graph)
+    return graph

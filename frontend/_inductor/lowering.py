@@ -159,6 +159,8 @@ class Lowering:
         if in_order(node):
             waits |= set(self.steps)
             self.floor = step
+            for one in node.all_input_nodes:  # which it may have written
+                self.constants.pop(self.base.get(one, one), None)
         self.place(step, waits)
         self.step_of[node] = step
         return step

@@ -91,6 +91,11 @@ class Kernel:
         """The text that is compiled."""
         return self.program().text()
 
+    def ir(self, *signature: str) -> str:
+        """The loop and what it calls in LLVM's language, as they are written: nothing is optimised or inlined yet."""
+        with _LOCK:
+            return _written(self.program(), signature, self.fastmath)[0]
+
     def assembly(self, *signature: str) -> str:
         """The machine code for a signature, as this machine's assembler spells it. It is compiled for that alone."""
         with _LOCK:
@@ -153,15 +158,19 @@ def _compile(
 
     The second is the version of numba if that has translated it.
     """
-    others, version = None, ""
+    text, others, result = _written(program, signature, fastmath)
+    version = "" if others is None else native.numba_version()
+    return native.optimised(text + native.calling(signature, result, nogil), others), version
+
+
+def _written(program: Program, signature: tuple[str, ...], fastmath: frozenset[str]) -> tuple[str, Any, str]:
+    """The program as LLVM's text; the module that it needs, if numba wrote it; its result's type."""
     try:
         unit = translate.Unit()
         symbol, result = unit.function(program, program.compiled[-1], signature, fastmath)
-        text = unit.text() + native.plain(symbol, signature, result)
+        return unit.text() + native.plain(symbol, signature, result), None, result
     except translate.Unknown:
-        text, others, result = lower.lowered(program, signature, fastmath)
-        version = native.numba_version()
-    return native.optimised(text + native.calling(signature, result, nogil), others), version
+        return lower.lowered(program, signature, fastmath)
 
 
 @once

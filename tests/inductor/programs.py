@@ -80,6 +80,7 @@ OTHERS = [  # of one tensor: copies, what is known without memory, what reads by
     lambda x: x.clone().mul_(2) if x.dtype != rd.bool else x,
     lambda x: x.clone().fill_(1),
     lambda x: written(x),
+    lambda x: written(rd.full_like(x, 3)),
 ]
 
 

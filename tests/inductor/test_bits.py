@@ -87,3 +87,17 @@ def test_an_integer_that_a_dtype_does_not_hold_wraps():
 
 def test_zeros_without_memory_are_left_to_operators():
     made(lambda x: [rd._efficientzerotensor((3,)).clone() + x], rd.randn(3))
+
+
+def test_a_constant_that_is_written_is_none_any_more():
+    """`pad_sequence` and `stft` write into zeros."""
+
+    def program(x):
+        zeros, ones = rd.zeros(3, 4), rd.ones(4)
+        row = zeros[1]
+        before = zeros + x
+        row.copy_(x[0])
+        ones[1:3].mul_(5)
+        return [zeros.clone(), before, row * 2, ones + x, rd.nn.utils.rnn.pad_sequence([x[0, :2], x[1]])]
+
+    made(program, rd.randn(3, 4))

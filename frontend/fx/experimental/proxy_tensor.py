@@ -158,7 +158,8 @@ class PythonKeyTracer(Tracer):
             return value.detach()
         if isinstance(value, Tensor):
             with without_modes():
-                elem = self.fakes.fake_tensor_converter.meta_like(value, None)
+                converter: Any = self.fakes.fake_tensor_converter
+                elem = converter.meta_like(value, None)
             return FakeTensor(self.fakes, elem, value.device)
         return tree_map(self.faked, value) if isinstance(value, list | tuple) and value else value
 
