@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from functools import cache as once
 from time import perf_counter
 from typing import Any
+from weakref import WeakValueDictionary
 
 from redispatch.dispatch.tensor.operand import TARGET
 
@@ -28,6 +29,7 @@ Entry = Callable[..., Any]
 
 # One lock for all compiling: numba's compiler is not re-entrant, and two threads must not compile the same kernel.
 _LOCK = threading.RLock()
+_LINKED: WeakValueDictionary[str, Entry] = WeakValueDictionary()  # by key, as long as somebody has it
 
 
 class Kernel:
@@ -109,6 +111,9 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
         return program.load()[main]  # type: ignore[return-value]  # the text defines `main` as a function
     flags = ",".join([*sorted(kernel.fastmath), gil_word(kernel.nogil), "no runtime"])
     key = cache.key(program.digest(), main, signature, flags)
+    entry = _LINKED.get(key)
+    if entry is not None:
+        return entry
     code = cache.load(key)
     if code is None or native.outdated(code):
         start = perf_counter()
@@ -116,7 +121,8 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
         _tell(kernel.name, perf_counter() - start)
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
         cache.store(key, code, kernel.name, header + program.text())
-    return native.linked(code, kernel.name)
+    entry = _LINKED[key] = native.linked(code, kernel.name)
+    return entry
 
 
 def gil_word(nogil: bool | int) -> str:

@@ -36,7 +36,7 @@ def test_each_nest_has_its_loops_its_llvm_and_its_assembly(stages):
     assert nests and names[3:] == [f"{nest}: {part}" for nest in nests for part in ("loops", "LLVM", "assembly")]
     loops, llvm, assembly = stages[3:6]
     assert loops.text.startswith(f"def {nests[0]}(lo, hi") and "tanh(" in loops.text and "tanh" in loops.caption
-    assert f"@{nests[0]}" in llvm.text and "fmuladd" in llvm.text
+    assert f"@{nests[0].rpartition('_')[0]}." in llvm.text and "fmuladd" in llvm.text
     assert len(assembly.main) > 10 and "redispatch_call" in assembly.text
 
 
