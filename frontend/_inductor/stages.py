@@ -26,7 +26,7 @@ from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.passes.graph_drawer import FxPicture, picture, text_of
 from .compile_fx import WATCHED, CompiledFxGraph
-from .lowering import Multiplying, Nesting
+from .lowering import Call, Multiplying, Nesting
 
 __all__ = ["Stage", "page", "stages_of", "text", "watched"]
 
@@ -57,7 +57,7 @@ def watched() -> Iterator[list[CompiledFxGraph]]:
 
 def stages_of(graphs: Sequence[CompiledFxGraph]) -> list[Stage]:
     """The stages of compiled graphs, one graph after the other."""
-    found = []
+    found: list[Stage] = []
     for number, graph in enumerate(graphs, 1):
         found += stages_of_one(graph, f"{number}: " if len(graphs) > 1 else "")
     return found
@@ -108,9 +108,8 @@ def places_of(graph: CompiledFxGraph) -> dict[Node, tuple[str, bool]]:
         if isinstance(step, Nesting):
             nest = graph.nests.get(step)
             found |= {one: (nest.name, True) for one in step.values if nest is not None and isinstance(one, Node)}
-        else:
-            word = "a product" if isinstance(step, Multiplying) else "a call"
-            found[step.node] = word, False
+        elif isinstance(step, Call | Multiplying):
+            found[step.node] = "a product" if isinstance(step, Multiplying) else "a call", False
     return found
 
 

@@ -307,7 +307,7 @@ def _target() -> Any:
 
 
 def _addressing() -> dict[str, Any]:
-    """How machine code finds its data. LLVM's linker needs "static" on x86."""
+    """Options for machine code: how it finds its data. LLVM's linker needs "static" on x86."""
     reloc = "static" if _target().name.startswith("x86") else "default"
     return {"reloc": reloc, "codemodel": "jitdefault", "jit": True}
 

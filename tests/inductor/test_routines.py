@@ -273,7 +273,7 @@ def test_the_graph_that_was_given_stays_as_it_is():
 
 
 def test_nests_that_are_alike_share_their_kernel():
-    """As in a model of several layers."""
+    """The layers of a model are such."""
 
     def program(x):
         for _ in range(3):
