@@ -215,7 +215,7 @@ def test_a_home_that_cannot_be_written_is_one_warning(tmp_path):
 def test_eight_threads_at_the_first_call_compile_once(tmp_path, monkeypatch, kept):
     monkeypatch.setenv("REDISPATCH_CACHE_DIR", str(tmp_path) if kept else "/dev/null/none")
     monkeypatch.setattr(disk, "_told", {"kept"})
-    graph = compiled(lambda x: (x * 1.25).tanh() + x.exp(), rd.randn(2000))
+    graph = compiled(lambda x: (x * (1.25 + kept)).tanh() + x.exp(), rd.randn(2000))
     compile_once, count = compiling._compile, []
 
     def counted(*args):
@@ -234,7 +234,7 @@ def test_eight_threads_at_the_first_call_compile_once(tmp_path, monkeypatch, kep
         one.start()
     for one in threads:
         one.join()
-    wanted = (x * 1.25).tanh() + x.exp()
+    wanted = (x * (1.25 + kept)).tanh() + x.exp()
     assert len(count) == 1 and len(found) == 8 and all(rd.equal(one, wanted) for one in found)
 
 
