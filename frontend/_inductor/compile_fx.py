@@ -12,6 +12,9 @@ gradients that are recorded), the graph runs as it stands, by its interpreter.
 from __future__ import annotations
 
 import linecache
+import re
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
@@ -37,7 +40,15 @@ from .operators import native, rule_of
 __all__ = ["CompiledFxGraph", "compile_fx_inner"]
 
 LAZY = {ops.aten._neg_view.default, ops.aten._conj.default}  # whose tensors show other numbers than their memory has
+WATCHED: list[list[CompiledFxGraph]] = []  # lists that want to know of each graph that is compiled
 CPU = device("cpu")
+_MAKING = threading.RLock()  # of threads that call a graph first, one makes its function
+# Names that the texts, those of loops and routines, too, have for other things than nodes
+RESERVED = re.compile(
+    r"empty_from|scratch|allow_threads|zeros|refuse|status|lo|hi|i|block|pair|count|start|row\w*|run\d*|[vr]\d+|u?int\d+"
+    r"|bool_?|(b?float|complex)\d+|(acc|part|kept|at|number)_*\d*|(spec|call|given|routine|memory|fused|to)_\w*"
+    r"|\w*_(at|row\d*|run\d*)"
+)
 PLAIN = {DEFAULT.keys.added, DEFAULT.with_grad(False).keys.added}
 
 
@@ -55,6 +66,9 @@ class CompiledFxGraph:
             FakeTensorProp(module).propagate(*examples)
         self.graph = expanded(module.graph)
         eliminate_common_subexpressions(self.graph)
+        for node in self.graph.nodes:
+            if RESERVED.fullmatch(node.name):
+                node.name = self.graph._namespace.create_name(f"n_{node.name}_")
         self.metadata = [metadata_of(x) if isinstance(x, Tensor) else None for x in examples]
         tensors = [x for x in examples if isinstance(x, Tensor)]
         self.plain = not any(x.is_conj() or x.is_neg() for x in tensors) and LAZY.isdisjoint(n.target for n in nodes)
@@ -89,7 +103,8 @@ class CompiledFxGraph:
         if (get_num_threads() == 1) is not self.alone:
             return self.otherwise()(*args)
         if self.run is None:
-            self.run = self.made()
+            with _MAKING:
+                self.run = self.run or self.made()
         return self.run(*args)
 
     def otherwise(self) -> CompiledFxGraph:
@@ -304,6 +319,7 @@ class CompiledFxGraph:
         namespace = self.known | {one.name: one.ready() for one in self.kernels()}
         name = f"<redispatch graph {id(self):x}>"
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
+        weakref.finalize(self, linecache.cache.pop, name, None).atexit = False
         exec(compile(self.text, name, "exec"), namespace)
         return namespace["run"]
 
@@ -324,4 +340,7 @@ def compile_fx_inner(module: GraphModule, example_inputs: Sequence[Any]) -> Comp
 
     example_inputs: tensors, of which the metadata counts.
     """
-    return CompiledFxGraph(module, example_inputs)
+    graph = CompiledFxGraph(module, example_inputs)
+    for seen in WATCHED:
+        seen.append(graph)
+    return graph

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from itertools import zip_longest
 from typing import Any, cast
 
 from redispatch import _decomp
@@ -272,4 +273,19 @@ def traced(function: Callable[..., Any], node: Node) -> Graph | None:
     mode = next((val.fake_mode for val in vals if isinstance(val, FakeTensor)), None)
     with mode or nullcontext():
         module = make_fx(call)(*vals)
-    return None if refused else expanded(module.graph)  # formulas may be in terms of others
+    if refused or not alike(vals_of(module.graph.output_node().args[0]), node.meta["val"]):
+        return None
+    return expanded(module.graph)  # formulas may be in terms of others
+
+
+def vals_of(results: Any) -> Any:
+    """The metadata of what a graph returns, in the place of nodes."""
+    return map_arg(results, lambda one: one.meta["val"])
+
+
+def alike(made: Any, wanted: Any) -> bool:
+    """Whether the results of a formula have the shapes, strides and dtypes that the operator's have."""
+    pairs = list(zip_longest(tree_leaves(made), tree_leaves(wanted)))
+    return all(isinstance(one, Tensor) and isinstance(other, Tensor) for one, other in pairs) and all(
+        (a.shape, a.stride(), a.dtype) == (b.shape, b.stride(), b.dtype) for a, b in pairs
+    )

@@ -198,6 +198,8 @@ class Lowering:
         if in_order(node):
             waits |= set(self.steps)
             self.floor = step
+            for one in node.all_input_nodes:  # which it may have written
+                self.constants.pop(self.base.get(one, one), None)
         self.place(step, waits)
         self.step_of[node] = step
         return step
@@ -441,7 +443,8 @@ def is_plain(node: Node) -> bool:
 
 def is_memory(val: Tensor) -> bool:
     known = all(type(size) is int for size in (*val.shape, *val.stride()))
-    return known and val.device.type == "cpu" and not val.is_conj() and not val.is_neg() and word(val) in DTYPES
+    lazy = val.is_conj() or val.is_neg() or val._is_zerotensor()
+    return known and val.device.type == "cpu" and not lazy and word(val) in DTYPES
 
 
 def extent(val: Tensor) -> int:

@@ -26,7 +26,8 @@ from redispatch.kernels.cpu.reduce import BLOCK, PIECE
 from redispatch.kernels.declare.declare import DECLARED
 from redispatch.kernels.declare.planned import without_plan
 from redispatch.kernels.declare.pointwise import Pointwise
-from redispatch.kernels.engine.convert import as_is
+from redispatch.kernels.engine.compile import is_translated
+from redispatch.kernels.engine.convert import as_is, real_type
 from redispatch.kernels.engine.pool import SMALL
 from redispatch.kernels.graphs import (
     LAZY,
@@ -103,8 +104,11 @@ def pointwise(lowering: Lowering, node: Node) -> bool:
                 given.append(read)
             else:
                 number = plan.fit(stack[position]) if plan.fit else stack[position]
-                given.append(Number(takes[-1], np.dtype(DTYPES[takes[-1]].compute).type(number)))
+                given.append(Number(takes[-1], fitted(number, takes[-1])))
         body = loops.body_for(plan.compute)
+        types = tuple(DTYPES[one].compute for one in takes)
+        if any("complex" in one for one in types) and not is_translated(body, real_type(plan.compute), types):
+            return None  # its bits are those that numba gives it where it stands alone
         return Apply(dtype, body, tuple(given), tuple(takes), plan.compute, loops.cost)
 
     return lowering.join(node, node.all_input_nodes, shape, 0, value)
@@ -218,9 +222,17 @@ def filled(lowering: Lowering, node: Node) -> bool:
     val, schema = node.meta["val"], cast(OpOverload, node.target).schema
     of = {argument.name: value for argument, value in zip(schema.arguments, stack, strict=True)}
     number = of.get("fill_value", of.get("s", 1 if "ones" in schema.name else 0))
-    number = np.dtype(DTYPES[word(val)].compute).type(number)
+    number = fitted(number, word(val))
     lowering.constants[node] = lambda steps, offset=0: Number(word(val), number)
     return True
+
+
+def fitted(number: Any, dtype: str) -> Any:
+    """A Python number as a kernel takes it: an integer wraps."""
+    compute = np.dtype(DTYPES[dtype].compute)
+    if compute.kind in "iu":
+        return np.uint64(int(number) % 2**64).astype(compute)
+    return compute.type(number)
 
 
 def counted(lowering: Lowering, node: Node) -> bool:

@@ -323,3 +323,19 @@ def test_the_graph_that_was_given_stays_as_it_is():
     before = str(module.graph)
     compile_fx_inner(module, [rd.randn(4), rd.randn(6, 5), rd.randn(5, 4)])
     assert str(module.graph) == before and "addmm" in before
+
+
+def test_nests_that_are_alike_share_their_kernel():
+    """The layers of a model are such."""
+
+    def program(x):
+        for _ in range(3):
+            x = (x.t().contiguous().t() * 1.5).tanh().sum(0, keepdim=True) + rd.linalg.inv(x)
+        return x
+
+    graph = check(program, rd.eye(300) * 3, rtol=1e-4, atol=1e-4)
+    kernels = [nest.kernel() for nest in graph.nests.values()]
+    texts = {kernel.source() for kernel in kernels}
+    assert len(texts) < len(kernels)
+    entries = {id(kernel.entry(*nest.signature())) for nest, kernel in zip(graph.nests.values(), kernels, strict=True)}
+    assert len(entries) == len(texts)

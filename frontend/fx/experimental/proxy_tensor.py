@@ -158,10 +158,8 @@ class PythonKeyTracer(Tracer):
             return value.detach()
         if isinstance(value, Tensor):
             with without_modes():
-                elem = redispatch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-                if at := value.storage_offset():  # who walks memory needs to know where a view begins
-                    elem = elem.new_empty([at + elem.untyped_storage().nbytes() // elem.itemsize])
-                    elem = elem.as_strided(value.shape, value.stride(), at)
+                converter: Any = self.fakes.fake_tensor_converter
+                elem = converter.meta_like(value, None)
             return FakeTensor(self.fakes, elem, value.device)
         return tree_map(self.faked, value) if isinstance(value, list | tuple) and value else value
 
