@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import Memo
+from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import Tensor, as_numpy, contiguous_format, dtype, dtypes, empty, result_type
-from redispatch.kernels import Elementwise
+from redispatch.kernels import Elementwise, Twister
 
 from ..declare.declare import Operator
 from ..declare.numbers import storable
 from ..declare.operator import SEEDED, kernel
 from ..declare.out_forms import by
+from ..declare.plan import PLANS, metadata
 from ..declare.public import public
 from ..declare.structured import c_name, not_implemented
 from .creation import FACTORY, LONG, Rule, as_integer_dtype, like, shaped, written
@@ -118,7 +121,25 @@ def bernoulli_number(self: Tensor, p: float) -> Any:
     return kernels.bernoulli, p
 
 
+CHANCES = Memo(PLANS)  # metadata of what is filled and of the chances -> the loop
+
+
+@leaf
+@inline
 def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
+    """Fills the tensor as the loop for tensors that look so does, which is found once; returns it."""
+    source = default_generator if generator is None else generator
+    state, facts = source._state, (metadata(self), metadata(p))
+    choose, array, given = CHANCES.get(facts), self._array, p._array
+    if choose is None or type(state) is not Twister or array is None or given is None:
+        return bernoulli_first(facts, self, p, generator)
+    if choose(state, array, self._offset, given, p._offset):  # refused: nothing was drawn
+        return bernoulli_first(facts, self, p, generator)
+    return self
+
+
+def bernoulli_first(facts: Any, self: Tensor, p: Tensor, generator: Any) -> Tensor:
+    """Fills the tensor the long way; the loop is remembered. RuntimeError for what is no probability."""
     if self._dtype.is_complex:
         raise not_implemented("bernoulli_tensor_cpu_self_", self._dtype)
     check_floating("bernoulli_tensor_cpu_p_", p._dtype)
@@ -128,6 +149,7 @@ def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
     choose = twisted and kernels.chances(self._operand, p._operand)
     if choose and self._array is not None and p._array is not None:
         choose(twisted, self._array, self._offset, p._array, p._offset)
+        CHANCES[facts] = choose
         return self
     units = single_interval if twisted and p._dtype is not dtypes.float64 else unit_interval
     return fill_by(self, generator, BELOW, units, p)

@@ -181,6 +181,9 @@ def test_a_twister_refuses_what_is_no_state_and_keeps_its_own():
     with pytest.raises(RuntimeError, match="Invalid mt19937 state"):
         g.set_state(rd.full((5056,), 255, dtype=rd.uint8))
     assert g.get_state().equal(before)
+    above = before.clone()
+    above.view(rd.int64)[3:627] += 5 << 32  # of words the lower half counts, as in PyTorch
+    assert twister(0).set_state(above).get_state().equal(before)
     with pytest.raises(ValueError, match="got 'dice'"):
         rd.Generator(kind="dice")
 
@@ -220,6 +223,7 @@ def test_what_is_remembered_of_a_fill_is_for_a_twister_and_the_numbers_that_it_w
         lambda: rd.zeros(3).normal_(0.0, 2.0),
         lambda: rd.zeros(2, dtype=rd.complex64).normal_(),
         lambda: rd.zeros(4, 3).t().exponential_(),
+        lambda: rd.zeros(4, 3).t().bernoulli_(rd.full((3, 4), 0.4)),
     ]
     philox = rd.Generator(kind="philox")
     with rd.random.fork_rng():
@@ -239,12 +243,15 @@ def test_a_fill_is_refused_each_time_and_changes_nothing():
     g = twister(3)
     for _ in range(4):
         rd.zeros(3).uniform_(0, 1, generator=g)
+        rd.zeros(3).bernoulli_(rd.tensor([0.1, 0.2, 0.3]), generator=g)
     before = g.get_state()
     for _ in range(4):
         with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single"):
             rd.zeros(1).expand(3).uniform_(0, 1, generator=g)
         with pytest.raises(RuntimeError, match="found from=2 > to=1"):
             rd.zeros(3).uniform_(2, 1, generator=g)
+        with pytest.raises(RuntimeError, match="Expected p_in >= 0 && p_in <= 1"):
+            rd.zeros(3).bernoulli_(rd.tensor([0.1, 0.2, 1.3]), generator=g)
         with pytest.raises(RuntimeError, match="'from' to be less than 'to'"):
             rd.randint(3, 3, (2,), generator=g)
     assert g.get_state().equal(before)
