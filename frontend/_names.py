@@ -50,7 +50,7 @@ def late(
 
     def __getattr__(name: str) -> Any:
         if name in places:
-            return found(scope, name, places[name])
+            return scope.setdefault(name, found(scope, name, places[name]))
         for stem, place in families.items():
             if name.startswith(stem) and name in dir(import_module(place)):
                 return scope.setdefault(name, found(scope, name, place))
