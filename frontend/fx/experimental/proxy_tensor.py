@@ -131,11 +131,13 @@ class PythonKeyTracer(Tracer):
             self.offer(tensor.storage_offset(), aten.sym_storage_offset.default, proxy)
 
     def offer(self, value: Any, func: Any, *args: Any) -> None:
-        """Remembers how a graph comes by a symbolic number, unless it knows a way."""
+        """Remembers how a graph comes by a symbolic number, unless it knows a way: tangents are no way for forward."""
         if isinstance(value, SymInt):
             made = functools.partial(self.create_proxy, "call_function", func, args, {}, name=f"{func._opname}_int")
-            self.symbols.setdefault(value.node, made)
-            self.symbols.setdefault(str(value), made)
+            for key in (value.node, str(value)):
+                known = self.symbols.get(key)
+                if known is None or isinstance(known, functools.partial) and is_tangent(known.args[2][0].node):
+                    self.symbols[key] = made
 
     def symbol_node(self, value: Symbolic) -> Node:
         """The node of a symbolic number: that of an input or a tensor's size, or the steps in which it was made."""
@@ -212,6 +214,10 @@ class PythonKeyTracer(Tracer):
         node = super().tensor_node(tensor)
         node.meta.setdefault("val", self.faked(tensor))
         return node
+
+
+def is_tangent(node: Node) -> bool:
+    return node.op == "placeholder" and "tangents" in str(node.target)
 
 
 def place_of(tensor: Any) -> Any:
