@@ -132,11 +132,11 @@ def aot_function(
         )
         variants = made.setdefault(key, Variants(dynamic))
         distinct = list({id(one): one for one in tensors}.values())
-        plain = list(filter(is_plain, distinct))
+        plain = plain_of(distinct)
         sizes = sizes_of(plain)
         found, numbers = variants.find(sizes)
         if found is None:
-            changing = variants.changing(plain, sizes, sum(map(is_plain, distinct[:num_params_buffers])))
+            changing = variants.changing(plain, sizes, len(plain_of(distinct[:num_params_buffers])))
             found = Compiled(fn, leaves, structure, decompositions, not disable_functionalization, changing)
             found.compile(fw_compiler, bw_compiler or fw_compiler, inference_compiler or fw_compiler, partition_fn)
             found, numbers = variants.add(found, sizes)
@@ -214,8 +214,8 @@ class Compiled:
         plain = real = plain_of(inputs)
         self.sizes: Sizes | None = None
         if any(changing) and not any(isinstance(one, FakeTensor) for one in plain):
-            dims = iter(changing)
-            self.sizes = Sizes(plain, [next(dims) if is_plain(one) else () for one in inputs for _ in apart(one)[0]])
+            whole = [is_plain(one) for one in inputs for _ in apart(one)[0]]
+            self.sizes = Sizes(plain, [dims if one else () for dims, one in zip(changing, whole, strict=True)])
             plain = self.sizes.fakes
         # What is no leaf may be written, and its casts are not kept: a copy stands for it, or a view if that will do.
         inner = [want and not one.is_leaf for one, want in zip(inputs, self.asked, strict=True)]
@@ -236,6 +236,7 @@ class Compiled:
             self.as_it_is = any(memory(one) in wanting or one.dtype != members[0].dtype for one in members)
             self.owners = [owner if owner in grouped else i for i, owner in enumerate(owners)]
             self.effects = self.observed(plain)
+        self.as_it_is |= self.effects.own_history
         written_ones = {w.number for w in self.effects.written}
         self.stand_ins = [(copied if i in written_ones else aliased) if one else None for i, one in enumerate(inner)]
         self.examples = self.entering(plain)
@@ -282,8 +283,8 @@ class Compiled:
         leaves of its results, their structure).
         """
         inner = self.entered(FunctionalTensor.to_functional(one) if self.functional else one.alias() for one in inputs)
-        roots = [make(inner).requires_grad_(want) for make, want in zip(self.parts, self.asked, strict=True)]
-        with enable_grad() if any(self.asked) else nullcontext():
+        with enable_grad() if any(self.asked) else nullcontext():  # else views of one memory could not be written
+            roots = [make(inner).requires_grad_(want) for make, want in zip(self.parts, self.asked, strict=True)]
             given = [
                 one if stand_in is None else stand_in(one) for one, stand_in in zip(roots, self.stand_ins, strict=True)
             ]

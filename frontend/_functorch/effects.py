@@ -85,6 +85,7 @@ class Effects:
 
     def __init__(self, inputs: list[Any], before: list[Any], leaves: list[Any], structure: Any) -> None:
         self.structure = structure
+        self.own_history = False  # whether a result has the memory of an input, but is no view of it to autograd
         self.written: list[Written] = []
         values: list[Any] = []  # which a graph must return, beside the written inputs
         for index, (one, node) in enumerate(zip(inputs, before, strict=True)):
@@ -108,6 +109,7 @@ class Effects:
                     return Result(input=index)
             if is_plain(leaf) and memory(leaf) in owners:
                 index = owners[memory(leaf)]
+                self.own_history |= leaf.requires_grad and root(leaf) is not root(inputs[index])
                 return Result(None, index, None, Layout.of(leaf, inputs[index]), leaf.requires_grad)
             base = leaf
             if is_plain(leaf) and shared.count(memory(leaf)) > 1 and leaf._base is not None:
@@ -148,6 +150,10 @@ class Effects:
         for at, (result, first) in enumerate(zip(self.results, self.first, strict=True)):
             made.append(result.made(inputs, rest, numbers) if first == at else made[first])
         return tree_unflatten(made, self.structure)
+
+
+def root(tensor: Tensor) -> Tensor:
+    return tensor if tensor._base is None else tensor._base
 
 
 def is_plain(value: Any) -> bool:

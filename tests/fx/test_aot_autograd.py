@@ -69,6 +69,25 @@ def test_dropout_of_what_lies_in_another_order_draws_the_same_numbers(step):
     check(Program(("transposed",), ((step, 0, 0),), (0,)))
 
 
+FOUND = {  # programs that hypothesis found to differ once, and whether their sizes are symbols
+    "a result has the memory of an input, and gradients of its own": (
+        ("leaf",),
+        (("detach", 0, 7), ("copy_", 1, 0)),
+        0,
+        False,
+    ),
+    "an operator writes what was saved": (("leaf", "inner"), (("checkpoint", 1, 7), ("custom_", 2, 3)), 0, False),
+    "a view of an input that shares its memory is written": (("plain", "view", "leaf"), (("add_", 0, 2),), 0, False),
+    "a subclass has numbers for sizes": (("two", "plain"), (("mul", 0, 1),), 0, True),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_programs_that_differed_once_do_so_no_more(what):
+    inputs, steps, returned, dynamic = FOUND[what]
+    check(Program(inputs, steps, (returned,)), dynamic=dynamic)
+
+
 @at_length(500)
 @given(programs(without={*EFFECTS, *DRAWING, "autocast", "custom"}, inputs=["two", "plain"], steps=4))
 def test_programs_of_subclasses_do_what_they_do_untraced(program):
