@@ -93,8 +93,8 @@ class Effects:
             if data or layout:
                 silent = one.requires_grad and one.grad_fn is node
                 self.written.append(Written(index, data, Layout.of(one) if layout else None, silent))
-        owners = {memory(one): i for i, one in reversed([*enumerate(inputs)]) if is_plain(one)}
-        shared = [memory(one) for one in {id(one): one for one in leaves if is_plain(one)}.values()]
+        owners = {memory(one): i for i, one in reversed([*enumerate(inputs)])}
+        shared = [memory(one) for one in {id(one): one for one in leaves if isinstance(one, Tensor)}.values()]
 
         def result(leaf: Any) -> Result:
             if not isinstance(leaf, Tensor):
@@ -107,12 +107,12 @@ class Effects:
             for index, one in enumerate(inputs):
                 if one is leaf:
                     return Result(input=index)
-            if is_plain(leaf) and memory(leaf) in owners:
+            if memory(leaf) in owners:
                 index = owners[memory(leaf)]
                 self.own_history |= leaf.requires_grad and root(leaf) is not root(inputs[index])
                 return Result(None, index, None, Layout.of(leaf, inputs[index]), leaf.requires_grad)
             base = leaf
-            if is_plain(leaf) and shared.count(memory(leaf)) > 1 and leaf._base is not None:
+            if shared.count(memory(leaf)) > 1 and leaf._base is not None:
                 base = leaf._base
             number = next((i for i, one in enumerate(values) if one is base), len(values))
             if number == len(values):

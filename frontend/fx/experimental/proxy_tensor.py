@@ -24,7 +24,7 @@ import inspect
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import Any, NamedTuple
 
 import redispatch
@@ -57,6 +57,7 @@ from ..node import Node
 from ..proxy import Proxy
 from ..traceback import user_stack
 from .pre_dispatch import PreDispatchTorchFunctionMode
+from .symbolic_shapes import statically_known_true
 
 # By kind of operation on symbolic numbers, the function that a graph calls.
 SYMBOLIC = {
@@ -77,7 +78,9 @@ class TensorMetadata(NamedTuple):
     dtype: Any
     requires_grad: bool
     stride: tuple[int, ...]
-    device: Any
+    memory_format: Any
+    is_quantized: bool
+    qparams: dict[str, Any]
 
     @property
     def summary(self) -> str:
@@ -88,8 +91,18 @@ class TensorMetadata(NamedTuple):
 def metadata_of(value: Any) -> Any:
     """Returns the metadata of a tensor, or of each in a list or tuple; None for anything else."""
     if isinstance(value, Tensor):
-        return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride(), value.device)
+        return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride(), order_of(value), False, {})
     return tree_map(metadata_of, value) if isinstance(value, list | tuple) and value else None
+
+
+def order_of(tensor: Tensor) -> Any:
+    """Returns the memory format in which a tensor is dense, or None; of symbols nothing is asked that needs a guard."""
+    if any(isinstance(one, Symbolic) for one in (*tensor.shape, *tensor.stride())):
+        wanted = [*accumulate(reversed(tensor.shape[1:]), operator.mul, initial=1)][::-1]
+        dense = all(statically_known_true(one == other) for one, other in zip(tensor.stride(), wanted, strict=True))
+        return redispatch.contiguous_format if dense else None
+    formats = redispatch.contiguous_format, redispatch.channels_last, redispatch.channels_last_3d
+    return next((one for one in formats if tensor.is_contiguous(memory_format=one)), None)
 
 
 class Known(NamedTuple):
