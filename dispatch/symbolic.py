@@ -25,6 +25,8 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from .inspection.frames import users_line
+
 INT_MAX = 2**63 - 1
 HUGE = 1 << 62  # no size comes near: that none exceeds such a bound is not worth a guard
 UNLIMITED = (-(2**200), 2**200)
@@ -549,7 +551,13 @@ class ShapeEnv:
 
     def follows(self, difference: Expr) -> bool:
         """Whether an expression is >= 0 because one that is known to be is no greater."""
-        return any(self.bound(difference - fact)[0] >= 0 for fact in self._facts)
+        if any(self.bound(difference - fact)[0] >= 0 for fact in self._facts):
+            return True
+        for step, factor in difference.terms.items():
+            if factor > 0 and len(step) == 1 and step[0].kind == "max":  # no less than either of the two
+                rest = difference - Expr({step: factor})
+                return any(self.bound(rest + one * factor)[0] >= 0 for one in step[0].args)
+        return False
 
     def evaluate(self, condition: Any, oblivious: bool = False) -> bool:
         """The answer to a condition. Where it is not known for certain, the hints give it, and it becomes a guard.
@@ -585,17 +593,18 @@ class ShapeEnv:
     def data_dependent(self, asked: Any, condition: Any) -> GuardOnDataDependentSymNode:
         sizes = ", ".join(sorted(self.size_like & symbols_of(condition))) or "none"
         where = f"data-dependent expression {condition} (unhinted: {asked}).  (Size-like symbols: {sizes})\n\n"
+        here = f"\nIt is asked here:\n{users_line()}"
         why = "The value depends on elements of a tensor, so no answer holds for all of them. "
         if isinstance(condition, Expr):
             return GuardOnDataDependentSymNode(
                 condition,
                 f"Could not extract specialized integer from {where}{why}Compute with it as it is, or say that it is a "
-                f"number by torch._check({condition} == 5).",
+                f"number by torch._check({condition} == 5).{here}",
             )
         return GuardOnDataDependentSymNode(
             condition,
             f"Could not guard on {where}{why}Say what is true of it by torch._check({negated(condition)}) or "
-            f"torch._check({condition}), or compute both ways and choose by torch.where or torch.cond.",
+            f"torch._check({condition}), or compute both ways and choose by torch.where or torch.cond.{here}",
         )
 
     def evaluate_expr(self, value: Any) -> Any:
@@ -668,6 +677,10 @@ class ShapeEnv:
                 mine = self.var_to_range[symbol]
                 if symbol[0] == "u" or not any(one[0] == "u" for one in found.free_symbols):
                     self.is_now(symbol, found)
+                    if mine[0] > -HUGE:
+                        self.at_least(found - mine[0])  # what was known of the symbol is known of the rest
+                    if mine[1] < HUGE:
+                        self.at_least(expr(mine[1]) - found)
                     if len(found.free_symbols) == 1 and len(found.terms) == 1 and found == expr(*found.free_symbols):
                         (other,) = found.free_symbols
                         self.narrow(other, max(low, mine[0]), min(high, mine[1]))

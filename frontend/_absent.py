@@ -403,7 +403,7 @@ MISSING: dict[str, dict[str, str]] = {
         """,
     },
     "fx.experimental.proxy_tensor": {
-        INTERNAL: "DecompositionInterpreter dispatch_trace selective_decompose",
+        INTERNAL: "dispatch_trace selective_decompose",
         SYMBOLIC: "handle_sym_dispatch maybe_*able_thunkify py_sym_types",
     },
     "fx.graph_module": {INTERNAL: "reduce_*"},

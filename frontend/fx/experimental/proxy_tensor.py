@@ -52,17 +52,21 @@ from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 
 from .._symbolic_trace import Tracer
 from ..codegen import PyTreeCodeGen
+from ..graph import Graph
 from ..graph_module import GraphModule
+from ..interpreter import Interpreter
 from ..node import Node
 from ..proxy import Proxy
 from ..traceback import user_stack
 from .pre_dispatch import PreDispatchTorchFunctionMode
 from .symbolic_shapes import statically_known_true
 
+ROOTS = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
 # By kind of operation on symbolic numbers, the function that a graph calls.
 SYMBOLIC = {
     **FUNCTIONS,
     **{kind: getattr(redispatch, f"sym_{kind}") for kind in ("max", "min", "not", "float", "ite")},
+    **{kind: getattr(redispatch, f"_sym_{kind}") for kind in ROOTS},
     "and": operator.and_,
     "or": operator.or_,
     "trunc": redispatch.sym_int,
@@ -194,7 +198,7 @@ class PythonKeyTracer(Tracer):
             proxy.node.meta["val"] = self.faked(value)
             for index, one in enumerate(value):
                 if any(isinstance(leaf, Tensor) for leaf in tree_leaves(one)):
-                    self.track_tree(one, proxy[index])
+                    self.track_tree(one, proxy[index], None if constant is None else constant[index])
 
     def create_leaf(self, a: Any) -> Any:
         if isinstance(a, nn.Module):
@@ -319,7 +323,9 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             return None
         with without_modes():
             result = func(*tree_map_only(Tensor, constants.__getitem__, args), **kwargs)
-        return result if isinstance(result, Tensor) and result.numel() <= CONSTANT_NUMEL_LIMIT else None
+        parts = result if isinstance(result, list | tuple) else [result]
+        small = all(isinstance(one, Tensor) and one.numel() <= CONSTANT_NUMEL_LIMIT for one in parts)
+        return result if small else None
 
 
 @contextmanager
@@ -462,3 +468,57 @@ def disable_proxy_modes_tracing() -> Iterator[None]:
     """A region whose operators are not entered."""
     with redispatch.utils._python_dispatch._disable_infra_mode(TorchDispatchModeKey.PROXY):
         yield
+
+
+def get_isolated_graphmodule(
+    func: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    tracing_mode: str = "real",
+    decomposition_table: dict[Any, Callable[..., Any]] | None = None,
+) -> GraphModule:
+    """Returns the graph of a function for these arguments. Of a graph that is being traced around it, nothing is seen,
+    and that one sees nothing of this."""
+    leaves, spec = tree_flatten((args, kwargs))
+
+    def flat(*leaves: Any) -> Any:
+        given, named = tree_unflatten(leaves, spec)
+        return func(*given, **named)
+
+    with disable_proxy_modes_tracing():
+        return make_fx(flat, decomposition_table, tracing_mode)(*leaves)
+
+
+class DecompositionInterpreter(Interpreter):
+    """Runs a graph, and enters what runs in `new_graph`, by the functions of a table where that has some."""
+
+    def __init__(
+        self,
+        module: Any,
+        new_graph: Graph,
+        decomposition_table: dict[Any, Callable[..., Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(module, **kwargs)
+        self.new_graph = new_graph
+        self.tracer = PythonKeyTracer()
+        self.tracer.graph, self.tracer.root = new_graph, module
+        self.mode = ProxyTorchDispatchMode(self.tracer, "real", decomposition_table=decomposition_table)
+
+    def placeholder(self, target: Any, args: Any, kwargs: Any) -> Any:
+        value = super().placeholder(target, args, kwargs)
+        self.tracer.track_tree(value, Proxy(self.new_graph.placeholder(str(target)), self.tracer))
+        return value
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        value = super().get_attr(target, args, kwargs)
+        self.tracer.track_tree(value, Proxy(self.new_graph.get_attr(str(target)), self.tracer))
+        return value
+
+    def output(self, target: Any, args: Any, kwargs: Any) -> Any:
+        self.new_graph.output(written(args[0], self.tracer.node_of))
+        return super().output(target, args, kwargs)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        with self.mode:
+            return super().run(*args, **kwargs)
