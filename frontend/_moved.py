@@ -246,7 +246,7 @@ ELSEWHERE = {
     "redispatch._inductor.fx_passes": "redispatch.fx.passes.post_grad",
     "redispatch._inductor.fx_passes.reinplace": "redispatch.fx.passes.reinplace",
     "redispatch._inductor.fx_passes.post_grad": "redispatch.fx.passes.post_grad",
-    "redispatch.functorch.compile": "redispatch._functorch.aot_autograd",
+    "redispatch.functorch.compile": "redispatch._functorch.compilers",
     "redispatch.functorch.experimental": "redispatch._functorch.api",
 }
 PRESENT = ALIASES | ELSEWHERE

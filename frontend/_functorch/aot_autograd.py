@@ -28,7 +28,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from contextvars import ContextVar
 from functools import wraps
+from itertools import count
 from typing import Any
 
 from redispatch.autograd import Function, SavedTensor, enable_grad, grad, is_grad_enabled, no_grad
@@ -60,6 +62,9 @@ __all__ = [
     "compiled_function",
     "compiled_module",
     "default_partition",
+    "get_aot_compilation_context",
+    "get_aot_graph_name",
+    "get_graph_being_compiled",
     "make_boxed_compiler",
     "make_boxed_func",
     "min_cut_rematerialization_partition",
@@ -90,6 +95,37 @@ def make_boxed_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
 def run(compiled: Any, inputs: list[Any]) -> Any:
     found = compiled(inputs) if getattr(compiled, "_boxed_call", False) else compiled(*inputs)
     return list(found) if isinstance(found, list | tuple) else [found]
+
+
+MODEL = "model"  # what names of graphs begin with
+BEING_COMPILED: ContextVar[tuple[str, int]] = ContextVar("the kind and number of the graph at hand", default=("", 0))
+NUMBERS = count()
+
+
+def get_aot_compilation_context() -> tuple[list[str], str, int]:
+    """Returns ([which graph is at hand in a compiler: "forward", "backward", "inference"], "model", its number)."""
+    kind, number = BEING_COMPILED.get()
+    return [kind] if kind else [], MODEL, number
+
+
+def get_graph_being_compiled() -> str:
+    """Returns which graph is at hand in a compiler: "forward", "backward" or "inference"; "" outside of any."""
+    return BEING_COMPILED.get()[0]
+
+
+def get_aot_graph_name() -> str:
+    """Returns a name for the graph that is at hand in a compiler: `model__0_forward`."""
+    kind, number = BEING_COMPILED.get()
+    return f"{MODEL}__{number}_{kind}"
+
+
+def by(compiler: Callable[..., Any], kind: str, number: int, module: GraphModule) -> Any:
+    """Returns what a compiler makes of a graph."""
+    token = BEING_COMPILED.set((kind, number))
+    try:
+        return compiler(module, examples_of(module))
+    finally:
+        BEING_COMPILED.reset(token)
 
 
 def aot_function(
@@ -357,7 +393,7 @@ class Compiled:
                 flat = lambda *primals: self.joint(list(primals), [])[: self.count]  # noqa: E731  # a name for make_fx
                 module = make_fx(flat, self.decompositions, self.tracing_mode)(*self.examples)
                 tidy(module)
-                self.forward = inference(module, examples_of(module))
+                self.forward = by(inference, "inference", next(NUMBERS), module)
                 self.close()
                 return
             wanted = [value for value, want in zip(effects.values, effects.wanted, strict=True) if want]
@@ -372,8 +408,9 @@ class Compiled:
                 return
             tidy(joint)
             first, self.second = partition(joint, (self.examples, tangents), num_fwd_outputs=self.count)
-            self.forward = forward(first, examples_of(first))
-            self.backward = backward(self.second, examples_of(self.second))
+            number = next(NUMBERS)
+            self.forward = by(forward, "forward", number, first)
+            self.backward = by(backward, "backward", number, self.second)
         self.draws = any(
             isinstance(node.target, OpOverload) and Tag.nondeterministic_seeded in node.target.tags
             for node in joint.graph.nodes
