@@ -410,7 +410,7 @@ MISSING: dict[str, dict[str, str]] = {
     "fx.proxy": {INTERNAL: "MetaProxy"},
     "fx.passes": {
         GRAPHS: """
-            backends net_min_base regional_inductor* runtime_assert splitter_base tests
+            backends regional_inductor* runtime_assert tests
         """
     },
     "fx.passes.split_module": {GRAPHS: "split_module_simple"},
