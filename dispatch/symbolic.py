@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -400,6 +401,7 @@ class ShapeEnv:
         self.allow_dynamic_output_shape_ops = allow_dynamic_output_shape_ops
         self.named = 0  # tensors without a name
         self.guards: list[Guard] = []
+        self.pending_fresh_unbacked_symbols: list[Atom] = []  # which no node of a graph is known to bring
         self.deferred: list[Atom] = []  # what torch._check said of unbacked symbols
         self.var_to_val: dict[Atom, int] = {}
         self.var_to_range: dict[Atom, Range] = {}
@@ -423,8 +425,26 @@ class ShapeEnv:
         self._count[prefix] = number + 1
         return Atom.symbol(f"{prefix}{number}")
 
-    def create_symbol(self, value: int, source: str = "", *, duck: bool | None = None, size: bool = True) -> Expr:
-        """The expression for a size (or an int) that is `value` now: a number for 0 and 1, else a symbol."""
+    def create_symbol(
+        self,
+        value: int,
+        source: Any = "",
+        dynamic_dim: Any = None,
+        constraint_dim: Any = None,
+        *,
+        duck: bool | None = None,
+        size: bool = True,
+    ) -> Expr:
+        """The expression for a size (or an int) that is `value` now: a number for 0 and 1, else a symbol.
+
+        source: its name, or what has one. dynamic_dim: a DimDynamic, which says whether equal sizes share it, and
+        whether it is a number; `duck` says the former.
+        """
+        how = getattr(dynamic_dim, "name", None)
+        if how == "STATIC":
+            return expr(value)
+        duck = how == "DUCK" if how is not None else duck
+        source = getattr(source, "name", source)
         if self.specialize_zero_one and value in (0, 1):
             return expr(value)
         duck = self.duck_shape if duck is None else duck
@@ -449,6 +469,7 @@ class ShapeEnv:
     def create_unbacked_symint(self) -> Any:
         """A whole number of which nothing is known."""
         symbol = self.new_symbol("u")
+        self.pending_fresh_unbacked_symbols.append(symbol)
         self.var_to_range[symbol] = (-INT_MAX - 1, INT_MAX)
         return wrapped(self, expr(symbol))
 
@@ -717,6 +738,48 @@ class ShapeEnv:
             elif isinstance(symbolic, int | SymInt):
                 yield symbolic, value
 
+    def bind_symbols(self, placeholders: Any, args: Any) -> dict[Atom, Any]:
+        """Returns for each symbol that is a size, stride or offset of placeholders the number in its place."""
+        found: dict[Atom, Any] = {}
+        for symbolic, value in self.placed(placeholders, args):
+            if isinstance(symbolic, SymInt) and symbolic.node.original.terms == {(one := atom_of(symbolic),): 1}:
+                found.setdefault(one, value)
+        return found
+
+    def produce_guards(self, placeholders: Any, sources: Any, **ignored: Any) -> list[str]:
+        """Returns the guards as Python on the sources of placeholders, each a text."""
+        names = {str(one): places[0] for one, places in self.var_to_sources.items() if places}
+        texts = [str(one) for one in self.guards if symbols_of(one.expr)]
+        return [re.sub(r"\b[a-z]+\d+\b", lambda found: names.get(found[0], found[0]), text) for text in texts]
+
+    def evaluate_guards_expression(self, code: str, args: Iterable[Any]) -> bool:
+        """Returns what guards of `produce_guards_expression` say of numbers in the place of the symbols, in order."""
+        symbols = sorted(set(re.findall(r"\bs\d+\b", code)), key=lambda name: int(name[1:]))
+        return bool(eval(code, dict(NAMESPACE), dict(zip(symbols, args, strict=False))))
+
+    @property
+    def num_deferred_runtime_asserts(self) -> int:
+        return len(self.deferred)
+
+    @property
+    def deferred_runtime_asserts(self) -> dict[Any, list[Any]]:
+        """What was said of unbacked symbols, by the youngest of them."""
+        found: dict[Any, list[Any]] = {}
+        for condition in self.deferred:
+            found.setdefault(max(symbols_of(condition), default=None, key=lambda one: (len(one), one)), []).append(
+                condition
+            )
+        return found
+
+    @contextmanager
+    def ignore_fresh_unbacked_symbols(self) -> Iterator[None]:
+        """A region whose new unbacked symbols are no results of nodes."""
+        kept = list(self.pending_fresh_unbacked_symbols)
+        try:
+            yield
+        finally:
+            self.pending_fresh_unbacked_symbols[:] = kept
+
     def produce_guards_expression(self, placeholders: Any, *, ignore_static: bool = True, **ignored: Any) -> str | None:
         """The guards as a Python expression of the symbols; None where there is none."""
         guards = [f"({one})" for one in self.guards if symbols_of(one.expr)]
@@ -815,7 +878,10 @@ class SymNode:
 
     __slots__ = ("original", "shape_env", "made", "pytype", "__weakref__")
 
-    def __init__(self, value: Any, shape_env: ShapeEnv, pytype: type, made: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self, value: Any, shape_env: ShapeEnv, pytype: type, made: tuple[Any, ...] = (), *, hint: Any = None
+    ) -> None:
+        """hint: what PyTorch is told here; the environment knows it."""
         self.original, self.shape_env, self.pytype, self.made = value, shape_env, pytype, made
 
     @property
@@ -876,6 +942,11 @@ class SymNode:
 
     def __str__(self) -> str:
         return str(self.expr)
+
+
+def atom_of(number: Any) -> Any:
+    """Returns the first symbol of a number."""
+    return min(number.node.original.free_symbols, default=None)
 
 
 def wrapped(env: ShapeEnv, value: Any, made: tuple[Any, ...] = ()) -> Any:

@@ -395,11 +395,16 @@ MISSING: dict[str, dict[str, str]] = {
             unify_refinements validator
         """,
     },
+    "fx.experimental.optimization": {
+        OTHER: "MklSubgraph UnionFind gen_mkl_autotuner modules_to_mkldnn optimize_for_inference reset_modules use_*"
+    },
+    "fx.experimental.sym_node": {INTERNAL: "DynamicInt is_* magic_methods sym_* sympy_* wrap_node"},
+    "fx.passes.splitter_base": {INTERNAL: "NodeEvent*"},
     "fx.experimental.symbolic_shapes": {
         INTERNAL: """
             *_KEY ConvertIntKey SYMPY_INTERP Specialization SubclassSymbolicContext SymIntEqByExpr SymIntSymbolicContext
-            TrackedFake ValueRangesSLoc canonicalize_bool_expr check_consistent compute_unbacked_bindings
-            create_contiguous is_accessor_node resolve_unbacked_bindings
+            TrackedFake ValueRangesSLoc canonicalize_bool_expr check_consistent create_contiguous
+            is_accessor_node resolve_unbacked_bindings
         """,
     },
     "fx.experimental.proxy_tensor": {

@@ -41,7 +41,7 @@ Filter = Callable[[Match, Graph, Graph], bool]  # of a match, the graph and the 
 
 @dataclass(frozen=True)
 class Rules:
-    """When a step is as one of the pattern; ignore_literals: whether any number or string stands for any other."""
+    """Conditions for a step to be as one of the pattern. ignore_literals: any number or string stands for any other."""
 
     same: Callable[[Node, Node], bool]
     ignore_literals: bool = False

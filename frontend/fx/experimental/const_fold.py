@@ -17,7 +17,7 @@ from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
 
-__all__ = ["FoldedGraphModule", "split_const_subgraphs"]
+__all__ = ["FoldedGraphModule", "get_unique_attr_name_in_module", "split_const_subgraphs"]
 
 
 class FoldedGraphModule(GraphModule):
@@ -83,7 +83,7 @@ def split_const_subgraphs(
     results = tuple(copies[node] for node in folded)
     constants.output(results if len(results) > 1 else results[0])
     constants.eliminate_dead_code()
-    name = free_name(traced)
+    name = get_unique_attr_name_in_module(traced, "_FX_CONST_FOLDED_ATTRS")
     made = Graph()
     values: dict[Node, Node] = {}
     for node in graph.nodes:
@@ -100,8 +100,8 @@ def split_const_subgraphs(
     return FoldedGraphModule(traced, made, constants, name, device_for_folded_attrs)
 
 
-def free_name(module: nn.Module, name: str = "_FX_CONST_FOLDED_ATTRS") -> str:
+def get_unique_attr_name_in_module(mod_traced: nn.Module, name: str) -> str:
     """Returns this name, or one like it, such that the module has no attribute that begins so."""
-    while any(taken.startswith(name) for taken in (*dir(module),)):
+    while any(taken.startswith(name) for taken in dir(mod_traced)):
         name += "_"
     return name

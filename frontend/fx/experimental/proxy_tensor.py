@@ -59,14 +59,13 @@ from ..node import Node
 from ..proxy import Proxy
 from ..traceback import user_stack
 from .pre_dispatch import PreDispatchTorchFunctionMode
-from .symbolic_shapes import statically_known_true
+from .symbolic_shapes import compute_unbacked_bindings, statically_known_true
 
-ROOTS = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
 # By kind of operation on symbolic numbers, the function that a graph calls.
 SYMBOLIC = {
     **FUNCTIONS,
     **{kind: getattr(redispatch, f"sym_{kind}") for kind in ("max", "min", "not", "float", "ite")},
-    **{kind: getattr(redispatch, f"_sym_{kind}") for kind in ROOTS},
+    **{name.removeprefix("_sym_"): getattr(redispatch, name) for name in dir(redispatch) if name.startswith("_sym_")},
     "and": operator.and_,
     "or": operator.or_,
     "trunc": redispatch.sym_int,
@@ -309,6 +308,9 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             constant = self.constant(func, args, kwargs, given, constants)
         result = run(*args, **kwargs)
         tracer.track_tree(result, proxy, constant)
+        bindings = compute_unbacked_bindings(shape_env_of(result), result)
+        if bindings:
+            proxy.node.meta["unbacked_bindings"] = bindings
         return result
 
     def constants(self, given: list[Tensor]) -> dict[Tensor, Tensor] | None:
@@ -326,6 +328,15 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         parts = result if isinstance(result, list | tuple) else [result]
         small = all(isinstance(one, Tensor) and one.numel() <= CONSTANT_NUMEL_LIMIT for one in parts)
         return result if small else None
+
+
+def shape_env_of(result: Any) -> ShapeEnv | None:
+    """Returns the environment of the symbols in a result; None where there are none."""
+    for one in tree_leaves(result):
+        for number in (*one.shape, *one.stride()) if isinstance(one, FakeTensor) else (one,):
+            if isinstance(number, Symbolic):
+                return number.node.shape_env
+    return None
 
 
 @contextmanager
