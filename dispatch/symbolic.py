@@ -763,7 +763,7 @@ class ShapeEnv:
 
     @property
     def deferred_runtime_asserts(self) -> dict[Any, list[Any]]:
-        """What was said of unbacked symbols, by the youngest of them."""
+        """Returns conditions that unbacked symbols were said to meet, by the youngest symbol in each."""
         found: dict[Any, list[Any]] = {}
         for condition in self.deferred:
             found.setdefault(max(symbols_of(condition), default=None, key=lambda one: (len(one), one)), []).append(

@@ -398,7 +398,7 @@ MISSING: dict[str, dict[str, str]] = {
     "fx.experimental.optimization": {
         OTHER: "MklSubgraph UnionFind gen_mkl_autotuner modules_to_mkldnn optimize_for_inference reset_modules use_*"
     },
-    "fx.experimental.sym_node": {INTERNAL: "DynamicInt is_* magic_methods sym_* sympy_* wrap_node"},
+    "fx.experimental.sym_node": {INTERNAL: "DynamicInt magic_methods sym_*"},
     "fx.passes.splitter_base": {INTERNAL: "NodeEvent*"},
     "fx.experimental.symbolic_shapes": {
         INTERNAL: """

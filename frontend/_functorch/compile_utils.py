@@ -1,4 +1,4 @@
-"""What passes over graphs of operators often ask for: PyTorch's `torch._functorch.compile_utils`."""
+"""Questions that passes over graphs of operators often have: PyTorch's `torch._functorch.compile_utils`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operations on symbolic numbers are called: PyTorch's names for methods of its SymNode."""
+"""Names of operations on symbolic numbers: what PyTorch calls the methods of its SymNode."""
 
 from __future__ import annotations
 
