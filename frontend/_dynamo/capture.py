@@ -1,0 +1,290 @@
+"""compile: a function that runs as recorded graphs where it can, and as it stands where not. Never wrong.
+
+The first call runs the function itself, by its converted text (transform.py), with every read logged (reads.py) and
+every call of the library's functions recorded as a node of a graph. So its results, its writes and its random numbers
+are the function's own. A later call for which all guards hold (guards.py) runs what the backend has made of the graph.
+What cannot be guarded, or is an effect beside tensors, is an escape: such a program runs as it stands, and `explain`
+says why. Read next: backends.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from functools import cache, update_wrapper
+from threading import RLock
+from typing import Any
+
+from redispatch.dispatch import STATE, TorchFunctionMode
+from redispatch.dispatch.pytree import tree_flatten, tree_map, tree_unflatten
+from redispatch.dispatch.tensor import Tensor
+from redispatch.fx.graph import Graph
+from redispatch.fx.graph_module import GraphModule
+from redispatch.nn import Module
+
+from .guards import Guards
+from .reads import FACTS, PRIMITIVES, TENSORS, Escape, Log, Path
+
+METADATA = set(
+    "shape size dim ndim ndimension stride dtype device layout numel nelement element_size itemsize nbytes "
+    "storage_offset is_contiguous is_floating_point is_complex is_signed requires_grad is_leaf is_sparse is_cuda is_cpu "
+    "is_quantized is_meta is_mkldnn is_nested is_conj is_neg is_inference __len__ get_device is_same_size "
+    "is_nonzero_size is_xpu is_mps".split()
+)
+REFUSED = set(
+    "grad grad_fn data backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ set_ "
+    "_backward_hooks volatile output_nr _version names retains_grad share_memory_ resize_ __deepcopy__ __reduce_ex__ "
+    "detach_ _base untyped_storage storage data_ptr apply_ map_ map2_ grad_dtype".split()
+)
+LIMIT = 8  # recorded programs of one function
+NUMBERS = itertools.count()
+
+
+@cache
+def recorded_functions() -> set[int]:
+    """Returns the ids of the library's functions that ask function modes."""
+    from redispatch.overrides import get_overridable_functions
+
+    return {id(one) for group in get_overridable_functions().values() for one in group}
+
+
+def is_leaf(function: Any) -> bool:
+    """Whether a call of a function is recorded as one call."""
+    if getattr(function.__globals__.get("entry_point"), "function", None) is function:
+        return True
+    return id(function) in recorded_functions() or hasattr(function, "__overridable__")
+
+
+class Recorder(TorchFunctionMode):
+    """Records the calls of the library's functions in a graph."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self.log, self.graph = log, Graph()
+        self.nodes: dict[int, Any] = {}
+        self.kept: list[Any] = []
+        self.inputs: list[tuple[Path, Tensor]] = []
+        self.exact = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = name_of(func)
+        if name in REFUSED:
+            self.log.escape(f"a tensor's {name} is read or written")
+        inside = None if self.log.reason else self.written(args, kwargs)
+        result = func(*args, **kwargs)
+        if not self.log.reason:
+            self.record(func, name, inside, result)
+        return result
+
+    def record(self, func: Any, name: str, inside: Any, result: Any) -> None:
+        """Makes a call a node; one that asks for metadata has them guarded."""
+        self.kept.append(result)
+        leaves, _ = tree_flatten(result)
+        tensors = [one for one in leaves if isinstance(one, Tensor)]
+        if not tensors and result is not None or name == "__get__":
+            if name in METADATA:
+                self.exact = True
+            else:
+                self.log.escape(f"{name} gives what depends on a tensor's values")
+            return
+        if any(type(one) is not Tensor and id(one) not in self.nodes for one in tensors):
+            self.log.escape(f"{name} gives a subclass of Tensor")
+            return
+        if len(tensors) != len(leaves) and result is not None and not all(one is None for one in leaves if one not in tensors):
+            self.log.escape(f"{name} gives more than tensors")
+            return
+        args, kwargs = inside
+        node = self.graph.call_function(func, args, kwargs)
+        if isinstance(result, Tensor):
+            self.nodes.setdefault(id(result), node)
+        elif isinstance(result, list | tuple):
+            for i, one in enumerate(result):
+                if isinstance(one, Tensor):
+                    self.nodes[id(one)] = self.graph.call_function(item, (node, i))
+                elif one is not None:
+                    self.log.escape(f"{name} gives tensors in a tree")
+        elif result is not None:
+            self.log.escape(f"{name} gives a {type(result).__name__}")
+
+    def written(self, args: Any, kwargs: Any) -> Any:
+        """The arguments with nodes in the place of tensors."""
+        return tree_map(self.node, (tuple(args), dict(kwargs)))
+
+    def node(self, value: Any) -> Any:
+        """The node of a tensor; other values stay."""
+        if not isinstance(value, Tensor):
+            if not (type(value) in PRIMITIVES | FACTS or type(value).__name__ in ("device",)):
+                self.log.escape(f"a {type(value).__name__} is given to an operator")
+            return value
+        found = self.nodes.get(id(value))
+        if found is None:
+            path = self.log.path_of.get(id(value))
+            if path is None or type(value) not in TENSORS:
+                self.log.escape("a tensor comes from code that is not shown" if path is None else "a subclass of Tensor")
+                return value
+            found = self.nodes[id(value)] = self.graph.placeholder(f"input_{len(self.inputs)}")
+            self.inputs.append((path, value))
+            self.kept.append(value)
+        return found
+
+
+def name_of(func: Any) -> str:
+    """The name of a function, or of the attribute that a getter reads."""
+    name = getattr(func, "__name__", "")
+    if name in ("__get__", "__set__", "__delete__"):
+        owner = func.__self__
+        name = getattr(getattr(owner, "fget", None), "__name__", name)
+    return name
+
+
+def item(values: Any, index: int) -> Any:
+    """One of several results."""
+    return values[index]
+
+
+class Program:
+    """A recorded graph, its guards, and how results are made of what it gives."""
+
+    def __init__(self, recorder: Recorder, result: Any, backend: Callable[..., Any]) -> None:
+        log = recorder.log
+        leaves, self.structure = tree_flatten(result)
+        self.constant = [None if isinstance(one, Tensor) else one for one in leaves]
+        for one in leaves:
+            if not isinstance(one, Tensor) and type(one) not in PRIMITIVES | FACTS:
+                log.escape(f"a {type(one).__name__} is returned")
+        seen: list[int] = []
+        containers(result, seen)
+        if len(set(seen)) != len(seen) or any(one in log.path_of for one in seen):
+            log.escape("a container is returned that others see")
+        self.output = [recorder.node(one) if isinstance(one, Tensor) else None for one in leaves]
+        number_of = {id(recorder.nodes[id(tensor)]): i for i, (_, tensor) in enumerate(recorder.inputs)}
+        # a result that is an input, or another result, is that very tensor
+        self.places: list[Any] = []
+        given: list[Any] = []
+        for node in self.output:
+            if node is None:
+                self.places.append(None)
+            elif id(node) in number_of:
+                self.places.append(("input", number_of[id(node)]))
+            else:
+                if node not in given:
+                    given.append(node)
+                self.places.append(("result", given.index(node)))
+        order(recorder.graph)
+        recorder.graph.output(tuple(given))
+        if log.reason:
+            return
+        recorder.graph.lint()
+        self.graph = GraphModule({}, recorder.graph)
+        self.examples = [tensor for _, tensor in recorder.inputs]
+        self.guards = Guards(log.guards, recorder.inputs, log.constants, recorder.exact, next(NUMBERS))
+        self.state = surroundings()
+        self.backend, self.compiled = backend, None
+
+    def run(self, inputs: list[Any]) -> Any:
+        """The function's result for these inputs."""
+        if self.compiled is None:
+            self.compiled = self.backend(self.graph, self.examples)
+            self.examples = []
+        found = self.compiled(*inputs)
+        leaves = [
+            constant if place is None else inputs[place[1]] if place[0] == "input" else found[place[1]]
+            for constant, place in zip(self.constant, self.places, strict=True)
+        ]
+        return tree_unflatten(leaves, self.structure)
+
+
+def order(graph: Graph) -> None:
+    """Puts placeholders first."""
+    first = next((node for node in graph.nodes if node.op != "placeholder"), None)
+    for node in list(graph.nodes):
+        if node.op == "placeholder" and first is not None:
+            first.prepend(node)
+
+
+def containers(value: Any, seen: list[int]) -> None:
+    """Notes the containers of a result that can be told apart."""
+    if isinstance(value, list | dict):
+        seen.append(id(value))
+    if isinstance(value, list | tuple | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            containers(one, seen)
+
+
+def surroundings() -> tuple[Any, ...]:
+    """The state that programs depend on."""
+    from redispatch._functorch.aot_autograd import surroundings
+
+    return surroundings()
+
+
+class Compiled:
+    """A function that runs as recorded programs. `reason`: why it does not, if it does not."""
+
+    def __init__(self, function: Any, backend: Callable[..., Any], strict: bool) -> None:
+        self.function, self.backend, self.strict = function, backend, strict
+        self.programs: list[Program] = []
+        self.reason = ""
+        self.lock = RLock()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        state = STATE.get()
+        if state.function_modes or state.modes or state.pre_dispatch_modes or state.tracer is not None or state.levels:
+            return self.function(*args, **kwargs)
+        if self.programs:
+            known = surroundings()
+            for program in self.programs:
+                if program.state == known:
+                    inputs = program.guards.check(args, kwargs)
+                    if type(inputs) is list:
+                        return program.run(inputs)
+        if self.reason:
+            return self.function(*args, **kwargs)
+        return self.capture(args, kwargs)
+
+    def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs the function, and records it."""
+        log = Log(self.strict, is_leaf)
+        root, names = Path(None, "args"), Path(None, "kwargs")
+        log.guard(root, "len", len(args))
+        log.guard(names, "keys", tuple(kwargs))
+        for i, one in enumerate(args):
+            log.register(one, Path(root, f"[{i}]"))
+        for key, one in kwargs.items():
+            log.register(one, Path(names, f"[{key!r}]"))
+        if not isinstance(self.function, type):
+            log.path_of.setdefault(id(self.function), log.constant(self.function))
+            owner = getattr(self.function, "__self__", None)
+            if owner is not None:
+                log.path_of.setdefault(id(owner), log.constant(owner))
+        recorder = Recorder(log)
+        with recorder:
+            result = log.call(self.function, *args, **kwargs)
+        if not log.reason:
+            program = Program(recorder, result, self.backend)
+        if log.reason:
+            if self.strict:
+                raise Escape(log.reason)
+            self.reason = log.reason
+        elif len(self.programs) >= LIMIT:
+            self.reason = f"there are {LIMIT} programs of it already"
+            warnings.warn(f"compile: {self.function} runs as it stands from now on: {self.reason}", stacklevel=3)
+        else:
+            self.programs.append(program)
+        return result
+
+
+def compiled(function: Any, backend: Callable[..., Any], strict: bool) -> Any:
+    """Returns a function that runs as recorded programs."""
+    made = Compiled(function, backend, strict)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return made(*args, **kwargs)
+
+    if not isinstance(function, Module):
+        update_wrapper(call, function)
+    call.__compiles__ = function  # type: ignore[attr-defined]
+    call.programs = made  # type: ignore[attr-defined]
+    return call
