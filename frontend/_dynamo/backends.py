@@ -1,6 +1,6 @@
 """What becomes of a recorded graph: backends, by name.
 
-    backend(graph_module, example_inputs) -> a callable that takes the inputs, and gives a tuple of tensors
+backend(graph_module, example_inputs) -> a callable that takes the inputs, and gives a tuple of tensors
 """
 
 from __future__ import annotations

@@ -11,26 +11,28 @@ from __future__ import annotations
 
 import itertools
 import warnings
+import weakref
 from collections.abc import Callable
-from functools import cache, update_wrapper
+from functools import cache
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
+from redispatch.compiler import STANCE
 from redispatch.dispatch import STATE, TorchFunctionMode
 from redispatch.dispatch.pytree import tree_flatten, tree_map, tree_unflatten
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor, get_default_dtype
 from redispatch.fx.graph import Graph
 from redispatch.fx.graph_module import GraphModule
-from redispatch.nn import Module
+from redispatch.fx.node import Node
 
 from .guards import Guards
-from .reads import FACTS, PRIMITIVES, TENSORS, Escape, Log, Path
+from .reads import FACTS, PRIMITIVES, TENSORS, Log, Path, described
 
-METADATA = set(
-    "shape size dim ndim ndimension stride dtype device layout numel nelement element_size itemsize nbytes "
-    "storage_offset is_contiguous is_floating_point is_complex is_signed requires_grad is_leaf is_sparse is_cuda is_cpu "
-    "is_quantized is_meta is_mkldnn is_nested is_conj is_neg is_inference __len__ get_device is_same_size "
-    "is_nonzero_size is_xpu is_mps".split()
+SIZES = set("shape size stride numel nelement nbytes storage_offset is_contiguous __len__ is_same_size".split())
+METADATA = SIZES | set(
+    "dim ndim ndimension dtype device layout element_size itemsize is_floating_point is_complex is_signed "
+    "requires_grad is_leaf is_sparse is_cuda is_cpu is_quantized is_meta is_mkldnn is_nested is_conj is_neg is_inference get_device "
+    "is_xpu is_mps".split()
 )
 REFUSED = set(
     "grad grad_fn data backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ set_ "
@@ -84,15 +86,22 @@ class Recorder(TorchFunctionMode):
         leaves, _ = tree_flatten(result)
         tensors = [one for one in leaves if isinstance(one, Tensor)]
         if not tensors and result is not None or name == "__get__":
-            if name in METADATA:
-                self.exact = True
+            if name in METADATA:  # what a result of operators is may depend on sizes, too
+                read = tree_flatten((func, inside))[0]
+                self.exact |= name in SIZES or not all(
+                    node.op == "placeholder" for node in read if isinstance(node, Node)
+                )
             else:
                 self.log.escape(f"{name} gives what depends on a tensor's values")
             return
         if any(type(one) is not Tensor and id(one) not in self.nodes for one in tensors):
             self.log.escape(f"{name} gives a subclass of Tensor")
             return
-        if len(tensors) != len(leaves) and result is not None and not all(one is None for one in leaves if one not in tensors):
+        if (
+            len(tensors) != len(leaves)
+            and result is not None
+            and not all(one is None for one in leaves if one not in tensors)
+        ):
             self.log.escape(f"{name} gives more than tensors")
             return
         args, kwargs = inside
@@ -100,6 +109,7 @@ class Recorder(TorchFunctionMode):
         if isinstance(result, Tensor):
             self.nodes.setdefault(id(result), node)
         elif isinstance(result, list | tuple):
+            self.exact |= not hasattr(result, "_fields")  # how many there are may depend on sizes
             for i, one in enumerate(result):
                 if isinstance(one, Tensor):
                     self.nodes[id(one)] = self.graph.call_function(item, (node, i))
@@ -122,7 +132,9 @@ class Recorder(TorchFunctionMode):
         if found is None:
             path = self.log.path_of.get(id(value))
             if path is None or type(value) not in TENSORS:
-                self.log.escape("a tensor comes from code that is not shown" if path is None else "a subclass of Tensor")
+                self.log.escape(
+                    "a tensor comes from code that is not shown" if path is None else "a subclass of Tensor"
+                )
                 return value
             found = self.nodes[id(value)] = self.graph.placeholder(f"input_{len(self.inputs)}")
             self.inputs.append((path, value))
@@ -215,23 +227,37 @@ def containers(value: Any, seen: list[int]) -> None:
 
 def surroundings() -> tuple[Any, ...]:
     """The state that programs depend on."""
-    from redispatch._functorch.aot_autograd import surroundings
+    state = STATE.get()
+    casts = tuple(sorted((kind, str(dtype)) for kind, dtype in state.autocast_dtypes.items()))
+    return state.grad_enabled, state.inference, state.included, state.excluded, casts, get_default_dtype()
 
-    return surroundings()
+
+class Standing(NamedTuple):
+    """What was read up to an escape: a call that reads the same runs as it stands. state: what it ran in."""
+
+    guards: Guards
+    state: tuple[Any, ...]
+    reason: str
 
 
 class Compiled:
-    """A function that runs as recorded programs. `reason`: why it does not, if it does not."""
+    """A function that runs as recorded programs, and where it has none as it stands. strict: that is an error."""
 
     def __init__(self, function: Any, backend: Callable[..., Any], strict: bool) -> None:
         self.function, self.backend, self.strict = function, backend, strict
-        self.programs: list[Program] = []
-        self.reason = ""
+        self.programs: list[Program | Standing] = []
+        self.full = False  # whether there are as many programs as there may be
         self.lock = RLock()
+        EVERY.add(self)
+
+    def reset(self) -> None:
+        """Forgets all programs."""
+        self.programs, self.full = [], False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        state = STATE.get()
-        if state.function_modes or state.modes or state.pre_dispatch_modes or state.tracer is not None or state.levels:
+        state, stance = STATE.get(), STANCE.get()
+        seen = state.function_modes or state.modes or state.pre_dispatch_modes or state.levels
+        if seen or state.tracer is not None or stance == "force_eager":
             return self.function(*args, **kwargs)
         if self.programs:
             known = surroundings()
@@ -239,10 +265,14 @@ class Compiled:
                 if program.state == known:
                     inputs = program.guards.check(args, kwargs)
                     if type(inputs) is list:
-                        return program.run(inputs)
-        if self.reason:
+                        run = program.run if isinstance(program, Program) else None
+                        return self.function(*args, **kwargs) if run is None else run(inputs)
+            if stance == "fail_on_recompile":
+                raise RuntimeError(f"a program of {self.function} would be recorded anew, which the stance refuses")
+        if self.full or (self.programs and stance == "eager_on_recompile"):
             return self.function(*args, **kwargs)
-        return self.capture(args, kwargs)
+        with self.lock:
+            return self.capture(args, kwargs)
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the function, and records it."""
@@ -254,37 +284,36 @@ class Compiled:
             log.register(one, Path(root, f"[{i}]"))
         for key, one in kwargs.items():
             log.register(one, Path(names, f"[{key!r}]"))
-        if not isinstance(self.function, type):
-            log.path_of.setdefault(id(self.function), log.constant(self.function))
-            owner = getattr(self.function, "__self__", None)
-            if owner is not None:
-                log.path_of.setdefault(id(owner), log.constant(owner))
+        for one in (self.function, getattr(self.function, "__self__", self.function)):
+            log.kept.append(one)
+            log.path_of.setdefault(id(one), log.constant(one))
+        state = surroundings()
         recorder = Recorder(log)
         with recorder:
             result = log.call(self.function, *args, **kwargs)
-        if not log.reason:
-            program = Program(recorder, result, self.backend)
+        program = None if log.reason else Program(recorder, result, self.backend)
         if log.reason:
-            if self.strict:
-                raise Escape(log.reason)
-            self.reason = log.reason
-        elif len(self.programs) >= LIMIT:
-            self.reason = f"there are {LIMIT} programs of it already"
-            warnings.warn(f"compile: {self.function} runs as it stands from now on: {self.reason}", stacklevel=3)
+            guards = Guards(log.guards, [], log.constants, False, next(NUMBERS))
+            self.programs.append(Standing(guards, state, log.reason))
         else:
+            assert program is not None
             self.programs.append(program)
+        if len(self.programs) >= LIMIT:
+            self.full = True
+            warnings.warn(
+                f"{described(self.function)} has {LIMIT} compiled programs, and runs as it stands where none of them "
+                f"fits. The last was recorded because {self.misses(args, kwargs)}",
+                stacklevel=4,
+            )
         return result
 
+    def misses(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The guard of the last program but one that did not hold."""
+        if len(self.programs) < 2:
+            return "it was called"
+        guards = self.programs[-2].guards
+        failed = guards.check(args, kwargs)
+        return guards.said(failed) if isinstance(failed, int) else "the state of the dispatcher was another"
 
-def compiled(function: Any, backend: Callable[..., Any], strict: bool) -> Any:
-    """Returns a function that runs as recorded programs."""
-    made = Compiled(function, backend, strict)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return made(*args, **kwargs)
-
-    if not isinstance(function, Module):
-        update_wrapper(call, function)
-    call.__compiles__ = function  # type: ignore[attr-defined]
-    call.programs = made  # type: ignore[attr-defined]
-    return call
+EVERY: weakref.WeakSet[Compiled] = weakref.WeakSet()

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import linecache
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
 
-from .reads import Path, class_attribute
+from .reads import Path, class_attribute, named
 
 SIMPLE = (int, str, bool, bytes, type(None))
 
@@ -40,7 +41,13 @@ class Guards:
         exact: bool,
         number: int,
     ) -> None:
-        self.given: dict[str, Any] = {"class_attribute": class_attribute, "facts": facts, "nan": math.isnan, **constants}
+        self.constants = constants
+        self.given: dict[str, Any] = {
+            "class_attribute": class_attribute,
+            "facts": facts,
+            "nan": math.isnan,
+            **constants,
+        }
         self.words: dict[Path, str] = {Path(None, name): name for name in (*constants, "args", "kwargs")}
         self.lines: list[str] = []
         for path, kind, found in guards:
@@ -56,6 +63,13 @@ class Guards:
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
         exec(compile(self.text, name, "exec"), self.given)
         self.check: Callable[[Any, Any], Any] = self.given["guard"]
+
+    def said(self, failed: int) -> str:
+        """The guard that did not hold, by what `check` returned."""
+        line = next((one for one in self.lines if one.endswith(f": return {failed}")), "")
+        paths = {word: path for path, word in self.words.items() if path.base is not None}
+        places = [named(paths[word], self.constants) for word in re.findall(r"v\d+", line) if word in paths]
+        return f"{places[0] if places else 'what is read'} is another" if line else "something could not be read"
 
     def constant(self, value: Any) -> str:
         name = f"c{len(self.given)}"

@@ -4,8 +4,8 @@
     log.guards                      # [(path, kind, what was found)], in the order of the reads
     log.path_of[id(x)]              # Path args[0].layers[1].weight
 
-An object from outside has a *path*, by which the next call finds its own. What is read of such an object is guarded, and
-has a path, too. What no guard can hold (code that is not shown, writes to the outside, a value of a tensor) is an
+An object from outside has a *path*, by which the next call finds its own. What is read of such an object is guarded,
+and has a path, too. What no guard can hold (code that is not shown, writes to the outside, a value of a tensor) is an
 *escape*: the run goes on as it would, and its program is not compiled. Read next: guards.py.
 """
 
@@ -41,13 +41,18 @@ from redispatch.dispatch.pytree import tree_flatten
 from redispatch.dispatch.tensor import Size, Tensor, device, dtype, get_default_dtype, layout, memory_format
 from redispatch.nn import Module, Parameter
 
+from .exc import Unsupported
 from .transform import LOG, Unconvertible, converted
 
 PRIMITIVES = {int, float, bool, str, complex, bytes, type(None), type(Ellipsis), type(NotImplemented), slice}
 FACTS = {dtype, device, layout, memory_format, Size}
 CONTAINERS = {list, tuple, dict, set, frozenset, OrderedDict, range}
-VIEWS = {type(OrderedDict().keys()), type(OrderedDict().values()), type(OrderedDict().items()), type({}.keys()), type({}.values()), type({}.items()), type(iter([])), type(iter(())), type(iter({}.items())),
-         type(iter({}.values())), type(iter({})), enumerate, zip, map, filter, reversed, type(iter(range(0)))}  # fmt: skip
+EMPTY: tuple[Any, ...] = ([], (), {}, OrderedDict(), range(0))
+VIEWS = {
+    *(type(view()) for one in ({}, OrderedDict()) for view in (one.keys, one.values, one.items)),
+    *(type(iter(one)) for one in (*EMPTY, {}.values(), {}.items())),
+    *(enumerate, zip, map, filter, reversed),
+}
 FIXED = (
     *(FunctionType, BuiltinFunctionType, BuiltinMethodType, MethodDescriptorType, WrapperDescriptorType),
     *(MethodWrapperType, OpOverload, OpOverloadPacket, enum.Enum),
@@ -58,13 +63,22 @@ PURE = {
     *(len, list, max, min, pow, range, reversed, round, set, slice, str, sum, tuple, type, zip, repr, chr, ord),
     *(filter, map, sorted, next, iter, functools.partial, OrderedDict, Size, device),
     *(one for one in vars(math).values() if callable(one)),
-    *(one for name, one in vars(operator).items() if callable(one) and not name.startswith(("i", "set", "del", "attr"))),
+    *(
+        one
+        for name, one in vars(operator).items()
+        if callable(one) and not name.startswith(("i", "set", "del", "attr"))
+    ),
 }
 STRUCTURAL = {
     *(len, list, tuple, zip, enumerate, reversed, iter, next, range, dict, slice, filter, map, OrderedDict),
     *(functools.partial, isinstance, issubclass, callable, type),
 }
-QUESTIONS = {is_grad_enabled, is_inference_mode_enabled, get_default_dtype, is_tensor}  # about the state, which is guarded
+QUESTIONS = {
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    get_default_dtype,
+    is_tensor,
+}  # about the state, which is guarded
 REGIONS = (no_grad, enable_grad, set_grad_enabled)
 MUTATORS = set(
     "append extend insert remove pop clear sort reverse update setdefault popitem add discard move_to_end "
@@ -72,8 +86,9 @@ MUTATORS = set(
 )
 READERS = set(
     "get keys values items index count copy union intersection difference issubset issuperset isdisjoint join split "
-    "format startswith endswith replace strip lower upper title rstrip lstrip partition rpartition rsplit encode decode "
-    "symmetric_difference __getitem__ __contains__ __len__ __eq__ bit_length is_integer isdigit splitlines zfill".split()
+    "format startswith endswith replace strip lower upper title rstrip lstrip partition rpartition rsplit encode "
+    "decode symmetric_difference __getitem__ __contains__ __len__ __eq__ bit_length is_integer isdigit splitlines "
+    "zfill".split()
 )
 DEFAULT = object()
 NAMED = type(NamedTuple("Field", [("one", int)]).one)  # type: ignore[attr-defined]  # the class of fields of tuples
@@ -87,10 +102,6 @@ class Path(NamedTuple):
 
     def __str__(self) -> str:
         return self.text if self.base is None else f"{self.base}{self.text}"
-
-
-class Escape(RuntimeError):
-    """A program that is not compiled as one graph; the text says why, and where."""
 
 
 class Log:
@@ -112,17 +123,16 @@ class Log:
     # Escapes and guards -----------------------------------------------------------------------------------------------
 
     def escape(self, reason: str) -> None:
-        """Notes that the program is not to be compiled. Escape where that is an error."""
+        """Notes that the program is not to be compiled. Unsupported where that is an error."""
         if self.reason:
             return
         frame: Any = sys._getframe(1)
-        here = frame.f_code.co_filename.rsplit("/", 1)[0]
-        while frame is not None and frame.f_code.co_filename.startswith(here):
+        while frame is not None and frame.f_globals.get("__name__", "").startswith("redispatch."):
             frame = frame.f_back
         where = "" if frame is None else f" ({frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name})"
         self.reason = reason + where
         if self.strict:
-            raise Escape(self.reason)
+            raise Unsupported(self.reason)
 
     def constant(self, value: Any) -> Path:
         """Returns a root that is always this object."""
@@ -132,6 +142,10 @@ class Log:
         name = f"k{len(self.constants)}"
         self.constants[name] = value
         return Path(None, name)
+
+    def named(self, path: Path) -> str:
+        """The way to an object, as a reader knows it."""
+        return named(path, self.constants)
 
     def guard(self, path: Path, kind: str, found: Any) -> None:
         if (path, kind, id(found)) not in self.noted:
@@ -186,14 +200,14 @@ class Log:
             if all(type(one) in PRIMITIVES for one in value):
                 self.guard(path, "equal", kind(value))
             else:
-                self.escape(f"{path} is a set of objects")
+                self.escape(f"{self.named(path)} is a set of objects")
         return value
 
     def keys(self, value: Any, path: Path) -> None:
         if all(type(key) in (str, int, bool) for key in value):
             self.guard(path, "keys", tuple(value))
         else:
-            self.escape(f"{path} has keys that are neither strings nor integers")
+            self.escape(f"{self.named(path)} has keys that are neither strings nor integers")
 
     # Reads of converted functions -------------------------------------------------------------------------------------
 
@@ -412,7 +426,13 @@ class Log:
             return self.get(*args, DEFAULT) is not DEFAULT
         if function is functools.partial:
             return function(*args, **kwargs)
-        if function is isinstance or function is issubclass or function is callable or function is type and len(args) == 1:
+        if (
+            function is isinstance
+            or function is issubclass
+            or function is callable
+            or function is type
+            and len(args) == 1
+        ):
             return function(*args)
         if isinstance(function, FunctionType):
             if function in QUESTIONS:
@@ -422,12 +442,17 @@ class Log:
             return self.call_leaf(function, args, kwargs)
         if isinstance(function, type) and issubclass(function, REGIONS):
             return function(*args, **kwargs)
-        if isinstance(function, BuiltinMethodType | MethodWrapperType) and not isinstance(function.__self__, ModuleType):
+        if isinstance(function, BuiltinMethodType | MethodWrapperType) and not isinstance(
+            function.__self__, ModuleType
+        ):
             return self.call_method(function, args, kwargs)
         if hashable(function) and function in PURE:
             if function not in STRUCTURAL:
                 for one in tree_flatten((args, kwargs))[0]:
-                    if not (isinstance(one, Tensor | type | FunctionType) or type(one) in PRIMITIVES | FACTS | VIEWS | {range}):
+                    if not (
+                        isinstance(one, Tensor | type | FunctionType)
+                        or type(one) in PRIMITIVES | FACTS | VIEWS | {range}
+                    ):
                         if type(one).__name__ != "generator":
                             self.escape(f"{described(function)} is given a {type(one).__name__}")
             return function(*map(self.argument, args), **{key: self.argument(one) for key, one in kwargs.items()})
@@ -465,7 +490,7 @@ class Log:
         if isinstance(owner, Tensor):
             return self.call_leaf(method, args, kwargs)
         if name in MUTATORS and id(owner) in self.path_of:
-            self.escape(f"{self.path_of[id(owner)]}.{name}() changes what others see")
+            self.escape(f"{self.named(self.path_of[id(owner)])}.{name}() changes what others see")
         elif type(owner) not in CONTAINERS | PRIMITIVES | FACTS or name not in MUTATORS | READERS:
             self.escape(f"{type(owner).__name__}.{name} is called, whose code is not shown")
         self.deep(owner)
@@ -496,6 +521,17 @@ class Log:
         for one in (*args, *kwargs.values()):
             self.deep(one)
         return function(*args, **kwargs)
+
+
+def named(path: Path, constants: dict[str, Any]) -> str:
+    """Returns a path as text: a global by its name, what belongs to an object behind that."""
+    if path.base is None:
+        root = constants.get(path.text, path.text)
+        return root if isinstance(root, str) else "" if isinstance(root, dict) else described(root)
+    before = named(path.base, constants)
+    if path.text == ".cell_contents":
+        return "a variable of the function around"
+    return before + path.text if before else path.text[2:-2]
 
 
 class Function:
@@ -574,4 +610,6 @@ def hashable(value: Any) -> bool:
 
 
 def described(function: Any) -> str:
-    return getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or repr(type(function).__name__)
+    return (
+        getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or repr(type(function).__name__)
+    )

@@ -3,8 +3,8 @@
     converted(f)(log)      # f, whose `self.layers[i](x)` is log.call(log.item(log.attr(self, "layers"), i), x)
 
 Control flow, `try`, comprehensions and closures stay Python's own. Each name from outside, attribute, item, iteration,
-truth value, operand and call passes the log, which may look at it and hands on the very value. Line numbers stay, so that
-tracebacks and debuggers show the user's text. Read next: reads.py, which is the log.
+truth value, operand and call passes the log, which may look at it and hands on the very value. Line numbers stay, so
+that tracebacks and debuggers show the user's text. Read next: reads.py, which is the log.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def converted(function: FunctionType) -> Callable[[Any], FunctionType]:
 
     def with_log(log: Any) -> FunctionType:
         made = make(log.of(function), *(cell_value(cell) for cell in cells))
-        bound = FunctionType(made.__code__, function.__globals__, function.__name__, function.__defaults__, made.__closure__)
+        bound = FunctionType(
+            made.__code__, function.__globals__, function.__name__, function.__defaults__, made.__closure__
+        )
         bound.__kwdefaults__ = function.__kwdefaults__
         return bound
 
@@ -130,7 +132,9 @@ def same_constants(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     if len(a) != len(b):
         return False
     return all(
-        same_code(x, y) if isinstance(x, CodeType) and isinstance(y, CodeType) else (type(x), repr(x)) == (type(y), repr(y))
+        same_code(x, y)
+        if isinstance(x, CodeType) and isinstance(y, CodeType)
+        else (type(x), repr(x)) == (type(y), repr(y))
         for x, y in zip(a, b, strict=True)
     )
 
