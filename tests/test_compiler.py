@@ -1,4 +1,4 @@
-"""`redispatch.compiler`: what is written for `torch.compile` is told that nothing is traced; tests/compiler/ has the rest."""
+"""`redispatch.compiler`: what asks and marks for `torch.compile`; tests/compiler/ has the rest."""
 
 import pytest
 

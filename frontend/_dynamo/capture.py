@@ -30,9 +30,9 @@ from .reads import FACTS, PRIMITIVES, TENSORS, Log, Path, described
 
 SIZES = set("shape size stride numel nelement nbytes storage_offset is_contiguous __len__ is_same_size".split())
 METADATA = SIZES | set(
-    "dim ndim ndimension dtype device layout element_size itemsize is_floating_point is_complex is_signed "
-    "requires_grad is_leaf is_sparse is_cuda is_cpu is_quantized is_meta is_mkldnn is_nested is_conj is_neg is_inference get_device "
-    "is_xpu is_mps".split()
+    "dim ndim ndimension dtype device layout element_size itemsize is_floating_point is_complex is_signed get_device "
+    "requires_grad is_leaf is_sparse is_cuda is_cpu is_quantized is_meta is_mkldnn is_nested is_conj is_neg is_xpu "
+    "is_mps is_inference".split()
 )
 REFUSED = set(
     "grad grad_fn data backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ set_ "
@@ -193,7 +193,10 @@ class Program:
         self.examples = [tensor for _, tensor in recorder.inputs]
         self.guards = Guards(log.guards, recorder.inputs, log.constants, recorder.exact, next(NUMBERS))
         self.state = surroundings()
-        self.backend, self.compiled = backend, None
+        self.backend = backend
+        self.compiled: Callable[..., Any] | None = None
+        if not self.state[0] and any(one.requires_grad for one in leaves if isinstance(one, Tensor)):
+            self.compiled = self.graph.forward  # views say so where nothing is recorded; no joint graph knows of it
 
     def run(self, inputs: list[Any]) -> Any:
         """The function's result for these inputs."""

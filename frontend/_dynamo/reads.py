@@ -48,8 +48,9 @@ PRIMITIVES = {int, float, bool, str, complex, bytes, type(None), type(Ellipsis),
 FACTS = {dtype, device, layout, memory_format, Size}
 CONTAINERS = {list, tuple, dict, set, frozenset, OrderedDict, range}
 EMPTY: tuple[Any, ...] = ([], (), {}, OrderedDict(), range(0))
+MAPPINGS: tuple[Any, ...] = ({}, OrderedDict())
 VIEWS = {
-    *(type(view()) for one in ({}, OrderedDict()) for view in (one.keys, one.values, one.items)),
+    *(type(view()) for one in MAPPINGS for view in (one.keys, one.values, one.items)),
     *(type(iter(one)) for one in (*EMPTY, {}.values(), {}.items())),
     *(enumerate, zip, map, filter, reversed),
 }
@@ -421,11 +422,11 @@ class Log:
             self.method_of(function, self.path_of.get(id(function)), "__call__", method)
             return self.call(method, function, *args, **kwargs)
         if function is getattr:
-            return self.get(*args)
+            return self.got(args[0], args[1], *args[2:3])
         if function is hasattr:
-            return self.get(*args, DEFAULT) is not DEFAULT
+            return self.got(args[0], args[1], DEFAULT) is not DEFAULT
         if function is functools.partial:
-            return function(*args, **kwargs)
+            return functools.partial(args[0], *args[1:], **kwargs)
         if (
             function is isinstance
             or function is issubclass
@@ -461,7 +462,7 @@ class Log:
         self.escape(f"{described(function)} is called, whose code is not shown")
         return function(*args, **kwargs)
 
-    def get(self, value: Any, name: str, default: Any = Ellipsis) -> Any:
+    def got(self, value: Any, name: str, default: Any = Ellipsis) -> Any:
         """`getattr`."""
         try:
             return self.attr(value, name)

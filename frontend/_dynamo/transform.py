@@ -119,7 +119,7 @@ def alike(node: Any, code: CodeType) -> bool:
 def function_of(name: str, parameters: Sequence[str], body: list[Any]) -> ast.Module:
     """Returns the tree of a module with one function."""
     given = ast.arguments([], [ast.arg(one) for one in parameters], None, [], [], None, [])
-    types = {"type_params": []} if sys.version_info >= (3, 12) else {}
+    types: dict[str, Any] = {"type_params": []} if sys.version_info >= (3, 12) else {}
     return ast.fix_missing_locations(ast.Module([ast.FunctionDef(name, given, body, [], **types)], []))
 
 
@@ -285,7 +285,7 @@ class Shown(ast.NodeTransformer):
         if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
             there = self.log("contains", self.visit(node.left), self.visit(node.comparators[0]))
             return there if isinstance(node.ops[0], ast.In) else ast.UnaryOp(ast.Not(), there)
-        sides = [self.log("safe", self.visit(one)) for one in (node.left, *node.comparators)]
+        sides: list[ast.expr] = [self.log("safe", self.visit(one)) for one in (node.left, *node.comparators)]
         return ast.Compare(sides[0], node.ops, sides[1:])
 
     def visit_If(self, node: Any) -> Any:
