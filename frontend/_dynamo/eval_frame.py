@@ -49,6 +49,12 @@ class OptimizedModule(Module):
     def __delattr__(self, name: str) -> None:
         delattr(self._modules["_orig_mod"], name)
 
+    def __len__(self) -> int:
+        return len(self._modules["_orig_mod"])  # type: ignore[arg-type]  # a TypeError where it has no length
+
+    def __bool__(self) -> bool:
+        return True
+
     def train(self, mode: bool = True) -> OptimizedModule:
         self._modules["_orig_mod"].train(mode)
         return self
