@@ -1,4 +1,4 @@
-"""What becomes of a recorded graph: backends, by name.
+"""Backends, by name: they make functions of recorded graphs.
 
 backend(graph_module, example_inputs) -> a callable that takes the inputs, and gives a tuple of tensors
 """

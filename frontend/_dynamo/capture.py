@@ -28,12 +28,13 @@ from redispatch.fx.node import Node
 from .guards import Guards
 from .reads import FACTS, PRIMITIVES, TENSORS, Log, Path, described
 
-SIZES = set("shape size stride numel nelement nbytes storage_offset is_contiguous __len__ is_same_size".split())
-METADATA = SIZES | set(
+METADATA = set(
     "dim ndim ndimension dtype device layout element_size itemsize is_floating_point is_complex is_signed get_device "
     "requires_grad is_leaf is_sparse is_cuda is_cpu is_quantized is_meta is_mkldnn is_nested is_conj is_neg is_xpu "
-    "is_mps is_inference".split()
+    "is_mps is_inference shape size stride numel nelement nbytes storage_offset is_contiguous __len__ "
+    "is_same_size".split()
 )
+DIMENSIONS = {"dim", "ndim", "ndimension", "get_device", "element_size", "itemsize"}  # integers that are no sizes
 REFUSED = set(
     "grad grad_fn data backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ set_ "
     "_backward_hooks volatile output_nr _version names retains_grad share_memory_ resize_ __deepcopy__ __reduce_ex__ "
@@ -46,7 +47,7 @@ NUMBERS = itertools.count()
 @cache
 def recorded_functions() -> set[int]:
     """Returns the ids of the library's functions that ask function modes."""
-    from redispatch.overrides import get_overridable_functions
+    from redispatch.overrides import get_overridable_functions  # it looks through all of the library
 
     return {id(one) for group in get_overridable_functions().values() for one in group}
 
@@ -88,8 +89,11 @@ class Recorder(TorchFunctionMode):
         if not tensors and result is not None or name == "__get__":
             if name in METADATA:  # what a result of operators is may depend on sizes, too
                 read = tree_flatten((func, inside))[0]
-                self.exact |= name in SIZES or not all(
-                    node.op == "placeholder" for node in read if isinstance(node, Node)
+                sized = isinstance(result, int | tuple) and not isinstance(result, bool) and name not in DIMENSIONS
+                self.exact |= (
+                    sized
+                    or name in ("is_contiguous", "is_same_size")
+                    or not all(node.op == "placeholder" for node in read if isinstance(node, Node))
                 )
             else:
                 self.log.escape(f"{name} gives what depends on a tensor's values")
@@ -236,7 +240,7 @@ def surroundings() -> tuple[Any, ...]:
 
 
 class Standing(NamedTuple):
-    """What was read up to an escape: a call that reads the same runs as it stands. state: what it ran in."""
+    """Guards of all that was read up to an escape: a call that reads the same runs as it stands."""
 
     guards: Guards
     state: tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""compile and explain: what a user calls.
+"""compile and explain, as a user calls them.
 
     f = compile(f)                    # or @compile; compile(module) is a module
     print(explain(f)(x))              # programs, graphs, and why there is none
@@ -8,6 +8,7 @@ Read next: capture.py.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from functools import partial, update_wrapper
 from typing import Any
@@ -64,8 +65,6 @@ class OptimizedModule(Module):
         return OptimizedModule.again, (self._modules["_orig_mod"], call.backend, call.strict)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedModule:
-        import copy
-
         call = self.__dict__["dynamo_ctx"]
         return OptimizedModule.again(copy.deepcopy(self._modules["_orig_mod"], memo), call.backend, call.strict)
 
@@ -137,7 +136,7 @@ def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")
 
 
 class Explanation:
-    """What became of a call: `graphs` of the programs, `reasons` of those that run as they stand."""
+    """Account of a call: `graphs` of the programs, `reasons` of those that run as they stand."""
 
     def __init__(self, call: Compiled) -> None:
         programs = [one for one in call.programs if isinstance(one, Program)]

@@ -217,7 +217,7 @@ class Log:
         return Function(self, function)
 
     def attr(self, value: Any, name: str) -> Any:
-        """`value.name`."""
+        """Reads `value.name`."""
         if isinstance(value, Tensor):
             return self.tensor_attr(value, name)
         path, kind = self.path_of.get(id(value)), type(value)
@@ -272,7 +272,7 @@ class Log:
         return found
 
     def item(self, value: Any, at: Any) -> Any:
-        """`value[at]`."""
+        """Reads `value[at]`."""
         kind = type(value)
         if isinstance(value, Tensor):
             return value[at]
@@ -304,7 +304,7 @@ class Log:
         self.guard(self.constant(type(value)), f"class attribute {name}", method)
 
     def each(self, value: Any) -> Any:
-        """What a loop walks through."""
+        """Returns what a loop walks through."""
         kind = type(value)
         if isinstance(value, Tensor) or kind in VIEWS or kind.__name__ in ("generator", "str", "Size"):
             return value
@@ -318,13 +318,13 @@ class Log:
         return value
 
     def mapping(self, value: Any) -> Any:
-        """What `**` spreads."""
+        """Returns what `**` spreads."""
         if type(value) not in (dict, OrderedDict):
             self.escape(f"** of a {type(value).__name__}")
         return self.deep(value)
 
     def test(self, value: Any) -> Any:
-        """What is asked whether it is true."""
+        """Returns a value that is asked whether it is true."""
         kind = type(value)
         if isinstance(value, Tensor) or kind in PRIMITIVES | FACTS or kind in VIEWS:
             return value
@@ -358,16 +358,16 @@ class Log:
     shown = safe
 
     def same(self, a: Any, b: Any) -> bool:
-        """`a is b`."""
+        """Tells whether `a is b`."""
         paths = self.path_of.get(id(a)), self.path_of.get(id(b))
         if a is not None and b is not None and None not in paths and not isinstance(a, type):
-            self.guard(paths[0], "same" if a is b else "other", paths[1])  # type: ignore[arg-type]
+            self.guard(paths[0], "same" if a is b else "other", paths[1])  # type: ignore[arg-type]  # not None
         elif type(a) in PRIMITIVES and type(b) in PRIMITIVES and not {type(a), type(b)} & {type(None), bool}:
             self.escape("numbers or strings are compared by `is`")
         return a is b
 
     def contains(self, value: Any, container: Any) -> bool:
-        """`value in container`."""
+        """Tells whether `value in container`."""
         if type(container) in CONTAINERS | PRIMITIVES:
             if any(isinstance(one, Tensor) for one in container if type(container) is not str):
                 self.escape("a tensor is looked for in a container")
@@ -403,7 +403,7 @@ class Log:
         self.safe(value)
 
     def entered(self, region: Any) -> Any:
-        """What `with` enters."""
+        """Returns the region that `with` enters."""
         if not isinstance(region, REGIONS):
             self.escape(f"`with` enters a {type(region).__name__}")
         return region
@@ -411,7 +411,7 @@ class Log:
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """`function(*args, **kwargs)`, by the converted function, where there is one."""
+        """Calls a function, by the converted one, where there is one."""
         function = getattr(function, "__compiles__", function)
         if isinstance(function, MethodType):
             return self.call(function.__func__, function.__self__, *args, **kwargs)
@@ -463,7 +463,7 @@ class Log:
         return function(*args, **kwargs)
 
     def got(self, value: Any, name: str, default: Any = Ellipsis) -> Any:
-        """`getattr`."""
+        """Reads an attribute as `getattr` does."""
         try:
             return self.attr(value, name)
         except AttributeError:
@@ -472,7 +472,7 @@ class Log:
             return default
 
     def argument(self, value: Any) -> Any:
-        """What a builtin function gets: with all it holds, and converted if it is a function."""
+        """Returns an argument of a builtin function: all it holds is guarded, and a function is converted."""
         if isinstance(value, FunctionType) and LOG not in value.__code__.co_freevars:
             return lambda *args, **kwargs: self.call(value, *args, **kwargs)
         kind = type(value)
@@ -556,7 +556,7 @@ class Function:
         if name in self.names:
             return self.log.register(value, Path(root, f"[{name!r}]"))
         if (root, name) not in self.log.known:
-            self.log.known.add((root, name))  # type: ignore[arg-type]
+            self.log.known.add((root, name))  # type: ignore[arg-type]  # no path leads to what is absent
             self.log.guard(root, "lacks item", name)
             self.log.guard(self.log.constant(builtins.__dict__), f"item {name}", value)
         return value
