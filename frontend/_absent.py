@@ -130,7 +130,6 @@ ABSENT = {
             cache_size_limit capture_scalar_outputs optimize_ddp recompile_limit suppress_errors verbose
         """,
     ),
-    "_dynamo.eval_frame": Absent("nothing traces programs", classes="OptimizedModule"),
     "ao": Absent(QUANTIZED),
     "ao.nn": Absent(QUANTIZED),
     "ao.nn.intrinsic": Absent(QUANTIZED, classes="ConvBn2d ConvBnReLU2d ConvReLU2d LinearReLU"),
@@ -285,10 +284,6 @@ TOP = [  # what the package adds to its own names
     Absent("autograd.forward_ad makes dual tensors", asks="_fw_primal_copy _make_dual_copy"),
     Absent("linalg.eigh finds all eigenvalues", asks="lobpcg"),
 ]
-TRACING = Absent(  # what `_dynamo` adds to its own names
-    "nothing traces programs",
-    classes="OptimizedModule",
-)
 COMPILER = Absent(  # what `_C` adds to its own names
     "Python is not compiled",
     no="""
@@ -311,7 +306,7 @@ EXTRA = {"": TOP, "_C": [COMPILER], "jit": [SCRIPTED]}  # module of the package 
 SCRIPT = SCRIPTED.reason
 LEAKED = "it is part of PyTorch's C++, which the package lists among its names"
 INTERNAL = "it is a part of PyTorch's own implementation, which this library has not"
-TRACER = "nothing traces programs; redispatch.fx.experimental.proxy_tensor.make_fx records the operators of a call"
+TRACER = "redispatch.compile records calls; redispatch.fx.experimental.proxy_tensor.make_fx records operators"
 SYMBOLIC = "symbols have no such entry; redispatch.fx.experimental.symbolic_shapes has what programs ask of sizes"
 CHECKED = "types of sizes are not checked beforehand; FakeTensorProp runs a graph on fakes, whose sizes are symbols"
 GRAPHS = "fx rewrites graphs by passes and patterns (fx.passes.post_grad, matching), Interpreter and Transformer"

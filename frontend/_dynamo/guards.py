@@ -1,0 +1,138 @@
+"""Guards as one function that can be read: whether a call finds what the recorded one found, and its tensors.
+
+    def guard(args, kwargs):
+        v0 = args[0]
+        if type(v0) is not k1: return None
+        v1 = v0.eps
+        if type(v1) is not float or v1 != 1e-05: return None
+        ...
+        return [v7, v9]
+
+Nothing of a user's is asked: numbers and strings are compared when they are of the very type, everything else by
+identity. An error in reading is a guard that does not hold. Read next: capture.py.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from redispatch.dispatch.tensor import Tensor
+
+from .reads import Path, class_attribute, named
+
+SIMPLE = (int, str, bool, bytes, type(None))
+
+
+class Guards:
+    """The function for these guards; it gives the tensors at `inputs`, of these facts, or None.
+
+    exact: whether tensors must have the very sizes and strides.
+    """
+
+    def __init__(
+        self,
+        guards: Sequence[tuple[Path, str, Any]],
+        inputs: Sequence[tuple[Path, Tensor]],
+        constants: dict[str, Any],
+        exact: bool,
+        number: int,
+    ) -> None:
+        self.constants = constants
+        self.given: dict[str, Any] = {
+            "class_attribute": class_attribute,
+            "facts": facts,
+            "nan": math.isnan,
+            **constants,
+        }
+        self.words: dict[Path, str] = {Path(None, name): name for name in (*constants, "args", "kwargs")}
+        self.lines: list[str] = []
+        for path, kind, found in guards:
+            self.lines.append(self.line(path, kind, found))
+        words = [self.word(path) for path, _ in inputs]
+        for i, (word, (_, tensor)) in enumerate(zip(words, inputs, strict=True)):
+            self.lines.append(f"if facts({word}, {exact}) != {self.constant(facts(tensor, exact))}: return {i + 1000}")
+            self.lines += [f"if {word} is {other}: return {i + 1000}" for other in words[:i]]
+        self.lines.append(f"return [{', '.join(words)}]")
+        text = "def guard(args, kwargs):\n  try:\n" + "".join(f"    {line}\n" for line in self.lines)
+        self.text = text + "  except Exception: return -1\n"
+        name = f"<redispatch guards {number}>"
+        linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
+        exec(compile(self.text, name, "exec"), self.given)
+        self.check: Callable[[Any, Any], Any] = self.given["guard"]
+
+    def said(self, failed: int) -> str:
+        """The guard that did not hold, by what `check` returned."""
+        line = next((one for one in self.lines if one.endswith(f": return {failed}")), "")
+        paths = {word: path for path, word in self.words.items() if path.base is not None}
+        places = [named(paths[word], self.constants) for word in re.findall(r"v\d+", line) if word in paths]
+        return f"{places[0] if places else 'what is read'} is another" if line else "something could not be read"
+
+    def constant(self, value: Any) -> str:
+        name = f"c{len(self.given)}"
+        self.given[name] = value
+        return name
+
+    def word(self, path: Path) -> str:
+        """The variable that holds what lies at a path; the lines that read it come first."""
+        found = self.words.get(path)
+        if found is None:
+            assert path.base is not None
+            base = self.word(path.base)
+            found = self.words[path] = f"v{len(self.words)}"
+            self.lines.append(f"{found} = {base}{path.text}")
+        return found
+
+    def line(self, path: Path, kind: str, found: Any) -> str:
+        """The line for one guard."""
+        word = self.word(path)
+        fails = f"return {len(self.lines)}"
+        if kind == "type":
+            return f"if type({word}) is not {self.constant(found)}: {fails}"
+        if kind == "is":
+            return f"if {word} is not {self.constant(found)}: {fails}"
+        if kind == "equal":
+            return f"if {self.differs(word, found)}: {fails}"
+        if kind == "len":
+            return f"if len({word}) != {found}: {fails}"
+        if kind == "keys":
+            return f"if tuple({word}) != {self.constant(found)}: {fails}"
+        if kind == "lacks":
+            return f"if hasattr({word}, {found!r}): {fails}"
+        if kind == "lacks item":
+            return f"if {found!r} in {word}: {fails}"
+        if kind in ("same", "other"):
+            return f"if {word} is {'not ' if kind == 'same' else ''}{self.word(found)}: {fails}"
+        if kind == "gives":
+            return f"if {word}().__func__ is not {self.constant(found)}: {fails}"
+        if kind == "no truth":
+            test = " or ".join(f"class_attribute({word}, {name!r}) is not None" for name in ("__bool__", "__len__"))
+            return f"if {test}: {fails}"
+        what, name = kind.rsplit(" ", 1)
+        if what == "item":
+            return f"if {word}[{name!r}] is not {self.constant(found)}: {fails}"
+        assert what == "class attribute"
+        return f"if class_attribute({word}, {name!r}) is not {self.constant(found)}: {fails}"
+
+    def differs(self, word: str, found: Any) -> str:
+        """The condition that a number, string or fact of a tensor is another than the one found."""
+        kind = type(found)
+        if found is None or found is Ellipsis or found is NotImplemented:
+            return f"{word} is not {found!r}"
+        if kind is bool:
+            return f"{word} is not {found!r}"
+        if kind is float and (found != found or found == 0 or math.isinf(found)) or kind is complex:
+            return f"type({word}) is not {kind.__name__} or repr({word}) != {repr(found)!r}"
+        if kind in (int, str, float, bytes):
+            return f"type({word}) is not {kind.__name__} or {word} != {found!r}"
+        return f"type({word}) is not {self.constant(kind)} or {word} != {self.constant(found)}"
+
+
+def facts(tensor: Any, exact: bool) -> Any:
+    """Returns what a graph depends on of an input."""
+    sizes = (tuple(tensor._shape), tensor._stride, tensor._offset) if exact else len(tensor._shape)
+    kind = type(tensor)
+    return kind, sizes, tensor._dtype, tensor._device, tensor._keyset, tensor.requires_grad, tensor.is_leaf
