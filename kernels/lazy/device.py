@@ -1,0 +1,146 @@
+"""The device "lazy": tensors whose operators are recorded, and run when somebody asks for values.
+
+    start()
+    x = rd.ones(3, device="lazy")
+    y = x * 2 + 1           # recorded
+    y.cpu()                 # run
+
+A program has wrappers of the layer Functionalize, so that it may write and take views; their values are the recorder's
+tensors, which nobody writes. At the key Lazy every operator but those that are written in others is recorded, also such
+as one kernel serves on all devices: that writes memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.dispatch import (
+    FALLBACKS,
+    LISTENERS,
+    OPERATORS,
+    STATE,
+    DispatchKey,
+    Kernel,
+    OpOverload,
+    call,
+    keyset,
+    place_of,
+)
+from redispatch.dispatch.core.registry import add_fallback
+from redispatch.dispatch.layers.functionalize import FUNCTIONALIZATION, below_functionalize, compute, is_wrapper, write
+from redispatch.dispatch.layers.layer import boxed_kernel
+from redispatch.dispatch.pytree import tree_map_only
+from redispatch.dispatch.tensor import CPU, KINDS, DeviceKind, Tensor, describe, device
+from redispatch.dispatch.tensor.functional import FunctionalTensorWrapper, functional
+
+from ..ops.copying import copy_inplace_op, to_copy_op
+from ..ops.generators import default_generator
+from .program import Programs
+from .recorder import LazyTensor, Recorder
+
+LAZY = device("lazy", 0)
+FUNCTIONALIZE = keyset("Functionalize")
+EXPLICIT = (DispatchKey.CompositeExplicitAutograd, DispatchKey.CompositeExplicitAutogradNonFunctional)
+
+
+class LazyWrapper(FunctionalTensorWrapper):
+    """The tensor of a program on the lazy device. What asks for values runs what was recorded."""
+
+    _prints_as_tensor = True
+
+    def values(self) -> Tensor:
+        """The tensor on the CPU, which nobody may write."""
+        with below_functionalize():
+            return recorder.value(self.current())
+
+    def tolist(self) -> Any:
+        return self.values().tolist()
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        values: Any = self.values().detach()  # which is shown in the place of the wrapper
+        values._device, values._autograd, values._view = self._device, self._autograd, self._view
+        head = "Parameter containing:\n" if self._is_param else ""
+        return head + describe(values, tensor_contents)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = copy = self.detach().clone()
+            copy.requires_grad_(self.requires_grad)
+            copy._is_param = self._is_param
+            if self.grad is not None:
+                copy.grad = self.grad.detach().clone()
+        return memo[id(self)]
+
+
+LazyTensor.wrapper = LazyWrapper
+recorder = Recorder(LAZY)
+recorder.programs = Programs()
+
+
+def record(op: OpOverload, keys: int, stack: list[Any]) -> Any:
+    """Records an operator. Where it was called with wrappers, the layer Functionalize wraps what it gives."""
+    result = recorder.record(op, stack)
+    if STATE.get().excluded & FUNCTIONALIZE:
+        return result
+    return tree_map_only(LazyTensor, functional, result)
+
+
+def lazy_value(x: Any) -> LazyTensor | None:
+    """The recorder's tensor in a wrapper; None for other tensors."""
+    if not is_wrapper(x):
+        return None
+    with below_functionalize():
+        value = x.current()
+    return value if type(value) is LazyTensor else None
+
+
+def to_copy_rule(op: OpOverload, stack: list[Any]) -> Any:
+    """A copy on another device is of values, and no wrapper."""
+    value, on = lazy_value(stack[0]), stack[2 if len(stack) < 4 else 3]
+    if value is None or on is None or on.type == LAZY.type:
+        return compute(op, stack)
+    with below_functionalize():
+        return call(op, [recorder.value(value), *stack[1:]])
+
+
+def copy_rule(op: OpOverload, stack: list[Any]) -> Any:
+    """A tensor on another device is written at once."""
+    value = None if is_wrapper(stack[0]) else lazy_value(stack[1])
+    if value is None:
+        return write(op, stack)
+    with below_functionalize():
+        return call(op, [stack[0], recorder.value(value), *stack[2:]])
+
+
+KERNEL: Kernel = boxed_kernel(record)
+
+
+def take_over(event: str, op: Any) -> None:
+    """Has an operator recorded that has a kernel for all devices."""
+    if event == "defined" and isinstance(op, OpOverload) and any(key in op.registrations for key in EXPLICIT):
+        UNDO.append(op.register("Lazy", KERNEL))
+
+
+UNDO: list[Callable[[], object]] = []
+
+
+def start() -> None:
+    """Makes the device usable."""
+    if UNDO:
+        return
+    UNDO.append(add_fallback(DispatchKey.Lazy, KERNEL))
+    for op in list(OPERATORS.values()):
+        take_over("defined", op)
+    LISTENERS.append(take_over)
+    UNDO.append(lambda: LISTENERS.remove(take_over))
+    for op, rule in ((to_copy_op, to_copy_rule), (copy_inplace_op, copy_rule)):
+        UNDO.append(FUNCTIONALIZATION.add(op.functional, rule, place_of(rule)))
+    KINDS[LAZY.type] = DeviceKind(LAZY.type, generators={0: default_generator})
+    UNDO.append(lambda: KINDS.pop(LAZY.type))
+
+
+def stop() -> None:
+    """Takes the device away again."""
+    while UNDO:
+        UNDO.pop()()

@@ -1,0 +1,348 @@
+"""Recorder: says what an operator gives before it is run, and has it run when somebody wants the values.
+
+A recorded call is a `Node`: the operator with its constants, and the nodes of its tensors. What is known of its results
+is their metadata, which follows from the operator, the constants and the metadata of its tensors: calls of which all
+that is equal share one `Call`, and only the first of them asks the operator's meta kernel. Nodes are made once, too: a
+call with the same tensors is the same node, as long as it has not run. Nothing that is recorded writes, so both hold.
+
+`flush` runs all that living tensors need, as one program (program.py). What cannot be recorded (results that depend on
+values, operators without a meta kernel, programs' own operators) runs at once on the CPU, and is counted under its name
+with namespace; what draws random numbers runs at once, too, so that the numbers are those which the CPU's program gets.
+
+Note [Errors of values]
+An error that follows from metadata is raised by the call. One that follows from values, such as an index out of range,
+is raised when they are computed: to whoever asks for a tensor that needs the failed node, at each time.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from redispatch.dispatch import DEFAULT, LAZY_BITS, STATE, OpOverload, call, keyset, within
+from redispatch.dispatch.core.state import State
+from redispatch.dispatch.pytree import tree_flatten, tree_map_only, tree_unflatten
+from redispatch.dispatch.schema.schema import Tag
+from redispatch.dispatch.tensor import (
+    CPU,
+    META,
+    Size,
+    Tensor,
+    device,
+    dtype,
+    empty_from,
+    get_default_dtype,
+    layout,
+    memory_format,
+    metadata_of,
+    output_spec,
+    set_default_dtype,
+    view_over,
+)
+from redispatch.dispatch.tensor.functional import FunctionalTensorWrapper
+from redispatch.dispatch.tensor.geometry import last_element
+from redispatch.dispatch.tensor.metadata import interned
+
+LIMIT_CALLS = 1 << 15  # calls that are known; then the table starts afresh
+LIMIT_NODES = 5_000  # recorded and not yet run; then they are run without being asked for
+LIMIT_BYTES = 1 << 28  # of values that came from outside, as long as nodes may hold them
+PLAIN = {int, bool, complex, str, type(None), dtype, layout, memory_format, device, float}
+CLEAN: State = DEFAULT.with_grad(False)  # in which calls are worked out: nobody looks, and nothing is differentiated
+# random operators of which a tensor only says where the numbers go
+FILLERS = frozenset("""
+    rand_like randn_like randint_like bernoulli.p bernoulli.float cauchy exponential geometric log_normal
+    normal_functional random uniform
+""".split())  # fmt: skip
+MIXING = frozenset({"copy", "_to_copy", "index", "index_put", "_index_put_impl", "lift_fresh", "clone"})
+
+
+class Output:
+    """The metadata of a result."""
+
+    __slots__ = ("shape", "stride", "offset", "dtype", "bits", "interned")
+
+    def __init__(self, x: Tensor, on: device) -> None:
+        self.shape, self.stride, self.dtype = x._shape, x._stride, x._dtype
+        self.offset, self.bits = x._offset, x._keyset & LAZY_BITS
+        self.interned = interned(self.dtype, self.shape, self.stride, on, self.bits)
+
+    def meta(self) -> Tensor:
+        """A tensor of this metadata without data."""
+        if not self.offset and not self.bits:
+            return empty_from(output_spec(self.shape, self.dtype, META, self.stride))
+        room = self.offset + max(0, last_element(self.shape, self.stride)) + 1
+        flat = empty_from(output_spec(Size((room,)), self.dtype, META))
+        made = view_over(flat, self.shape, self.stride, self.offset)
+        made._keyset |= self.bits
+        made._interned = None
+        return made
+
+
+class Call:
+    """An operator, its constants, the metadata of its tensors; and so the metadata of its results.
+
+    template: the stack, a `Slot` in the place of each tensor. outputs: of each tensor among the results. spec: how the
+    results stand in what the operator returns; None where that is one tensor. Made once for equal calls.
+    """
+
+    __slots__ = ("op", "template", "outputs", "spec", "places", "name", "shared")
+
+    def __init__(self, op: OpOverload, template: list[Any], outputs: list[Output], spec: Any, places: Any) -> None:
+        self.op, self.template, self.outputs, self.spec, self.places = op, template, outputs, spec, places
+        self.name = f"lazy::{op._opname}"
+        self.shared = op._opname != "clone"  # a custom operator may write a copy that was made for it
+
+
+AT_ONCE: Any = object()  # in the place of a call that cannot wait
+
+
+class Slot:
+    """A tensor's place in a template: the number of the tensor."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class Node:
+    """A call of an operator on other nodes; or, without a call, a value that came from outside.
+
+    inputs: of each tensor, in order: the node and which of its results it is. results: the tensors on the CPU, once
+    they are there. held: of each result, who holds it. error: why there are no results.
+    """
+
+    __slots__ = ("call", "inputs", "results", "held", "error", "__weakref__")
+
+    def __init__(self, call: Call | None, inputs: tuple[Node, ...], width: int) -> None:
+        self.call, self.inputs = call, inputs
+        self.results: list[Any] | None = None
+        self.held: list[Any] = [None] * width
+        self.error: BaseException | None = None
+
+
+class LazyTensor(Tensor):
+    """A result of a node: a tensor without memory, which nobody writes. `place`: which result it is."""
+
+    __torch_function__ = FunctionalTensorWrapper.__torch_function__
+    node: Node
+    place: int
+    seen: Output
+    wrapper: type[FunctionalTensorWrapper] = FunctionalTensorWrapper
+
+
+class Recorder:
+    """See above. on: the device that its tensors name. lowered: whether programs are compiled, or run as they stand."""
+
+    def __init__(self, on: device) -> None:
+        self.on, self.lock = on, threading.RLock()
+        self.keys = keyset("Lazy")
+        self.calls: dict[Any, Any] = {}
+        self.pending: dict[Any, Node] = {}
+        self.bytes = 0  # of values from outside since the last flush
+        self.counts: Counter[str] = Counter()
+        self.default = get_default_dtype()
+        self.programs: Any = None
+        self.force_fallback = ""
+        self.sizes: list[int] = []  # of the programs that ran
+
+    # Recording --------------------------------------------------------------------------------------------------------
+
+    def record(self, op: OpOverload, stack: list[Any]) -> Any:
+        """Returns what the operator gives: lazy tensors; or whatever it is, where it runs at once."""
+        if get_default_dtype() is not self.default:
+            self.flush()  # what was recorded means the former one
+            self.calls.clear()
+            self.default = get_default_dtype()
+        key: list[Any] = [op]
+        tensors: list[LazyTensor] = []
+        if not self.add(key, tensors, stack):
+            return self.at_once(op, stack)
+        known = self.calls.get(tuple(key))
+        if known is None:
+            known = self.new_call(op, stack, tuple(key))
+        if known is AT_ONCE:
+            return self.at_once(op, stack)
+        self.counts[known.name] += 1
+        inputs = tuple([x.node for x in tensors])
+        identity = (known, *inputs) if known.shared else object()
+        node = self.pending.get(identity)
+        if node is None:
+            if len(self.pending) >= LIMIT_NODES:
+                self.flush()
+            node = self.pending[identity] = Node(known, inputs, len(known.outputs))
+        if known.spec is None:
+            return self.held(node, 0, known.outputs[0])
+        return tree_unflatten([self.held(node, i, seen) for i, seen in enumerate(known.outputs)], known.spec)
+
+    def add(self, key: list[Any], tensors: list[LazyTensor], values: Iterable[Any]) -> bool:
+        """Adds arguments to a key; False where one of them cannot be recorded."""
+        for one in values:
+            kind = type(one)
+            if kind is LazyTensor:
+                tensors.append(one)
+                key.append(one.seen.interned)
+                if one.place or one._offset:
+                    key.append((one.place, one._offset))
+            elif kind is float:
+                key.append(float)
+                key.append(one if one else str(one))  # 0.0 is equal to -0.0
+            elif kind in PLAIN:
+                key.append(kind)
+                key.append(one)
+            elif kind is list or kind is tuple or kind is Size:
+                key.append(len(one))
+                if not self.add(key, tensors, one):
+                    return False
+            elif isinstance(one, Tensor):
+                if one._shape and key[0]._opname not in MIXING:
+                    raise RuntimeError(f"Input tensor is not a lazy tensor: {one.type()}")
+                leaf = self.leaf(one.detach().clone())
+                tensors.append(leaf)
+                key.append(leaf.seen.interned)
+            else:
+                return False
+        return True
+
+    def held(self, node: Node, place: int, seen: Output) -> LazyTensor:
+        """The tensor that shows a result of a node."""
+        ref = node.held[place]
+        found = ref and ref()
+        if found is not None:
+            return found
+        self.counts["CreateLtcTensor"] += 1
+        t: Any = object.__new__(LazyTensor)
+        t._keyset = self.keys | seen.bits
+        t._counter = [0]
+        t._autograd = t._store = t._array = t._view = None
+        t._shape, t._stride, t._offset = seen.shape, seen.stride, seen.offset
+        t._dtype, t._device, t._interned = seen.dtype, self.on, seen.interned
+        t.node, t.place, t.seen = node, place, seen
+        node.held[place] = weakref.ref(t)
+        return t
+
+    def leaf(self, value: Tensor) -> LazyTensor:
+        """A lazy tensor of a value which is there, and which nobody writes from now on."""
+        node = Node(None, (), 1)
+        node.results = [value]
+        self.bytes += value.nbytes
+        if self.bytes > LIMIT_BYTES:
+            self.flush()
+        return self.held(node, 0, Output(value, self.on))
+
+    def new_call(self, op: OpOverload, stack: list[Any], key: Any) -> Any:
+        """Asks the meta kernel what an operator gives; AT_ONCE where it has to run for that."""
+        if self.runs_at_once(op):
+            return AT_ONCE
+        tensors: list[LazyTensor] = []
+        template = self.template(stack, tensors)
+        try:
+            with within(CLEAN):
+                metas = [x.seen.meta() for x in tensors]
+                shown = call(op, filled(template, metas, META))
+        except Exception:
+            return AT_ONCE  # where that raises, too, it is the error of this call
+        flat, spec = tree_flatten(shown)
+        if not all(isinstance(one, Tensor) for one in flat):
+            return AT_ONCE
+        outputs = [Output(one, self.on) for one in flat]
+        found = Call(op, template, outputs, None if isinstance(shown, Tensor) else spec, [x.place for x in tensors])
+        if len(self.calls) >= LIMIT_CALLS:
+            self.calls.clear()
+        return self.calls.setdefault(key, found)
+
+    def template(self, value: Any, tensors: list[LazyTensor]) -> Any:
+        """The arguments with a slot in the place of each tensor."""
+        if isinstance(value, list | tuple):
+            return [self.template(one, tensors) for one in value]
+        if isinstance(value, Tensor):
+            tensors.append(value if type(value) is LazyTensor else self.leaf(value.detach().clone()))
+            return Slot(len(tensors) - 1)
+        return value
+
+    # At once ----------------------------------------------------------------------------------------------------------
+
+    def runs_at_once(self, op: OpOverload) -> bool:
+        """Whether an operator cannot wait: its result's shape depends on values, or it may do more than compute."""
+        tags = op.tags
+        return (
+            op.namespace not in ("aten", "prims")
+            or Tag.data_dependent_output in tags
+            or (Tag.dynamic_output_shape in tags and op._opname != "index")
+            or Tag.nondeterministic_seeded in tags
+            or op._opname == self.force_fallback
+            or op.qualified_name == self.force_fallback
+        )
+
+    def at_once(self, op: OpOverload, stack: list[Any]) -> Any:
+        """Runs an operator on the CPU. A tensor that it writes stands for the written value from then on."""
+        schema = op.schema
+        fills = f"{op._opname}.{op._overloadname}" in FILLERS or op._opname in FILLERS
+        there = [tree_map_only(LazyTensor, empty_like if fills else self.value, one) for one in stack]
+        there = [CPU if isinstance(one, device) and one.type == self.on.type else one for one in there]
+        for position in schema.mutable_positions:
+            there[position] = tree_map_only(Tensor, lambda x: x.clone(), there[position])
+        with within(CLEAN):
+            result = call(op, there)
+        written = {}
+        for position in schema.mutable_positions:
+            for lazy, now in zip(tree_flatten(stack[position])[0], tree_flatten(there[position])[0], strict=True):
+                if type(lazy) is LazyTensor:
+                    lazy.node, lazy.place, written[id(now)] = self.leaf(now).node, 0, lazy
+        plain = fills or (Tag.nondeterministic_seeded in op.tags and not schema.tensor_positions)
+        self.counts[f"lazy::{op._opname}" if plain else f"{op.namespace}::{op._opname}"] += 1
+        return tree_map_only(Tensor, lambda x: written.get(id(x)) or self.leaf(x), result)
+
+    # Values -----------------------------------------------------------------------------------------------------------
+
+    def value(self, x: LazyTensor) -> Tensor:
+        """The tensor on the CPU that a lazy one stands for; nobody may write it. Runs all that is needed."""
+        node = x.node
+        if node.results is None or node.results[x.place] is None:
+            if node.error is None:
+                self.flush([x])
+            if node.error is not None:
+                raise node.error
+            assert node.results is not None
+        return node.results[x.place]
+
+    def flush(self, also: Iterable[LazyTensor] = ()) -> None:
+        """Runs what living tensors need, and forgets the rest of what was recorded."""
+        with self.lock:
+            pending, self.pending, self.bytes = self.pending, {}, 0
+            roots = [(x.node, x.place) for x in also if x.node.results is None or x.node.results[x.place] is None]
+            for node in pending.values():
+                if node.results is None and node.error is None:
+                    roots += [(node, place) for place, ref in enumerate(node.held) if ref and ref() is not None]
+            roots = list(dict.fromkeys(roots))
+            if roots:
+                self.run(roots)
+
+    def run(self, roots: list[tuple[Node, int]]) -> None:
+        """Computes results of nodes, as a program that may be known."""
+        former = get_default_dtype()
+        if former is not self.default:
+            set_default_dtype(self.default)
+        try:
+            with within(CLEAN):
+                self.programs.run(self, roots)
+        finally:
+            if former is not self.default:
+                set_default_dtype(former)
+
+
+def filled(template: Any, tensors: list[Any], on: device) -> Any:
+    """The arguments that a template stands for: tensors in its slots, and their device where one is named."""
+    kind = type(template)
+    if kind is Slot:
+        return tensors[template.number]
+    if kind is list:
+        return [filled(one, tensors, on) for one in template]
+    return on if kind is device and template.type not in ("cpu", "meta") else template
+
+
+def empty_like(x: LazyTensor) -> Tensor:
+    return empty_from(output_spec(x._shape, x._dtype, CPU, x._stride))
