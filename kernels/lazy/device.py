@@ -28,16 +28,17 @@ from redispatch.dispatch import (
     place_of,
 )
 from redispatch.dispatch.core.registry import add_fallback
-from redispatch.dispatch.layers.functionalize import FUNCTIONALIZATION, below_functionalize, compute, is_wrapper, write
+from redispatch.dispatch.layers.functionalize import FUNCTIONALIZATION, LANES, below_functionalize, compute, is_wrapper, write
 from redispatch.dispatch.layers.layer import boxed_kernel
 from redispatch.dispatch.pytree import tree_map_only
 from redispatch.dispatch.tensor import CPU, KINDS, DeviceKind, Tensor, describe, device
-from redispatch.dispatch.tensor.functional import FunctionalTensorWrapper, functional
+from redispatch.dispatch.tensor.functional import FunctionalStorage, FunctionalTensorWrapper
+from redispatch.dispatch.tensor.geometry import last_element
 
 from ..ops.copying import copy_inplace_op, to_copy_op
 from ..ops.generators import default_generator
 from .program import Programs
-from .recorder import LazyTensor, Recorder
+from .recorder import LazyTensor, Recorder, Result, lazy_tensor
 
 LAZY = device("lazy", 0)
 FUNCTIONALIZE = keyset("Functionalize")
@@ -45,14 +46,60 @@ EXPLICIT = (DispatchKey.CompositeExplicitAutograd, DispatchKey.CompositeExplicit
 
 
 class LazyWrapper(FunctionalTensorWrapper):
-    """The tensor of a program on the lazy device. What asks for values runs what was recorded."""
+    """The tensor of a program on the lazy device. What asks for values runs what was recorded.
 
+    result: what it shows, as long as it has memory of its own that nobody has asked for: see `_store`.
+    """
+
+    __slots__ = ("result", "_home", "_shown", "_seen_generation")
     _prints_as_tensor = True
+    _level = None
+    _steps: Any = ()
+    result: Result | None
+    _home: Any
+
+    # Most results are neither written nor viewed. So the memory, which a wrapper shares with its views, and the value
+    # in it, come to be when they are asked for.
+
+    @property
+    def _store(self) -> Any:
+        if self._home is None and self.result is not None:
+            value: Any = lazy_tensor(self.result, LAZY)
+            span = last_element(value._shape, value._stride, value._offset) + 1 if value._shape.numel() else 0
+            self._home = FunctionalStorage(value, span * value._dtype.itemsize, LAZY)
+            self._shown, self._seen_generation, self.result = value, 0, None
+        return self._home
+
+    @_store.setter
+    def _store(self, home: Any) -> None:
+        self._home, self.result = home, None
+
+    @property
+    def _value(self) -> Any:
+        return self._store and self._shown
+
+    @_value.setter
+    def _value(self, value: Any) -> None:
+        self._shown = value
+
+    @property
+    def _generation(self) -> Any:
+        return self._store and self._seen_generation
+
+    @_generation.setter
+    def _generation(self, generation: int) -> None:
+        self._seen_generation = generation
+
+    def current_result(self) -> Result:
+        """What the wrapper shows now."""
+        if self.result is not None:
+            return self.result
+        with below_functionalize():
+            return self.current().result
 
     def values(self) -> Tensor:
         """The tensor on the CPU, which nobody may write."""
-        with below_functionalize():
-            return recorder.value(self.current())
+        return recorder.value(self.current_result())
 
     def tolist(self) -> Any:
         return self.values().tolist()
@@ -73,6 +120,19 @@ class LazyWrapper(FunctionalTensorWrapper):
         return memo[id(self)]
 
 
+def wrapper(result: Result) -> LazyWrapper:
+    """The tensor of a program that shows a result, with memory of its own."""
+    seen = result.seen
+    t: Any = object.__new__(LazyWrapper)
+    t._keyset = seen.keys
+    t._counter = [0]
+    t._autograd = t._array = t._view = t._home = None
+    t._shape, t._stride, t._offset = seen.shape, seen.stride, seen.offset
+    t._dtype, t._device, t._interned = seen.dtype, LAZY, seen.interned
+    t.result = result
+    return t
+
+
 LazyTensor.wrapper = LazyWrapper
 recorder = Recorder(LAZY)
 recorder.programs = Programs()
@@ -80,10 +140,28 @@ recorder.programs = Programs()
 
 def record(op: OpOverload, keys: int, stack: list[Any]) -> Any:
     """Records an operator. Where it was called with wrappers, the layer Functionalize wraps what it gives."""
-    result = recorder.record(op, stack)
     if STATE.get().excluded & FUNCTIONALIZE:
-        return result
-    return tree_map_only(LazyTensor, functional, result)
+        return recorder.record(op, stack)
+    return tree_map_only(Result, wrapper, recorder.results(op, stack))
+
+
+def lane(op: OpOverload, stack: list[Any]) -> Any:
+    """Records an operator on wrappers, without values in between. NotImplemented for other tensors."""
+    found = None
+    taken = list(stack)
+    for at, one in enumerate(stack):
+        kind = type(one)
+        if kind is LazyWrapper:
+            found = taken[at] = one.result or one.current_result()
+        elif kind is list:
+            taken[at] = [one.result or one.current_result() if type(one) is LazyWrapper else one for one in one]
+            found = found or next((one for one in taken[at] if type(one) is Result), None)
+        elif isinstance(one, FunctionalTensorWrapper):
+            return NotImplemented
+    if found is None or STATE.get().innermost is not None:
+        return NotImplemented
+    given = recorder.results(op, taken)
+    return wrapper(given) if type(given) is Result else tree_map_only(Result, wrapper, given)
 
 
 def lazy_value(x: Any) -> LazyTensor | None:
@@ -129,6 +207,8 @@ def start() -> None:
     """Makes the device usable."""
     if UNDO:
         return
+    LANES.append(lane)
+    UNDO.append(lambda: LANES.remove(lane))
     UNDO.append(add_fallback(DispatchKey.Lazy, KERNEL))
     for op in list(OPERATORS.values()):
         take_over("defined", op)

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from redispatch.dispatch import DEFAULT, LAZY_BITS, STATE, OpOverload, call, keyset, within
+from redispatch.dispatch import DEFAULT, LAZY_BITS, STATE, OpOverload, call, keyset, shared, within
 from redispatch.dispatch.core.state import State
 from redispatch.dispatch.pytree import tree_flatten, tree_map_only, tree_unflatten
 from redispatch.dispatch.schema.schema import Tag
@@ -32,6 +32,7 @@ from redispatch.dispatch.tensor import (
     Size,
     Tensor,
     device,
+    device_keyset,
     dtype,
     empty_from,
     get_default_dtype,
@@ -49,7 +50,10 @@ from redispatch.dispatch.tensor.metadata import interned
 LIMIT_CALLS = 1 << 15  # calls that are known; then the table starts afresh
 LIMIT_NODES = 5_000  # recorded and not yet run; then they are run without being asked for
 LIMIT_BYTES = 1 << 28  # of values that came from outside, as long as nodes may hold them
-PLAIN = {int, bool, complex, str, type(None), dtype, layout, memory_format, device, float}
+PLAIN = {int, str, type(None), dtype, layout, memory_format, device}
+MARKED = {bool, float, complex}  # which may be equal to an int
+FUNCTIONALIZE = keyset("Functionalize")
+LAZY_KEYS = keyset("Lazy")
 CLEAN: State = DEFAULT.with_grad(False)  # in which calls are worked out: nobody looks, and nothing is differentiated
 # random operators of which a tensor only says where the numbers go
 FILLERS = frozenset("""
@@ -62,18 +66,19 @@ MIXING = frozenset({"copy", "_to_copy", "index", "index_put", "_index_put_impl",
 class Output:
     """The metadata of a result."""
 
-    __slots__ = ("shape", "stride", "offset", "dtype", "bits", "interned")
+    __slots__ = ("shape", "stride", "offset", "dtype", "bits", "interned", "keys")
 
     def __init__(self, x: Tensor, on: device) -> None:
         self.shape, self.stride, self.dtype = x._shape, x._stride, x._dtype
         self.offset, self.bits = x._offset, x._keyset & LAZY_BITS
         self.interned = interned(self.dtype, self.shape, self.stride, on, self.bits)
+        self.keys = shared(device_keyset(on.type) | FUNCTIONALIZE | self.bits)  # of a wrapper
 
     def meta(self) -> Tensor:
         """A tensor of this metadata without data."""
         if not self.offset and not self.bits:
             return empty_from(output_spec(self.shape, self.dtype, META, self.stride))
-        room = self.offset + max(0, last_element(self.shape, self.stride)) + 1
+        room = max(0, last_element(self.shape, self.stride, self.offset)) + 1
         flat = empty_from(output_spec(Size((room,)), self.dtype, META))
         made = view_over(flat, self.shape, self.stride, self.offset)
         made._keyset |= self.bits
@@ -124,14 +129,36 @@ class Node:
         self.error: BaseException | None = None
 
 
+class Result:
+    """One of the results of a node, as long as somebody holds it. `seen`: its metadata."""
+
+    __slots__ = ("node", "place", "seen", "key", "__weakref__")
+
+    def __init__(self, node: Node, place: int, seen: Output) -> None:
+        self.node, self.place, self.seen = node, place, seen
+        # what a call's key says of it
+        self.key = (seen.interned, place, seen.offset) if place or seen.offset else seen.interned
+
+
 class LazyTensor(Tensor):
-    """A result of a node: a tensor without memory, which nobody writes. `place`: which result it is."""
+    """A tensor without memory, which nobody writes: a result."""
 
     __torch_function__ = FunctionalTensorWrapper.__torch_function__
-    node: Node
-    place: int
-    seen: Output
+    result: Result
     wrapper: type[FunctionalTensorWrapper] = FunctionalTensorWrapper
+
+
+def lazy_tensor(result: Result, on: device) -> LazyTensor:
+    """The tensor that shows a result."""
+    seen = result.seen
+    t: Any = object.__new__(LazyTensor)
+    t._keyset = LAZY_KEYS | seen.bits
+    t._counter = [0]
+    t._autograd = t._store = t._array = t._view = None
+    t._shape, t._stride, t._offset = seen.shape, seen.stride, seen.offset
+    t._dtype, t._device, t._interned = seen.dtype, on, seen.interned
+    t.result = result
+    return t
 
 
 class Recorder:
@@ -139,9 +166,9 @@ class Recorder:
 
     def __init__(self, on: device) -> None:
         self.on, self.lock = on, threading.RLock()
-        self.keys = keyset("Lazy")
         self.calls: dict[Any, Any] = {}
         self.pending: dict[Any, Node] = {}
+        self.made = 0  # results
         self.bytes = 0  # of values from outside since the last flush
         self.counts: Counter[str] = Counter()
         self.default = get_default_dtype()
@@ -153,13 +180,17 @@ class Recorder:
 
     def record(self, op: OpOverload, stack: list[Any]) -> Any:
         """Returns what the operator gives: lazy tensors; or whatever it is, where it runs at once."""
+        return tree_map_only(Result, lambda one: lazy_tensor(one, self.on), self.results(op, stack))
+
+    def results(self, op: OpOverload, stack: list[Any]) -> Any:
+        """Returns what the operator gives: `Result`s in the place of tensors, in the arguments, too."""
         if get_default_dtype() is not self.default:
             self.flush()  # what was recorded means the former one
             self.calls.clear()
             self.default = get_default_dtype()
         key: list[Any] = [op]
-        tensors: list[LazyTensor] = []
-        if not self.add(key, tensors, stack):
+        nodes: list[Node] = []
+        if not self.add(key, nodes, stack):
             return self.at_once(op, stack)
         known = self.calls.get(tuple(key))
         if known is None:
@@ -167,65 +198,59 @@ class Recorder:
         if known is AT_ONCE:
             return self.at_once(op, stack)
         self.counts[known.name] += 1
-        inputs = tuple([x.node for x in tensors])
-        identity = (known, *inputs) if known.shared else object()
+        identity = (known, *nodes) if known.shared else object()
         node = self.pending.get(identity)
         if node is None:
             if len(self.pending) >= LIMIT_NODES:
                 self.flush()
-            node = self.pending[identity] = Node(known, inputs, len(known.outputs))
+            node = self.pending[identity] = Node(known, tuple(nodes), len(known.outputs))
         if known.spec is None:
             return self.held(node, 0, known.outputs[0])
         return tree_unflatten([self.held(node, i, seen) for i, seen in enumerate(known.outputs)], known.spec)
 
-    def add(self, key: list[Any], tensors: list[LazyTensor], values: Iterable[Any]) -> bool:
+    def add(self, key: list[Any], nodes: list[Node], values: list[Any] | tuple[Any, ...]) -> bool:
         """Adds arguments to a key; False where one of them cannot be recorded."""
-        for one in values:
+        for at, one in enumerate(values):
             kind = type(one)
             if kind is LazyTensor:
-                tensors.append(one)
-                key.append(one.seen.interned)
-                if one.place or one._offset:
-                    key.append((one.place, one._offset))
-            elif kind is float:
-                key.append(float)
-                key.append(one if one else str(one))  # 0.0 is equal to -0.0
+                one = one.result
+                kind = Result
+            if kind is Result:
+                nodes.append(one.node)
+                key.append(one.key)
             elif kind in PLAIN:
-                key.append(kind)
                 key.append(one)
+            elif kind in MARKED:
+                key.append(kind)
+                key.append(one or str(one))  # 0.0 is equal to -0.0
             elif kind is list or kind is tuple or kind is Size:
-                key.append(len(one))
-                if not self.add(key, tensors, one):
+                key.append(list)
+                if not self.add(key, nodes, one):
                     return False
+                key.append(list)
             elif isinstance(one, Tensor):
                 if one._shape and key[0]._opname not in MIXING:
                     raise RuntimeError(f"Input tensor is not a lazy tensor: {one.type()}")
-                leaf = self.leaf(one.detach().clone())
-                tensors.append(leaf)
-                key.append(leaf.seen.interned)
+                assert type(values) is list
+                values[at] = leaf = self.leaf(one.detach().clone())
+                nodes.append(leaf.node)
+                key.append(leaf.key)
             else:
                 return False
         return True
 
-    def held(self, node: Node, place: int, seen: Output) -> LazyTensor:
-        """The tensor that shows a result of a node."""
+    def held(self, node: Node, place: int, seen: Output) -> Result:
+        """The result of a node, to be held."""
         ref = node.held[place]
         found = ref and ref()
-        if found is not None:
-            return found
-        self.counts["CreateLtcTensor"] += 1
-        t: Any = object.__new__(LazyTensor)
-        t._keyset = self.keys | seen.bits
-        t._counter = [0]
-        t._autograd = t._store = t._array = t._view = None
-        t._shape, t._stride, t._offset = seen.shape, seen.stride, seen.offset
-        t._dtype, t._device, t._interned = seen.dtype, self.on, seen.interned
-        t.node, t.place, t.seen = node, place, seen
-        node.held[place] = weakref.ref(t)
-        return t
+        if found is None:
+            self.made += 1
+            found = Result(node, place, seen)
+            node.held[place] = weakref.ref(found)
+        return found
 
-    def leaf(self, value: Tensor) -> LazyTensor:
-        """A lazy tensor of a value which is there, and which nobody writes from now on."""
+    def leaf(self, value: Tensor) -> Result:
+        """The result that is a value which is there, and which nobody writes from now on."""
         node = Node(None, (), 1)
         node.results = [value]
         self.bytes += value.nbytes
@@ -237,12 +262,13 @@ class Recorder:
         """Asks the meta kernel what an operator gives; AT_ONCE where it has to run for that."""
         if self.runs_at_once(op):
             return AT_ONCE
-        tensors: list[LazyTensor] = []
+        tensors: list[Result] = []
         template = self.template(stack, tensors)
+        with within(CLEAN):
+            given = filled(template, [x.seen.meta() for x in tensors], META)
         try:
             with within(CLEAN):
-                metas = [x.seen.meta() for x in tensors]
-                shown = call(op, filled(template, metas, META))
+                shown = call(op, given)
         except Exception:
             return AT_ONCE  # where that raises, too, it is the error of this call
         flat, spec = tree_flatten(shown)
@@ -254,12 +280,12 @@ class Recorder:
             self.calls.clear()
         return self.calls.setdefault(key, found)
 
-    def template(self, value: Any, tensors: list[LazyTensor]) -> Any:
+    def template(self, value: Any, tensors: list[Result]) -> Any:
         """The arguments with a slot in the place of each tensor."""
         if isinstance(value, list | tuple):
             return [self.template(one, tensors) for one in value]
-        if isinstance(value, Tensor):
-            tensors.append(value if type(value) is LazyTensor else self.leaf(value.detach().clone()))
+        if isinstance(value, LazyTensor | Result):
+            tensors.append(value if type(value) is Result else value.result)
             return Slot(len(tensors) - 1)
         return value
 
@@ -281,7 +307,8 @@ class Recorder:
         """Runs an operator on the CPU. A tensor that it writes stands for the written value from then on."""
         schema = op.schema
         fills = f"{op._opname}.{op._overloadname}" in FILLERS or op._opname in FILLERS
-        there = [tree_map_only(LazyTensor, empty_like if fills else self.value, one) for one in stack]
+        take = (lambda one: empty_like(result_of(one))) if fills else self.value
+        there = [tree_map_only((LazyTensor, Result), take, one) for one in stack]
         there = [CPU if isinstance(one, device) and one.type == self.on.type else one for one in there]
         for position in schema.mutable_positions:
             there[position] = tree_map_only(Tensor, lambda x: x.clone(), there[position])
@@ -291,15 +318,16 @@ class Recorder:
         for position in schema.mutable_positions:
             for lazy, now in zip(tree_flatten(stack[position])[0], tree_flatten(there[position])[0], strict=True):
                 if type(lazy) is LazyTensor:
-                    lazy.node, lazy.place, written[id(now)] = self.leaf(now).node, 0, lazy
+                    lazy.result = written[id(now)] = self.leaf(now)
         plain = fills or (Tag.nondeterministic_seeded in op.tags and not schema.tensor_positions)
         self.counts[f"lazy::{op._opname}" if plain else f"{op.namespace}::{op._opname}"] += 1
         return tree_map_only(Tensor, lambda x: written.get(id(x)) or self.leaf(x), result)
 
     # Values -----------------------------------------------------------------------------------------------------------
 
-    def value(self, x: LazyTensor) -> Tensor:
+    def value(self, lazy: LazyTensor | Result) -> Tensor:
         """The tensor on the CPU that a lazy one stands for; nobody may write it. Runs all that is needed."""
+        x = result_of(lazy)
         node = x.node
         if node.results is None or node.results[x.place] is None:
             if node.error is None:
@@ -309,7 +337,7 @@ class Recorder:
             assert node.results is not None
         return node.results[x.place]
 
-    def flush(self, also: Iterable[LazyTensor] = ()) -> None:
+    def flush(self, also: Iterable[Result] = ()) -> None:
         """Runs what living tensors need, and forgets the rest of what was recorded."""
         with self.lock:
             pending, self.pending, self.bytes = self.pending, {}, 0
@@ -344,5 +372,10 @@ def filled(template: Any, tensors: list[Any], on: device) -> Any:
     return on if kind is device and template.type not in ("cpu", "meta") else template
 
 
-def empty_like(x: LazyTensor) -> Tensor:
-    return empty_from(output_spec(x._shape, x._dtype, CPU, x._stride))
+def result_of(x: LazyTensor | Result) -> Result:
+    return x.result if isinstance(x, LazyTensor) else x
+
+
+def empty_like(x: Result) -> Tensor:
+    """A tensor on the CPU of the metadata of a result."""
+    return empty_from(output_spec(x.seen.shape, x.seen.dtype, CPU, x.seen.stride))
