@@ -61,9 +61,9 @@ INVERSES: RuleTable[Callable[..., Any]] = RuleTable("inverse")
 # By operator: `rule(op, stack)`, in the place of what is said above.
 FUNCTIONALIZATION: RuleTable[Callable[[OpOverload, list[Any]], Any]] = RuleTable("functionalization rule")
 
-# (op, stack) -> the wrapped result of an operator that neither writes nor shows; NotImplemented where the way below is
-# to be gone. For backends that know how their wrappers are made.
-LANES: list[Callable[[OpOverload, list[Any]], Any]] = []
+# By the keys of a backend that knows how its wrappers are made: `lane(op, stack)`, the result of an operator that neither
+# writes nor shows, wrapped; NotImplemented where `compute` is to give it.
+LANES: dict[int, Callable[[OpOverload, list[Any]], Any]] = {}
 
 
 @layer("Functionalize")
@@ -81,7 +81,18 @@ def functionalize(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
         return turn(op, stack)
     if op.schema.is_mutable:
         return write(op, stack)
+    lane = lane_of(keyset)
+    if lane is not None:
+        found = lane(op, stack)
+        if found is not NotImplemented:
+            return found
     return compute(op, stack)
+
+
+@pure
+def lane_of(keyset: int) -> Callable[[OpOverload, list[Any]], Any] | None:
+    """The lane of a backend in the keyset; None where there is none."""
+    return next((lane for keys, lane in LANES.items() if keys & keyset == keys), None)
 
 
 @pure
@@ -136,10 +147,6 @@ def tensors_at(schema: FunctionSchema) -> tuple[int, ...]:
 
 def compute(op: OpOverload, stack: list[Any]) -> Any:
     """The result of `op` on values, wrapped. One that is an argument's value is that argument."""
-    for lane in LANES:
-        result = lane(op, stack)
-        if result is not NotImplemented:
-            return result
     wrapped = are_wrapped(op, stack)
     with below_functionalize():
         values = each_tensor(op.schema, stack, value_of)

@@ -26,10 +26,12 @@ from redispatch.dispatch import (
     call,
     keyset,
     place_of,
+    within,
 )
 from redispatch.dispatch.core.registry import add_fallback
 from redispatch.dispatch.layers.functionalize import FUNCTIONALIZATION, LANES, below_functionalize, compute, is_wrapper, write
 from redispatch.dispatch.layers.layer import boxed_kernel
+from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.pytree import tree_map_only
 from redispatch.dispatch.tensor import CPU, KINDS, DeviceKind, Tensor, describe, device
 from redispatch.dispatch.tensor.functional import FunctionalStorage, FunctionalTensorWrapper
@@ -38,9 +40,10 @@ from redispatch.dispatch.tensor.geometry import last_element
 from ..ops.copying import copy_inplace_op, to_copy_op
 from ..ops.generators import default_generator
 from .program import Programs
-from .recorder import LazyTensor, Recorder, Result, lazy_tensor
+from .recorder import CLEAN, HOLDERS, LAZY_KEYS, LazyTensor, Recorder, Result, lazy_tensor
 
 LAZY = device("lazy", 0)
+BELOW = CLEAN.excluding(keyset("Functionalize"))  # in which the values of wrappers are worked out
 FUNCTIONALIZE = keyset("Functionalize")
 EXPLICIT = (DispatchKey.CompositeExplicitAutograd, DispatchKey.CompositeExplicitAutogradNonFunctional)
 
@@ -94,7 +97,7 @@ class LazyWrapper(FunctionalTensorWrapper):
         """What the wrapper shows now."""
         if self.result is not None:
             return self.result
-        with below_functionalize():
+        with within(BELOW):
             return self.current().result
 
     def values(self) -> Tensor:
@@ -134,6 +137,7 @@ def wrapper(result: Result) -> LazyWrapper:
 
 
 LazyTensor.wrapper = LazyWrapper
+HOLDERS.add(LazyWrapper)
 recorder = Recorder(LAZY)
 recorder.programs = Programs()
 
@@ -145,23 +149,20 @@ def record(op: OpOverload, keys: int, stack: list[Any]) -> Any:
     return tree_map_only(Result, wrapper, recorder.results(op, stack))
 
 
+@leaf  # what it runs, it runs in a state of its own
 def lane(op: OpOverload, stack: list[Any]) -> Any:
-    """Records an operator on wrappers, without values in between. NotImplemented for other tensors."""
-    found = None
-    taken = list(stack)
-    for at, one in enumerate(stack):
-        kind = type(one)
-        if kind is LazyWrapper:
-            found = taken[at] = one.result or one.current_result()
-        elif kind is list:
-            taken[at] = [one.result or one.current_result() if type(one) is LazyWrapper else one for one in one]
-            found = found or next((one for one in taken[at] if type(one) is Result), None)
-        elif isinstance(one, FunctionalTensorWrapper):
-            return NotImplemented
-    if found is None or STATE.get().innermost is not None:
+    """Records an operator on wrappers, without tensors in between. NotImplemented for wrappers of others."""
+    if type(stack[0]) is not LazyWrapper and not holds_lazy(stack):
         return NotImplemented
-    given = recorder.results(op, taken)
+    given = recorder.results(op, stack)
     return wrapper(given) if type(given) is Result else tree_map_only(Result, wrapper, given)
+
+
+def holds_lazy(stack: list[Any]) -> bool:
+    """Whether wrappers of this device are among the arguments, and none of others."""
+    given = [one for value in stack for one in (value if isinstance(value, list | tuple) else (value,))]
+    wrappers = {type(one) for one in given if isinstance(one, FunctionalTensorWrapper)}
+    return wrappers == {LazyWrapper}
 
 
 def lazy_value(x: Any) -> LazyTensor | None:
@@ -207,8 +208,8 @@ def start() -> None:
     """Makes the device usable."""
     if UNDO:
         return
-    LANES.append(lane)
-    UNDO.append(lambda: LANES.remove(lane))
+    LANES[LAZY_KEYS] = lane
+    UNDO.append(lambda: LANES.pop(LAZY_KEYS))
     UNDO.append(add_fallback(DispatchKey.Lazy, KERNEL))
     for op in list(OPERATORS.values()):
         take_over("defined", op)

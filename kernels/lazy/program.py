@@ -157,12 +157,11 @@ class Programs:
             if value is None:
                 continue
             if node.results is None:
-                node.results = [None] * len(node.held)
+                assert node.call is not None
+                node.results = [None] * len(node.call.outputs)
             node.results[place] = value
         for node, _ in roots:
-            if node.results is not None and all(
-                one is not None or not (ref and ref()) for one, ref in zip(node.results, node.held, strict=True)
-            ):
+            if all(is_there(node, place) for place, ref in node.held.items() if ref() is not None):
                 node.inputs = ()  # they need not live any longer
 
 

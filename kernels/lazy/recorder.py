@@ -120,12 +120,12 @@ class Node:
     they are there. held: of each result, who holds it. error: why there are no results.
     """
 
-    __slots__ = ("call", "inputs", "results", "held", "error", "__weakref__")
+    __slots__ = ("call", "inputs", "results", "held", "error")
 
-    def __init__(self, call: Call | None, inputs: tuple[Node, ...], width: int) -> None:
+    def __init__(self, call: Call | None, inputs: tuple[Node, ...]) -> None:
         self.call, self.inputs = call, inputs
         self.results: list[Any] | None = None
-        self.held: list[Any] = [None] * width
+        self.held: dict[int, weakref.ref[Result]] = {}
         self.error: BaseException | None = None
 
 
@@ -133,6 +133,10 @@ class Result:
     """One of the results of a node, as long as somebody holds it. `seen`: its metadata."""
 
     __slots__ = ("node", "place", "seen", "key", "__weakref__")
+
+    @property
+    def result(self) -> Result:
+        return self
 
     def __init__(self, node: Node, place: int, seen: Output) -> None:
         self.node, self.place, self.seen = node, place, seen
@@ -146,6 +150,9 @@ class LazyTensor(Tensor):
     __torch_function__ = FunctionalTensorWrapper.__torch_function__
     result: Result
     wrapper: type[FunctionalTensorWrapper] = FunctionalTensorWrapper
+
+
+HOLDERS: set[type] = {Result, LazyTensor}  # whose `result`, or `current_result()`, is what a call takes
 
 
 def lazy_tensor(result: Result, on: device) -> LazyTensor:
@@ -190,8 +197,19 @@ class Recorder:
             self.default = get_default_dtype()
         key: list[Any] = [op]
         nodes: list[Node] = []
-        if not self.add(key, nodes, stack):
-            return self.at_once(op, stack)
+        for one in stack:
+            kind = type(one)
+            if kind in HOLDERS:
+                x = one.result or one.current_result()
+                nodes.append(x.node)
+                key.append(x.key)
+            elif kind in PLAIN:
+                key.append(one)
+            else:
+                key[1:], nodes[:] = [], []
+                if not self.add(key, nodes, stack):
+                    return self.at_once(op, stack)
+                break
         known = self.calls.get(tuple(key))
         if known is None:
             known = self.new_call(op, stack, tuple(key))
@@ -203,7 +221,7 @@ class Recorder:
         if node is None:
             if len(self.pending) >= LIMIT_NODES:
                 self.flush()
-            node = self.pending[identity] = Node(known, tuple(nodes), len(known.outputs))
+            node = self.pending[identity] = Node(known, tuple(nodes))
         if known.spec is None:
             return self.held(node, 0, known.outputs[0])
         return tree_unflatten([self.held(node, i, seen) for i, seen in enumerate(known.outputs)], known.spec)
@@ -212,12 +230,10 @@ class Recorder:
         """Adds arguments to a key; False where one of them cannot be recorded."""
         for at, one in enumerate(values):
             kind = type(one)
-            if kind is LazyTensor:
-                one = one.result
-                kind = Result
-            if kind is Result:
-                nodes.append(one.node)
-                key.append(one.key)
+            if kind in HOLDERS:
+                x = one.result or one.current_result()
+                nodes.append(x.node)
+                key.append(x.key)
             elif kind in PLAIN:
                 key.append(one)
             elif kind in MARKED:
@@ -241,7 +257,7 @@ class Recorder:
 
     def held(self, node: Node, place: int, seen: Output) -> Result:
         """The result of a node, to be held."""
-        ref = node.held[place]
+        ref = node.held.get(place)
         found = ref and ref()
         if found is None:
             self.made += 1
@@ -251,7 +267,7 @@ class Recorder:
 
     def leaf(self, value: Tensor) -> Result:
         """The result that is a value which is there, and which nobody writes from now on."""
-        node = Node(None, (), 1)
+        node = Node(None, ())
         node.results = [value]
         self.bytes += value.nbytes
         if self.bytes > LIMIT_BYTES:
@@ -284,8 +300,8 @@ class Recorder:
         """The arguments with a slot in the place of each tensor."""
         if isinstance(value, list | tuple):
             return [self.template(one, tensors) for one in value]
-        if isinstance(value, LazyTensor | Result):
-            tensors.append(value if type(value) is Result else value.result)
+        if type(value) in HOLDERS:
+            tensors.append(result_of(value))
             return Slot(len(tensors) - 1)
         return value
 
@@ -308,7 +324,7 @@ class Recorder:
         schema = op.schema
         fills = f"{op._opname}.{op._overloadname}" in FILLERS or op._opname in FILLERS
         take = (lambda one: empty_like(result_of(one))) if fills else self.value
-        there = [tree_map_only((LazyTensor, Result), take, one) for one in stack]
+        there = [tree_map_only(tuple(HOLDERS), take, one) for one in stack]
         there = [CPU if isinstance(one, device) and one.type == self.on.type else one for one in there]
         for position in schema.mutable_positions:
             there[position] = tree_map_only(Tensor, lambda x: x.clone(), there[position])
@@ -344,7 +360,7 @@ class Recorder:
             roots = [(x.node, x.place) for x in also if x.node.results is None or x.node.results[x.place] is None]
             for node in pending.values():
                 if node.results is None and node.error is None:
-                    roots += [(node, place) for place, ref in enumerate(node.held) if ref and ref() is not None]
+                    roots += [(node, place) for place, ref in node.held.items() if ref() is not None]
             roots = list(dict.fromkeys(roots))
             if roots:
                 self.run(roots)
@@ -372,8 +388,9 @@ def filled(template: Any, tensors: list[Any], on: device) -> Any:
     return on if kind is device and template.type not in ("cpu", "meta") else template
 
 
-def result_of(x: LazyTensor | Result) -> Result:
-    return x.result if isinstance(x, LazyTensor) else x
+def result_of(holder: Any) -> Result:
+    """The result that one of HOLDERS shows."""
+    return holder.result or holder.current_result()
 
 
 def empty_like(x: Result) -> Tensor:
