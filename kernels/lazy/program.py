@@ -161,7 +161,7 @@ class Programs:
                 node.results = [None] * len(node.call.outputs)
             node.results[place] = value
         for node, _ in roots:
-            if all(is_there(node, place) for place, ref in node.held.items() if ref() is not None):
+            if all(x.is_there() for x in node.living()):
                 node.inputs = ()  # they need not live any longer
 
 

@@ -64,15 +64,17 @@ MIXING = frozenset({"copy", "_to_copy", "index", "index_put", "_index_put_impl",
 
 
 class Output:
-    """The metadata of a result."""
+    """The metadata of a result. `place`: which one it is of its node's. `key`: what a call's key says of it."""
 
-    __slots__ = ("shape", "stride", "offset", "dtype", "bits", "interned", "keys")
+    __slots__ = ("shape", "stride", "offset", "dtype", "bits", "interned", "keys", "place", "key")
 
-    def __init__(self, x: Tensor, on: device) -> None:
+    def __init__(self, x: Tensor, on: device, place: int = 0) -> None:
         self.shape, self.stride, self.dtype = x._shape, x._stride, x._dtype
         self.offset, self.bits = x._offset, x._keyset & LAZY_BITS
         self.interned = interned(self.dtype, self.shape, self.stride, on, self.bits)
         self.keys = shared(device_keyset(on.type) | FUNCTIONALIZE | self.bits)  # of a wrapper
+        self.place = place
+        self.key: Any = (self.interned, place, self.offset) if place or self.offset else self.interned
 
     def meta(self) -> Tensor:
         """A tensor of this metadata without data."""
@@ -93,11 +95,12 @@ class Call:
     results stand in what the operator returns; None where that is one tensor. Made once for equal calls.
     """
 
-    __slots__ = ("op", "template", "outputs", "spec", "places", "name", "shared")
+    __slots__ = ("op", "template", "outputs", "spec", "places", "name", "shared", "times")
 
     def __init__(self, op: OpOverload, template: list[Any], outputs: list[Output], spec: Any, places: Any) -> None:
         self.op, self.template, self.outputs, self.spec, self.places = op, template, outputs, spec, places
         self.name = f"lazy::{op._opname}"
+        self.times = 0  # it has been recorded since this was last added up
         self.shared = op._opname != "clone"  # a custom operator may write a copy that was made for it
 
 
@@ -116,32 +119,55 @@ class Slot:
 class Node:
     """A call of an operator on other nodes; or, without a call, a value that came from outside.
 
-    inputs: of each tensor, in order: the node and which of its results it is. results: the tensors on the CPU, once
-    they are there. held: of each result, who holds it. error: why there are no results.
+    inputs: of each tensor, in order, whose result it is. results: the tensors on the CPU, once they are there.
+    held, others: the first result, and the others by place, while somebody holds them. error: why there are none.
     """
 
-    __slots__ = ("call", "inputs", "results", "held", "error")
+    __slots__ = ("call", "inputs", "results", "held", "others", "error")
 
     def __init__(self, call: Call | None, inputs: tuple[Node, ...]) -> None:
         self.call, self.inputs = call, inputs
         self.results: list[Any] | None = None
-        self.held: dict[int, weakref.ref[Result]] = {}
+        self.held: Any = None
+        self.others: Any = None
         self.error: BaseException | None = None
+
+    def living(self) -> list[Result]:
+        """The results that somebody holds."""
+        refs = (self.held,) if self.others is None else (self.held, *self.others.values())
+        return [found for ref in refs if ref is not None and (found := ref()) is not None]
+
+    def hold(self, seen: Output) -> Result:
+        """The result of this metadata, to be held: one for all."""
+        place = seen.place
+        ref = self.held if not place else self.others and self.others.get(place)
+        found = ref and ref()
+        if found is None:
+            found = Result(self, seen)
+            if not place:
+                self.held = weakref.ref(found)
+            else:
+                self.others = self.others or {}
+                self.others[place] = weakref.ref(found)
+        return found
 
 
 class Result:
-    """One of the results of a node, as long as somebody holds it. `seen`: its metadata."""
+    """One of the results of a node, as long as somebody holds it. `seen`: its metadata, and which one it is."""
 
-    __slots__ = ("node", "place", "seen", "key", "__weakref__")
+    __slots__ = ("node", "seen", "__weakref__")
+
+    def __init__(self, node: Node, seen: Output) -> None:
+        self.node, self.seen = node, seen
 
     @property
     def result(self) -> Result:
         return self
 
-    def __init__(self, node: Node, place: int, seen: Output) -> None:
-        self.node, self.place, self.seen = node, place, seen
-        # what a call's key says of it
-        self.key = (seen.interned, place, seen.offset) if place or seen.offset else seen.interned
+    def is_there(self) -> bool:
+        """Whether it has been computed."""
+        results = self.node.results
+        return results is not None and results[self.seen.place] is not None
 
 
 class LazyTensor(Tensor):
@@ -175,7 +201,6 @@ class Recorder:
         self.on, self.lock = on, threading.RLock()
         self.calls: dict[Any, Any] = {}
         self.pending: dict[Any, Node] = {}
-        self.made = 0  # results
         self.bytes = 0  # of values from outside since the last flush
         self.counts: Counter[str] = Counter()
         self.default = get_default_dtype()
@@ -193,7 +218,7 @@ class Recorder:
         """Returns what the operator gives: `Result`s in the place of tensors, in the arguments, too."""
         if get_default_dtype() is not self.default:
             self.flush()  # what was recorded means the former one
-            self.calls.clear()
+            self.forget_calls()
             self.default = get_default_dtype()
         key: list[Any] = [op]
         nodes: list[Node] = []
@@ -202,7 +227,7 @@ class Recorder:
             if kind in HOLDERS:
                 x = one.result or one.current_result()
                 nodes.append(x.node)
-                key.append(x.key)
+                key.append(x.seen.key)
             elif kind in PLAIN:
                 key.append(one)
             else:
@@ -215,16 +240,20 @@ class Recorder:
             known = self.new_call(op, stack, tuple(key))
         if known is AT_ONCE:
             return self.at_once(op, stack)
-        self.counts[known.name] += 1
+        known.times += 1
         identity = (known, *nodes) if known.shared else object()
         node = self.pending.get(identity)
         if node is None:
             if len(self.pending) >= LIMIT_NODES:
                 self.flush()
             node = self.pending[identity] = Node(known, tuple(nodes))
+            if known.spec is None:
+                found = Result(node, known.outputs[0])
+                node.held = weakref.ref(found)
+                return found
         if known.spec is None:
-            return self.held(node, 0, known.outputs[0])
-        return tree_unflatten([self.held(node, i, seen) for i, seen in enumerate(known.outputs)], known.spec)
+            return node.hold(known.outputs[0])
+        return tree_unflatten([node.hold(seen) for seen in known.outputs], known.spec)
 
     def add(self, key: list[Any], nodes: list[Node], values: list[Any] | tuple[Any, ...]) -> bool:
         """Adds arguments to a key; False where one of them cannot be recorded."""
@@ -233,7 +262,7 @@ class Recorder:
             if kind in HOLDERS:
                 x = one.result or one.current_result()
                 nodes.append(x.node)
-                key.append(x.key)
+                key.append(x.seen.key)
             elif kind in PLAIN:
                 key.append(one)
             elif kind in MARKED:
@@ -250,20 +279,10 @@ class Recorder:
                 assert type(values) is list
                 values[at] = leaf = self.leaf(one.detach().clone())
                 nodes.append(leaf.node)
-                key.append(leaf.key)
+                key.append(leaf.seen.key)
             else:
                 return False
         return True
-
-    def held(self, node: Node, place: int, seen: Output) -> Result:
-        """The result of a node, to be held."""
-        ref = node.held.get(place)
-        found = ref and ref()
-        if found is None:
-            self.made += 1
-            found = Result(node, place, seen)
-            node.held[place] = weakref.ref(found)
-        return found
 
     def leaf(self, value: Tensor) -> Result:
         """The result that is a value which is there, and which nobody writes from now on."""
@@ -272,7 +291,7 @@ class Recorder:
         self.bytes += value.nbytes
         if self.bytes > LIMIT_BYTES:
             self.flush()
-        return self.held(node, 0, Output(value, self.on))
+        return node.hold(Output(value, self.on))
 
     def new_call(self, op: OpOverload, stack: list[Any], key: Any) -> Any:
         """Asks the meta kernel what an operator gives; AT_ONCE where it has to run for that."""
@@ -290,10 +309,10 @@ class Recorder:
         flat, spec = tree_flatten(shown)
         if not all(isinstance(one, Tensor) for one in flat):
             return AT_ONCE
-        outputs = [Output(one, self.on) for one in flat]
-        found = Call(op, template, outputs, None if isinstance(shown, Tensor) else spec, [x.place for x in tensors])
+        outputs = [Output(one, self.on, place) for place, one in enumerate(flat)]
+        found = Call(op, template, outputs, None if isinstance(shown, Tensor) else spec, [x.seen.place for x in tensors])
         if len(self.calls) >= LIMIT_CALLS:
-            self.calls.clear()
+            self.forget_calls()
         return self.calls.setdefault(key, found)
 
     def template(self, value: Any, tensors: list[Result]) -> Any:
@@ -304,6 +323,19 @@ class Recorder:
             tensors.append(result_of(value))
             return Slot(len(tensors) - 1)
         return value
+
+    def add_up(self) -> None:
+        """Adds to the counters how often calls have been recorded."""
+        for one in self.calls.values():
+            if type(one) is Call and one.times:
+                self.counts[one.name] += one.times
+                self.counts["CreateLtcTensor"] += one.times * len(one.outputs)
+                one.times = 0
+
+    def forget_calls(self) -> None:
+        """Drops what is known of calls."""
+        self.add_up()
+        self.calls.clear()
 
     # At once ----------------------------------------------------------------------------------------------------------
 
@@ -345,23 +377,21 @@ class Recorder:
         """The tensor on the CPU that a lazy one stands for; nobody may write it. Runs all that is needed."""
         x = result_of(lazy)
         node = x.node
-        if node.results is None or node.results[x.place] is None:
+        if not x.is_there():
             if node.error is None:
                 self.flush([x])
             if node.error is not None:
                 raise node.error
-            assert node.results is not None
-        return node.results[x.place]
+        assert node.results is not None
+        return node.results[x.seen.place]
 
     def flush(self, also: Iterable[Result] = ()) -> None:
         """Runs what living tensors need, and forgets the rest of what was recorded."""
         with self.lock:
             pending, self.pending, self.bytes = self.pending, {}, 0
-            roots = [(x.node, x.place) for x in also if x.node.results is None or x.node.results[x.place] is None]
-            for node in pending.values():
-                if node.results is None and node.error is None:
-                    roots += [(node, place) for place, ref in node.held.items() if ref() is not None]
-            roots = list(dict.fromkeys(roots))
+            wanted = [*also, *(x for node in pending.values() if node.error is None for x in node.living())]
+            roots = list(dict.fromkeys((x.node, x.seen.place) for x in wanted if not x.is_there()))
+            del wanted
             if roots:
                 self.run(roots)
 
