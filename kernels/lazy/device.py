@@ -149,6 +149,13 @@ def record(op: OpOverload, keys: int, stack: list[Any]) -> Any:
     return tree_map_only(Result, wrapper, recorder.results(op, stack))
 
 
+def taken(value: Tensor) -> Tensor:
+    """The tensor of a program for values that nobody else has."""
+    result = recorder.leaf(value)
+    recorder.counts["CreateLtcTensor"] += 1
+    return lazy_tensor(result, LAZY) if STATE.get().excluded & FUNCTIONALIZE else wrapper(result)
+
+
 @leaf  # what it runs, it runs in a state of its own
 def lane(op: OpOverload, stack: list[Any]) -> Any:
     """Records an operator on wrappers, without tensors in between. NotImplemented for wrappers of others."""
@@ -217,7 +224,7 @@ def start() -> None:
     UNDO.append(lambda: LISTENERS.remove(take_over))
     for op, rule in ((to_copy_op, to_copy_rule), (copy_inplace_op, copy_rule)):
         UNDO.append(FUNCTIONALIZATION.add(op.functional, rule, place_of(rule)))
-    KINDS[LAZY.type] = DeviceKind(LAZY.type, generators={0: default_generator})
+    KINDS[LAZY.type] = DeviceKind(LAZY.type, generators={0: default_generator}, take=taken)
     UNDO.append(lambda: KINDS.pop(LAZY.type))
 
 

@@ -55,6 +55,11 @@ class Trace:
         self.inputs = list(inputs)
         self.key = (*key, *self.outputs)
 
+    def hash(self) -> bytes:
+        """The key as 16 bytes."""
+        words = [f"{one.op}{id(one)}" if isinstance(one, Call) else str(one) for one in self.key]
+        return md5("\n".join(words).encode()).digest()
+
     def values(self) -> list[Any]:
         """The tensors that the program is given."""
         return [node.results[place] for node, place in self.inputs if node.results is not None]
@@ -125,8 +130,9 @@ class Programs:
 
     def __init__(self) -> None:
         self.known: OrderedDict[Any, Program] = OrderedDict()
-        self.by_hash: dict[bytes, Any] = {}
+        self.by_hash: dict[bytes, Program] = {}  # those of which somebody wanted the hash
         self.compile: Callable[[Program, list[Any]], Callable[..., Any] | None] | None = None
+        self.show: Callable[[Program], str] = repr  # a program as the compiler sees it
 
     def find(self, trace: Trace, counts: Any) -> Program:
         """The program of a trace; a new one is made, and compiled."""
@@ -147,7 +153,7 @@ class Programs:
         """Computes results of nodes; a node whose values make an error keeps it."""
         trace = Trace(roots)
         recorder.counts["SyncedTensorsWithIR"] += len(roots)
-        recorder.sizes.append(len(trace.nodes))
+        recorder.sizes[len(trace.nodes)] += 1
         given = trace.values()
         try:
             outputs = self.find(trace, recorder.counts).run(given)
@@ -179,9 +185,3 @@ def run_apart(trace: Trace, given: list[Any]) -> list[Any]:
                 node.error = problem
         results.append(found)
     return [results[number] and results[number][place] for number, place in trace.outputs]
-
-
-def hash_of(trace: Trace) -> bytes:
-    """The key of a trace as 16 bytes."""
-    words = [str(one) if not isinstance(one, Call) else f"{one.op}{one.template}{id(one)}" for one in trace.key]
-    return md5("\n".join(words).encode()).digest()

@@ -20,6 +20,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 from redispatch.dispatch import DEFAULT, LAZY_BITS, STATE, OpOverload, call, keyset, shared, within
@@ -123,7 +124,8 @@ class Node:
     held, others: the first result, and the others by place, while somebody holds them. error: why there are none.
     """
 
-    __slots__ = ("call", "inputs", "results", "held", "others", "error")
+    __slots__ = ("call", "inputs", "results", "held", "others", "error", "number")
+    numbers = count(1)  # `number`: given to a value from outside when somebody asks
 
     def __init__(self, call: Call | None, inputs: tuple[Node, ...]) -> None:
         self.call, self.inputs = call, inputs
@@ -205,8 +207,9 @@ class Recorder:
         self.counts: Counter[str] = Counter()
         self.default = get_default_dtype()
         self.programs: Any = None
-        self.force_fallback = ""
-        self.sizes: list[int] = []  # of the programs that ran
+        self.force_fallback = ""  # the operator that runs at once for a test, with or without its namespace
+        self.reuse = True  # whether equal calls are one node
+        self.sizes: Counter[int] = Counter()  # how often programs of so many calls ran
 
     # Recording --------------------------------------------------------------------------------------------------------
 
@@ -241,7 +244,7 @@ class Recorder:
         if known is AT_ONCE:
             return self.at_once(op, stack)
         known.times += 1
-        identity = (known, *nodes) if known.shared else object()
+        identity = (known, *nodes) if known.shared and self.reuse else object()
         node = self.pending.get(identity)
         if node is None:
             if len(self.pending) >= LIMIT_NODES:
@@ -385,8 +388,9 @@ class Recorder:
         assert node.results is not None
         return node.results[x.seen.place]
 
-    def flush(self, also: Iterable[Result] = ()) -> None:
-        """Runs what living tensors need, and forgets the rest of what was recorded."""
+    def flush(self, also: Iterable[Result] = ()) -> BaseException | None:
+        """Runs what living tensors need, and forgets the rest of what was recorded; returns the first error of those
+        that cannot be computed."""
         with self.lock:
             pending, self.pending, self.bytes = self.pending, {}, 0
             wanted = [*also, *(x for node in pending.values() if node.error is None for x in node.living())]
@@ -394,6 +398,7 @@ class Recorder:
             del wanted
             if roots:
                 self.run(roots)
+            return next((node.error for node, _ in roots if node.error is not None), None)
 
     def run(self, roots: list[tuple[Node, int]]) -> None:
         """Computes results of nodes, as a program that may be known."""
