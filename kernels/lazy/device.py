@@ -54,12 +54,13 @@ class LazyWrapper(FunctionalTensorWrapper):
     result: what it shows, as long as it has memory of its own that nobody has asked for: see `_store`.
     """
 
-    __slots__ = ("result", "_home", "_shown", "_seen_generation")
     _prints_as_tensor = True
     _level = None
     _steps: Any = ()
-    result: Result | None
-    _home: Any
+    _home: Any = None
+    _shown: Any
+    _made_at: int
+    result: Result | None = None
 
     # Most results are neither written nor viewed. So the memory, which a wrapper shares with its views, and the value
     # in it, come to be when they are asked for.
@@ -70,7 +71,7 @@ class LazyWrapper(FunctionalTensorWrapper):
             value: Any = lazy_tensor(self.result, LAZY)
             span = last_element(value._shape, value._stride, value._offset) + 1 if value._shape.numel() else 0
             self._home = FunctionalStorage(value, span * value._dtype.itemsize, LAZY)
-            self._shown, self._seen_generation, self.result = value, 0, None
+            self._shown, self._made_at, self.result = value, 0, None
         return self._home
 
     @_store.setter
@@ -79,7 +80,7 @@ class LazyWrapper(FunctionalTensorWrapper):
 
     @property
     def _value(self) -> Any:
-        return self._store and self._shown
+        return None if self._store is None else self._shown
 
     @_value.setter
     def _value(self, value: Any) -> None:
@@ -87,11 +88,11 @@ class LazyWrapper(FunctionalTensorWrapper):
 
     @property
     def _generation(self) -> Any:
-        return self._store and self._seen_generation
+        return None if self._store is None else self._made_at
 
     @_generation.setter
     def _generation(self, generation: int) -> None:
-        self._seen_generation = generation
+        self._made_at = generation
 
     def current_result(self) -> Result:
         """What the wrapper shows now."""
@@ -129,7 +130,7 @@ def wrapper(result: Result) -> LazyWrapper:
     t: Any = object.__new__(LazyWrapper)
     t._keyset = seen.keys
     t._counter = [0]
-    t._autograd = t._array = t._view = t._home = None
+    t._autograd = t._array = t._view = None
     t._shape, t._stride, t._offset = seen.shape, seen.stride, seen.offset
     t._dtype, t._device, t._interned = seen.dtype, LAZY, seen.interned
     t.result = result
