@@ -28,7 +28,7 @@ def trace_of(tensors: Iterable[Any]) -> Trace:
 def number_of(node: Node) -> int:
     """The number by which a value from outside is known."""
     if not hasattr(node, "number"):
-        node.number = next(Node.numbers)
+        node.number = next(Node.next_number)
     return node.number
 
 

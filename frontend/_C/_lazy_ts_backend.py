@@ -24,4 +24,4 @@ def _run_cached_graph(hash_str: bytes, graph_inputs: Any) -> list[Any]:
     if program is None:
         raise RuntimeError(f"Failed running cached Lazy graph: there is none of the hash {hash_str!r}")
     with within(DEFAULT.with_grad(False)):
-        return program.run(list(graph_inputs))
+        return program.run(list(graph_inputs), program.numbers)

@@ -22,6 +22,8 @@ def graph_of(program: Program) -> Graph:
     """The graph of a program: its inputs are placeholders, its calls nodes."""
     graph = Graph()
     inputs = [graph.placeholder(f"p{number}") for number in range(program.width)]
+    free = {place: graph.placeholder(f"n{place}") for place in program.free}
+    numbers = iter([free.get(place, number) for place, number in enumerate(program.numbers)])
     calls: list[Node] = []
     parts: dict[tuple[int, int], Node] = {}
 
@@ -34,16 +36,16 @@ def graph_of(program: Program) -> Graph:
             parts[number, place] = graph.call_function(operator.getitem, (calls[number], place))
         return parts[number, place]
 
-    for call, edge in zip(program.calls, program.edges, strict=True):
+    for call, edge, width in zip(program.calls, program.edges, program.widths, strict=True):
         given = [result(number, place) for number, place in zip(edge, call.places, strict=True)]
-        calls.append(node_of(graph, call, given))
+        calls.append(node_of(graph, call, given, [next(numbers) for _ in range(width)]))
     graph.output(tuple(result(number, place) for number, place in program.outputs))
     return graph
 
 
-def node_of(graph: Graph, call: Call, given: list[Node]) -> Node:
+def node_of(graph: Graph, call: Call, given: list[Node], numbers: list[Any]) -> Node:
     """The node of a call, arguments that have their defaults left out at the end."""
-    stack = filled(call.template, given, CPU)
+    stack = filled(call.template, given, CPU, numbers)
     arguments = call.op.schema.arguments
     positional = [value for value, argument in zip(stack, arguments, strict=True) if not argument.kwarg_only]
     while positional and is_default(positional[-1], default_of(arguments[len(positional) - 1])):
@@ -68,7 +70,8 @@ def compiled(program: Program, given: list[Any]) -> Callable[..., Any] | None:
         return None
     from redispatch._inductor.compile_fx import compile_fx_inner  # which is needed by programs that run, alone
 
-    return compile_fx_inner(GraphModule({}, graph_of(program)), given)
+    examples = [*given, *[program.numbers[place] for place in program.free]]
+    return compile_fx_inner(GraphModule({}, graph_of(program)), examples)
 
 
 def lower() -> None:

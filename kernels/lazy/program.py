@@ -1,8 +1,11 @@
 """Program: the nodes that results need, in order, without their values; found again by its key, which is its hash.
 
 Two traces are one program where the same operators were called with the same constants on tensors of the same metadata,
-connected in the same way, and the same results are wanted. So the second step of a training loop finds the program of
-the first, and nothing is compiled. `compile` may make a function of a program; without one, operators run one by one.
+connected in the same way, and the same results are wanted. So the third step of a training loop finds the program of
+the second, and nothing is compiled. `compile` may make a function of a program; without one, operators run one by one.
+
+A function is made for the program's numbers (recorder.py, Note [Numbers that change]). A number that is another one the
+next time is *free* from then on: an input. So is at once one that its operator did not have in earlier programs.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ LIMIT = 1024  # programs that are known; then the oldest is dropped
 class Trace:
     """What some results need: nodes in order, values that are there, and how they are connected.
 
-    nodes: that have to run, in order. inputs: results that are there. edges: of each node, where its tensors come from:
+    nodes: that have to run, in order. numbers: theirs. inputs: results that are there. edges: of each node, where its tensors come from:
     the number of a node, or below zero that of an input. key: equal for traces of one program.
     """
 
@@ -53,6 +56,7 @@ class Trace:
             key += edge
         self.outputs = [(number_of(root), root[1]) for root in roots]
         self.inputs = list(inputs)
+        self.numbers = tuple(number for node in self.nodes for number in node.numbers)
         self.key = (*key, *self.outputs)
 
     def hash(self) -> bytes:
@@ -90,11 +94,16 @@ def is_there(node: Node, place: int) -> bool:
 
 
 class Program:
-    """See above. calls: what runs, in order; edges, outputs: as in the trace. function: what was made of it, if any."""
+    """See above. calls: what runs, in order; edges, outputs: as in the trace. widths: how many numbers each call takes.
+
+    function: what was made of it, if any: for `numbers`, but those at `free` places, which follow its inputs.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self.calls: list[Call] = [node.call for node in trace.nodes if node.call is not None]
         self.edges, self.outputs, self.width = trace.edges, trace.outputs, len(trace.inputs)
+        self.widths = [len(node.numbers) for node in trace.nodes]
+        self.numbers, self.free = trace.numbers, tuple[int, ...]()
         self.function: Callable[..., Any] | None = None
         last = {number: step for step, edge in enumerate(self.edges) for number in edge if number >= 0}
         kept = {number for number, _ in self.outputs}
@@ -103,25 +112,41 @@ class Program:
             if number not in kept:
                 self.gone[step].append(number)
 
-    def run(self, given: list[Any]) -> list[Any]:
-        """Returns the outputs for these inputs."""
+    def changed(self, numbers: Any) -> list[int]:
+        """The places of numbers for which the function was not made."""
+        pairs = enumerate(zip(numbers, self.numbers, strict=True))
+        return [place for place, (now, then) in pairs if now != then and place not in self.free]
+
+    def unlike_the_past(self) -> tuple[int, ...]:
+        """The places of numbers that their call did not have in earlier programs, but others."""
+        takers = [one for one, width in zip(self.calls, self.widths, strict=True) for _ in range(width)]
+        pairs = list(zip(takers, self.numbers, strict=True))
+        found = tuple(place for place, (one, number) in enumerate(pairs) if one.past and number not in one.past)
+        for one, number in pairs:
+            one.past.add(number)
+        return found
+
+    def run(self, given: list[Any], numbers: Any) -> list[Any]:
+        """Returns the outputs for these inputs and numbers."""
         if self.function is not None:
-            return list(self.function(*given))
+            return list(self.function(*given, *[numbers[place] for place in self.free]))
         results: list[Any] = []
-        for call_, edge, gone in zip(self.calls, self.edges, self.gone, strict=True):
-            results.append(run_call(call_, edge, results, given))
+        at = 0
+        for call_, edge, width, gone in zip(self.calls, self.edges, self.widths, self.gone, strict=True):
+            results.append(run_call(call_, edge, results, given, numbers[at : at + width]))
+            at += width
             for number in gone:
                 results[number] = None
         return [results[number][place] if number >= 0 else given[-1 - number] for number, place in self.outputs]
 
 
-def run_call(one: Call, edge: tuple[int, ...], results: list[Any], given: list[Any]) -> list[Any]:
+def run_call(one: Call, edge: tuple[int, ...], results: list[Any], given: list[Any], numbers: Any) -> list[Any]:
     """The results of a call on the CPU, as a list."""
     tensors = [
         results[number][place] if number >= 0 else given[-1 - number]
         for number, place in zip(edge, one.places, strict=True)
     ]
-    result = call(one.op, filled(one.template, tensors, CPU))
+    result = call(one.op, filled(one.template, tensors, CPU, numbers))
     return [result] if one.spec is None else tree_flatten(result)[0]
 
 
@@ -137,14 +162,19 @@ class Programs:
     def find(self, trace: Trace, counts: Any) -> Program:
         """The program of a trace; a new one is made, and compiled."""
         found = self.known.get(trace.key)
-        if found is not None:
+        if found is None:
+            found = self.known[trace.key] = Program(trace)
+            found.free = found.unlike_the_past()
+            if len(self.known) > LIMIT:
+                self.known.popitem(last=False)
+        else:
             self.known.move_to_end(trace.key)
-            counts["CachedCompile"] += 1
-            return found
+            changed = found.changed(trace.numbers) if found.function is not None else []
+            if not changed:
+                counts["CachedCompile"] += 1
+                return found
+            found.free = tuple(sorted((*found.free, *changed)))
         counts["UncachedCompile"] += 1
-        found = self.known[trace.key] = Program(trace)
-        if len(self.known) > LIMIT:
-            self.known.popitem(last=False)
         if self.compile is not None:
             found.function = self.compile(found, trace.values())
         return found
@@ -156,7 +186,7 @@ class Programs:
         recorder.sizes[len(trace.nodes)] += 1
         given = trace.values()
         try:
-            outputs = self.find(trace, recorder.counts).run(given)
+            outputs = self.find(trace, recorder.counts).run(given, trace.numbers)
         except Exception:
             outputs = run_apart(trace, given)  # to find the nodes that fail, and have the others
         for (node, place), value in zip(roots, outputs, strict=True):
@@ -180,7 +210,7 @@ def run_apart(trace: Trace, given: list[Any]) -> list[Any]:
         found = None
         if node.error is None:
             try:
-                found = run_call(node.call, edge, results, given)
+                found = run_call(node.call, edge, results, given, node.numbers)
             except Exception as problem:
                 node.error = problem
         results.append(found)

@@ -9,6 +9,11 @@ call with the same tensors is the same node, as long as it has not run. Nothing 
 values, operators without a meta kernel, programs' own operators) runs at once on the CPU, and is counted under its name
 with namespace; what draws random numbers runs at once, too, so that the numbers are those which the CPU's program gets.
 
+Note [Numbers that change]
+A learning rate, or the correction of a step, is another number each time. So the numbers of a few operators are no part
+of a call, as tensors are not: `Recorder.results` puts them beside the node's inputs. A program is compiled for its
+numbers as long as they stay the same (program.py).
+
 Note [Errors of values]
 An error that follows from metadata is raised by the call. One that follows from values, such as an index out of range,
 is raised when they are computed: to whoever asks for a tensor that needs the failed node, at each time.
@@ -19,7 +24,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
@@ -61,6 +66,7 @@ FILLERS = frozenset("""
     rand_like randn_like randint_like bernoulli.p bernoulli.float cauchy exponential geometric log_normal
     normal_functional random uniform
 """.split())  # fmt: skip
+LINEAR = frozenset({"add", "sub", "rsub", "mul", "div", "addcmul", "addcdiv"})  # whose numbers are beside the inputs
 MIXING = frozenset({"copy", "_to_copy", "index", "index_put", "_index_put_impl", "lift_fresh", "clone"})
 
 
@@ -96,11 +102,12 @@ class Call:
     results stand in what the operator returns; None where that is one tensor. Made once for equal calls.
     """
 
-    __slots__ = ("op", "template", "outputs", "spec", "places", "name", "shared", "times")
+    __slots__ = ("op", "template", "outputs", "spec", "places", "name", "shared", "times", "past")
 
     def __init__(self, op: OpOverload, template: list[Any], outputs: list[Output], spec: Any, places: Any) -> None:
         self.op, self.template, self.outputs, self.spec, self.places = op, template, outputs, spec, places
         self.name = f"lazy::{op._opname}"
+        self.past: set[float] = set()  # its numbers in programs that were compiled
         self.times = 0  # it has been recorded since this was last added up
         self.shared = op._opname != "clone"  # a custom operator may write a copy that was made for it
 
@@ -109,7 +116,7 @@ AT_ONCE: Any = object()  # in the place of a call that cannot wait
 
 
 class Slot:
-    """A tensor's place in a template: the number of the tensor."""
+    """A tensor's place in a template: the number of the tensor; or that of a number."""
 
     __slots__ = ("number",)
 
@@ -117,18 +124,22 @@ class Slot:
         self.number = number
 
 
+class NumberSlot(Slot):
+    __slots__ = ()
+
+
 class Node:
     """A call of an operator on other nodes; or, without a call, a value that came from outside.
 
-    inputs: of each tensor, in order, whose result it is. results: the tensors on the CPU, once they are there.
+    inputs: of each tensor, in order, whose result it is. numbers: see the note. results: the tensors on the CPU, once they are there.
     held, others: the first result, and the others by place, while somebody holds them. error: why there are none.
     """
 
-    __slots__ = ("call", "inputs", "results", "held", "others", "error", "number")
-    numbers = count(1)  # `number`: given to a value from outside when somebody asks
+    __slots__ = ("call", "inputs", "numbers", "results", "held", "others", "error", "number")
+    next_number = count(1)  # `number`: given to a value from outside when somebody asks
 
-    def __init__(self, call: Call | None, inputs: tuple[Node, ...]) -> None:
-        self.call, self.inputs = call, inputs
+    def __init__(self, call: Call | None, inputs: tuple[Node, ...], numbers: Any = ()) -> None:
+        self.call, self.inputs, self.numbers = call, inputs, numbers
         self.results: list[Any] | None = None
         self.held: Any = None
         self.others: Any = None
@@ -225,6 +236,7 @@ class Recorder:
             self.default = get_default_dtype()
         key: list[Any] = [op]
         nodes: list[Node] = []
+        numbers: Any = ()
         for one in stack:
             kind = type(one)
             if kind in HOLDERS:
@@ -233,23 +245,26 @@ class Recorder:
                 key.append(x.seen.key)
             elif kind in PLAIN:
                 key.append(one)
+            elif kind is float and is_free(op, one):
+                key.append(Slot)
+                numbers += (one,)
             else:
-                key[1:], nodes[:] = [], []
+                key[1:], nodes[:], numbers = [], [], ()
                 if not self.add(key, nodes, stack):
                     return self.at_once(op, stack)
                 break
         known = self.calls.get(tuple(key))
         if known is None:
-            known = self.new_call(op, stack, tuple(key))
+            known = self.new_call(op, stack, tuple(key), bool(numbers))
         if known is AT_ONCE:
             return self.at_once(op, stack)
         known.times += 1
-        identity = (known, *nodes) if known.shared and self.reuse else object()
+        identity = (known, *nodes, *numbers) if known.shared and self.reuse else object()
         node = self.pending.get(identity)
         if node is None:
             if len(self.pending) >= LIMIT_NODES:
                 self.flush()
-            node = self.pending[identity] = Node(known, tuple(nodes))
+            node = self.pending[identity] = Node(known, tuple(nodes), numbers)
             if known.spec is None:
                 found = Result(node, known.outputs[0])
                 node.held = weakref.ref(found)
@@ -296,14 +311,17 @@ class Recorder:
             self.flush()
         return node.hold(Output(value, self.on))
 
-    def new_call(self, op: OpOverload, stack: list[Any], key: Any) -> Any:
+    def new_call(self, op: OpOverload, stack: list[Any], key: Any, free: bool) -> Any:
         """Asks the meta kernel what an operator gives; AT_ONCE where it has to run for that."""
         if self.runs_at_once(op):
             return AT_ONCE
         tensors: list[Result] = []
-        template = self.template(stack, tensors)
+        numbers = [one for one in stack if free and type(one) is float and is_free(op, one)]
+        places = iter(range(len(numbers)))
+        taken = [NumberSlot(next(places)) if free and type(one) is float and is_free(op, one) else one for one in stack]
+        template = self.template(taken, tensors)
         with within(CLEAN):
-            given = filled(template, [x.seen.meta() for x in tensors], META)
+            given = filled(template, [x.seen.meta() for x in tensors], META, numbers)
         try:
             with within(CLEAN):
                 shown = call(op, given)
@@ -413,13 +431,20 @@ class Recorder:
                 set_default_dtype(former)
 
 
-def filled(template: Any, tensors: list[Any], on: device) -> Any:
-    """The arguments that a template stands for: tensors in its slots, and their device where one is named."""
+def is_free(op: OpOverload, number: float) -> bool:
+    """Whether an operator's number stands beside its inputs; 0 and 1 may mean other loops."""
+    return op._opname in LINEAR and number not in (0.0, 1.0) and op.namespace == "aten"
+
+
+def filled(template: Any, tensors: Sequence[Any], on: device, numbers: Sequence[Any] = ()) -> Any:
+    """The arguments that a template stands for: tensors and numbers in its slots, their device where one is named."""
     kind = type(template)
     if kind is Slot:
         return tensors[template.number]
+    if kind is NumberSlot:
+        return numbers[template.number]
     if kind is list:
-        return [filled(one, tensors, on) for one in template]
+        return [filled(one, tensors, on, numbers) for one in template]
     return on if kind is device and template.type not in ("cpu", "meta") else template
 
 

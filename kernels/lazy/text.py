@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from redispatch.dispatch.tensor import dtype
+from redispatch.dispatch.tensor import CPU, dtype
 
 from .program import Trace
 from .recorder import Call, Output, filled
@@ -38,7 +38,7 @@ def lines(trace: Trace) -> Iterator[tuple[str, str, str, list[str]]]:
         call: Call = node.call  # type: ignore[assignment]  # what is to run is a call
         given = [f"%{width + one}" if one >= 0 else f"%{-1 - one}" for one in edge]
         parts = [name + (f".{place}" if place else "") for name, place in zip(given, call.places, strict=True)]
-        stack = filled(call.template, [Name(one) for one in parts], None)  # type: ignore[arg-type]  # no device is asked
+        stack = filled(call.template, [Name(one) for one in parts], CPU, node.numbers)
         said = [
             repr(value) if isinstance(value, Name) or not at else f"{argument.name}={value!r}"
             for at, (value, argument) in enumerate(zip(stack, call.op.schema.arguments, strict=True))
