@@ -1,7 +1,7 @@
 """Closures of a step: what is to see values, to print or log them, waits until they are there.
 
-    add_step_closure(lambda loss: print(loss.item()), args=(loss,))
-    mark_step()     # runs the step as one program, then the closure
+add_step_closure(lambda loss: print(loss.item()), args=(loss,))
+mark_step()     # runs the step as one program, then the closure
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ class AsyncClosureHandler(ClosureHandler):
         with self._lock:
             error, self._error = self._error, None
             if error is not None:
-                raise RuntimeError(
-                    "Cannot run asynchronous closure due to previously raised exception"
-                ) from error
+                raise RuntimeError("Cannot run asynchronous closure due to previously raised exception") from error
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, daemon=True)
                 self._thread.start()

@@ -15,7 +15,7 @@ from redispatch.fx.node import Node
 from redispatch.kernels.lazy import Program, recorder
 from redispatch.kernels.lazy.recorder import Call, filled
 
-FEW = 3  # calls, for which making a function does not pay
+FEW, MANY = 3, 300  # calls: fewer do not pay for a function, more take too long to make one of
 
 
 def graph_of(program: Program) -> Graph:
@@ -66,7 +66,7 @@ def is_flat(call: Call) -> bool:
 
 def compiled(program: Program, given: list[Any]) -> Callable[..., Any] | None:
     """A function that computes a program; None for one that is run as it stands."""
-    if len(program.calls) < FEW or not all(map(is_flat, program.calls)):
+    if not FEW <= len(program.calls) <= MANY or not all(map(is_flat, program.calls)):
         return None
     from redispatch._inductor.compile_fx import compile_fx_inner  # which is needed by programs that run, alone
 

@@ -29,7 +29,14 @@ from redispatch.dispatch import (
     within,
 )
 from redispatch.dispatch.core.registry import add_fallback
-from redispatch.dispatch.layers.functionalize import FUNCTIONALIZATION, LANES, below_functionalize, compute, is_wrapper, write
+from redispatch.dispatch.layers.functionalize import (
+    FUNCTIONALIZATION,
+    LANES,
+    below_functionalize,
+    compute,
+    is_wrapper,
+    write,
+)
 from redispatch.dispatch.layers.layer import boxed_kernel
 from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.pytree import tree_map_only
@@ -107,6 +114,9 @@ class LazyWrapper(FunctionalTensorWrapper):
 
     def tolist(self) -> Any:
         return self.values().tolist()
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item() if not self._shape else str(self), spec)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         values: Any = self.values().detach()  # which is shown in the place of the wrapper

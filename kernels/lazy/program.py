@@ -206,7 +206,9 @@ def run_apart(trace: Trace, given: list[Any]) -> list[Any]:
     results: list[Any] = []
     for node, edge in zip(trace.nodes, trace.edges, strict=True):
         assert node.call is not None
-        node.error = next((trace.nodes[number].error for number in edge if number >= 0 and trace.nodes[number].error), None)
+        node.error = next(
+            (trace.nodes[number].error for number in edge if number >= 0 and trace.nodes[number].error), None
+        )
         found = None
         if node.error is None:
             try:

@@ -331,7 +331,9 @@ class Recorder:
         if not all(isinstance(one, Tensor) for one in flat):
             return AT_ONCE
         outputs = [Output(one, self.on, place) for place, one in enumerate(flat)]
-        found = Call(op, template, outputs, None if isinstance(shown, Tensor) else spec, [x.seen.place for x in tensors])
+        found = Call(
+            op, template, outputs, None if isinstance(shown, Tensor) else spec, [x.seen.place for x in tensors]
+        )
         if len(self.calls) >= LIMIT_CALLS:
             self.forget_calls()
         return self.calls.setdefault(key, found)
@@ -368,8 +370,7 @@ class Recorder:
             or Tag.data_dependent_output in tags
             or (Tag.dynamic_output_shape in tags and op._opname != "index")
             or Tag.nondeterministic_seeded in tags
-            or op._opname == self.force_fallback
-            or op.qualified_name == self.force_fallback
+            or self.force_fallback in (op.packet_name, op._opname, op.qualified_name)
         )
 
     def at_once(self, op: OpOverload, stack: list[Any]) -> Any:

@@ -50,7 +50,9 @@ def lines(trace: Trace) -> Iterator[tuple[str, str, str, list[str]]]:
 
 
 def is_quiet(value: Any, argument: Any) -> bool:
-    """Whether an argument need not be written: it is its default."""
+    """Whether an argument need not be written: it is its default, or says where."""
+    if argument.name in ("device", "pin_memory", "layout"):
+        return True
     return type(value) is type(argument.default_value) and value == argument.default_value
 
 
@@ -79,7 +81,9 @@ def report(counts: dict[str, int], sizes: dict[int, int]) -> str:
     said = []
     if total:
         ordered = sorted(size for size, times in sizes.items() for _ in range(times))
-        shares = [(share, ordered[min(total - 1, total * share // 100)]) for share in (1, 5, 10, 20, 50, 80, 90, 95, 99)]
+        shares = [
+            (share, ordered[min(total - 1, total * share // 100)]) for share in (1, 5, 10, 20, 50, 80, 90, 95, 99)
+        ]
         said = [
             "Metric: TensorsGraphSize",
             f"  TotalSamples: {total}",
