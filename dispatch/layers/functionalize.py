@@ -61,8 +61,8 @@ INVERSES: RuleTable[Callable[..., Any]] = RuleTable("inverse")
 # By operator: `rule(op, stack)`, in the place of what is said above.
 FUNCTIONALIZATION: RuleTable[Callable[[OpOverload, list[Any]], Any]] = RuleTable("functionalization rule")
 
-# By the keys of a backend that knows how its wrappers are made: `lane(op, stack)`, the result of an operator that neither
-# writes nor shows, wrapped; NotImplemented where `compute` is to give it.
+# By the keys of a backend that knows how its wrappers are made: `lane(op, stack)`, the result of an operator that
+# neither writes nor shows, wrapped; NotImplemented where `compute` is to give it.
 LANES: dict[int, Callable[[OpOverload, list[Any]], Any]] = {}
 
 

@@ -60,7 +60,7 @@ def get_fallback_ops() -> list[str]:
 
 
 def extract_compiled_graph(model: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-    """A function of tensors on the CPU that runs the program which a graph records. Arguments that it writes are written.
+    """A function of tensors on the CPU that runs the program which a graph records, and writes what the graph writes.
 
     Errors: RuntimeError where an operator cannot be recorded.
     """

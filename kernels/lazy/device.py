@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch import (
-    FALLBACKS,
     LISTENERS,
     OPERATORS,
     STATE,
@@ -38,9 +37,9 @@ from redispatch.dispatch.layers.functionalize import (
     write,
 )
 from redispatch.dispatch.layers.layer import boxed_kernel
-from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.pytree import tree_map_only
-from redispatch.dispatch.tensor import CPU, KINDS, DeviceKind, Tensor, describe, device
+from redispatch.dispatch.specialiser.annotations import leaf
+from redispatch.dispatch.tensor import KINDS, DeviceKind, Tensor, describe, device
 from redispatch.dispatch.tensor.functional import FunctionalStorage, FunctionalTensorWrapper
 from redispatch.dispatch.tensor.geometry import last_element
 
@@ -118,7 +117,7 @@ class LazyWrapper(FunctionalTensorWrapper):
     def __format__(self, spec: str) -> str:
         return format(self.item() if not self._shape else str(self), spec)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]  # the same signature
         values: Any = self.values().detach()  # which is shown in the place of the wrapper
         values._device, values._autograd, values._view = self._device, self._autograd, self._view
         head = "Parameter containing:\n" if self._is_param else ""

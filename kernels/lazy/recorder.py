@@ -28,7 +28,16 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
-from redispatch.dispatch import DEFAULT, LAZY_BITS, STATE, OpOverload, call, keyset, shared, within
+from redispatch.dispatch import (
+    DEFAULT,
+    LAZY_BITS,
+    OpOverload,
+    _disabled_torch_function_impl,
+    call,
+    keyset,
+    shared,
+    within,
+)
 from redispatch.dispatch.core.state import State
 from redispatch.dispatch.pytree import tree_flatten, tree_map_only, tree_unflatten
 from redispatch.dispatch.schema.schema import Tag
@@ -44,7 +53,6 @@ from redispatch.dispatch.tensor import (
     get_default_dtype,
     layout,
     memory_format,
-    metadata_of,
     output_spec,
     set_default_dtype,
     view_over,
@@ -125,18 +133,22 @@ class Slot:
 
 
 class NumberSlot(Slot):
+    """The same for a number: see the note."""
+
     __slots__ = ()
 
 
 class Node:
     """A call of an operator on other nodes; or, without a call, a value that came from outside.
 
-    inputs: of each tensor, in order, whose result it is. numbers: see the note. results: the tensors on the CPU, once they are there.
-    held, others: the first result, and the others by place, while somebody holds them. error: why there are none.
+    inputs: of each tensor, in order, whose result it is. numbers: see the note. results: the tensors on the CPU, once
+    they are there. held, others: the first result, and the others by place, while somebody holds them. error: why there
+    are none. number: that of a value from outside, once somebody has asked for it.
     """
 
     __slots__ = ("call", "inputs", "numbers", "results", "held", "others", "error", "number")
-    next_number = count(1)  # `number`: given to a value from outside when somebody asks
+    next_number = count(1)
+    number: int
 
     def __init__(self, call: Call | None, inputs: tuple[Node, ...], numbers: Any = ()) -> None:
         self.call, self.inputs, self.numbers = call, inputs, numbers
@@ -186,7 +198,7 @@ class Result:
 class LazyTensor(Tensor):
     """A tensor without memory, which nobody writes: a result."""
 
-    __torch_function__ = FunctionalTensorWrapper.__torch_function__
+    __torch_function__ = staticmethod(_disabled_torch_function_impl)
     result: Result
     wrapper: type[FunctionalTensorWrapper] = FunctionalTensorWrapper
 
@@ -208,7 +220,7 @@ def lazy_tensor(result: Result, on: device) -> LazyTensor:
 
 
 class Recorder:
-    """See above. on: the device that its tensors name. lowered: whether programs are compiled, or run as they stand."""
+    """See above. on: the device that its tensors name. programs: those that it ran (program.py)."""
 
     def __init__(self, on: device) -> None:
         self.on, self.lock = on, threading.RLock()
