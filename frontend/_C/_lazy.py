@@ -11,7 +11,7 @@ from redispatch.kernels.lazy.text import dot, report, text
 
 
 def results_of(tensors: Iterable[Any]) -> list[Result]:
-    """What lazy tensors show. RuntimeError for other tensors."""
+    """Returns the results that lazy tensors show. RuntimeError for other tensors."""
     found = []
     for one in tensors:
         if type(one) is not LazyWrapper:
@@ -21,7 +21,7 @@ def results_of(tensors: Iterable[Any]) -> list[Result]:
 
 
 def trace_of(tensors: Iterable[Any]) -> Trace:
-    """What is to run for tensors."""
+    """Returns the trace of all that is to run for tensors."""
     return Trace([(one.node, one.seen.place) for one in results_of(tensors)])
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import redispatch as rd
+from redispatch.dispatch import OPERATORS
 
-_NAMES = """
-    _cudnn_init_dropout_state arange bartlett_window blackman_window _empty_affine_quantized empty_strided eye full
-    from_file hann_window hamming_window kaiser_window linspace logspace ones scalar_tensor rand randint randn randperm
-    range _efficientzerotensor zeros tril_indices triu_indices tensor
-""".split()  # fmt: skip
+_NAMES = {
+    op._opname: None
+    for op in OPERATORS.values()
+    if op.namespace == "aten" and any(one.name == "device" for one in op.schema.arguments)
+    if not op.schema.tensor_positions and not op.schema.tensor_list_positions
+}
 
-tensor_factory_functions = tuple(getattr(rd, name) for name in _NAMES if hasattr(rd, name))
+tensor_factory_functions = (*(getattr(rd, name) for name in _NAMES if hasattr(rd, name)), rd.tensor)

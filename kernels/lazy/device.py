@@ -29,8 +29,8 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.core.registry import add_fallback
 from redispatch.dispatch.layers.functionalize import (
+    FAST_PATHS,
     FUNCTIONALIZATION,
-    LANES,
     below_functionalize,
     compute,
     is_wrapper,
@@ -101,7 +101,7 @@ class LazyWrapper(FunctionalTensorWrapper):
         self._made_at = generation
 
     def current_result(self) -> Result:
-        """What the wrapper shows now."""
+        """Returns the result that the wrapper shows now."""
         if self.result is not None:
             return self.result
         with within(BELOW):
@@ -167,7 +167,7 @@ def taken(value: Tensor) -> Tensor:
 
 
 @leaf  # what it runs, it runs in a state of its own
-def lane(op: OpOverload, stack: list[Any]) -> Any:
+def fast_path(op: OpOverload, stack: list[Any]) -> Any:
     """Records an operator on wrappers, without tensors in between. NotImplemented for wrappers of others."""
     if type(stack[0]) is not LazyWrapper and not holds_lazy(stack):
         return NotImplemented
@@ -225,8 +225,8 @@ def start() -> None:
     """Makes the device usable."""
     if UNDO:
         return
-    LANES[LAZY_KEYS] = lane
-    UNDO.append(lambda: LANES.pop(LAZY_KEYS))
+    FAST_PATHS[LAZY_KEYS] = fast_path
+    UNDO.append(lambda: FAST_PATHS.pop(LAZY_KEYS))
     UNDO.append(add_fallback(DispatchKey.Lazy, KERNEL))
     for op in list(OPERATORS.values()):
         take_over("defined", op)

@@ -27,7 +27,7 @@ LIMIT = 1024  # programs that are known; then the oldest is dropped
 
 
 class Trace:
-    """What some results need: nodes in order, values that are there, and how they are connected.
+    """The nodes that results need, in order, the values that are there, and how they are connected.
 
     nodes: that have to run, in order. numbers: theirs. inputs: results that are there. edges: of each node, where its
     tensors come from: the number of a node, or below zero that of an input. key: equal for traces of one program.

@@ -25,6 +25,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -38,7 +39,9 @@ from redispatch.dispatch import (
     shared,
     within,
 )
+from redispatch.dispatch.core.registry import OVERLOADS
 from redispatch.dispatch.core.state import State
+from redispatch.dispatch.layers.functionalize import composite_kernel, functional_form
 from redispatch.dispatch.pytree import tree_flatten, tree_map_only, tree_unflatten
 from redispatch.dispatch.schema.schema import Tag
 from redispatch.dispatch.tensor import (
@@ -69,13 +72,8 @@ MARKED = {bool, float, complex}  # which may be equal to an int
 FUNCTIONALIZE = keyset("Functionalize")
 LAZY_KEYS = keyset("Lazy")
 CLEAN: State = DEFAULT.with_grad(False)  # in which calls are worked out: nobody looks, and nothing is differentiated
-# random operators of which a tensor only says where the numbers go
-FILLERS = frozenset("""
-    rand_like randn_like randint_like bernoulli.p bernoulli.float cauchy exponential geometric log_normal
-    normal_functional random uniform
-""".split())  # fmt: skip
-LINEAR = frozenset({"add", "sub", "rsub", "mul", "div", "addcmul", "addcdiv"})  # whose numbers are beside the inputs
-MIXING = frozenset({"copy", "_to_copy", "index", "index_put", "_index_put_impl", "lift_fresh", "clone"})
+LINEAR = frozenset({"add", "mul", "div", "addcmul", "addcdiv"})  # whose numbers are beside the inputs
+MIXING = frozenset({"copy", "_to_copy", "index", "index_put", "_index_put_impl"})  # which take the CPU's tensors, too
 
 
 class Output:
@@ -388,7 +386,7 @@ class Recorder:
     def at_once(self, op: OpOverload, stack: list[Any]) -> Any:
         """Runs an operator on the CPU. A tensor that it writes stands for the written value from then on."""
         schema = op.schema
-        fills = f"{op._opname}.{op._overloadname}" in FILLERS or op._opname in FILLERS
+        fills = only_fills(op)
         take = (lambda one: empty_like(result_of(one))) if fills else self.value
         there = [tree_map_only(tuple(HOLDERS), take, one) for one in stack]
         there = [CPU if isinstance(one, device) and one.type == self.on.type else one for one in there]
@@ -442,6 +440,17 @@ class Recorder:
         finally:
             if former is not self.default:
                 set_default_dtype(former)
+
+
+@cache
+def only_fills(op: OpOverload) -> bool:
+    """Whether a random operator takes of its tensor only where the numbers go: as `uniform_` does, and `rand_like`."""
+    if Tag.nondeterministic_seeded not in op.tags or composite_kernel(op) or op.schema.tensor_positions != (0,):
+        return False
+    writing = (one for name in (f"{op._opname}_", f"{op._opname.removesuffix('_functional')}_") for one in
+               OVERLOADS.get(f"{op.namespace}::{name}", {}).values())  # fmt: skip
+    forms = [functional_form(one) for one in writing if one.schema.is_mutable]
+    return op._opname.endswith("_like") or any(form is not None and form.op is op for form in forms)
 
 
 def is_free(op: OpOverload, number: float) -> bool:
