@@ -263,6 +263,7 @@ class DeviceKind:
     dlpack: DLPack | None = None  # where other libraries may use its memory
     copy: Callable[[Any, Any], None] | None = None  # writes a tensor of a device into a new one of the same device
     fill: Callable[[Any, Any], None] | None = None  # writes a number into every place of a new one
+    take: Callable[[Any], Any] | None = None  # makes a new tensor of the CPU, nobody else's, one of the device
     spaced: Callable[..., None] | None = None  # writes evenly spaced numbers (kernels/ops/creation.py, `spaced`)
 
 
