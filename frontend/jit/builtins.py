@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from redispatch.dispatch.schema.parser import parse_schema
-from redispatch.dispatch.schema.schema import FunctionSchema
+from redispatch.dispatch.schema.schema import Argument, FunctionSchema, ListType, TupleType, _format_float
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.ops.from_data import tensor
 
@@ -27,7 +29,12 @@ class Builtin:
     @property
     def schema(self) -> FunctionSchema:
         if self._schema is None:
-            self._schema = parse_schema(self.text, allow_typevars=True)
+            pairs = self.text.endswith(")[]")  # the language has no list of tuples as a result
+            made = parse_schema(self.text[:-2] if pairs else self.text, allow_typevars=True)
+            if pairs:
+                row = ListType(TupleType(tuple(one.type for one in made.returns)))
+                made = replace(made, returns=(Argument("", row),))
+            self._schema = made
         return self._schema
 
     @property
@@ -44,8 +51,15 @@ BY_NAME: dict[str, Builtin] = {}
 def rows(table: str, functions: dict[str, Any]) -> None:
     """Adds overloads: a line each, a schema without "aten::"; the function is that of its overload or name."""
     for line in filter(None, map(str.strip, table.splitlines())):
-        full = line.partition("(")[0]
-        add(line, functions.get(full, functions.get(full.partition(".")[0])))
+        full, _, rest = line.partition("(")
+        name, _, overload = full.partition(".")
+        function = functions.get(full, functions.get(name))
+        if not re.search(r"\bu\b", rest):
+            add(line, function)
+            continue
+        for key in ("str", "int", "bool", "float", "Tensor"):  # a dict's keys have no type variable in the language
+            text = re.sub(r"\bu\b", key, rest)
+            add(f"{name}.{overload + '_' if overload else ''}{key}({text}", function)
 
 
 def add(text: str, function: Any) -> None:
@@ -60,6 +74,11 @@ def add(text: str, function: Any) -> None:
 
 def divided(a: Any, b: Any) -> Any:
     return a / b
+
+
+def power(a: Any, b: Any) -> Any:
+    """Returns a ** b, of two ints as a float: TorchScript's types cannot depend on the sign of b."""
+    return float(a**b) if type(a) is int and type(b) is int else a**b
 
 
 def rounded_down(a: Any, b: Any) -> Any:
@@ -78,14 +97,14 @@ def _overload(a: str, b: str) -> str:
 
 def _arithmetic() -> None:
     for name, function in {
-        "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": divided, "pow": operator.pow,
+        "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": divided, "pow": power,
         "floordiv": rounded_down, "remainder": operator.mod,
     }.items():  # fmt: skip
         for a, b in PAIRS:
             if "complex" in (a, b) and name in ("floordiv", "remainder"):
                 continue
             result = max(a, b, key=["int", "float", "complex", "Scalar"].index)
-            result = "float" if name in ("div", "pow") and result == "int" and name == "div" else result
+            result = "float" if name in ("div", "pow") and result == "int" else result
             add(f"{name}{_overload(a, b)}({a} a, {b} b) -> {result}", function)
     for name, function in {
         "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "gt": operator.gt, "le": operator.le, "ge": operator.ge,
@@ -193,6 +212,21 @@ rows(
         "__range_length": range_length, "__derive_index": lambda index, start, step: start + index * step,
     },  # fmt: skip
 )
+
+def shown_value(value: Any) -> str:
+    """Returns a value as `print` and `str` show it in TorchScript: `1.` for a float, strings without quotes."""
+    if isinstance(value, float):
+        return _format_float(value)
+    if isinstance(value, complex):
+        return f"{_format_float(value.real)}{'+' if value.imag >= 0 else ''}{_format_float(value.imag)}j"
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown_value, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(shown_value, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{shown_value(key)}: {shown_value(one)}' for key, one in value.items())}}}"
+    return str(value)
+
 
 # --- strings ----------------------------------------------------------------------------------------------------------
 

@@ -44,6 +44,11 @@ TENSOR_ATTRIBUTES: dict[str, Type] = {
 } | dict.fromkeys("requires_grad is_leaf is_cuda is_cpu is_sparse is_quantized is_meta is_mkldnn is_xla is_mps retains_grad".split(), BOOL) | dict.fromkeys(
     "data T H mT mH real imag".split(), TENSOR
 )  # fmt: skip
+# Nodes that no schema describes, which printed programs call by name -> the type of their result
+RAW: dict[str, Type | None] = {
+    "prim::RaiseException": None, "prim::EnterGrad": BOOL, "prim::ExitGrad": None, "aten::format": STR,
+    "aten::percentFormat": STR, "aten::str": STR,
+}  # fmt: skip
 ATTRIBUTE_OPS = {"shape": "aten::size", "ndim": "aten::dim", "T": "aten::numpy_T", "real": "aten::real", "imag": "aten::imag"}
 
 
@@ -70,7 +75,7 @@ class Calls(Emitter):
     binary: Any
 
     def unsupported(self, node: Any) -> NoReturn:
-        raise UnsupportedNodeError(f"{type(node).__name__} aren't supported:\n{Place(self.source, node).pointed()}\n")
+        raise UnsupportedNodeError(Place(self.source, node), f"{marks.spoken_syntax(node)} aren't supported")
 
     def constant_type(self, found: Any) -> Type | None:
         """Returns the type of a Python object that may stand as a constant, or None."""
@@ -104,6 +109,10 @@ class Calls(Emitter):
         return self.attribute(owner, node.attr, self.place(node))
 
     def python_attribute(self, owner: Any, name: str, place: Place) -> Any:
+        if owner in (redispatch, redispatch.ops.prim) and not hasattr(owner, name):
+            word = f"{'aten' if owner is redispatch else 'prim'}::{name}"
+            if candidates(word) or word in RAW:
+                return Op(word)
         if not hasattr(owner, name):
             fail(place, f"python value of type '{type(owner).__name__}' cannot be used as a value: it has no attribute '{name}'" if not inspect.ismodule(owner) else f"module '{owner.__name__}' has no attribute '{name}'")
         if inspect.ismodule(owner) and is_library(owner):
@@ -128,7 +137,7 @@ class Calls(Emitter):
             return self.node("prim::TensorAttr", [owner], [STR if name == "type" else OptionalType(INT)], place, name=name).output()
         if isinstance(kind, GenericType) and kind.name == "Future" and name == "wait":
             return Method(owner, name)
-        if candidates(f"aten::{name}") and not isinstance(kind, OptionalType):
+        if (candidates(f"aten::{name}") or (name == "format" and kind == STR)) and not isinstance(kind, OptionalType):
             return Op(f"aten::{name}", owner)
         fail(place, f"'{spoken(kind)}' object has no attribute or method '{name}'.")
 
@@ -192,12 +201,14 @@ class Calls(Emitter):
         named = {name: self.as_value(one, node) for name, one in kwargs.items()}
         if isinstance(callee, Op):
             first = [] if callee.self is None else [callee.self]
-            if callee.name == "aten::format" and callee.self is not None:
-                return self.node("aten::format", [*first, *values], [STR], place).output()
-            return self.loosened(self.call(callee.name, [*first, *values], named, place, callee.overloads))
+            if callee.name in RAW:
+                return self.raw(callee.name, [*first, *values], place)
+            return self.call(callee.name, [*first, *values], named, place, callee.overloads)
         if isinstance(callee, Functional):
             return self.functional(callee.name, values, named, place)
         if isinstance(callee, Method):
+            if callee.name in ("items", "keys", "values", "children", "named_children") and self.unit.is_container(callee.self.type):
+                return Several(self.module_iteration(callee.self, callee.name, node).items or [])
             if isinstance(callee.self.type, GenericType):
                 return self.node("aten::wait", [callee.self], list(callee.self.type.elems), place).output()
             return self.call_method(callee.self, callee.name, values, named, place)
@@ -205,8 +216,13 @@ class Calls(Emitter):
             return self.call_python(callee.object, values, named, node)
         fail(place, f"cannot call a value of type {spoken(callee.type) if isinstance(callee, Value) else callee}")
 
-    def loosened(self, value: Value) -> Value:
-        return value
+    def raw(self, name: str, values: list[Value], place: Place) -> Value:
+        """Appends a node that no schema describes, as printed programs write it."""
+        if name == "prim::EnterGrad":
+            assert values[0].node is not None
+            return self.node(name, [], [BOOL], place, name=values[0].node.attributes["value"]).output()
+        made = self.node(name, values, [one for one in [RAW[name]] if one is not None], place)
+        return made.output() if made.output_values else self.constant(None)
 
     def call_method(self, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
         """Appends the call of a method, compiled if it is not yet."""
@@ -263,7 +279,7 @@ class Calls(Emitter):
         if marks.of(function) == "ignore":
             return self.ignored(function, args, place)
         if marks.of(function) == "unused":
-            self.node("prim::RaiseException", [self.constant(f"unused: {function.__name__} was called")], [], place)
+            self.node("prim::RaiseException", [self.constant(marks.IGNORED), self.constant(None)], [], place)
             return self.node("prim::Uninitialized", [], [self.unit.declared(function).returns[0].type], place).output()
         if not callable(function):
             fail(place, f"python value of type '{type(function).__name__}' cannot be called")
@@ -314,7 +330,7 @@ class Calls(Emitter):
             missing = [one for one in made.fields if one not in given and one not in defaults]
             if missing or len(args) > len(made.fields):
                 fail(place, f"Argument {missing[0] if missing else len(args)} not provided. {kind.__name__} has the fields {', '.join(made.fields)}")
-            values = [given.get(one) or self.literal(defaults[one], of_value(defaults[one]) or NONE, None) for one in made.fields]
+            values = [given.get(one) or self.constant(defaults[one], of_value(defaults[one]) or NONE, place) for one in made.fields]
             for name, value, wanted in zip(made.fields, values, made.elems, strict=True):
                 if not is_subtype(value.type, wanted):
                     fail(place, f"Expected a value of type '{spoken(wanted)}' for argument '{name}' but instead found type '{spoken(value.type)}'.")
@@ -497,8 +513,6 @@ class Calls(Emitter):
             return found
         if isinstance(found, Several):
             return Iteration(None, None, found.items)
-        if isinstance(found, Method) and found.self.type.is_module and found.name in ("items", "keys", "values", "children"):  # type: ignore[attr-defined]
-            return self.module_iteration(found.self, found.name, node)
         value, place = self.as_value(found, node), self.place(node)
         kind = value.type
         if isinstance(kind, ObjectType) and kind.is_module:
@@ -520,5 +534,5 @@ class Calls(Emitter):
         for name in self.unit.children(owner.type):
             key = self.constant(name)
             child = None if what == "keys" else self.attribute(owner, name, self.place(node))
-            items.append(key if what == "keys" else Several([key, child]) if what == "items" else child)
+            items.append(key if what == "keys" else Several([key, child]) if what in ("items", "named_children") else child)
         return Iteration(None, None, items)

@@ -20,12 +20,12 @@ from redispatch.dispatch.tensor import Tensor
 from . import marks
 from .function import ScriptFunction
 from .graph import Graph, Node, Value, removed_dead
-from .source import Place, ScriptError, Source, UnsupportedNodeError, fail, parsed
+from .source import NotSupportedError, Place, ScriptError, Source, fail, parsed
 from .statements import Statements
-from .sugared import finder, is_library, source_finder
+from .sugared import PACKAGE, finder, is_library, source_finder
 from .types import NamedTupleType, ObjectType, is_subtype, of_annotation, of_python, of_value, spoken
 
-REFUSED = (ScriptError, UnsupportedNodeError, OSError)  # why a function of the library may be left to Python
+REFUSED = (ScriptError, NotSupportedError, OSError)  # why a function of the library may be left to Python
 LOCK = threading.RLock()
 
 
@@ -171,7 +171,7 @@ class Compiler:
         if mark == "ignore":
             node = Node(graph, "prim::PythonOp", values, None, fn, name=name)
         else:
-            graph.nodes_.append(Node(graph, "prim::RaiseException", [graph.constant(f"unused: {name} was called"), graph.constant(None)], None))
+            graph.nodes_.append(Node(graph, "prim::RaiseException", [graph.constant(marks.IGNORED), graph.constant(None)], None))
             node = Node(graph, "prim::Uninitialized", [], None)
         graph.nodes_.append(node)
         graph.results = [node.add_output(schema.returns[0].type)]
@@ -196,6 +196,10 @@ class Compiler:
         """Returns the names of the modules in a list, sequence or dict of modules."""
         return [name for name, one in kind.attributes.items() if isinstance(one, ObjectType) and one.is_module]
 
+    def is_container(self, kind: Type) -> bool:
+        """Whether a type is that of a list, sequence or dict of modules."""
+        return isinstance(kind, ObjectType) and isinstance(kind.python, type) and issubclass(kind.python, nn.ModuleList | nn.Sequential | nn.ModuleDict)
+
     def iterates(self, kind: ObjectType) -> str:
         return "keys" if isinstance(kind.python, type) and issubclass(kind.python, nn.ModuleDict) else "values"
 
@@ -205,7 +209,7 @@ class Compiler:
     def type_of_module(self, module: Any) -> ObjectType:
         """Returns a type for one module: its attributes, and those of its class that are constants."""
         cls = type(module)
-        made = ObjectType(f"{cls.__module__}.{cls.__qualname__}".replace("redispatch", "torch", 1).replace(".<locals>", ""), cls, is_module=True)
+        made = ObjectType(name_of_class(cls), cls, is_module=True)
         failed = made.constants[" failed"] = {}
         for name, one in [*module._parameters.items(), *module._buffers.items()]:
             made.attributes[name] = NONE if one is None else TENSOR
@@ -248,6 +252,12 @@ class Compiler:
             )
 
 
+def name_of_class(cls: type) -> str:
+    """Returns the name of a class in programs: PyTorch's for the library's own."""
+    name = f"{cls.__module__}.{cls.__qualname__}".replace(".<locals>", "")
+    return name.replace(f"{PACKAGE}.nn.", "torch.nn.modules.", 1) if is_library(cls) else name
+
+
 BARE = nn.Module()
 
 
@@ -262,13 +272,21 @@ class Definition(Statements):
 
     def compiled(self, defaults: dict[str, Any]) -> ScriptFunction:
         tree, spec = self.tree, self.tree.args
-        if spec.vararg or spec.kwarg:
-            fail(Place(self.source, spec.vararg or spec.kwarg), "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults")
+        refused = spec.vararg or spec.kwarg or next((one for one in spec.kw_defaults if one is not None), None)
+        if refused:
+            text = "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults"
+            raise NotSupportedError(Place(self.source, refused), text)
         lenient = self.owner is not None and self.owner.is_module and is_library(self.owner.python)
         if tree.returns is not None:
             self.returns = self.annotation(tree.returns)
             self.declared_return = not (lenient and self.returns == ANY)
             self.returns = self.returns if self.declared_return else None
+        comment = self.type_comment()
+        if comment is not None and comment.returns is not None:
+            self.returns, self.declared_return = self.annotation(comment.returns), True
+            own = 1 if self.owner is not None else 0
+            for one, kind_of in zip(spec.args[own:], comment.argtypes, strict=False):
+                one.annotation = kind_of
         arguments = []
         for number, one in enumerate([*spec.args, *spec.kwonlyargs]):
             if number == 0 and self.owner is not None:
@@ -284,6 +302,19 @@ class Definition(Statements):
         removed_dead(self.graph)
         assert self.returns is not None
         return ScriptFunction(tree.name, self.graph, arguments, self.returns)
+
+    def type_comment(self) -> Any:
+        """Returns the signature of a comment `# type: (Tensor, int) -> Tensor` below the head, or None."""
+        first = self.tree.body[0].lineno
+        for line in self.source.lines[self.tree.lineno - 1 : first]:
+            _, found, text = line.partition("# type: (")
+            if found:
+                signature: Any = ast.parse("(" + text.strip(), mode="func_type")
+                for node in ast.walk(signature):
+                    if isinstance(node, ast.expr):
+                        node.lineno = node.end_lineno = self.tree.lineno
+                return signature
+        return None
 
     def default(self, one: ast.arg, kind: Type, defaults: dict[str, Any]) -> Any:
         if one.arg not in defaults:

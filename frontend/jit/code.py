@@ -234,7 +234,9 @@ class Printer:
         if kind == "prim::CreateObject":
             return f"{node.output().type}.__new__({node.output().type})"
         if kind == "prim::fork":
-            return f"fork({attributes['name']}, {listed})"
+            return f"fork(__torch__.{attributes['name']}, {listed})"
+        if kind == "prim::EnterGrad":
+            return f'ops.prim.EnterGrad("{attributes["name"]}")'
         if kind in CASTS:
             return f"{CASTS[kind]}({listed})"
         return self.operator(node, texts)

@@ -370,12 +370,11 @@ class Expressions(Calls):
         """Reads `x[...]` of a tensor: an int selects, a slice slices, None inserts a dimension, tensors gather."""
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         gathered: list[Value] = []
-        dim, after_ellipsis = 0, 0
+        dim, from_end = 0, False  # behind an ellipsis dimensions are counted from the end
+
         for number, part in enumerate(parts):
             if isinstance(part, ast.Constant) and part.value is Ellipsis:
-                rest = parts[number + 1 :]
-                after_ellipsis = sum(not (isinstance(one, ast.Constant) and one.value is None) for one in rest)
-                dim = -after_ellipsis
+                dim, from_end = -sum(not is_none(one) for one in parts[number + 1 :]), True
                 continue
             if isinstance(part, ast.Slice):
                 bounds = [self.constant(None) if one is None else self.value(one) for one in (part.lower, part.upper)]
@@ -385,17 +384,17 @@ class Expressions(Calls):
                 continue
             value = self.value(part)
             if value.type == NONE:
-                x = self.call("aten::unsqueeze", [x, self.constant(dim if dim >= 0 else dim - 1)], {}, place)
-                dim += dim >= 0
+                x = self.call("aten::unsqueeze", [x, self.constant(dim - 1 if from_end else dim)], {}, place)
+                dim += not from_end
             elif value.type == INT:
                 x = self.call("aten::select", [x, self.constant(dim), value], {}, place)
-                dim += dim < 0
+                dim += from_end
             else:
                 if isinstance(value.type, ListType) or value.type == BOOL:
                     value = self.call("aten::tensor", [value], {}, place)
                 if value.type != TENSOR and value.type != OptionalType(TENSOR):
                     fail(place, f"Unsupported operation: indexing tensor with unsupported index type '{spoken(value.type)}'. Only ints, slices, lists and tensors are supported")
-                if dim < 0:
+                if from_end:
                     fail(place, "tensors after an ellipsis cannot index here; put them before it")
                 gathered += [self.constant(None)] * (dim - len(gathered)) + [value]
                 dim += 1
@@ -484,6 +483,10 @@ class Expressions(Calls):
         if isinstance(kind, TupleType) and not isinstance(kind, NamedTupleType):
             return self.tuple_of([self.literal(one, sub, node) for one, sub in zip(value, kind.elems, strict=True)], node)
         return self.constant(value, kind, self.place(node))
+
+
+def is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 HINTED = {Expressions.read_List, Expressions.read_Dict, Expressions.read_Tuple, Expressions.read_IfExp,

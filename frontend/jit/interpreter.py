@@ -14,7 +14,7 @@ from redispatch import autograd, nn
 from redispatch.dispatch.core.operator import OpOverload
 from redispatch.futures import Future
 
-from .builtins import Builtin
+from .builtins import Builtin, shown_value
 from .graph import Block, Graph, Node, Value
 from .types import NamedTupleType, ObjectType, is_of
 
@@ -240,7 +240,7 @@ def formatted(text: str, *values: Any) -> str:
     parts = text.replace("{{", "\0").replace("}}", "\1").split("{}")
     if len(parts) - 1 > len(values):
         raise RuntimeError(f"Too few arguments for format string: {text}")
-    told = "".join(part + str(value) for part, value in zip(parts, [*values, ""], strict=False))
+    told = "".join(part + shown_value(value) for part, value in zip(parts, [*values, ""], strict=False))
     return told.replace("\0", "{").replace("\1", "}")
 
 
@@ -269,12 +269,12 @@ SIMPLE: dict[str, Callable[..., Any]] = {
     "prim::unchecked_cast": lambda value: value,
     "aten::_unwrap_optional": unchecked,
     "prim::Uninitialized": lambda: None,
-    "prim::Print": lambda *values: print(*values),
+    "prim::Print": lambda *values: print(*map(shown_value, values)),
     "prim::RaiseException": raised,
     "aten::format": formatted,
     "prim::ExitGrad": lambda region: region.__exit__(None, None, None),
-    "aten::percentFormat": lambda text, *values: text % values,
-    "aten::str": str,
+    "aten::percentFormat": lambda text, *values: text % tuple(one if isinstance(one, int | float) and not isinstance(one, bool) else shown_value(one) for one in values),
+    "aten::str": shown_value,
     "aten::wait": lambda future: future.wait(),
     "aten::warn": lambda message, *_: __import__("warnings").warn(message, stacklevel=5),
     "aten::hash": hash,

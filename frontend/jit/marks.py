@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 MARK = "_torchscript_modifier"
+IGNORED = "This Python function is annotated to be ignored and cannot be run"
 
 
 def of(fn: Any) -> str | None:
@@ -87,11 +88,21 @@ def _unwrap_optional(x: Any) -> Any:
     return x
 
 
+def spoken_syntax(node: Any) -> str:
+    """Returns the words for a kind of syntax: `Lambda` is a lambda."""
+    words = {"AsyncFor": "async for", "GeneratorExp": "generator expressions", "SetComp": "set comprehensions", "Set": "set literals",
+             "Try": "try blocks", "FunctionDef": "function definitions", "ClassDef": "class definitions",
+             "Import": "import statements", "ImportFrom": "import statements", "Global": "global variables",
+             "NamedExpr": "assignment expressions", "Yield": "yield expressions", "Match": "match statements"}  # fmt: skip
+    name = type(node).__name__
+    return words.get(name, name)
+
+
 SPECIAL: dict[Any, str] = {  # functions whose arguments a program reads in its own way
     annotate: "annotate", isinstance: "isinstance", builtins.isinstance: "isinstance", hasattr: "hasattr",
     getattr: "getattr", range: "range", is_scripting: "is_scripting", warnings.warn: "warn",
     _unwrap_optional: "unwrap_optional", "annotate": "annotate", "unchecked_cast": "unchecked_cast",
-    "uninitialized": "uninitialized",
+    "uninitialized": "uninitialized", "fork": "fork", "wait": "wait",
 }  # fmt: skip
 
 

@@ -54,7 +54,14 @@ def fail(place: Place | None, text: str, kind: type[Exception] = ScriptError) ->
     raise kind(f"\n{text}" + (f":\n{place.pointed()}\n" if place is not None else ""))
 
 
-class UnsupportedNodeError(NotImplementedError):
+class NotSupportedError(RuntimeError):
+    """A form of Python that TorchScript has not."""
+
+    def __init__(self, place: Place, text: str) -> None:
+        super().__init__(f"{text}:\n{place.pointed()}\n")
+
+
+class UnsupportedNodeError(NotSupportedError):
     """Syntax of Python that TorchScript has not."""
 
 

@@ -40,6 +40,11 @@ def leaves(statements: Iterable[ast.stmt], loops: bool = False) -> set[str]:
     return found
 
 
+def leaves_own(loop: ast.While | ast.For) -> set[str]:
+    """Returns the hidden variables that the body of a loop may set."""
+    return leaves(loop.body)
+
+
 def ends(statements: list[ast.stmt]) -> bool:
     """Whether control never comes to the end of these statements."""
     for one in statements:
@@ -571,6 +576,8 @@ class Statements(Expressions):
             if isinstance(one, ast.If):
                 if one.orelse and self.always_returns(one.body) and self.always_returns(one.orelse):
                     return True
+            if isinstance(one, ast.While) and isinstance(one.test, ast.Constant) and one.test.value and ".broke" not in leaves_own(one):
+                return True
             if isinstance(one, ast.With) and self.always_returns(one.body):
                 return True
         return self.env.get(".returned") is not None and self.is_true(self.env[".returned"])

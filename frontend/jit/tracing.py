@@ -21,7 +21,7 @@ from redispatch.dispatch.schema.schema import NONE, TENSOR, Argument, DictType, 
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.ops.copying import allclose
 
-from .classes import Compiler
+from .classes import Compiler, name_of_class
 from .function import ScriptFunction
 from .graph import Graph, Node, Value, removed_dead
 from .interpreter import Error
@@ -244,8 +244,7 @@ def attribute(recorder: Recorder, own: Value, name: str, kind: Type) -> Value:
 
 def type_of_traced(module: Any) -> ObjectType:
     """Returns a type for a traced module: parameters, buffers, modules, and nothing else."""
-    cls = type(module)
-    kind = ObjectType(f"{cls.__module__}.{cls.__qualname__}".replace("redispatch", "torch", 1).replace(".<locals>", ""), None, is_module=True)
+    kind = ObjectType(name_of_class(type(module)), None, is_module=True)
     for name, one in [*module._parameters.items(), *module._buffers.items()]:
         kind.attributes[name] = NONE if one is None else TENSOR
     for name, one in module._modules.items():

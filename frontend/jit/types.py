@@ -316,6 +316,8 @@ def convert(value: Any, kind: Type) -> Any:
         raise TypeError(f"Unable to cast {value!r} to float")
     if isinstance(kind, ObjectType) and not is_of(value, kind):
         raise TypeError(f"Unable to cast {value!r} to {kind}")
+    if kind == INT and isinstance(value, dtype | layout | memory_format):
+        return value
     return converter(kind)(value) if isinstance(kind, BaseType) else value
 
 
