@@ -30,6 +30,7 @@ from .function import ScriptFunction
 from .graph import Block, Graph, Node, Value
 from .interpreter import SIMPLE
 from .module import BARE, RecursiveScriptModule, ScriptModule, dressed
+from .source import fail
 from .sugared import is_library
 from .types import NAMED, NamedTupleType, ObjectType
 
@@ -119,7 +120,8 @@ class Packer:
 
         def node(one: Node) -> Any:
             if one._kind == "prim::PythonOp":
-                raise RuntimeError(f"Could not export Python function call '{one.attributes['name']}'. Remove calls to Python functions before export. Did you forget to add @script or @script_method annotation? If this is a nn.ModuleList, add it to __constants__")
+                text = f"Could not export Python function call '{one.attributes['name']}'. Remove calls to Python functions before export"
+                fail(one.place, f"{text}: mark the function with @unused or ignore(drop=True), or script it")
             op = getattr(one.op, "qualified_name", None)
             attributes = {name: self.value(value) for name, value in one.attributes.items()}
             inputs = [numbers[value] for value in one.input_values]

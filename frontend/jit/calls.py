@@ -361,12 +361,14 @@ class Calls(Emitter):
             found = self.static_call(node)
             return self.constant(found.always) if found.value is None else found.value
         if name == "getattr":
-            owner, attribute = self.value(args[0]), args[1]
-            if not isinstance(attribute, ast.Constant) or not isinstance(attribute.value, str):
+            owner, attribute = self.expr(args[0]), self.known_text(args[1])
+            if attribute is None:
                 fail(place, "getattr's second argument must be a string literal")
-            if len(args) == 3 and attribute.value not in getattr(owner.type, "attributes", {}):
+            if isinstance(owner, Py):
+                return self.python_attribute(owner.object, attribute, place)
+            if len(args) == 3 and attribute not in getattr(owner.type, "attributes", {}):
                 return self.expr(args[2])
-            return self.attribute(owner, attribute.value, place)
+            return self.attribute(owner, attribute, place)
         if name == "unwrap_optional":
             value = self.value(args[0])
             return self.node("aten::_unwrap_optional", [value], [union(k for k in members(value.type) if k != NONE)], place).output()
@@ -393,6 +395,14 @@ class Calls(Emitter):
         if name == "range":
             return self.ranged([self.value(one) for one in args], node)
         return NotImplemented
+
+    def known_text(self, node: ast.expr) -> str | None:
+        """Returns a string that is known while the program is compiled, or None."""
+        if isinstance(node, ast.JoinedStr):
+            parts = [self.known_text(one.value if isinstance(one, ast.FormattedValue) else one) for one in node.values]
+            return None if None in parts else "".join(map(str, parts))
+        found = Py(node.value) if isinstance(node, ast.Constant) else self.expr(node)
+        return str(found.object) if isinstance(found, Py) and isinstance(found.object, str | int) else None
 
     def widened(self, value: Value, kind: Type, place: Place) -> Value:
         """Returns a value as one of a wider type that the program declares."""

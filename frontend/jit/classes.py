@@ -22,7 +22,7 @@ from .function import ScriptFunction
 from .graph import Graph, Node, Value, removed_dead
 from .source import NotSupportedError, Place, ScriptError, Source, fail, parsed
 from .statements import Statements
-from .sugared import PACKAGE, finder, is_library, source_finder
+from .sugared import finder, is_library, source_finder
 from .types import NamedTupleType, ObjectType, is_subtype, of_annotation, of_python, of_value, spoken
 
 REFUSED = (ScriptError, NotSupportedError, OSError)  # why a function of the library may be left to Python
@@ -157,7 +157,7 @@ class Compiler:
                     defaults = {n: one.default for n, one in inspect.signature(fn).parameters.items() if one.default is not inspect.Parameter.empty}
                     made = self.compiled((kind, name), tree, source, finder(fn), defaults, kind, place, caller)
                 except REFUSED:
-                    if not (kind.is_module and is_library(kind.python)):
+                    if name != "forward" or not (kind.is_module and is_library(kind.python)):
                         raise
                     made = self.builtin_method(kind, name, fn)
             kind.methods[name] = made
@@ -218,7 +218,10 @@ class Compiler:
         constants = set(getattr(cls, "__constants__", ()))
         hints = {name: hint for base in reversed(cls.__mro__) if not is_library(base) for name, hint in vars(base).get("__annotations__", {}).items()}
         constants |= {name for name, hint in hints.items() if "Final" in str(hint)}
-        known = {name: one for name, one in vars(cls).items() if name in constants} | vars(module)
+        if is_library(cls):  # `dims = 2`, by which classes of one family differ
+            constants |= {name for base in cls.__mro__ for name, one in vars(base).items() if isinstance(one, int | tuple) and not name.startswith("__")}
+            constants -= vars(module).keys()
+        known = {name: getattr(cls, name) for name in constants if hasattr(cls, name)} | vars(module)
         for name, value in known.items():
             if name in made.attributes or (name.startswith("_") and name in vars(BARE)):
                 continue
@@ -243,7 +246,7 @@ class Compiler:
             else:
                 found = of_value(value, self.type_of_class)
                 if found is None:
-                    raise ValueError(f"Could not infer type of {value!r}" if not isinstance(value, list | dict) else "it is empty or of several types")
+                    raise ValueError(why_untyped(value))
                 made.attributes[name] = found
         except (ValueError, AttributeError, ScriptError) as problem:
             failed[name] = (
@@ -252,10 +255,20 @@ class Compiler:
             )
 
 
+def why_untyped(value: Any) -> str:
+    if isinstance(value, list | dict):
+        word = "List" if isinstance(value, list) else "Dictionary"
+        return f"{word} inputs to traced functions must have consistent type" if value else f"{word} trace inputs must have elements"
+    return (
+        "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced "
+        f"functions, but instead got value of type {type(value).__name__}."
+    )
+
+
 def name_of_class(cls: type) -> str:
     """Returns the name of a class in programs: PyTorch's for the library's own."""
     name = f"{cls.__module__}.{cls.__qualname__}".replace(".<locals>", "")
-    return name.replace(f"{PACKAGE}.nn.", "torch.nn.modules.", 1) if is_library(cls) else name
+    return name.replace("redispatch.nn.", "torch.nn.modules.", 1) if is_library(cls) else name
 
 
 BARE = nn.Module()

@@ -80,13 +80,11 @@ class Program:
         return self.guarded(node, function_of(node), inputs, outputs)
 
     def guarded(self, node: Node, function: Callable[..., Any], inputs: list[int], outputs: list[int]) -> Step:
-        one = len(outputs) == 1
+        one = len(outputs) == 1 and not node._kind.endswith("Unpack")
 
         def step(frame: Frame) -> None:
             try:
                 result = function(*[frame[place] for place in inputs])
-            except Error:
-                raise
             except Exception as problem:
                 raise self.told(node, problem) from problem
             if one:
@@ -139,7 +137,7 @@ class Program:
         where = node.place.pointed(f", in {self.name}") + "\n" if node.place is not None else ""
         text = str(problem)
         if text.startswith(head):  # it was told already, in a function that this one called
-            return type(problem)(f"{head}{where}{text.removeprefix(head)}")
+            return type(problem)(f"{head}{where.rstrip(chr(10))}\n{text.removeprefix(head)}")
         kind: type[Exception] = NotImplementedError if isinstance(problem, NotImplementedError) else RuntimeError
         if isinstance(problem, Raised):
             return Error(f"{head}{where}{text}\n")
@@ -151,7 +149,7 @@ class Raised(Exception):
 
 
 def raised(message: Any, kind: Any) -> None:
-    raise Raised(f"{kind or 'builtins.Exception'}: {message}" if kind else str(message))
+    raise Raised(f"{kind or 'RuntimeError'}: {message}")
 
 
 def function_of(node: Node) -> Callable[..., Any]:

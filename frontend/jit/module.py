@@ -13,7 +13,7 @@ from . import marks
 from .classes import BARE, Compiler
 from .function import ScriptFunction
 from .graph import Graph
-from .types import ObjectType, convert
+from .types import ObjectType, convert, spoken
 
 
 class ScriptModule(nn.Module):
@@ -25,7 +25,10 @@ class ScriptModule(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         kind = self.__dict__.get("_script_type")
         if kind is not None and name in kind.attributes and name not in (*self._parameters, *self._buffers, *self._modules):
-            value = convert(value, kind.attributes[name])
+            try:
+                value = convert(value, kind.attributes[name])
+            except (TypeError, ValueError) as problem:
+                raise RuntimeError(f"Could not cast attribute '{name}' to type {spoken(kind.attributes[name])}: {problem}") from None
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:

@@ -29,30 +29,22 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
     kept = preserved_attrs or []
     old = mod._script_type
     kind = ObjectType(old.name, None, is_module=True)
-    plain: dict[str, Any] = {"training": False}
-    kind.attributes["training"] = old.attributes.get("training", TENSOR)
-    parameters, buffers = ({name: one for name, one in part.items() if name in kept} for part in (mod._parameters, mod._buffers))
-    for name in kept:
-        if name in old.attributes:
-            kind.attributes[name] = old.attributes[name]
-            if name not in parameters and name not in buffers:
-                plain[name] = getattr(mod, name)
-        elif name not in old.methods:
-            raise RuntimeError(f"Preserved attribute '{name}' was not found in the module")
-    made = dressed(RecursiveScriptModule, kind, Compiler(), parameters, buffers, dict(mod._modules) if needs_modules(old) else {}, plain)
-    for name in ["forward", *(one for one in kept if one in old.methods)]:
+    names = {"training", *(one for one in kept if one in old.attributes)}
+    for name in ["forward", *kept]:
+        if name not in old.methods:
+            if name not in old.attributes:
+                raise RuntimeError(f"Preserved attribute '{name}' was not found in the module")
+            continue
         function = old.methods[name]
         graph = inlined(function.graph)
         graph.params[0].type = kind
         folded(graph, mod, set(kept))
+        names |= {node.attributes["name"] for node in graph.all_nodes() if node.input_values[:1] == graph.params[:1] and "name" in node.attributes}
         arguments = [Argument("self", kind), *function.schema.arguments[1:]]
         kind.methods[name] = ScriptFunction(name, graph, arguments, function.schema.returns[0].type)
-    return made
-
-
-def needs_modules(kind: ObjectType) -> bool:
-    """Whether a method below calls one of the library's modules that stay Python."""
-    return any(one.inlined_graph.findNode("prim::CallMethod") for one in kind.methods.values())
+    kind.attributes = {name: one for name, one in old.attributes.items() if name in names}
+    parts = [{name: one for name, one in part.items() if name in names} for part in (mod._parameters, mod._buffers, mod._modules, mod._plain())]
+    return dressed(RecursiveScriptModule, kind, Compiler(), *parts)
 
 
 def folded(graph: Graph, mod: Any, kept: set[str]) -> None:

@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 
 
 class Source:
-    """The text of a function: `file` and `first`, the number of its first line, are for messages."""
+    """The text of a function. For messages: `file`, `first`, the number of its first line, `indent`, its depth there."""
 
-    def __init__(self, text: str, file: str = "<string>", first: int = 1) -> None:
-        self.lines, self.file, self.first = text.split("\n"), file, first
+    def __init__(self, text: str, file: str = "<string>", first: int = 1, indent: int = 0) -> None:
+        self.lines, self.file, self.first, self.indent = text.rstrip("\n").split("\n"), file, first, indent
 
 
 class Place:
@@ -24,8 +24,8 @@ class Place:
     __slots__ = ("column", "end_column", "end_line", "line", "source")
 
     def __init__(self, source: Source, node: Any) -> None:
-        self.source, self.line, self.column = source, node.lineno, node.col_offset
-        self.end_line, self.end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        self.source, self.line, self.column = source, node.lineno, node.col_offset + source.indent
+        self.end_line, self.end_column = node.end_lineno or node.lineno, (node.end_col_offset or node.col_offset) + source.indent
 
     def __str__(self) -> str:
         return f"{self.source.file}:{self.source.first + self.line - 1}:{self.column}"
@@ -75,10 +75,11 @@ def parsed(fn: Any) -> tuple[ast.FunctionDef, Source]:
             f"Can't get source for {fn}. TorchScript requires source access in order to carry out compilation, make "
             "sure original .py files are available."
         ) from problem
-    text = textwrap.dedent("".join(lines))
-    tree = ast.parse(text).body[0]
+    text = "".join(lines)
+    plain = textwrap.dedent(text)
+    tree = ast.parse(plain).body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise RuntimeError(
             f"Expected a single top-level function: {file}:{first}. A lambda has no statements to compile; write `def`"
         )
-    return tree, Source(text, file, first)
+    return tree, Source(text, file, first, text.index(plain[:1]))

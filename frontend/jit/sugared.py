@@ -121,6 +121,8 @@ def of_object(found: Any) -> Any:
         for module in places():
             if name and getattr(module, name, None) is found:
                 return member(module, name)
+        if known(f"aten::{name}"):  # its Python function was replaced since, by one that is faster
+            return Op(f"aten::{name}")
     return Py(found)
 
 
