@@ -30,7 +30,7 @@ from .function import ScriptFunction
 from .graph import Graph
 from .interpreter import Error
 from .marks import Attribute, annotate, export, ignore, is_scripting, isinstance, unused
-from .module import RecursiveScriptModule, ScriptModule, TopLevelTracedModule, scripted
+from .module import RecursiveScriptModule, ScriptModule, TopLevelTracedModule, TracedModule, scripted
 from .optimizing import freeze, optimize_for_inference, run_frozen_optimizations
 from .source import UnsupportedNodeError
 from .tracing import TracerWarning, TracingCheckError, trace, trace_module
@@ -45,6 +45,7 @@ __all__ = [
     "ScriptFunction",
     "ScriptModule",
     "TopLevelTracedModule",
+    "TracedModule",
     "TracerWarning",
     "TracingCheckError",
     "annotate",
@@ -82,7 +83,9 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
         return obj
     if inspect.isclass(obj):
         if issubclass(obj, nn.Module):
-            raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
+            raise RuntimeError(
+                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
+            )
         UNIT.type_of_class(obj)
         return obj
     if type(obj) is dict or type(obj) is list:
@@ -182,6 +185,9 @@ def export_opnames(m: Any) -> list[str]:
     """Returns the operators that a compiled module or function calls."""
     functions = [m] if type(m) is ScriptFunction else list(m._script_type.methods.values())
     names = {
-        node.op.qualified_name for one in functions for node in one.inlined_graph.all_nodes() if node.op is not None and hasattr(node.op, "qualified_name")
+        node.op.qualified_name
+        for one in functions
+        for node in one.inlined_graph.all_nodes()
+        if node.op is not None and hasattr(node.op, "qualified_name")
     }
     return sorted(names)

@@ -100,8 +100,16 @@ class Packer:
         if id(function) not in self.functions:
             self.kept.append(function)
             graph = self.graph(function.graph)
-            arguments = [[one.name, self.type(one.type), *([] if one.default is NO_DEFAULT else [self.value(one.default)])] for one in function.schema.arguments]
-            row = {"name": function.name, "arguments": arguments, "returns": self.type(function.schema.returns[0].type), "graph": graph}
+            arguments = [
+                [one.name, self.type(one.type), *([] if one.default is NO_DEFAULT else [self.value(one.default)])]
+                for one in function.schema.arguments
+            ]
+            row = {
+                "name": function.name,
+                "arguments": arguments,
+                "returns": self.type(function.schema.returns[0].type),
+                "graph": graph,
+            }
             self.functions[id(function)] = len(self.function_rows)
             self.function_rows.append(row)
         return self.functions[id(function)]
@@ -222,7 +230,12 @@ class Unpacker:
         return made
 
     def attribute_name(self, name: str) -> str:
-        if name.startswith("__") or "." in name or (hasattr(ScriptModule, name) and name != "training") or name in ("_unit", "_twin", "_script_type"):
+        if (
+            name.startswith("__")
+            or "." in name
+            or (hasattr(ScriptModule, name) and name != "training")
+            or name in ("_unit", "_twin", "_script_type")
+        ):
             refuse(f"an attribute may not be called {name!r}")
         return name
 
@@ -234,7 +247,9 @@ class Unpacker:
             return self.types[parts[0]]
         if word == "named":
             name, fields, elems = parts
-            return NamedTupleType(name, fields, [self.type(one) for one in elems], named_tuple(name, tuple(map(str, fields))))
+            return NamedTupleType(
+                name, fields, [self.type(one) for one in elems], named_tuple(name, tuple(map(str, fields)))
+            )
         if word == "generic":
             return GenericType(str(parts[0]), tuple(map(self.type, parts[1])))
         inner = list(map(self.type, parts))
@@ -271,7 +286,10 @@ class Unpacker:
         graph = Graph()
         values: list[Value] = []
         self.block(graph, row["graph"], values)
-        arguments = [Argument(str(one[0]), self.type(one[1]), self.value(one[2]) if len(one) > 2 else NO_DEFAULT) for one in row["arguments"]]
+        arguments = [
+            Argument(str(one[0]), self.type(one[1]), self.value(one[2]) if len(one) > 2 else NO_DEFAULT)
+            for one in row["arguments"]
+        ]
         if len(arguments) != len(graph.params):
             refuse(f"{row['name']} has {len(arguments)} arguments and takes {len(graph.params)}")
         return ScriptFunction(str(row["name"]), graph, arguments, self.type(row["returns"]))
@@ -302,14 +320,23 @@ class Unpacker:
         kind, inputs, outputs, op, attributes, blocks = row
         found = None
         if op is not None:
-            found = BY_NAME.get(op) or OPERATORS.get(op) or (load_late(op.partition(".")[0]) and OPERATORS.get(op)) or None
+            found = (
+                BY_NAME.get(op) or OPERATORS.get(op) or (load_late(op.partition(".")[0]) and OPERATORS.get(op)) or None
+            )
             if found is None:
                 refuse(f"there is no operator {op}")
             if len(inputs) != len(found.schema.arguments):
                 refuse(f"{op} takes {len(found.schema.arguments)} arguments, and not {len(inputs)}")
         elif kind not in KINDS:
             refuse(f"there is no node {kind}")
-        made = Node(block.graph, str(kind), [self.seen(one, values, visible) for one in inputs], None, found, **{str(name): self.value(one) for name, one in attributes.items()})
+        made = Node(
+            block.graph,
+            str(kind),
+            [self.seen(one, values, visible) for one in inputs],
+            None,
+            found,
+            **{str(name): self.value(one) for name, one in attributes.items()},
+        )
         for inner in blocks:
             self.block(made.add_block(), inner, values)
         for name, one, loose in outputs:
@@ -323,11 +350,20 @@ class Unpacker:
     def check(self, node: Node) -> None:
         """Refuses a node that cannot run, or that would reach for what a program may not."""
         kind, attributes, inputs = node._kind, node.attributes, node.input_values
-        if kind == "prim::If" and (len(node.blocks) != 2 or any(len(one.results) != len(node.output_values) or one.params for one in node.blocks) or len(inputs) != 1):
+        if kind == "prim::If" and (
+            len(node.blocks) != 2
+            or any(len(one.results) != len(node.output_values) or one.params for one in node.blocks)
+            or len(inputs) != 1
+        ):
             refuse("an If has two blocks, each with its results")
         if kind == "prim::Loop":
             count = len(node.output_values)
-            if len(node.blocks) != 1 or len(inputs) != count + 2 or len(node.blocks[0].params) != count + 1 or len(node.blocks[0].results) != count + 1:
+            if (
+                len(node.blocks) != 1
+                or len(inputs) != count + 2
+                or len(node.blocks[0].params) != count + 1
+                or len(node.blocks[0].results) != count + 1
+            ):
                 refuse("a Loop has one block, which takes what it carries and returns it")
         if kind == "prim::FunctionalCall":
             self.functional(attributes.get("name"))
@@ -341,14 +377,19 @@ class Unpacker:
                 refuse(f"{owner} has no attribute {attributes.get('name')!r}")
             if kind == "prim::ModuleCall" and (owner.python is None or attributes.get("name") != "forward"):
                 refuse(f"{owner} is none of the library's modules")
-        if kind in ("prim::CallFunction", "prim::CallMethod", "prim::fork") and not isinstance(attributes.get("value"), ScriptFunction):
+        if kind in ("prim::CallFunction", "prim::CallMethod", "prim::fork") and not isinstance(
+            attributes.get("value"), ScriptFunction
+        ):
             refuse(f"{kind} calls no function")
         if kind == "prim::EnterGrad" and attributes.get("name") not in ("no_grad", "enable_grad", "inference_mode"):
             refuse("a region that there is not")
 
     def module(self, row: Any) -> RecursiveScriptModule:
         kind = self.types[row["type"]]
-        parameters, buffers = ({self.attribute_name(name): self.value(one) for name, one in row[part].items()} for part in ("parameters", "buffers"))
+        parameters, buffers = (
+            {self.attribute_name(name): self.value(one) for name, one in row[part].items()}
+            for part in ("parameters", "buffers")
+        )
         modules = {name: None if one is None else self.module(one) for name, one in row["modules"].items()}
         plain = {self.attribute_name(name): self.value(one) for name, one in row["plain"].items()}
         if any(name in vars(BARE) and name != "training" for name in (*parameters, *buffers, *modules, *plain)):
@@ -365,7 +406,9 @@ def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
     return namedtuple(name.rpartition(".")[2], fields)  # ValueError for what is no name
 
 
-def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None, _restore_shapes: bool = False) -> Any:
+def load(
+    f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None, _restore_shapes: bool = False
+) -> Any:
     """Loads what jit.save wrote: a module or function that needs no Python source. Nothing in the archive is run.
 
     _extra_files: a dict whose values become the members of these names. Errors: RuntimeError for another archive.
@@ -382,11 +425,11 @@ def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None =
             if not isinstance(tensors, list):
                 refuse("its tensors are no list")
             unpacker = Unpacker(program, tensors)
-            made = unpacker.module(program["module"]) if "module" in program else unpacker.functions[program["function"]]
+            made = (
+                unpacker.module(program["module"]) if "module" in program else unpacker.functions[program["function"]]
+            )
             for name in _extra_files or {}:
                 _extra_files[name] = archive.read(f"extra/{name}")  # type: ignore[index]  # not None here
             return made
         except (KeyError, IndexError, ValueError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
             refuse(f"{type(problem).__name__}: {problem}")
-
-

@@ -205,13 +205,31 @@ rows(
     __derive_index(int index, int start, int step) -> int
     """,
     {
-        "neg": operator.neg, "__not__": operator.not_, "bitwise_not": operator.invert, "abs": abs, "round": round,
-        "divmod": divmod, "Int": int, "Float": float, "Bool": bool, "Complex": complex, "IntImplicit": int,
-        "FloatImplicit": float, "ComplexImplicit": complex, "ScalarImplicit": lambda a: a.item(),
-        "prim::NumToTensor": lambda a: tensor(a), "prim::min": min, "prim::max": max, "sum": sum, "any": any, "all": all,
-        "__range_length": range_length, "__derive_index": lambda index, start, step: start + index * step,
+        "neg": operator.neg,
+        "__not__": operator.not_,
+        "bitwise_not": operator.invert,
+        "abs": abs,
+        "round": round,
+        "divmod": divmod,
+        "Int": int,
+        "Float": float,
+        "Bool": bool,
+        "Complex": complex,
+        "IntImplicit": int,
+        "FloatImplicit": float,
+        "ComplexImplicit": complex,
+        "ScalarImplicit": lambda a: a.item(),
+        "prim::NumToTensor": lambda a: tensor(a),
+        "prim::min": min,
+        "prim::max": max,
+        "sum": sum,
+        "any": any,
+        "all": all,
+        "__range_length": range_length,
+        "__derive_index": lambda index, start, step: start + index * step,
     },  # fmt: skip
 )
+
 
 def shown_value(value: Any) -> str:
     """Returns a value as `print` and `str` show it in TorchScript: `1.` for a float, strings without quotes."""
@@ -236,7 +254,7 @@ for _name in _PREDICATES.split():
 for _name in "capitalize casefold lower swapcase title upper".split():
     add(f"{_name}(str self) -> str", getattr(str, _name))
 for _name in ("strip", "lstrip", "rstrip"):
-    add(f'{_name}(str self, str? chars=None) -> str', getattr(str, _name))
+    add(f"{_name}(str self, str? chars=None) -> str", getattr(str, _name))
 for _name in ("find", "rfind", "index", "rindex", "count"):
     add(f"{_name}.str(str self, str substr, int start=0, int? end=None) -> int", getattr(str, _name))
 for _name in ("startswith", "endswith"):
@@ -268,10 +286,25 @@ rows(
     list.str(str t) -> str[]
     """,
     {
-        "add": operator.add, "mul": operator.mul, "len": len, "ord": ord, "chr": chr, "hex": hex, "oct": oct, "bin": bin,
-        "__getitem__": operator.getitem, "slice": lambda s, start, end, step: s[start:end:step],
-        "__contains__": operator.contains, "split": str.split, "rsplit": str.rsplit, "splitlines": str.splitlines,
-        "join": str.join, "replace": str.replace, "zfill": str.zfill, "expandtabs": str.expandtabs, "list": list,
+        "add": operator.add,
+        "mul": operator.mul,
+        "len": len,
+        "ord": ord,
+        "chr": chr,
+        "hex": hex,
+        "oct": oct,
+        "bin": bin,
+        "__getitem__": operator.getitem,
+        "slice": lambda s, start, end, step: s[start:end:step],
+        "__contains__": operator.contains,
+        "split": str.split,
+        "rsplit": str.rsplit,
+        "splitlines": str.splitlines,
+        "join": str.join,
+        "replace": str.replace,
+        "zfill": str.zfill,
+        "expandtabs": str.expandtabs,
+        "list": list,
     },  # fmt: skip
 )
 
@@ -351,15 +384,41 @@ rows(
     __isnot__(t1 self, t2 obj) -> bool
     """,
     {
-        "add": operator.add, "add_": extended, "mul": operator.mul, "len": len, "append": appended,
-        "extend": list.extend, "insert": list.insert, "remove": list.remove, "reverse": list.reverse,
-        "clear.t": list.clear, "copy.t": list.copy, "index": list.index, "count": list.count, "pop.t": list.pop,
-        "sort": lambda items, reverse: items.sort(reverse=reverse), "sorted": lambda items, reverse: sorted(items, reverse=reverse),
-        "list": list, "__getitem__": operator.getitem, "__contains__": operator.contains,
-        "slice": lambda items, start, end, step: items[start:end:step], "_set_item": put, "__delitem__": taken,
-        "keys": list, "values": lambda d: list(d.values()), "items": lambda d: list(d.items()), "get": dict.get,
-        "setdefault": dict.setdefault, "pop": dict.pop, "popitem": dict.popitem, "update": dict.update,
-        "clear": dict.clear, "copy": dict.copy, "dict": dict, "__is__": identical, "__isnot__": operator.is_not,
+        "add": operator.add,
+        "add_": extended,
+        "mul": operator.mul,
+        "len": len,
+        "append": appended,
+        "extend": list.extend,
+        "insert": list.insert,
+        "remove": list.remove,
+        "reverse": list.reverse,
+        "clear.t": list.clear,
+        "copy.t": list.copy,
+        "index": list.index,
+        "count": list.count,
+        "pop.t": list.pop,
+        "sort": lambda items, reverse: items.sort(reverse=reverse),
+        "sorted": lambda items, reverse: sorted(items, reverse=reverse),
+        "list": list,
+        "__getitem__": operator.getitem,
+        "__contains__": operator.contains,
+        "slice": lambda items, start, end, step: items[start:end:step],
+        "_set_item": put,
+        "__delitem__": taken,
+        "keys": list,
+        "values": lambda d: list(d.values()),
+        "items": lambda d: list(d.items()),
+        "get": dict.get,
+        "setdefault": dict.setdefault,
+        "pop": dict.pop,
+        "popitem": dict.popitem,
+        "update": dict.update,
+        "clear": dict.clear,
+        "copy": dict.copy,
+        "dict": dict,
+        "__is__": identical,
+        "__isnot__": operator.is_not,
     },  # fmt: skip
 )
 for _kind in ("float", "double", "half", "bfloat16", "long", "int", "short", "bool", "cpu"):
@@ -376,10 +435,20 @@ rows(
     numpy_T(Tensor a) -> Tensor
     """,
     {
-        "tensor": lambda data, dtype, device, requires_grad: tensor(data, dtype=dtype, device=device, requires_grad=requires_grad),
-        "as_tensor": lambda data, dtype, device: tensor(data, dtype=dtype, device=device) if not isinstance(data, Tensor) else data.to(dtype=dtype or data.dtype, device=device or data.device),
-        "device": lambda name: _device(name), "is_tensor": lambda x: isinstance(x, Tensor), "__contains__": lambda x, item: item in x,
-        "backward": lambda x, *how: x.backward(*how), "requires_grad_": lambda x, on: x.requires_grad_(on), "numpy_T": lambda x: x.T,
+        "tensor": lambda data, dtype, device, requires_grad: tensor(
+            data, dtype=dtype, device=device, requires_grad=requires_grad
+        ),
+        "as_tensor": lambda data, dtype, device: (
+            tensor(data, dtype=dtype, device=device)
+            if not isinstance(data, Tensor)
+            else data.to(dtype=dtype or data.dtype, device=device or data.device)
+        ),
+        "device": lambda name: _device(name),
+        "is_tensor": lambda x: isinstance(x, Tensor),
+        "__contains__": lambda x, item: item in x,
+        "backward": lambda x, *how: x.backward(*how),
+        "requires_grad_": lambda x, on: x.requires_grad_(on),
+        "numpy_T": lambda x: x.T,
     },  # fmt: skip
 )
 

@@ -12,7 +12,17 @@ from typing import Any, NoReturn
 
 import redispatch
 from redispatch import nn
-from redispatch.dispatch.schema.schema import INT, NONE, TENSOR, DictType, GenericType, ListType, OptionalType, TupleType, Type
+from redispatch.dispatch.schema.schema import (
+    INT,
+    NONE,
+    TENSOR,
+    DictType,
+    GenericType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+)
 from redispatch.dispatch.tensor import Tensor
 
 from . import marks
@@ -49,7 +59,13 @@ RAW: dict[str, Type | None] = {
     "prim::RaiseException": None, "prim::EnterGrad": BOOL, "prim::ExitGrad": None, "aten::format": STR,
     "aten::percentFormat": STR, "aten::str": STR,
 }  # fmt: skip
-ATTRIBUTE_OPS = {"shape": "aten::size", "ndim": "aten::dim", "T": "aten::numpy_T", "real": "aten::real", "imag": "aten::imag"}
+ATTRIBUTE_OPS = {
+    "shape": "aten::size",
+    "ndim": "aten::dim",
+    "T": "aten::numpy_T",
+    "real": "aten::real",
+    "imag": "aten::imag",
+}
 
 
 class Calls(Emitter):
@@ -114,11 +130,20 @@ class Calls(Emitter):
             if candidates(word) or word in RAW:
                 return Op(word)
         if not hasattr(owner, name):
-            fail(place, f"python value of type '{type(owner).__name__}' cannot be used as a value: it has no attribute '{name}'" if not inspect.ismodule(owner) else f"module '{owner.__name__}' has no attribute '{name}'")
+            fail(
+                place,
+                f"python value of type '{type(owner).__name__}' cannot be used as a value: it has no attribute '{name}'"
+                if not inspect.ismodule(owner)
+                else f"object has no attribute {name}",
+            )
         if inspect.ismodule(owner) and is_library(owner):
             return member(owner, name)
         found = getattr(owner, name)
-        return member(owner, name) if is_library(type(owner)) and not isinstance(owner, nn.Module) and callable(found) else of_object(found)
+        return (
+            member(owner, name)
+            if is_library(type(owner)) and not isinstance(owner, nn.Module) and callable(found)
+            else of_object(found)
+        )
 
     def attribute(self, owner: Value, name: str, place: Place) -> Any:
         """Returns an attribute of a value: of a tensor, a module, an instance, a named tuple."""
@@ -134,7 +159,9 @@ class Calls(Emitter):
             made = self.node("prim::TensorAttr", [owner], [TENSOR_ATTRIBUTES[name]], place, name=name)
             return made.output()
         if kind == DEVICE and name in ("type", "index"):
-            return self.node("prim::TensorAttr", [owner], [STR if name == "type" else OptionalType(INT)], place, name=name).output()
+            return self.node(
+                "prim::TensorAttr", [owner], [STR if name == "type" else OptionalType(INT)], place, name=name
+            ).output()
         if isinstance(kind, GenericType) and kind.name == "Future" and name == "wait":
             return Method(owner, name)
         if (candidates(f"aten::{name}") or (name == "format" and kind == STR)) and not isinstance(kind, OptionalType):
@@ -151,7 +178,10 @@ class Calls(Emitter):
             return of_object(kind.constants[name])
         if self.unit.has_method(kind, name):
             return Method(owner, name)
-        fail(place, f"{'Module' if kind.is_module else 'Class'} '{kind.name.rpartition('.')[2]}' has no attribute '{name}' {self.unit.why_no_attribute(kind, name)}")
+        fail(
+            place,
+            f"{'Module' if kind.is_module else 'Class'} '{kind.name.rpartition('.')[2]}' has no attribute '{name}' {self.unit.why_no_attribute(kind, name)}",
+        )
 
     def module_item(self, owner: Value, node: ast.Subscript) -> Any:
         """Reads `modules[1]`, `modules["name"]`: which one is known while the program is compiled."""
@@ -161,11 +191,19 @@ class Calls(Emitter):
             return Several([self.attribute(owner, name, self.place(node)) for name in kept])
         found = self.value(node.slice)
         if found.node is None or found.node._kind != "prim::Constant":
-            fail(self.place(node), "Unable to extract string literal index: ModuleDict and ModuleList indexing is only supported with literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal.")
+            fail(
+                self.place(node),
+                "Unable to extract string literal index: ModuleDict and ModuleList indexing is only supported with literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal.",
+            )
         key = found.node.attributes["value"]
         name = names[key] if type(key) is int and -len(names) <= key < len(names) else key
         if name not in names:
-            fail(self.place(node), f"Key Error, {key}" if isinstance(key, str) else f"Index {key} out of range of modules: there are {len(names)}")
+            fail(
+                self.place(node),
+                f"Key Error, {key}"
+                if isinstance(key, str)
+                else f"Index {key} out of range of modules: there are {len(names)}",
+            )
         return self.attribute(owner, name, self.place(node))
 
     # Calls ----------------------------------------------------------------------------------------------------
@@ -182,7 +220,9 @@ class Calls(Emitter):
         for one in node.args:
             if isinstance(one, ast.Starred):
                 found = self.expr(one.value)
-                args += found.items if isinstance(found, Several) else self.unpacked(self.as_value(found, one.value), one)
+                args += (
+                    found.items if isinstance(found, Several) else self.unpacked(self.as_value(found, one.value), one)
+                )
             else:
                 args.append(self.expr(one))
         kwargs = {one.arg: self.expr(one.value) for one in node.keywords if one.arg is not None}
@@ -195,7 +235,11 @@ class Calls(Emitter):
         place = self.place(node.func)
         if isinstance(callee, Value) and isinstance(callee.type, ObjectType):
             callee = Method(callee, "forward" if callee.type.is_module else "__call__")
-        if isinstance(callee, Py) and callee.object in (builtins.list, builtins.dict, builtins.tuple, enumerate, zip, reversed) and args:
+        if (
+            isinstance(callee, Py)
+            and callee.object in (builtins.list, builtins.dict, builtins.tuple, enumerate, zip, reversed)
+            and args
+        ):
             return self.container(callee.object, args, kwargs, node)
         values = [self.as_value(one, node) for one in args]
         named = {name: self.as_value(one, node) for name, one in kwargs.items()}
@@ -207,14 +251,19 @@ class Calls(Emitter):
         if isinstance(callee, Functional):
             return self.functional(callee.name, values, named, place)
         if isinstance(callee, Method):
-            if callee.name in ("items", "keys", "values", "children", "named_children") and self.unit.is_container(callee.self.type):
+            if callee.name in ("items", "keys", "values", "children", "named_children") and self.unit.is_container(
+                callee.self.type
+            ):
                 return Several(self.module_iteration(callee.self, callee.name, node).items or [])
             if isinstance(callee.self.type, GenericType):
                 return self.node("aten::wait", [callee.self], list(callee.self.type.elems), place).output()
             return self.call_method(callee.self, callee.name, values, named, place)
         if isinstance(callee, Py):
             return self.call_python(callee.object, values, named, node)
-        fail(place, f"cannot call a value of type {spoken(callee.type) if isinstance(callee, Value) else callee}")
+        fail(
+            place,
+            f"cannot call a value of type '{spoken(callee.type) if isinstance(callee, Value) else type(callee).__name__}'",
+        )
 
     def raw(self, name: str, values: list[Value], place: Place) -> Value:
         """Appends a node that no schema describes, as printed programs write it."""
@@ -232,7 +281,9 @@ class Calls(Emitter):
         function = self.unit.method(owner.type, name, place, self)
         return self.call_function(function, [owner, *args], kwargs, place, "prim::CallMethod")
 
-    def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value], place: Place, kind: str = "prim::CallFunction") -> Value:
+    def call_function(
+        self, function: Any, args: list[Value], kwargs: dict[str, Value], place: Place, kind: str = "prim::CallFunction"
+    ) -> Value:
         """Appends the call of a function of the program."""
         if function.by_arguments is not None:
             function = function.by_arguments(args)
@@ -240,7 +291,9 @@ class Calls(Emitter):
         try:
             inputs, _ = self.matched(schema, args, kwargs, place)
         except Unfit as problem:
-            raise ScriptError(f"\nArguments for call are not valid.\nThe following variants are available:\n  \n  {schema}:\n  {problem}\n\nThe original call is:\n{place.pointed()}\n") from None
+            raise ScriptError(
+                f"\nArguments for call are not valid.\nThe following variants are available:\n  \n  {schema}:\n  {problem}\n\nThe original call is:\n{place.pointed()}\n"
+            ) from None
         made = self.node(kind, inputs, [], place, name=function.name, value=function)
         return made.add_output(normal(schema.returns[0].type), loose=function.loose)
 
@@ -262,7 +315,14 @@ class Calls(Emitter):
         except TypeError as problem:
             fail(place, f"nn.functional.{name}: {problem}")
         tells = signature.return_annotation
-        made = self.node("prim::FunctionalCall", [*args, *kwargs.values()], [], place, name=name, arguments=[*([None] * len(args)), *kwargs])
+        made = self.node(
+            "prim::FunctionalCall",
+            [*args, *kwargs.values()],
+            [],
+            place,
+            name=name,
+            arguments=[*([None] * len(args)), *kwargs],
+        )
         return made.add_output(TENSOR, loose=tells not in ("Tensor", Tensor))
 
     def call_python(self, function: Any, args: list[Value], kwargs: dict[str, Value], node: ast.Call) -> Any:
@@ -288,7 +348,9 @@ class Calls(Emitter):
     def ignored(self, function: Any, args: list[Value], place: Place, method: bool = False) -> Value:
         """Appends a call that Python runs as it is; such a program cannot be saved."""
         schema = self.unit.declared(function, method)
-        return self.node("prim::PythonOp", args, [schema.returns[0].type], place, function, name=function.__name__).output()
+        return self.node(
+            "prim::PythonOp", args, [schema.returns[0].type], place, function, name=function.__name__
+        ).output()
 
     def same(self, function: Any, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
         """Appends the operator that one of Python's functions is."""
@@ -320,7 +382,9 @@ class Calls(Emitter):
             return self.call("aten::device", args, kwargs, place)
         if kind in (list, dict):
             made: Type = ListType(TENSOR) if kind is list else DictType(STR, TENSOR)
-            return self.node("prim::ListConstruct" if kind is list else "prim::DictConstruct", [], [made], place).output()
+            return self.node(
+                "prim::ListConstruct" if kind is list else "prim::DictConstruct", [], [made], place
+            ).output()
         if kind is Tensor:
             fail(place, "Tensor() cannot be called in a program; use torch.tensor")
         made = self.unit.type_of_class(kind)
@@ -329,11 +393,20 @@ class Calls(Emitter):
             given = dict(zip(made.fields, args, strict=False)) | kwargs
             missing = [one for one in made.fields if one not in given and one not in defaults]
             if missing or len(args) > len(made.fields):
-                fail(place, f"Argument {missing[0] if missing else len(args)} not provided. {kind.__name__} has the fields {', '.join(made.fields)}")
-            values = [given.get(one) or self.constant(defaults[one], of_value(defaults[one]) or NONE, place) for one in made.fields]
+                fail(
+                    place,
+                    f"Argument {missing[0] if missing else len(args)} not provided. {kind.__name__} has the fields {', '.join(made.fields)}",
+                )
+            values = [
+                given.get(one) or self.constant(defaults[one], of_value(defaults[one]) or NONE, place)
+                for one in made.fields
+            ]
             for name, value, wanted in zip(made.fields, values, made.elems, strict=True):
                 if not is_subtype(value.type, wanted):
-                    fail(place, f"Expected a value of type '{spoken(wanted)}' for argument '{name}' but instead found type '{spoken(value.type)}'.")
+                    fail(
+                        place,
+                        f"Expected a value of type '{spoken(wanted)}' for argument '{name}' but instead found type '{spoken(value.type)}'.",
+                    )
             return self.node("prim::TupleConstruct", values, [made], place).output()
         if not isinstance(made, ObjectType):
             fail(place, f"'{kind.__name__}' cannot be made in a program")
@@ -371,7 +444,9 @@ class Calls(Emitter):
             return self.attribute(owner, attribute, place)
         if name == "unwrap_optional":
             value = self.value(args[0])
-            return self.node("aten::_unwrap_optional", [value], [union(k for k in members(value.type) if k != NONE)], place).output()
+            return self.node(
+                "aten::_unwrap_optional", [value], [union(k for k in members(value.type) if k != NONE)], place
+            ).output()
         if name == "fork":
             callee = self.expr(args[0])
             values = [self.value(one) for one in args[1:]]
@@ -385,7 +460,14 @@ class Calls(Emitter):
             else:
                 fail(place, "fork takes a function or a method of the program")
             inputs, _ = self.matched(function.schema, values, {}, place)
-            made = self.node("prim::fork", inputs, [GenericType("Future", (function.schema.returns[0].type,))], place, name=function.name, value=function)
+            made = self.node(
+                "prim::fork",
+                inputs,
+                [GenericType("Future", (function.schema.returns[0].type,))],
+                place,
+                name=function.name,
+                value=function,
+            )
             return made.output()
         if name == "wait":
             future = self.value(args[0])
@@ -414,7 +496,10 @@ class Calls(Emitter):
         if value.node is not None and value.node._kind in ("prim::ListConstruct", "prim::DictConstruct") and empty:
             value.type = next((one for one in members(kind) if type(one) is type(value.type)), value.type)
         if not is_subtype(value.type, kind):
-            fail(place, f"Variable is annotated with type {spoken(kind)} but is being assigned to a value of type {spoken(value.type)}")
+            fail(
+                place,
+                f"Variable is annotated with type {spoken(kind)} but is being assigned to a value of type {spoken(value.type)}",
+            )
         return self.node("prim::unchecked_cast", [value], [kind], place).output()
 
     def static_call(self, node: ast.Call) -> Any:
@@ -428,7 +513,9 @@ class Calls(Emitter):
         if name == "hasattr":
             owner, attribute = self.value(node.args[0]), node.args[1].value  # type: ignore[attr-defined]  # a constant
             kind = owner.type
-            known = isinstance(kind, ObjectType) and (attribute in kind.attributes or attribute in kind.constants or self.unit.has_method(kind, attribute))
+            known = isinstance(kind, ObjectType) and (
+                attribute in kind.attributes or attribute in kind.constants or self.unit.has_method(kind, attribute)
+            )
             return Condition(None, bool(known or (isinstance(kind, NamedTupleType) and attribute in kind.fields)))
         if name != "isinstance":
             return None
@@ -483,7 +570,10 @@ class Calls(Emitter):
             parts = [self.iterated(one, node) for one in args]
             if any(one.items is not None for one in parts):
                 count = min(len(one.items) for one in parts if one.items is not None)
-                rows = [[one.items[i] if one.items is not None else one.item(self.constant(i)) for one in parts] for i in range(count)]
+                rows = [
+                    [one.items[i] if one.items is not None else one.item(self.constant(i)) for one in parts]
+                    for i in range(count)
+                ]
                 return Several([Several(row) for row in rows])
             length = parts[0].length
             for one in parts[1:]:
@@ -507,7 +597,9 @@ class Calls(Emitter):
         if isinstance(value.type, TupleType):
             items = self.unpacked(value, node)
             if function is list:
-                return self.node("prim::ListConstruct", items, [ListType(union(one.type for one in items))], place).output()
+                return self.node(
+                    "prim::ListConstruct", items, [ListType(union(one.type for one in items))], place
+                ).output()
             return self.tuple_of(items[::-1] if function is reversed else items, node)
         if function is reversed:
             last = self.binary("sub", self.call("aten::len", [value], {}, place), self.constant(1), place)
@@ -544,5 +636,7 @@ class Calls(Emitter):
         for name in self.unit.children(owner.type):
             key = self.constant(name)
             child = None if what == "keys" else self.attribute(owner, name, self.place(node))
-            items.append(key if what == "keys" else Several([key, child]) if what in ("items", "named_children") else child)
+            items.append(
+                key if what == "keys" else Several([key, child]) if what in ("items", "named_children") else child
+            )
         return Iteration(None, None, items)

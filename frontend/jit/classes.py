@@ -44,6 +44,8 @@ class Compiler:
         """Returns a Python function compiled. RuntimeError where it is no TorchScript, or calls itself."""
         if isinstance(fn, ScriptFunction):
             return fn
+        if isinstance(fn, Pending):
+            return fn.function(place, caller)
         bound = getattr(fn, "__self__", None)
         if isinstance(bound, nn.Module):
             fail(place, f"the method {fn.__name__} of a module that is no part of this one cannot be called")
@@ -52,10 +54,15 @@ class Compiler:
             if fn in self.functions:
                 return self.functions[fn]
             if not hasattr(fn, "__code__"):
-                fail(place, f"Unknown builtin op or python value: {fn}. Could not find it among operators, and it has no source")
+                fail(
+                    place,
+                    f"Unknown builtin op or python value: {fn}. Could not find it among operators, and it has no source",
+                )
             tree, source = parsed(fn)
             defaults = {
-                name: one.default for name, one in inspect.signature(fn).parameters.items() if one.default is not inspect.Parameter.empty
+                name: one.default
+                for name, one in inspect.signature(fn).parameters.items()
+                if one.default is not inspect.Parameter.empty
             }
             made = self.compiled(fn, tree, source, finder(fn), defaults, None, place, caller)
             self.functions[fn] = made
@@ -75,7 +82,9 @@ class Compiler:
             if place is None:
                 raise
             where = place.pointed()
-            raise ScriptError(f"{str(problem).rstrip(chr(10))}\n'{tree.name}' is being compiled since it was called from '{caller.name}'\n{where}\n") from None
+            raise ScriptError(
+                f"{str(problem).rstrip(chr(10))}\n'{tree.name}' is being compiled since it was called from '{caller.name}'\n{where}\n"
+            ) from None
         finally:
             self.running.pop()
 
@@ -106,7 +115,12 @@ class Compiler:
             return self.classes[kind]
         if isinstance(kind, str) and kind in self.names:
             return self.type_of_class(self.names[kind])
-        if not isinstance(kind, type) or issubclass(kind, nn.Module | Tensor) or (kind.__module__ == "builtins") or is_library(kind):
+        if (
+            not isinstance(kind, type)
+            or issubclass(kind, nn.Module | Tensor)
+            or (kind.__module__ == "builtins")
+            or is_library(kind)
+        ):
             return None
         name = f"{kind.__module__}.{kind.__qualname__}".replace(".<locals>", "")
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
@@ -122,7 +136,11 @@ class Compiler:
             for attribute, hint in getattr(kind, "__annotations__", {}).items():
                 declared = ast.parse(hint, mode="eval").body if isinstance(hint, str) else None
                 module = vars(__import__("sys").modules.get(kind.__module__, object()))
-                made.attributes[attribute] = of_python(hint, self.type_of_class) if declared is None else of_annotation(declared, module.get, self.type_of_class)
+                made.attributes[attribute] = (
+                    of_python(hint, self.type_of_class)
+                    if declared is None
+                    else of_annotation(declared, module.get, self.type_of_class)
+                )
             try:
                 if "__init__" in vars(kind):
                     self.method(made, "__init__", None, None)
@@ -136,7 +154,11 @@ class Compiler:
     def has_method(self, kind: ObjectType, name: str) -> bool:
         if name in kind.methods:
             return True
-        return kind.python is not None and inspect.isroutine(getattr(kind.python, name, None)) and getattr(object, name, None) is not getattr(kind.python, name)
+        return (
+            kind.python is not None
+            and inspect.isroutine(getattr(kind.python, name, None))
+            and getattr(object, name, None) is not getattr(kind.python, name)
+        )
 
     def method(self, kind: ObjectType, name: str, place: Place | None, caller: Any) -> ScriptFunction:
         """Returns a method of a class or module, compiled; the module's type is its first argument's."""
@@ -154,7 +176,11 @@ class Compiler:
             else:
                 try:
                     tree, source = parsed(fn)
-                    defaults = {n: one.default for n, one in inspect.signature(fn).parameters.items() if one.default is not inspect.Parameter.empty}
+                    defaults = {
+                        n: one.default
+                        for n, one in inspect.signature(fn).parameters.items()
+                        if one.default is not inspect.Parameter.empty
+                    }
                     made = self.compiled((kind, name), tree, source, finder(fn), defaults, kind, place, caller)
                 except REFUSED:
                     if name != "forward" or not (kind.is_module and is_library(kind.python)):
@@ -171,7 +197,9 @@ class Compiler:
         if mark == "ignore":
             node = Node(graph, "prim::PythonOp", values, None, fn, name=name)
         else:
-            graph.nodes_.append(Node(graph, "prim::RaiseException", [graph.constant(marks.IGNORED), graph.constant(None)], None))
+            graph.nodes_.append(
+                Node(graph, "prim::RaiseException", [graph.constant(marks.IGNORED), graph.constant(None)], None)
+            )
             node = Node(graph, "prim::Uninitialized", [], None)
         graph.nodes_.append(node)
         graph.results = [node.add_output(schema.returns[0].type)]
@@ -181,7 +209,8 @@ class Compiler:
         """Returns a method of one of the library's modules that runs as the library's Python."""
         parameters = list(inspect.signature(fn).parameters.values())[1:]
         made = [
-            Argument(one.name, ANY, NO_DEFAULT if one.default is inspect.Parameter.empty else one.default) for one in parameters
+            Argument(one.name, ANY, NO_DEFAULT if one.default is inspect.Parameter.empty else one.default)
+            for one in parameters
         ]
         graph = Graph()
         values = [graph.add_param(kind, "self"), *(graph.add_param(ANY, one.name) for one in made)]
@@ -198,7 +227,11 @@ class Compiler:
 
     def is_container(self, kind: Type) -> bool:
         """Whether a type is that of a list, sequence or dict of modules."""
-        return isinstance(kind, ObjectType) and isinstance(kind.python, type) and issubclass(kind.python, nn.ModuleList | nn.Sequential | nn.ModuleDict)
+        return (
+            isinstance(kind, ObjectType)
+            and isinstance(kind.python, type)
+            and issubclass(kind.python, nn.ModuleList | nn.Sequential | nn.ModuleDict)
+        )
 
     def iterates(self, kind: ObjectType) -> str:
         return "keys" if isinstance(kind.python, type) and issubclass(kind.python, nn.ModuleDict) else "values"
@@ -216,10 +249,20 @@ class Compiler:
         for name, one in module._modules.items():
             made.attributes[name] = NONE if one is None else self.type_of_module(one)
         constants = set(getattr(cls, "__constants__", ()))
-        hints = {name: hint for base in reversed(cls.__mro__) if not is_library(base) for name, hint in vars(base).get("__annotations__", {}).items()}
+        hints = {
+            name: hint
+            for base in reversed(cls.__mro__)
+            if not is_library(base)
+            for name, hint in vars(base).get("__annotations__", {}).items()
+        }
         constants |= {name for name, hint in hints.items() if "Final" in str(hint)}
         if is_library(cls):  # `dims = 2`, by which classes of one family differ
-            constants |= {name for base in cls.__mro__ for name, one in vars(base).items() if isinstance(one, int | tuple) and not name.startswith("__")}
+            constants |= {
+                name
+                for base in cls.__mro__
+                for name, one in vars(base).items()
+                if isinstance(one, int | tuple) and not name.startswith("__")
+            }
             constants -= vars(module).keys()
         known = {name: getattr(cls, name) for name in constants if hasattr(cls, name)} | vars(module)
         for name, value in known.items():
@@ -231,14 +274,18 @@ class Compiler:
             self.attribute_of(made, name, value, hints.get(name), cls, failed)
         return made
 
-    def attribute_of(self, made: ObjectType, name: str, value: Any, hint: Any, cls: type, failed: dict[str, str]) -> None:
+    def attribute_of(
+        self, made: ObjectType, name: str, value: Any, hint: Any, cls: type, failed: dict[str, str]
+    ) -> None:
         """Enters one attribute of a module into its type, or why it has none there."""
         try:
             if isinstance(value, marks.Attribute):
                 made.attributes[name] = of_python(value.type, self.type_of_class)
             elif isinstance(hint, str):
                 module = __import__("sys").modules[cls.__module__]
-                made.attributes[name] = of_annotation(ast.parse(hint, mode="eval").body, vars(module).get, self.type_of_class)
+                made.attributes[name] = of_annotation(
+                    ast.parse(hint, mode="eval").body, vars(module).get, self.type_of_class
+                )
             elif hint is not None:
                 made.attributes[name] = of_python(hint, self.type_of_class)
             elif inspect.isroutine(value) or isinstance(value, ScriptFunction):
@@ -258,7 +305,11 @@ class Compiler:
 def why_untyped(value: Any) -> str:
     if isinstance(value, list | dict):
         word = "List" if isinstance(value, list) else "Dictionary"
-        return f"{word} inputs to traced functions must have consistent type" if value else f"{word} trace inputs must have elements"
+        return (
+            f"{word} inputs to traced functions must have consistent type"
+            if value
+            else f"{word} trace inputs must have elements"
+        )
     return (
         "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced "
         f"functions, but instead got value of type {type(value).__name__}."
@@ -277,7 +328,9 @@ BARE = nn.Module()
 class Definition(Statements):
     """Compiles one `def`."""
 
-    def __init__(self, unit: Compiler, source: Source, find: Any, tree: ast.FunctionDef, owner: ObjectType | None) -> None:
+    def __init__(
+        self, unit: Compiler, source: Source, find: Any, tree: ast.FunctionDef, owner: ObjectType | None
+    ) -> None:
         super().__init__(unit, source, find, tree.name)
         self.tree, self.owner = tree, owner
         if owner is not None and tree.name == "__init__":
@@ -287,7 +340,9 @@ class Definition(Statements):
         tree, spec = self.tree, self.tree.args
         refused = spec.vararg or spec.kwarg or next((one for one in spec.kw_defaults if one is not None), None)
         if refused:
-            text = "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults"
+            text = (
+                "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults"
+            )
             raise NotSupportedError(Place(self.source, refused), text)
         lenient = self.owner is not None and self.owner.is_module and is_library(self.owner.python)
         if tree.returns is not None:
@@ -334,8 +389,10 @@ class Definition(Statements):
             return NO_DEFAULT
         value = defaults[one.arg]
         found = of_value(value, self.unit.type_of_class)
-        if found is None or not (is_subtype(found, kind) or (spoken(kind) == "float" and type(value) is int) or value in ([], {})):
-            fail(self.place(one), f"Expected a default value of type {spoken(kind)} on parameter \"{one.arg}\"")
+        if found is None or not (
+            is_subtype(found, kind) or (spoken(kind) == "float" and type(value) is int) or value in ([], {})
+        ):
+            fail(self.place(one), f'Expected a default value of type {spoken(kind)} on parameter "{one.arg}"')
         return float(value) if spoken(kind) == "float" and type(value) is int else value
 
 
@@ -349,7 +406,8 @@ class TrialReturn:
         outer = self.outer
         trial = Statements(outer.unit, outer.source, outer.find, outer.name)
         trial.env = {
-            name: trial.graph.add_param(value.type, name) if isinstance(value, Value) else value for name, value in outer.env.items()
+            name: trial.graph.add_param(value.type, name) if isinstance(value, Value) else value
+            for name, value in outer.env.items()
         }
         trial.returns = TENSOR if outer.returns is None else outer.returns
         found: list[Type] = []
@@ -376,18 +434,41 @@ def compiled_source(unit: Compiler, text: str) -> dict[str, ScriptFunction]:
     try:
         tree = ast.parse(text)
     except SyntaxError as problem:
-        raise ScriptError(f"{problem.msg}:\n  File \"<string>\", line {problem.lineno}\n{(problem.text or '').rstrip()}\n{' ' * ((problem.offset or 1) - 1)}~ <--- HERE\n") from None
-    made = {}
+        raise ScriptError(
+            f'{problem.msg}:\n  File "<string>", line {problem.lineno}\n{(problem.text or "").rstrip()}\n{" " * ((problem.offset or 1) - 1)}~ <--- HERE\n'
+        ) from None
+    pending = []
     for one in tree.body:
         if not isinstance(one, ast.FunctionDef):
             fail(Place(source, one), "a compilation unit holds functions alone")
         names = [arg.arg for arg in one.args.args]
         nodes = dict(zip(names[len(names) - len(one.args.defaults) :], one.args.defaults, strict=True))
-        nodes |= {arg.arg: node for arg, node in zip(one.args.kwonlyargs, one.args.kw_defaults, strict=True) if node is not None}
+        nodes |= {
+            arg.arg: node
+            for arg, node in zip(one.args.kwonlyargs, one.args.kw_defaults, strict=True)
+            if node is not None
+        }
         find = source_finder(unit.names)
         defaults = {name: literal_of(node, source) for name, node in nodes.items()}
-        made[one.name] = unit.names[one.name] = unit.compiled(one.name, one, source, find, defaults, None)
-    return made
+        unit.names[one.name] = Pending(unit, (one.name, one, source, find, defaults, None))
+        pending.append(unit.names[one.name])
+    return {one.key: one.function(None, None) for one in pending}
+
+
+class Pending:
+    """A function of a text that is compiled when it is first called, or its turn comes."""
+
+    def __init__(self, unit: Compiler, how: tuple[Any, ...]) -> None:
+        self.unit, self.how, self.key = unit, how, how[0]
+        self.made: ScriptFunction | None = None
+
+    def __call__(self) -> None:  # programs call it
+        raise NotImplementedError(self.key)
+
+    def function(self, place: Place | None, caller: Any) -> ScriptFunction:
+        if self.made is None:
+            self.made = self.unit.compiled(*self.how, place, caller)
+        return self.made
 
 
 def literal_of(node: ast.expr, source: Source) -> Any:

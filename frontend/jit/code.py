@@ -18,7 +18,13 @@ from .types import AS_INTS, NamedTupleType, ObjectType, of_value, spoken
 
 INFIX_NAMES = re.compile(r"^[A-Za-z_]\w*$")
 STATEMENTS = ("prim::If", "prim::Loop", "prim::SetAttr", "prim::Print", "prim::RaiseException")
-CASTS = {"aten::Int": "int", "aten::Float": "float", "aten::Bool": "bool", "aten::Complex": "complex", "aten::str": "str"}
+CASTS = {
+    "aten::Int": "int",
+    "aten::Float": "float",
+    "aten::Bool": "bool",
+    "aten::Complex": "complex",
+    "aten::str": "str",
+}
 LATER = ("aten::__getitem__", "prim::GetAttr", "prim::TupleUnpack", "prim::ListUnpack", "prim::Uninitialized")
 
 
@@ -195,7 +201,11 @@ class Printer:
         listed = ", ".join(texts)
         if kind == "prim::ListConstruct":
             elem = node.output().type
-            return f"[{listed}]" if texts and not isinstance(elem.elem, type(None)) and not needs_type(node) else f"annotate({spoken_type(elem)}, [{listed}])"  # type: ignore[attr-defined]
+            return (
+                f"[{listed}]"
+                if texts and not isinstance(elem.elem, type(None)) and not needs_type(node)
+                else f"annotate({spoken_type(elem)}, [{listed}])"
+            )  # type: ignore[attr-defined]
         if kind == "prim::DictConstruct":
             pairs = ", ".join(f"{k}: {v}" for k, v in zip(texts[::2], texts[1::2], strict=True))
             return f"annotate({spoken_type(node.output().type)}, {{{pairs}}})"
@@ -221,7 +231,10 @@ class Printer:
             path = "__torch__." if kind == "prim::CallFunction" else "^"
             return f"{path}{attributes['name']}({listed}{', ' if texts else ''})"
         if kind == "prim::FunctionalCall":
-            parts = [text if name is None else f"{name}={text}" for name, text in zip(attributes["arguments"], texts, strict=True)]
+            parts = [
+                text if name is None else f"{name}={text}"
+                for name, text in zip(attributes["arguments"], texts, strict=True)
+            ]
             return f"torch.nn.functional.{attributes['name']}({', '.join(parts)})"
         if kind in ("prim::unchecked_cast", "prim::Uninitialized"):
             word = "unchecked_cast" if texts else "uninitialized"
@@ -251,7 +264,11 @@ class Printer:
         arguments = list(zip(schema.arguments, texts, node.input_values, strict=True))
         while arguments and is_default(*arguments[-1][::2]):
             arguments.pop()
-        parts = [f"{one.name}={text}" if one.kwarg_only else text for one, text, value in arguments if not (one.kwarg_only and is_default(one, value))]
+        parts = [
+            f"{one.name}={text}" if one.kwarg_only else text
+            for one, text, value in arguments
+            if not (one.kwarg_only and is_default(one, value))
+        ]
         return f"{path}({', '.join(parts)})"
 
 
@@ -292,5 +309,3 @@ def constant(value: Any) -> str:
     if of_value(value) in AS_INTS:
         return str(value)  # torch.float32, which says more than its number
     return getattr(value, "__name__", None) or repr(value)
-
-

@@ -41,7 +41,9 @@ Refined = dict[str, Type]
 class Condition:
     """A condition: its value, or what it always is; and the types that names have where it holds, and where not."""
 
-    def __init__(self, value: Value | None, always: bool | None = None, yes: Refined | None = None, no: Refined | None = None) -> None:
+    def __init__(
+        self, value: Value | None, always: bool | None = None, yes: Refined | None = None, no: Refined | None = None
+    ) -> None:
         self.value, self.always, self.yes, self.no = value, always, yes or {}, no or {}
 
 
@@ -70,7 +72,10 @@ class Expressions(Calls):
             reason = self.undefined.get(node.id)
             if reason is not None:
                 where, branch = reason
-                fail(None, f"\n{node.id} is not defined in the {branch} branch:\n{where.pointed()}\nand was used here:\n{self.place(node).pointed()}\n")
+                fail(
+                    None,
+                    f"\n{node.id} is not defined in the {branch} branch:\n{where.pointed()}\nand was used here:\n{self.place(node).pointed()}\n",
+                )
             found = self.find(node.id)
             if found is None:
                 fail(self.place(node), f"undefined value {node.id}")
@@ -95,7 +100,9 @@ class Expressions(Calls):
         return self.node("aten::format", [self.constant(text), *values], [STR], self.place(node)).output()
 
     def read_Tuple(self, node: ast.Tuple, hint: Type | None = None) -> Any:
-        hints: Any = hint.elems if isinstance(hint, TupleType) and len(hint.elems) == len(node.elts) else [None] * len(node.elts)
+        hints: Any = (
+            hint.elems if isinstance(hint, TupleType) and len(hint.elems) == len(node.elts) else [None] * len(node.elts)
+        )
         items = [self.expr(one, wanted) for one, wanted in zip(node.elts, hints, strict=True)]
         if all(isinstance(one, Value) or self.constant_type(one) for one in items):
             values = [self.as_value(one, part) for one, part in zip(items, node.elts, strict=True)]
@@ -103,7 +110,9 @@ class Expressions(Calls):
         return Several(items)
 
     def tuple_of(self, values: list[Value], node: Any) -> Value:
-        return self.node("prim::TupleConstruct", values, [TupleType(tuple(v.type for v in values))], self.place(node)).output()
+        return self.node(
+            "prim::TupleConstruct", values, [TupleType(tuple(v.type for v in values))], self.place(node)
+        ).output()
 
     def read_List(self, node: ast.List, hint: Type | None = None) -> Value:
         hint = next((one for one in members(hint) if isinstance(one, ListType)), None) if hint else None
@@ -112,7 +121,11 @@ class Expressions(Calls):
         kind = wanted or self.common([one.type for one in values], TENSOR)
         for one in values:
             if not is_subtype(one.type, kind):
-                fail(self.place(node), f"Expected a List type hint of element type {spoken(kind)}, but got an element of type {spoken(one.type)}")
+                unified_to = spoken(self.common([each.type for each in values], TENSOR))
+                fail(
+                    self.place(node),
+                    f"List type annotation `List[{spoken(kind)}]` did not match the types of the given list elements, which were unified to {unified_to}",
+                )
         return self.node("prim::ListConstruct", values, [ListType(kind)], self.place(node)).output()
 
     def common(self, types: list[Type], default: Type) -> Type:
@@ -130,7 +143,9 @@ class Expressions(Calls):
             self.unsupported(node)
         keys = [self.value(one, key) for one in node.keys if one is not None]
         values = [self.value(one, kind) for one in node.values]
-        made = DictType(key or self.common([k.type for k in keys], STR), kind or self.common([v.type for v in values], TENSOR))
+        made = DictType(
+            key or self.common([k.type for k in keys], STR), kind or self.common([v.type for v in values], TENSOR)
+        )
         pairs = [one for pair in zip(keys, values, strict=True) for one in pair]
         return self.node("prim::DictConstruct", pairs, [made], self.place(node)).output()
 
@@ -139,7 +154,11 @@ class Expressions(Calls):
     def read_UnaryOp(self, node: ast.UnaryOp) -> Value:
         if isinstance(node.op, ast.Not):
             return self.read_condition(node)
-        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant) and type(node.operand.value) in (int, float, complex):
+        if (
+            isinstance(node.op, ast.USub)
+            and isinstance(node.operand, ast.Constant)
+            and type(node.operand.value) in (int, float, complex)
+        ):
             return self.constant(-node.operand.value, place=self.place(node))  # type: ignore[operator]  # a number
         name = {ast.USub: "neg", ast.Invert: "bitwise_not", ast.UAdd: "positive"}[type(node.op)]
         return self.call(f"aten::{name}", [self.value(node.operand)], {}, self.place(node))
@@ -205,8 +224,14 @@ class Expressions(Calls):
         x, y = self.as_value(a, node.left), self.as_value(b, right)
         if isinstance(op, ast.In | ast.NotIn):
             if isinstance(y.type, TupleType):
-                y = self.node("prim::ListConstruct", self.unpacked(y, right), [ListType(y.type.elems[0])], place).output()
-            found = self.call_method(y, "__contains__", [x], {}, place) if isinstance(y.type, ObjectType) else self.call("aten::__contains__", [y, x], {}, place)
+                y = self.node(
+                    "prim::ListConstruct", self.unpacked(y, right), [ListType(y.type.elems[0])], place
+                ).output()
+            found = (
+                self.call_method(y, "__contains__", [x], {}, place)
+                if isinstance(y.type, ObjectType)
+                else self.call("aten::__contains__", [y, x], {}, place)
+            )
             return self.call("aten::__not__", [found], {}, place) if isinstance(op, ast.NotIn) else found
         return self.binary(COMPARED[type(op)], x, y, place)
 
@@ -232,7 +257,11 @@ class Expressions(Calls):
         if isinstance(node, ast.Compare):
             return Condition(self.compared(node))
         value = self.value(node)
-        if isinstance(value.type, OptionalType | TupleType) or value.type in (STR, NONE) or isinstance(value.type, ListType | DictType):
+        if (
+            isinstance(value.type, OptionalType | TupleType)
+            or value.type in (STR, NONE)
+            or isinstance(value.type, ListType | DictType)
+        ):
             fail(self.place(node), f"Could not cast value of type {spoken(value.type)} to bool")
         if value.type != BOOL:
             if isinstance(value.type, ObjectType):
@@ -322,7 +351,11 @@ class Expressions(Calls):
     def read_Subscript(self, node: ast.Subscript) -> Any:
         owner = self.expr(node.value)
         if isinstance(owner, Several):
-            return owner.items[self.known_index(node.slice)] if not isinstance(node.slice, ast.Slice) else Several(owner.items[self.known_slice(node.slice)])
+            return (
+                owner.items[self.known_index(node.slice)]
+                if not isinstance(node.slice, ast.Slice)
+                else Several(owner.items[self.known_slice(node.slice)])
+            )
         if isinstance(owner, Py):
             owner = self.as_value(owner, node.value)
         kind, place = owner.type, self.place(node)
@@ -348,11 +381,19 @@ class Expressions(Calls):
 
     def known_index(self, node: ast.expr) -> int:
         found = self.expr(node)
-        if isinstance(found, Value) and found.node is not None and found.node._kind == "prim::Constant" and found.type == INT:
+        if (
+            isinstance(found, Value)
+            and found.node is not None
+            and found.node._kind == "prim::Constant"
+            and found.type == INT
+        ):
             return found.node.attributes["value"]
         if isinstance(found, Py) and type(found.object) is int:
             return found.object
-        fail(self.place(node), "tuple index must be a compile time constant")
+        fail(
+            self.place(node),
+            "Cannot index into a tuple with a non-integer literal because we cannot resolve the output type",
+        )
 
     def known_slice(self, node: ast.Slice) -> slice:
         return slice(*(None if one is None else self.known_index(one) for one in (node.lower, node.upper, node.step)))
@@ -393,7 +434,10 @@ class Expressions(Calls):
                 if isinstance(value.type, ListType) or value.type == BOOL:
                     value = self.call("aten::tensor", [value], {}, place)
                 if value.type != TENSOR and value.type != OptionalType(TENSOR):
-                    fail(place, f"Unsupported operation: indexing tensor with unsupported index type '{spoken(value.type)}'. Only ints, slices, lists and tensors are supported")
+                    fail(
+                        place,
+                        f"Unsupported operation: indexing tensor with unsupported index type '{spoken(value.type)}'. Only ints, slices, lists and tensors are supported",
+                    )
                 if from_end:
                     fail(place, "tensors after an ellipsis cannot index here; put them before it")
                 gathered += [self.constant(None)] * (dim - len(gathered)) + [value]
@@ -472,16 +516,26 @@ class Expressions(Calls):
                 return self.literal(found.object, kind, node)
             what = f"python value of type '{type(found.object).__name__}'"
             if isinstance(found.object, Tensor):
-                fail(self.place(node), "a tensor of the surrounding program cannot be used as a value; pass it as an argument")
-            fail(self.place(node), f"{what} cannot be used as a value. Perhaps it is a closed over global variable? If so, please consider passing it in as an argument or use a local varible instead.")
+                fail(
+                    self.place(node),
+                    "a tensor of the surrounding program cannot be used as a value; pass it as an argument",
+                )
+            fail(
+                self.place(node),
+                f"{what} cannot be used as a value. Perhaps it is a closed over global variable? If so, please consider passing it in as an argument or use a local variable instead.",
+            )
         fail(self.place(node), f"{type(found).__name__.lower()} cannot be used as a value")
 
     def literal(self, value: Any, kind: Type, node: Any) -> Value:
         """Returns a Python constant in the graph: lists and dicts are made anew each time."""
         if isinstance(kind, ListType):
-            return self.node("prim::ListConstruct", [self.constant(one) for one in value], [kind], self.place(node)).output()
+            return self.node(
+                "prim::ListConstruct", [self.constant(one) for one in value], [kind], self.place(node)
+            ).output()
         if isinstance(kind, TupleType) and not isinstance(kind, NamedTupleType):
-            return self.tuple_of([self.literal(one, sub, node) for one, sub in zip(value, kind.elems, strict=True)], node)
+            return self.tuple_of(
+                [self.literal(one, sub, node) for one, sub in zip(value, kind.elems, strict=True)], node
+            )
         return self.constant(value, kind, self.place(node))
 
 

@@ -26,7 +26,9 @@ class ScriptFunction:
 
     by_arguments: Any = None
 
-    def __init__(self, name: str, graph: Graph, arguments: list[Argument], returns: Type, qualified_name: str = "") -> None:
+    def __init__(
+        self, name: str, graph: Graph, arguments: list[Argument], returns: Type, qualified_name: str = ""
+    ) -> None:
         self.name = self.__name__ = name
         self.qualified_name = qualified_name or f"__torch__.{name}"
         self.graph = graph
@@ -50,12 +52,16 @@ class ScriptFunction:
         arguments = self.schema.arguments
         said = self.declaration
         if len(args) > len(arguments):
-            raise RuntimeError(f"{self.name}() expected at most {len(arguments)} argument(s) but received {len(args)} argument(s). Declaration: {said}")
+            raise RuntimeError(
+                f"{self.name}() expected at most {len(arguments)} argument(s) but received {len(args)} argument(s). Declaration: {said}"
+            )
         left, values = dict(kwargs), []
         for place, argument in enumerate(arguments):
             if place < len(args):
                 if argument.name in left:
-                    raise RuntimeError(f"{self.name}() specified twice: argument '{argument.name}'. Declaration: {said}")
+                    raise RuntimeError(
+                        f"{self.name}() specified twice: argument '{argument.name}'. Declaration: {said}"
+                    )
                 value = args[place]
             elif argument.name in left:
                 value = left.pop(argument.name)
@@ -63,7 +69,9 @@ class ScriptFunction:
                 values.append(copy.copy(argument.default))
                 continue
             else:
-                raise RuntimeError(f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {said}")
+                raise RuntimeError(
+                    f"{self.name}() is missing value for argument '{argument.name}'. Declaration: {said}"
+                )
             try:
                 values.append(convert(value, argument.type))
             except (TypeError, ValueError, OverflowError) as problem:
@@ -73,12 +81,17 @@ class ScriptFunction:
                     f"Cast error details: {problem}"
                 ) from None
         if left:
-            raise RuntimeError(f"Unknown keyword argument '{next(iter(left))}' for operator '{self.name}'. Schema: {said}")
+            raise RuntimeError(
+                f"Unknown keyword argument '{next(iter(left))}' for operator '{self.name}'. Schema: {said}"
+            )
         return values
 
     @property
     def declaration(self) -> str:
-        parts = [f"{shown(one.type)} {one.name}" + ("" if one.default is NO_DEFAULT else f"={one.default}") for one in self.schema.arguments]
+        parts = [
+            f"{shown(one.type)} {one.name}" + ("" if one.default is NO_DEFAULT else f"={one.default}")
+            for one in self.schema.arguments
+        ]
         return f"{self.name}({', '.join(parts)}) -> {shown(self.schema.returns[0].type)}"
 
     @property
@@ -143,5 +156,3 @@ def _copied(source: Block, target: Block, values: dict[Value, Value]) -> list[Va
         for one in node.output_values:
             values[one] = made.add_output(one.type, one.name.partition(".")[0], one.loose)
     return [values[one] for one in source.results]
-
-

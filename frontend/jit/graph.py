@@ -39,7 +39,9 @@ class Value:
 class Node:
     """A step. op: of `aten::` and the like, which overload. attributes: what is known without running."""
 
-    def __init__(self, graph: Graph, kind: str, inputs: Iterable[Value], place: Place | None, op: Any = None, **attributes: Any) -> None:
+    def __init__(
+        self, graph: Graph, kind: str, inputs: Iterable[Value], place: Place | None, op: Any = None, **attributes: Any
+    ) -> None:
         self.graph, self._kind, self.place, self.op, self.attributes = graph, kind, place, op, attributes
         self.input_values, self.output_values = list(inputs), list[Value]()
         self.blocks: list[Block] = []
@@ -213,4 +215,3 @@ def removed_dead(block: Block) -> None:
     graph = block.graph
     alive = {node.output() for node in graph.nodes_ if node._kind == "prim::Constant"}
     graph.constants = {key: value for key, value in graph.constants.items() if value in alive}
-

@@ -167,7 +167,11 @@ def function_of(node: Node) -> Callable[..., Any]:
         return lambda owner, *values: getattr(twin(owner), attributes["name"])(*values)
     if node._kind in ("prim::GetAttr", "prim::SetAttr"):
         name = attributes["name"]
-        return operator.attrgetter(name) if node._kind == "prim::GetAttr" and "." not in name else _attribute(node._kind, name)
+        return (
+            operator.attrgetter(name)
+            if node._kind == "prim::GetAttr" and "." not in name
+            else _attribute(node._kind, name)
+        )
     if node._kind in ("prim::CallFunction", "prim::CallMethod"):
         return attributes["value"].run
     if node._kind == "prim::isinstance":
@@ -209,7 +213,9 @@ def twin(owner: Any) -> Any:
         cls = owner._script_type.python
         made = cls.__new__(cls)
         nn.Module.__init__(made)
-        made.__dict__.update(owner._plain(), _parameters=owner._parameters, _buffers=owner._buffers, _modules=owner._modules)
+        made.__dict__.update(
+            owner._plain(), _parameters=owner._parameters, _buffers=owner._buffers, _modules=owner._modules
+        )
         owner.__dict__["_twin"] = made
     made.__dict__["training"] = owner.training
     return made
@@ -271,7 +277,12 @@ SIMPLE: dict[str, Callable[..., Any]] = {
     "prim::RaiseException": raised,
     "aten::format": formatted,
     "prim::ExitGrad": lambda region: region.__exit__(None, None, None),
-    "aten::percentFormat": lambda text, *values: text % tuple(one if isinstance(one, int | float) and not isinstance(one, bool) else shown_value(one) for one in values),
+    "aten::percentFormat": lambda text, *values: (
+        text
+        % tuple(
+            one if isinstance(one, int | float) and not isinstance(one, bool) else shown_value(one) for one in values
+        )
+    ),
     "aten::str": shown_value,
     "aten::wait": lambda future: future.wait(),
     "aten::warn": lambda message, *_: __import__("warnings").warn(message, stacklevel=5),

@@ -24,11 +24,17 @@ class ScriptModule(nn.Module):
 
     def __setattr__(self, name: str, value: Any) -> None:
         kind = self.__dict__.get("_script_type")
-        if kind is not None and name in kind.attributes and name not in (*self._parameters, *self._buffers, *self._modules):
+        if (
+            kind is not None
+            and name in kind.attributes
+            and name not in (*self._parameters, *self._buffers, *self._modules)
+        ):
             try:
                 value = convert(value, kind.attributes[name])
             except (TypeError, ValueError) as problem:
-                raise RuntimeError(f"Could not cast attribute '{name}' to type {spoken(kind.attributes[name])}: {problem}") from None
+                raise RuntimeError(
+                    f"Could not cast attribute '{name}' to type {spoken(kind.attributes[name])}: {problem}"
+                ) from None
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -96,7 +102,15 @@ class ScriptModule(nn.Module):
         return f"original_name={self.original_name}"
 
     def __copy__(self) -> ScriptModule:
-        return dressed(type(self), self._script_type, self._unit, dict(self._parameters), dict(self._buffers), dict(self._modules), self._plain())
+        return dressed(
+            type(self),
+            self._script_type,
+            self._unit,
+            dict(self._parameters),
+            dict(self._buffers),
+            dict(self._modules),
+            self._plain(),
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScriptModule:
         from copy import deepcopy
@@ -108,7 +122,11 @@ class ScriptModule(nn.Module):
 
     def _plain(self) -> dict[str, Any]:
         """Returns the attributes that are no parameters, buffers or modules."""
-        return {name: one for name, one in self.__dict__.items() if name not in vars(BARE) and name not in ("_script_type", "_unit", "_twin")} | {"training": self.training}
+        return {
+            name: one
+            for name, one in self.__dict__.items()
+            if name not in vars(BARE) and name not in ("_script_type", "_unit", "_twin")
+        } | {"training": self.training}
 
     def __reduce__(self) -> Any:
         raise TypeError("ScriptModule cannot be pickled; write it with torch.jit.save")
@@ -118,7 +136,14 @@ class RecursiveScriptModule(ScriptModule):
     """A module that `script` made of one in Python."""
 
 
-class TopLevelTracedModule(ScriptModule):
+class TracedModule(ScriptModule):
+    """A module below one that `trace` made."""
+
+    def _get_name(self) -> str:
+        return self.original_name
+
+
+class TopLevelTracedModule(TracedModule):
     """A module that `trace` made."""
 
 
@@ -136,7 +161,9 @@ class ScriptMethod:
         return getattr(self.function, name)
 
 
-def dressed(cls: Any, kind: ObjectType, unit: Compiler, parameters: Any, buffers: Any, modules: Any, plain: dict[str, Any]) -> Any:
+def dressed(
+    cls: Any, kind: ObjectType, unit: Compiler, parameters: Any, buffers: Any, modules: Any, plain: dict[str, Any]
+) -> Any:
     """Returns a module of a type with these contents."""
     made = cls.__new__(cls)
     nn.Module.__init__(made)
@@ -156,7 +183,8 @@ def scripted(module: Any, unit: Compiler | None = None, kind: ObjectType | None 
     top = kind is None
     kind = kind or unit.type_of_module(module)
     children = {
-        name: None if one is None else scripted(one, unit, kind.attributes[name]) for name, one in module._modules.items()  # type: ignore[arg-type]
+        name: None if one is None else scripted(one, unit, kind.attributes[name])
+        for name, one in module._modules.items()  # type: ignore[arg-type]
     }
     plain = {
         name: (one.value if isinstance(one, marks.Attribute) else one)
@@ -180,5 +208,9 @@ def compile_methods(module: Any, kind: ObjectType, unit: Compiler) -> None:
         if marks.of(getattr(type(module), name, None)) == "export":
             unit.method(kind, name, None, None)
     forward = type(module).forward
-    if forward is not nn.Module.forward and marks.of(forward) is None and not isinstance(module, nn.ModuleList | nn.ModuleDict):
+    if (
+        forward is not nn.Module.forward
+        and marks.of(forward) is None
+        and not isinstance(module, nn.ModuleList | nn.ModuleDict)
+    ):
         unit.method(kind, "forward", None, None)

@@ -23,7 +23,9 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
     training mode, or was not compiled.
     """
     if not isinstance(mod, ScriptModule):
-        raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'.")
+        raise RuntimeError(
+            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'."
+        )
     if mod.training:
         raise RuntimeError("Freezing module in training mode is not yet supported; call .eval() first")
     kept = preserved_attrs or []
@@ -39,11 +41,18 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
         graph = inlined(function.graph)
         graph.params[0].type = kind
         folded(graph, mod, set(kept))
-        names |= {node.attributes["name"] for node in graph.all_nodes() if node.input_values[:1] == graph.params[:1] and "name" in node.attributes}
+        names |= {
+            node.attributes["name"]
+            for node in graph.all_nodes()
+            if node.input_values[:1] == graph.params[:1] and "name" in node.attributes
+        }
         arguments = [Argument("self", kind), *function.schema.arguments[1:]]
         kind.methods[name] = ScriptFunction(name, graph, arguments, function.schema.returns[0].type)
     kind.attributes = {name: one for name, one in old.attributes.items() if name in names}
-    parts = [{name: one for name, one in part.items() if name in names} for part in (mod._parameters, mod._buffers, mod._modules, mod._plain())]
+    parts = [
+        {name: one for name, one in part.items() if name in names}
+        for part in (mod._parameters, mod._buffers, mod._modules, mod._plain())
+    ]
     return dressed(RecursiveScriptModule, kind, Compiler(), *parts)
 
 
@@ -57,12 +66,18 @@ def folded(graph: Graph, mod: Any, kept: set[str]) -> None:
     def visit(block: Block) -> None:
         for node in list(block.nodes_):
             node.input_values = [replaced.get(one, one) for one in node.input_values]
-            if node._kind == "prim::GetAttr" and node.input_values[0] in objects and node.attributes["name"] not in names:
+            if (
+                node._kind == "prim::GetAttr"
+                and node.input_values[0] in objects
+                and node.attributes["name"] not in names
+            ):
                 value = getattr(objects[node.input_values[0]], node.attributes["name"])
                 if isinstance(node.output().type, ObjectType):
                     objects[node.output()] = value
                 else:
-                    replaced[node.output()] = graph.constant(value.detach() if node.output().type == TENSOR else value, node.output().type)
+                    replaced[node.output()] = graph.constant(
+                        value.detach() if node.output().type == TENSOR else value, node.output().type
+                    )
             for inner in node.blocks:
                 visit(inner)
         block.results = [replaced.get(one, one) for one in block.results]
@@ -71,7 +86,9 @@ def folded(graph: Graph, mod: Any, kept: set[str]) -> None:
     removed_dead(graph)
 
 
-def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: list[str] | None = None) -> None:
+def run_frozen_optimizations(
+    mod: Any, optimize_numerics: bool = True, preserved_methods: list[str] | None = None
+) -> None:
     """Does nothing: what is constant was folded, and kernels are chosen by the dispatcher when they run."""
 
 

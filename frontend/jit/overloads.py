@@ -50,7 +50,15 @@ class Emitter:
     graph: Graph
     block: Any
 
-    def node(self, kind: str, inputs: list[Value], results: list[Type], place: Place | None, op: Any = None, **attributes: Any) -> Node:
+    def node(
+        self,
+        kind: str,
+        inputs: list[Value],
+        results: list[Type],
+        place: Place | None,
+        op: Any = None,
+        **attributes: Any,
+    ) -> Node:
         """Appends a node with results of these types."""
         made = Node(self.graph, kind, inputs, place, op, **attributes)
         for one in results:
@@ -63,7 +71,9 @@ class Emitter:
 
     # Calls of operators ---------------------------------------------------------------------------------------
 
-    def call(self, name: str, args: list[Value], kwargs: dict[str, Value], place: Place | None, ops: list[Any] | None = None) -> Value:
+    def call(
+        self, name: str, args: list[Value], kwargs: dict[str, Value], place: Place | None, ops: list[Any] | None = None
+    ) -> Value:
         """Appends the call of an operator by name; RuntimeError with all overloads where none fits."""
         ops = candidates(name) if ops is None else ops
         problems = []
@@ -87,7 +97,9 @@ class Emitter:
             taken += added
         del self.block.nodes_[taken:]
 
-    def _called(self, op: Any, args: list[Value], kwargs: dict[str, Value], place: Place | None, conversions: bool) -> Value:
+    def _called(
+        self, op: Any, args: list[Value], kwargs: dict[str, Value], place: Place | None, conversions: bool
+    ) -> Value:
         schema = op.schema
         inputs, known = self.matched(schema, args, kwargs, place, conversions)
         results = [replaced(normal(one.type), known) for one in schema.returns]
@@ -139,7 +151,11 @@ class Emitter:
             return NONE
         kind = normal(argument.type)
         kind = kind.elem if isinstance(kind, OptionalType) else kind
-        return {bool: BaseType("bool"), int: INT, float: FLOAT}.get(type(argument.default), kind) if kind == NUMBER else kind
+        return (
+            {bool: BaseType("bool"), int: INT, float: FLOAT}.get(type(argument.default), kind)
+            if kind == NUMBER
+            else kind
+        )
 
     @staticmethod
     def _is_spread(argument: Argument, rest: list[Value], last: bool) -> bool:
@@ -148,13 +164,23 @@ class Emitter:
         kind = kind.elem if isinstance(kind, OptionalType) else kind
         return kind == ListType(INT) and last and argument.N is None and all(one.type == INT for one in rest)
 
-    def fitted(self, value: Value, argument: Argument, known: dict[str, Type], place: Place | None, conversions: bool, name: str) -> Value:
+    def fitted(
+        self,
+        value: Value,
+        argument: Argument,
+        known: dict[str, Type],
+        place: Place | None,
+        conversions: bool,
+        name: str,
+    ) -> Value:
         """Returns a value as an argument takes it, converted where that is allowed. Unfit where it is of another type."""
         formal, actual = normal(argument.type), value.type
         if has_variables(formal):
             problem = bound(formal, actual, known)
             if problem:
-                raise Unfit(f"Could not match type {spoken(actual)} to {spoken(formal)} in argument '{argument.name}': {problem}.")
+                raise Unfit(
+                    f"Could not match type {spoken(actual)} to {spoken(formal)} in argument '{argument.name}': {problem}."
+                )
             return value
         target = formal.elem if isinstance(formal, OptionalType) else formal
         if is_subtype(actual, formal):
@@ -162,12 +188,25 @@ class Emitter:
         if isinstance(target, ListType):
             if argument.N is not None and is_subtype(actual, target.elem):  # one number for all
                 return self.node("prim::ListConstruct", [value] * argument.N, [ListType(actual)], place).output()
-            if isinstance(actual, TupleType) and actual.elems and all(is_subtype(one, target.elem) for one in actual.elems):
+            if (
+                isinstance(actual, TupleType)
+                and actual.elems
+                and all(is_subtype(one, target.elem) for one in actual.elems)
+            ):
                 parts = self.node("prim::TupleUnpack", [value], list(actual.elems), place).output_values
                 return self.node("prim::ListConstruct", parts, [target], place).output()
-            if actual == ListType(TENSOR) and target.elem in (INT, FLOAT) and value.node is not None and not value.node.input_values:
+            if (
+                actual == ListType(TENSOR)
+                and target.elem in (INT, FLOAT)
+                and value.node is not None
+                and not value.node.input_values
+            ):
                 return self.node("prim::ListConstruct", [], [target], place).output()
-            if isinstance(actual, ListType) and isinstance(target.elem, OptionalType) and is_subtype(actual.elem, target.elem):
+            if (
+                isinstance(actual, ListType)
+                and isinstance(target.elem, OptionalType)
+                and is_subtype(actual.elem, target.elem)
+            ):
                 return value
             if isinstance(actual, ListType) and target.elem == NUMBER and is_subtype(actual.elem, NUMBER):
                 return value

@@ -25,12 +25,15 @@ class Place:
 
     def __init__(self, source: Source, node: Any) -> None:
         self.source, self.line, self.column = source, node.lineno, node.col_offset + source.indent
-        self.end_line, self.end_column = node.end_lineno or node.lineno, (node.end_col_offset or node.col_offset) + source.indent
+        self.end_line, self.end_column = (
+            node.end_lineno or node.lineno,
+            (node.end_col_offset or node.col_offset) + source.indent,
+        )
 
     def __str__(self) -> str:
         return f"{self.source.file}:{self.source.first + self.line - 1}:{self.column}"
 
-    def pointed(self, within: str = "", before: int = 3, after: int = 3) -> str:
+    def pointed(self, within: str = "", before: int = 2, after: int = 3) -> str:
         """Returns the lines around the place, with `~~~ <--- HERE` under it."""
         lines = self.source.lines
         shown = [f'  File "{self.source.file}", line {self.source.first + self.line - 1}{within}']

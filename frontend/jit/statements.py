@@ -77,6 +77,7 @@ class Statements(Expressions):
         self.casts: dict[Value, Value] = {}
         self.returns: Type | None = None
         self.declared_return = False
+        self.depth = 0  # of loops
         self.initialises: ObjectType | None = None  # the class whose __init__ this is
 
     # Sequences ------------------------------------------------------------------------------------------------
@@ -109,7 +110,9 @@ class Statements(Expressions):
         pushed = bool(rest) and (ends(body) or ends(orelse))
         if pushed:
             body, orelse = (body, [*orelse, *rest]) if ends(body) else ([*body, *rest], orelse)
-        self.branch(condition, lambda: self.statements(body), lambda: self.statements(orelse), (ends(body), ends(orelse)), node)
+        self.branch(
+            condition, lambda: self.statements(body), lambda: self.statements(orelse), (ends(body), ends(orelse)), node
+        )
         return pushed
 
     def unless(self, left: set[str], rest: list[ast.stmt], node: Any) -> None:
@@ -119,9 +122,13 @@ class Statements(Expressions):
         for one in flags[1:]:
             gone = self.call("aten::__or__", [gone, one], {}, None)
         true = {name: self.constant(True) for name in left if len(left) == 1}
-        self.branch(Condition(gone), lambda: self.env.update(true), lambda: self.statements(rest), (True, ends(rest)), node)
+        self.branch(
+            Condition(gone), lambda: self.env.update(true), lambda: self.statements(rest), (True, ends(rest)), node
+        )
 
-    def branch(self, condition: Condition, yes: Callable[[], None], no: Callable[[], None], end: tuple[bool, bool], node: Any) -> None:
+    def branch(
+        self, condition: Condition, yes: Callable[[], None], no: Callable[[], None], end: tuple[bool, bool], node: Any
+    ) -> None:
         """Writes a `prim::If`, and gives the variables that a side sets their values after it."""
         assert condition.value is not None
         made = self.node("prim::If", [condition.value], [], self.place(node))
@@ -158,7 +165,9 @@ class Statements(Expressions):
             self.env[name] = known[-1] if end[0] or len(known) == 1 else known[0]
             return
         gone = [one is None or (end[side] and not hidden) for side, one in enumerate(found)]
-        kinds = [one.type for one, out in zip(found, gone, strict=True) if one is not None and not (out and not all(gone))]
+        kinds = [
+            one.type for one, out in zip(found, gone, strict=True) if one is not None and not (out and not all(gone))
+        ]
         kind = kinds[0] if len(kinds) == 1 else unified(kinds[0], kinds[1]) if kinds else known[0].type
         if kind is None:
             if name == ".ret":
@@ -178,11 +187,18 @@ class Statements(Expressions):
 
     def mismatched(self, name: str, kinds: list[Type], node: Any) -> None:
         self.env.pop(name, None)
-        fail(None, f"\nType mismatch: {name} is set to type {spoken(kinds[0])} in the true branch and type {spoken(kinds[1])} in the false branch:\n{self.place(node).pointed()}\n")
+        fail(
+            None,
+            f"\nType mismatch: {name} is set to type {spoken(kinds[0])} in the true branch and type {spoken(kinds[1])} in the false branch:\n{self.place(node).pointed()}\n",
+        )
 
     def is_same(self, value: Any, old: Any) -> bool:
         """Whether a variable has its former value, perhaps known by a narrower type."""
-        return value is old or (isinstance(value, Value) and self.casts.get(value) is not None and self.casts[value] is self.casts.get(old, old))
+        return value is old or (
+            isinstance(value, Value)
+            and self.casts.get(value) is not None
+            and self.casts[value] is self.casts.get(old, old)
+        )
 
     # Single statements ----------------------------------------------------------------------------------------
 
@@ -208,7 +224,10 @@ class Statements(Expressions):
             else:
                 both = unified(self.returns, value.type)
                 if both is None:
-                    fail(self.place(node), f"Previous return statement returned a value of type {spoken(self.returns)} but this return statement returns a value of type {spoken(value.type)}")
+                    fail(
+                        self.place(node),
+                        f"Previous return statement returned a value of type {spoken(self.returns)} but this return statement returns a value of type {spoken(value.type)}",
+                    )
                 self.returns = both
         else:
             self.returns = value.type
@@ -220,16 +239,27 @@ class Statements(Expressions):
         assert kind is not None
         if value.loose or is_subtype(value.type, kind):
             return self.constant(None, kind) if value.type == NONE and kind != NONE else value
-        if isinstance(kind, TupleType) and isinstance(value.type, TupleType) and len(kind.elems) == len(value.type.elems):
+        if (
+            isinstance(kind, TupleType)
+            and isinstance(value.type, TupleType)
+            and len(kind.elems) == len(value.type.elems)
+        ):
             parts = self.unpacked(value, node)
             if all(part.loose or is_subtype(part.type, one) for part, one in zip(parts, kind.elems, strict=True)):
                 return value
-        fail(self.place(node), f"Return value was annotated as having type {spoken(kind)} but is actually of type {spoken(value.type)}")
+        fail(
+            self.place(node),
+            f"Return value was annotated as having type {spoken(kind)} but is actually of type {spoken(value.type)}",
+        )
 
     def write_Break(self, node: ast.Break) -> None:
+        if not self.depth:
+            fail(self.place(node), "SyntaxError: 'break' outside loop")
         self.env[".broke"] = self.constant(True)
 
     def write_Continue(self, node: ast.Continue) -> None:
+        if not self.depth:
+            fail(self.place(node), "SyntaxError: 'continue' not properly in loop")
         self.env[".continued"] = self.constant(True)
 
     def write_Raise(self, node: ast.Raise) -> None:
@@ -294,14 +324,22 @@ class Statements(Expressions):
                 continue
             value = self.value(call)
             if not isinstance(value.type, ObjectType) or not self.unit.has_method(value.type, "__enter__"):
-                fail(self.place(call), f"Object of type {spoken(value.type)} cannot be used with `with`: it has no __enter__ and __exit__")
+                fail(
+                    self.place(call),
+                    f"Object of type {spoken(value.type)} cannot be used with `with`: it has no __enter__ and __exit__",
+                )
             got = self.call_method(value, "__enter__", [], {}, self.place(call))
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, got)
             none = [self.constant(None)] * 3
-            entered.append(lambda value=value, call=call: self.call_method(value, "__exit__", none, {}, self.place(call)))
+            entered.append(
+                lambda value=value, call=call: self.call_method(value, "__exit__", none, {}, self.place(call))
+            )
         if leaves(node.body):
-            fail(self.place(node), "`return`, `break` and `continue` cannot leave a `with`; set a variable and leave after it")
+            fail(
+                self.place(node),
+                "`return`, `break` and `continue` cannot leave a `with`; set a variable and leave after it",
+            )
         self.statements(node.body)
         for leave in reversed(entered):
             leave()
@@ -350,7 +388,10 @@ class Statements(Expressions):
             return value
         if declared == NONE or unified(declared, value.type) is not None and self.block is not self.graph:
             return value
-        fail(self.place(target), f"Variable '{target.id}' previously had type {spoken(declared)} but is now being assigned to a value of type {spoken(value.type)}")
+        fail(
+            self.place(target),
+            f"Variable '{target.id}' previously had type {spoken(declared)} but is now being assigned to a value of type {spoken(value.type)}",
+        )
 
     def assign_several(self, target: Any, value: Any) -> None:
         place = self.place(target)
@@ -374,22 +415,31 @@ class Statements(Expressions):
             middle = parts[stars[0] : len(parts) - after]
             parts = [*parts[: stars[0]], Several(middle), *parts[len(parts) - after :]]
         if len(parts) != len(target.elts):
-            more = "need more" if len(parts) < len(target.elts) else "too many"
-            fail(place, f"Provided {len(parts)} values but expected {len(target.elts)}: {more} values to unpack")
+            if len(parts) < len(target.elts):
+                fail(place, f"need {len(target.elts)} values to unpack but found only {len(parts)}")
+            fail(place, f"too many values to unpack: need {len(target.elts)} but found {len(parts)}")
         for one, part in zip(target.elts, parts, strict=True):
             self.assign(one.value if isinstance(one, ast.Starred) else one, part)
 
     def set_attribute(self, owner: Value, target: ast.Attribute, value: Value) -> None:
         kind = owner.type
         if not isinstance(kind, ObjectType):
-            fail(self.place(target), f"attributes of a {spoken(kind)} cannot be set")
+            fail(self.place(target), f"Tried to set an attribute: {target.attr} on a non-class: {spoken(kind)}")
         if self.initialises is kind and target.attr not in kind.attributes:
             kind.attributes[target.attr] = value.type
         declared = kind.attributes.get(target.attr)
         if declared is None:
-            fail(self.place(target), f"Tried to set an attribute: {target.attr} on a non-existent attribute. Set it in __init__ first" if kind.is_module else f"Tried to set nonexistent attribute: {target.attr}. Did you forget to initialize it in __init__()?")
+            fail(
+                self.place(target),
+                f"Tried to set an attribute: {target.attr} on a non-existent attribute. Set it in __init__ first"
+                if kind.is_module
+                else f"Tried to set nonexistent attribute: {target.attr}. Did you forget to initialize it in __init__()?",
+            )
         if not is_subtype(value.type, declared) and not value.loose:
-            fail(self.place(target), f"Wrong type for attribute assignment. Expected {spoken(declared)} but got {spoken(value.type)}")
+            fail(
+                self.place(target),
+                f"Wrong type for attribute assignment. Expected {spoken(declared)} but got {spoken(value.type)}",
+            )
         self.node("prim::SetAttr", [owner, value], [], self.place(target), name=target.attr)
 
     def set_item(self, target: ast.Subscript, value: Value) -> None:
@@ -416,7 +466,9 @@ class Statements(Expressions):
 
     def write_AugAssign(self, node: ast.AugAssign) -> None:
         target = node.target
-        load = ast.copy_location(type(target)(**{k: getattr(target, k) for k in target._fields} | {"ctx": ast.Load()}), target)
+        load = ast.copy_location(
+            type(target)(**{k: getattr(target, k) for k in target._fields} | {"ctx": ast.Load()}), target
+        )
         old = self.value(load)
         value = self.value(node.value)
         if old.type == TENSOR and not isinstance(target, ast.Subscript) or isinstance(old.type, ListType):
@@ -449,7 +501,10 @@ class Statements(Expressions):
             self.loop(over.length, node, over, None)
             return
         if leaves(node.body) & {".broke", ".continued"}:
-            fail(self.place(node), "`break` and `continue` aren't supported in a loop that is unrolled, over a tuple or modules")
+            fail(
+                self.place(node),
+                "`break` and `continue` aren't supported in a loop that is unrolled, over a tuple or modules",
+            )
         body: list[Any] = []
         for item in over.items:
             body += [Given(node.target, item), *node.body]
@@ -471,7 +526,11 @@ class Statements(Expressions):
             start = self.truth(test())
         if ".returned" in left and ".ret" not in self.env:
             self.env[".ret"] = self.ret_before(node)
-        names = [name for name in assigned(node.body) + sorted(left - {".continued"}) if isinstance(self.env.get(name), Value)]
+        names = [
+            name
+            for name in assigned(node.body) + sorted(left - {".continued"})
+            if isinstance(self.env.get(name), Value)
+        ]
         names += [".ret"] if ".returned" in left else []
         for name in names:  # what a loop sets has the type with which it was declared
             self.env[name] = self.casts.get(self.env[name], self.env[name])
@@ -487,12 +546,16 @@ class Statements(Expressions):
             self.refine(self.condition_types(node))
         if over is not None:
             self.assign(node.target, over.item(turn))
+        self.depth += 1
         self.statements(node.body)
+        self.depth -= 1
         goes_on = self.goes_on(left, test)
         self.block.results = [goes_on, *(self.carried(name, before[name], node) for name in names)]
         self.block, self.env = outer, before
         for name in names:
-            self.env[name] = made.add_output(before[name].type, "" if name.startswith(".") else name, loose=before[name].loose)
+            self.env[name] = made.add_output(
+                before[name].type, "" if name.startswith(".") else name, loose=before[name].loose
+            )
         self.env.pop(".broke", None)
         self.env |= kept
 
@@ -535,7 +598,10 @@ class Statements(Expressions):
         if not isinstance(value, Value):
             fail(self.place(node), f"{name} is a value before this loop, and none after a turn")
         if not is_subtype(value.type, before.type) and not (value.loose or before.loose):
-            fail(self.place(node), f"Variable '{name}' previously had type {spoken(before.type)} but is now being assigned to a value of type {spoken(value.type)}")
+            fail(
+                self.place(node),
+                f"Variable '{name}' previously had type {spoken(before.type)} but is now being assigned to a value of type {spoken(value.type)}",
+            )
         return value
 
     def plain_loop(self, over: Iteration, target: Any, body: Callable[[], None]) -> None:
@@ -561,11 +627,26 @@ class Statements(Expressions):
         value = self.env.get(".ret")
         if value is None:
             value = self.constant(None)
-            if self.declared_return and self.returns is not None and NONE not in members(self.returns) and not ends(node.body):
-                fail(self.place(node), f"Function was not annotated as having type None, but does not return along all paths" if not self.declared_return else f"Return value was annotated as having type {spoken(self.returns)} but is actually of type NoneType")
+            if (
+                self.declared_return
+                and self.returns is not None
+                and NONE not in members(self.returns)
+                and not ends(node.body)
+            ):
+                fail(
+                    self.place(node),
+                    f"Function was not annotated as having type None, but does not return along all paths"
+                    if not self.declared_return
+                    else f"Return value was annotated as having type {spoken(self.returns)} but is actually of type NoneType",
+                )
             self.returns = self.returns if self.declared_return and ends(node.body) else NONE
-        elif not (self.always_returns(node.body) or self.declared_return and NONE in members(self.returns or NONE)) and self.returns != NONE:
-            fail(self.place(node), f"Function was not annotated as having type None, but does not return along all paths")
+        elif (
+            not (self.always_returns(node.body) or self.declared_return and NONE in members(self.returns or NONE))
+            and self.returns != NONE
+        ):
+            fail(
+                self.place(node), f"Function was not annotated as having type None, but does not return along all paths"
+            )
         self.graph.results = [value]
 
     def always_returns(self, body: list[ast.stmt]) -> bool:
@@ -576,7 +657,12 @@ class Statements(Expressions):
             if isinstance(one, ast.If):
                 if one.orelse and self.always_returns(one.body) and self.always_returns(one.orelse):
                     return True
-            if isinstance(one, ast.While) and isinstance(one.test, ast.Constant) and one.test.value and ".broke" not in leaves_own(one):
+            if (
+                isinstance(one, ast.While)
+                and isinstance(one.test, ast.Constant)
+                and one.test.value
+                and ".broke" not in leaves_own(one)
+            ):
                 return True
             if isinstance(one, ast.With) and self.always_returns(one.body):
                 return True
@@ -592,4 +678,3 @@ class Given(ast.stmt):
     def __init__(self, target: Any, value: Any) -> None:
         super().__init__()
         self.target, self.value = target, value
-

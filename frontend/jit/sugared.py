@@ -149,7 +149,12 @@ def source_finder(names: dict[str, Any]) -> Any:
     common = {"torch": redispatch, "ops": ops, "math": math, "inf": math.inf, "nan": math.nan}
     common |= {"uninitialized": "uninitialized", "unchecked_cast": "unchecked_cast", "annotate": "annotate"}
     common |= {name: getattr(typing, name) for name in "List Dict Tuple Optional Union Any NamedTuple Final".split()}
-    common |= {"Tensor": redispatch.Tensor, "Device": redispatch.device, "NoneType": type(None), "Future": redispatch.futures.Future}
+    common |= {
+        "Tensor": redispatch.Tensor,
+        "Device": redispatch.device,
+        "NoneType": type(None),
+        "Future": redispatch.futures.Future,
+    }
 
     def find(name: str) -> Any:
         return names.get(name, common.get(name, getattr(builtins, name, None)))

@@ -7,6 +7,9 @@ Read next: archive.py.
 
 from __future__ import annotations
 
+import difflib
+import functools
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,12 +28,21 @@ from .classes import Compiler, name_of_class
 from .function import ScriptFunction
 from .graph import Graph, Node, Value, removed_dead
 from .interpreter import Error
-from .module import RecursiveScriptModule, ScriptModule, TopLevelTracedModule, dressed
+from .module import ScriptModule, TopLevelTracedModule, TracedModule, dressed
 from .source import Place, Source
-from .types import ObjectType, normal, of_value
+from .types import ObjectType, normal, of_value, spoken
 
 TRACING: ContextVar[bool] = ContextVar("TRACING", default=False)
+PLACE = re.compile(r" # .*")
 ASKED = {"__bool__": "boolean", "__int__": "integer", "__float__": "float", "__index__": "index"}
+
+
+CONTAINER = (
+    "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid if the "
+    "container structure does not change based on the module's inputs. Consider using a constant container instead (e.g. "
+    "for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the "
+    "side effects, pass strict=False to trace() to allow this behavior."
+)
 
 
 class TracerWarning(Warning):
@@ -59,7 +71,10 @@ class Recorder:
         if name in ("aten::item", "aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero"):
             self.warn_of(op, stack)
         place = here()
-        inputs = [self.value_of(one, normal(argument.type), place) for one, argument in zip(stack, op.schema.arguments, strict=True)]
+        inputs = [
+            self.value_of(one, normal(argument.type), place)
+            for one, argument in zip(stack, op.schema.arguments, strict=True)
+        ]
         result = run()
         node = Node(self.graph, name, inputs, place, op)
         self.graph.nodes_.append(node)
@@ -120,7 +135,13 @@ class Recorder:
         """Returns the graph's value of what the function returned."""
         if isinstance(value, Tensor):
             return self.value_of(value, TENSOR, None)
+        if value is None:
+            raise RuntimeError(
+                "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
+            )
         if isinstance(value, tuple | list):
+            if isinstance(value, list):
+                warnings.warn(CONTAINER.format("list"), TracerWarning, stacklevel=6)
             parts = [self.structure(one, where) for one in value]
             if isinstance(value, list) and all(one.type == TENSOR for one in parts):
                 return self.append("prim::ListConstruct", parts, ListType(TENSOR), None)
@@ -136,7 +157,9 @@ class Recorder:
         """Enters an argument; tensors inside of tuples, lists and dicts are unpacked at once."""
         kind = of_value(value)
         if kind is None:
-            raise RuntimeError(f"Type '{type(value).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced")
+            raise RuntimeError(
+                f"Type '{type(value).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
+            )
         self.unpack(value, self.graph.add_param(kind, name))
         return Argument(name, kind)
 
@@ -144,7 +167,9 @@ class Recorder:
         if isinstance(value, Tensor):
             self.know(value, made)
         elif isinstance(value, tuple | list):
-            node = Node(self.graph, "prim::TupleUnpack" if isinstance(value, tuple) else "prim::ListUnpack", [made], None)
+            node = Node(
+                self.graph, "prim::TupleUnpack" if isinstance(value, tuple) else "prim::ListUnpack", [made], None
+            )
             self.graph.nodes_.append(node)
             for one in value:
                 self.unpack(one, node.add_output(of_value(one) or TENSOR))
@@ -152,7 +177,13 @@ class Recorder:
             from .builtins import BY_NAME  # of the files below
 
             for key, one in value.items():
-                node = Node(self.graph, "aten::__getitem__", [made, self.graph.constant(key)], None, BY_NAME["aten::__getitem__.Dict"])
+                node = Node(
+                    self.graph,
+                    "aten::__getitem__",
+                    [made, self.graph.constant(key)],
+                    None,
+                    BY_NAME[f"aten::__getitem__.Dict_{spoken(of_value(key) or TENSOR)}"],
+                )
                 self.graph.nodes_.append(node)
                 self.unpack(one, node.add_output(of_value(one) or TENSOR))
 
@@ -192,13 +223,19 @@ def names_of(fn: Any, count: int) -> list[str]:
 def fresh(value: Any) -> Any:
     """Returns an example with tensors of its own, so that each is one argument."""
     if isinstance(value, Tensor):
-        return value.detach().requires_grad_(value.requires_grad) if not value.is_floating_point() or value.is_leaf else value.view_as(value)
+        return (
+            value.detach().requires_grad_(value.requires_grad)
+            if not value.is_floating_point() or value.is_leaf
+            else value.view_as(value)
+        )
     if isinstance(value, tuple | list):
         return type(value)(map(fresh, value))
     return {key: fresh(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
-def traced_function(fn: Any, args: tuple[Any, ...], name: str, owner: Any = None, kind: ObjectType | None = None, strict: bool = True) -> ScriptFunction:
+def traced_function(
+    fn: Any, args: tuple[Any, ...], name: str, owner: Any = None, kind: ObjectType | None = None, strict: bool = True
+) -> ScriptFunction:
     """Returns the graph of one call."""
     graph = Graph()
     recorder = Recorder(graph)
@@ -209,16 +246,16 @@ def traced_function(fn: Any, args: tuple[Any, ...], name: str, owner: Any = None
         arguments.append(Argument("self", kind))
         attributes(recorder, owner, own, kind)
     args = tuple(map(fresh, args))
-    arguments += [recorder.argument(one, word) for one, word in zip(args, names_of(fn if owner is None else owner.forward if name == "forward" else fn, len(args)), strict=True)]
+    arguments += [
+        recorder.argument(one, word)
+        for one, word in zip(
+            args, names_of(fn if owner is None else owner.forward if name == "forward" else fn, len(args)), strict=True
+        )
+    ]
     with recording(recorder):
         result = fn(*args)
     if isinstance(result, dict) and strict:
-        raise RuntimeError(
-            "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only valid if the "
-            "container structure does not change based on the module's inputs. Consider using a constant container instead "
-            "(e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and "
-            "know the side effects, pass strict=False to trace() to allow this behavior."
-        )
+        raise RuntimeError(CONTAINER.format("dict"))
     value = recorder.structure(result)
     graph.results = [value]
     removed_dead(graph)
@@ -254,7 +291,10 @@ def type_of_traced(module: Any) -> ObjectType:
 
 
 def dressed_trace(module: Any, kind: ObjectType, cls: Any) -> Any:
-    children = {name: None if one is None else dressed_trace(one, kind.attributes[name], RecursiveScriptModule) for name, one in module._modules.items()}  # type: ignore[arg-type]
+    children = {
+        name: None if one is None else dressed_trace(one, kind.attributes[name], TracedModule)
+        for name, one in module._modules.items()
+    }  # type: ignore[arg-type]
     return dressed(cls, kind, Compiler(), module._parameters, module._buffers, children, {"training": module.training})
 
 
@@ -281,14 +321,16 @@ def trace(
         return trace_module(func, {"forward": example_inputs}, None, check_trace, check_inputs, check_tolerance, strict)
     owner = getattr(func, "__self__", None)
     if isinstance(owner, nn.Module) and func.__name__ == "forward":
-        return trace_module(owner, {"forward": example_inputs}, None, check_trace, check_inputs, check_tolerance, strict)
+        return trace_module(
+            owner, {"forward": example_inputs}, None, check_trace, check_inputs, check_tolerance, strict
+        )
     args = tupled(example_inputs)
     name = getattr(func, "__name__", "forward").replace("<lambda>", "_lambda")
     made = traced_function(func, args, name, strict=strict)
     made.wrapped = func
     if check_trace:
         for one in [args, *map(tupled, check_inputs or ())]:
-            check(func, made, one, check_tolerance)
+            check(func, made, one, check_tolerance, lambda given: traced_function(func, given, name, strict=strict))
     return made
 
 
@@ -313,16 +355,56 @@ def trace_module(
         kind.methods[word] = traced_function(function, tupled(given), word, mod, kind, strict)
         if check_trace:
             for one in [given, *(each[name] if isinstance(each, dict) else each for each in check_inputs or ())]:
-                check(function, getattr(made, word) if word != "forward" else made, tupled(one), check_tolerance)
+                again = functools.partial(traced_function, function, name=word, owner=mod, kind=kind, strict=strict)
+                check(function, getattr(made, word), tupled(one), check_tolerance, lambda given: again(given))
     return made
 
 
-def check(function: Any, made: Any, args: tuple[Any, ...], tolerance: float) -> None:
-    """Compares a trace with the function. Warnings: TracerWarning where they differ."""
+def check(
+    function: Any, made: Any, args: tuple[Any, ...], tolerance: float, again: Callable[[Any], ScriptFunction]
+) -> None:
+    """Compares a trace with the function, and with another trace.
+
+    Errors: TracingCheckError where the graphs differ. Warnings: TracerWarning where results do.
+    """
+    random = [
+        node
+        for node in made.graph.all_nodes()
+        if node.op is not None and "nondeterministic_seeded" in getattr(node.op, "tags", ())
+    ]
+    if random:
+        warnings.warn(
+            "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n\t"
+            + "\n\t".join(str(one).strip() for one in random)
+            + "\nThis may cause errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()",
+            TracerWarning,
+            stacklevel=4,
+        )
+    with autograd.no_grad():
+        other = again(tuple(map(cloned, args)))
+    texts = [PLACE.sub("", str(one.graph)).splitlines() for one in (made, other)]
+    if texts[0] != texts[1]:
+        diff = "\n".join("\t\t" + line for line in difflib.ndiff(*texts))
+        raise TracingCheckError(
+            f"Tracing failed sanity checks!\nERROR: Graphs differed across invocations!\n\tGraph diff:\n{diff}"
+        )
     with autograd.no_grad():
         wanted, found = (tensors(one(*map(cloned, args))) for one in (function, made))
     for number, (a, b) in enumerate(zip(wanted, found, strict=True)):
-        if a.shape == b.shape and a.dtype == b.dtype and (a.is_quantized or allclose(a.double() if not a.is_complex() else a, b.double() if not b.is_complex() else b, rtol=tolerance, atol=tolerance, equal_nan=True)):
+        if (
+            a.shape == b.shape
+            and a.dtype == b.dtype
+            and (
+                a.is_quantized
+                or allclose(
+                    a.double() if not a.is_complex() else a,
+                    b.double() if not b.is_complex() else b,
+                    rtol=tolerance,
+                    atol=tolerance,
+                    equal_nan=True,
+                )
+            )
+        ):
             continue
         warnings.warn(
             f"Output nr {number + 1}. of the traced function does not match the corresponding output of the Python function. "
@@ -345,5 +427,3 @@ def tensors(value: Any) -> list[Any]:
         return [value]
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else ()
     return [one for part in parts for one in tensors(part)]
-
-

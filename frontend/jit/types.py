@@ -30,8 +30,7 @@ from redispatch.dispatch.tensor import Tensor, device, dtype, layout, memory_for
 from redispatch.futures import Future
 
 BOOL, FLOAT, COMPLEX, STR, NUMBER, DEVICE, DTYPE, LAYOUT, MEMORY_FORMAT, FUNCTION = (
-    BaseType(name)
-    for name in "bool float complex str Scalar Device ScalarType Layout MemoryFormat Function".split()
+    BaseType(name) for name in "bool float complex str Scalar Device ScalarType Layout MemoryFormat Function".split()
 )
 NUMBERS = (INT, FLOAT, COMPLEX, BOOL)
 AS_INTS = (DTYPE, LAYOUT, MEMORY_FORMAT)  # which are numbers in PyTorch's programs
@@ -94,7 +93,9 @@ def union(types: Iterable[Type]) -> Type:
     """Returns the type of values of any of these."""
     flat: list[Type] = []
     for one in types:
-        parts = one.elems if isinstance(one, GenericType) else (one.elem, NONE) if isinstance(one, OptionalType) else (one,)
+        parts = (
+            one.elems if isinstance(one, GenericType) else (one.elem, NONE) if isinstance(one, OptionalType) else (one,)
+        )
         flat += [part for part in parts if part not in flat]
     rest = [one for one in flat if one != NONE]
     if len(rest) == 1:
@@ -202,7 +203,9 @@ def of_annotation(node: ast.expr, find: Callable[[str], Any], class_type: Callab
     if isinstance(node, ast.Subscript):
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         base = _object(node.value, find)
-        name = GENERIC.get(typing.get_origin(base) or base) or (base if isinstance(base, str) else getattr(base, "__name__", str(base)))
+        name = GENERIC.get(typing.get_origin(base) or base) or (
+            base if isinstance(base, str) else getattr(base, "__name__", str(base))
+        )
         if name == "Final" or str(base) == "typing.Final":
             return of_annotation(inner[0], find, class_type)
         if name == "Tuple" and len(inner) == 1 and isinstance(inner[0], ast.Tuple):
@@ -340,5 +343,3 @@ def is_of(value: Any, kind: Type) -> bool:
         return getattr(value, "_script_type", None) is kind or (kind.python is not None and type(value) is kind.python)
     python = RUNTIME.get(kind)
     return python is not None and (isinstance(value, Tensor) if python is Tensor else type(value) is python)
-
-
