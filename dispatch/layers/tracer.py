@@ -19,7 +19,9 @@ from .layer import layer
 TRACER, BELOW_TRACER = keyset("Tracer"), below("Tracer")
 
 # (operator, stack, function that runs it) -> its result
-RECORDER: ContextVar[Callable[[OpOverload, list[Any], Callable[[], Any]], Any] | None] = ContextVar("RECORDER", default=None)
+RECORDER: ContextVar[Callable[[OpOverload, list[Any], Callable[[], Any]], Any] | None] = ContextVar(
+    "RECORDER", default=None
+)
 
 
 @layer("Tracer")

@@ -76,15 +76,16 @@ UNIT = Compiler()  # of functions and classes that are scripted by themselves
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
     """Compiles a function, a module or a class.
 
-    A class is handed back as it is, known from then on to programs. Errors: RuntimeError, with the place, for what is no
-    TorchScript; NotImplementedError for syntax that it has not.
+    A class is handed back as it is, known from then on to programs. Errors: RuntimeError, which points at the source,
+    for what is no TorchScript.
     """
     if type(obj) in (ScriptFunction, RecursiveScriptModule, TopLevelTracedModule):
         return obj
     if inspect.isclass(obj):
         if issubclass(obj, nn.Module):
             raise RuntimeError(
-                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
+                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an "
+                f"instance instead"
             )
         UNIT.type_of_class(obj)
         return obj

@@ -16,7 +16,15 @@ from redispatch import nn
 from redispatch.dispatch import OPERATORS
 from redispatch.dispatch.core.registry import load_late
 from redispatch.dispatch.schema.schema import (
-    NO_DEFAULT, Argument, BaseType, DictType, GenericType, ListType, OptionalType, TupleType, Type,
+    NO_DEFAULT,
+    Argument,
+    BaseType,
+    DictType,
+    GenericType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
 )  # fmt: skip
 from redispatch.dispatch.tensor import Tensor, device, dtype, layout, memory_format
 from redispatch.dispatch.tensor.dtypes import dtype_named
@@ -82,13 +90,13 @@ class Packer:
             return kind.name
         if isinstance(kind, GenericType):
             return ["generic", kind.name, [self.type(one) for one in kind.elems]]
-        word = {ListType: "list", OptionalType: "optional", TupleType: "tuple", DictType: "dict"}[type(kind)]  # type: ignore[index]
+        word = {ListType: "list", OptionalType: "optional", TupleType: "tuple", DictType: "dict"}[type(kind)]
         parts = kind.elems if isinstance(kind, TupleType) else kind.containedTypes()
         return [word, *(self.type(one) for one in parts)]
 
     def object_type(self, kind: ObjectType) -> int:
         if id(kind) not in self.types:
-            number = self.types[id(kind)] = len(self.type_rows)
+            self.types[id(kind)] = len(self.type_rows)
             self.kept.append(kind)
             row: dict[str, Any] = {"name": kind.name, "module": kind.is_module}
             self.type_rows.append(row)
@@ -203,6 +211,8 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
             archive.write(f"extra/{name}", one.encode() if isinstance(one, str) else bytes(one))
 
 
+ScriptFunction.save = ScriptModule.save = save
+
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -280,7 +290,7 @@ class Unpacker:
         return NAMED_VALUES[word][1](inner)
 
     def functional(self, name: Any) -> str:
-        return name if name in nn.functional.__all__ else refuse(f"there is no function nn.functional.{name}")
+        return name if name in vars(nn.functional)["__all__"] else refuse(f"there is no function nn.functional.{name}")
 
     def function(self, row: Any) -> ScriptFunction:
         graph = Graph()

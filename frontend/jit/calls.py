@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import redispatch
 from redispatch import nn
 from redispatch.dispatch.schema.schema import (
+    ANY,
     INT,
     NONE,
     TENSOR,
@@ -27,9 +28,10 @@ from redispatch.dispatch.tensor import Tensor
 
 from . import marks
 from .graph import Value
-from .overloads import Emitter, Unfit, candidates
+from .iterating import Iterations
+from .overloads import Unfit, candidates
 from .source import Place, ScriptError, UnsupportedNodeError, fail
-from .sugared import SAME, Functional, Iteration, Method, Op, Py, Several, is_library, member, of_object
+from .sugared import SAME, Condition, Functional, Method, Op, Py, Several, is_library, member, of_object
 from .types import (
     BOOL,
     DEVICE,
@@ -49,9 +51,10 @@ from .types import (
 
 # Attributes of tensors that are no methods -> their types; the operator that computes one, where there is one.
 TENSOR_ATTRIBUTES: dict[str, Type] = {
-    "shape": ListType(INT), "ndim": INT, "dtype": DTYPE, "device": DEVICE, "layout": LAYOUT, "grad": OptionalType(TENSOR),
-    "itemsize": INT, "nbytes": INT, "name": OptionalType(STR),
-} | dict.fromkeys("requires_grad is_leaf is_cuda is_cpu is_sparse is_quantized is_meta is_mkldnn is_xla is_mps retains_grad".split(), BOOL) | dict.fromkeys(
+    "shape": ListType(INT), "ndim": INT, "dtype": DTYPE, "device": DEVICE, "layout": LAYOUT,
+    "grad": OptionalType(TENSOR), "itemsize": INT, "nbytes": INT, "name": OptionalType(STR),
+} | dict.fromkeys("requires_grad is_leaf is_cuda is_cpu is_sparse is_quantized is_meta is_mkldnn is_xla is_mps "
+                  "retains_grad".split(), BOOL) | dict.fromkeys(
     "data T H mT mH real imag".split(), TENSOR
 )  # fmt: skip
 # Nodes that no schema describes, which printed programs call by name -> the type of their result
@@ -68,7 +71,7 @@ ATTRIBUTE_OPS = {
 }
 
 
-class Calls(Emitter):
+class Calls(Iterations):
     """Reads calls and attributes. Fields: `env` (name -> value), `find` (name -> Python object), `source`, `unit`."""
 
     env: dict[str, Any]
@@ -180,7 +183,8 @@ class Calls(Emitter):
             return Method(owner, name)
         fail(
             place,
-            f"{'Module' if kind.is_module else 'Class'} '{kind.name.rpartition('.')[2]}' has no attribute '{name}' {self.unit.why_no_attribute(kind, name)}",
+            f"{'Module' if kind.is_module else 'Class'} '{kind.name.rpartition('.')[2]}' has no attribute "
+            f"'{name}' {self.unit.why_no_attribute(kind, name)}",
         )
 
     def module_item(self, owner: Value, node: ast.Subscript) -> Any:
@@ -193,7 +197,8 @@ class Calls(Emitter):
         if found.node is None or found.node._kind != "prim::Constant":
             fail(
                 self.place(node),
-                "Unable to extract string literal index: ModuleDict and ModuleList indexing is only supported with literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal.",
+                "Unable to extract string literal index: ModuleDict and ModuleList indexing is only supported "
+                "with literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal.",
             )
         key = found.node.attributes["value"]
         name = names[key] if type(key) is int and -len(names) <= key < len(names) else key
@@ -262,7 +267,8 @@ class Calls(Emitter):
             return self.call_python(callee.object, values, named, node)
         fail(
             place,
-            f"cannot call a value of type '{spoken(callee.type) if isinstance(callee, Value) else type(callee).__name__}'",
+            f"cannot call a value of type "
+            f"'{spoken(callee.type) if isinstance(callee, Value) else type(callee).__name__}'",
         )
 
     def raw(self, name: str, values: list[Value], place: Place) -> Value:
@@ -292,7 +298,8 @@ class Calls(Emitter):
             inputs, _ = self.matched(schema, args, kwargs, place)
         except Unfit as problem:
             raise ScriptError(
-                f"\nArguments for call are not valid.\nThe following variants are available:\n  \n  {schema}:\n  {problem}\n\nThe original call is:\n{place.pointed()}\n"
+                f"\nArguments for call are not valid.\nThe following variants are available:\n  \n  {schema}:\n "
+                f" {problem}\n\nThe original call is:\n{place.pointed()}\n"
             ) from None
         made = self.node(kind, inputs, [], place, name=function.name, value=function)
         return made.add_output(normal(schema.returns[0].type), loose=function.loose)
@@ -395,7 +402,8 @@ class Calls(Emitter):
             if missing or len(args) > len(made.fields):
                 fail(
                     place,
-                    f"Argument {missing[0] if missing else len(args)} not provided. {kind.__name__} has the fields {', '.join(made.fields)}",
+                    f"Argument {missing[0] if missing else len(args)} not provided. {kind.__name__} has the "
+                    f"fields {', '.join(made.fields)}",
                 )
             values = [
                 given.get(one) or self.constant(defaults[one], of_value(defaults[one]) or NONE, place)
@@ -405,7 +413,8 @@ class Calls(Emitter):
                 if not is_subtype(value.type, wanted):
                     fail(
                         place,
-                        f"Expected a value of type '{spoken(wanted)}' for argument '{name}' but instead found type '{spoken(value.type)}'.",
+                        f"Expected a value of type '{spoken(wanted)}' for argument '{name}' but instead found "
+                        f"type '{spoken(value.type)}'.",
                     )
             return self.node("prim::TupleConstruct", values, [made], place).output()
         if not isinstance(made, ObjectType):
@@ -498,14 +507,13 @@ class Calls(Emitter):
         if not is_subtype(value.type, kind):
             fail(
                 place,
-                f"Variable is annotated with type {spoken(kind)} but is being assigned to a value of type {spoken(value.type)}",
+                f"Variable is annotated with type {spoken(kind)} but is being assigned to a value of type "
+                f"{spoken(value.type)}",
             )
         return self.node("prim::unchecked_cast", [value], [kind], place).output()
 
     def static_call(self, node: ast.Call) -> Any:
         """Reads a call that says something of types: isinstance, hasattr, is_scripting. None for others."""
-        from .expressions import Condition  # the file above, which this method completes
-
         callee = self.expr(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
         name = marks.special_name(callee.object) if isinstance(callee, Py) else None
         if name in ("is_scripting", "is_tracing"):
@@ -525,7 +533,7 @@ class Calls(Emitter):
         own = members(subject.type)
         yes = [one for one in own if any(is_subtype(one, kind) for kind in kinds)]
         no = [one for one in own if one not in yes]
-        if subject.type == redispatch.dispatch.schema.schema.ANY:
+        if subject.type == ANY:
             yes, no = kinds, [subject.type]
         elif not no or not yes:
             return Condition(None, not no)
@@ -540,103 +548,3 @@ class Calls(Emitter):
         if bare is not None:
             return next((one for one in members(subject) if isinstance(one, bare)), ListType(NONE))
         return self.annotation(node)
-
-    # Iteration ------------------------------------------------------------------------------------------------
-
-    def ranged(self, bounds: list[Value], node: Any) -> Iteration:
-        place = self.place(node)
-        bounds = [self.call("aten::Int", [one], {}, place) if one.type != INT else one for one in bounds]
-        if len(bounds) == 1:
-            return Iteration(bounds[0], lambda turn: turn)
-        start, stop, step = [*bounds, self.constant(1)][:3]
-        length = self.call("aten::__range_length", [start, stop, step], {}, place)
-        return Iteration(length, lambda turn: self.call("aten::__derive_index", [turn, start, step], {}, place))
-
-    def container(self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
-        """Reads enumerate, zip, reversed, and list, dict, tuple of something."""
-        place = self.place(node)
-        if function is enumerate:
-            start = args[1] if len(args) > 1 else kwargs.get("start")
-            inner = self.iterated(args[0], node)
-            if inner.items is not None:
-                return Several([Several([self.constant(i), one]) for i, one in enumerate(inner.items)])
-
-            def item(turn: Value) -> Several:
-                shifted = turn if start is None else self.binary("add", turn, self.as_value(start, node), place)
-                return Several([shifted, inner.item(turn)])
-
-            return Iteration(inner.length, item)
-        if function is zip:
-            parts = [self.iterated(one, node) for one in args]
-            if any(one.items is not None for one in parts):
-                count = min(len(one.items) for one in parts if one.items is not None)
-                rows = [
-                    [one.items[i] if one.items is not None else one.item(self.constant(i)) for one in parts]
-                    for i in range(count)
-                ]
-                return Several([Several(row) for row in rows])
-            length = parts[0].length
-            for one in parts[1:]:
-                length = self.call("prim::min", [length, one.length], {}, place)
-            return Iteration(length, lambda turn: Several([one.item(turn) for one in parts]))
-        if isinstance(args[0], Several | Iteration):
-            found = self.iterated(args[0], node)
-            if found.items is None:
-                made = self.node("prim::ListConstruct", [], [ListType(INT)], place).output()
-
-                def add() -> None:
-                    value = self.as_value(self.env[" item"], node)
-                    made.type = ListType(value.type)
-                    self.call("aten::append", [made, value], {}, place)
-
-                self.plain_loop(found, ast.Name(" item", ast.Store()), add)
-                return made
-            items = found.items[::-1] if function is reversed else found.items
-            return Several(items)
-        value = self.as_value(args[0], node)
-        if isinstance(value.type, TupleType):
-            items = self.unpacked(value, node)
-            if function is list:
-                return self.node(
-                    "prim::ListConstruct", items, [ListType(union(one.type for one in items))], place
-                ).output()
-            return self.tuple_of(items[::-1] if function is reversed else items, node)
-        if function is reversed:
-            last = self.binary("sub", self.call("aten::len", [value], {}, place), self.constant(1), place)
-            inner = self.iterated(value, node)
-            return Iteration(inner.length, lambda turn: inner.item(self.binary("sub", last, turn, place)))
-        if function is tuple:
-            fail(place, "a tuple of a list has no length that is known; only tuples can be made into tuples")
-        return self.call(f"aten::{function.__name__}", [value], {}, place)
-
-    def iterated(self, found: Any, node: Any) -> Iteration:
-        """Returns how to go over something."""
-        if isinstance(found, Iteration):
-            return found
-        if isinstance(found, Several):
-            return Iteration(None, None, found.items)
-        value, place = self.as_value(found, node), self.place(node)
-        kind = value.type
-        if isinstance(kind, ObjectType) and kind.is_module:
-            return self.module_iteration(value, self.unit.iterates(kind), node)
-        if isinstance(kind, TupleType):
-            return Iteration(None, None, self.unpacked(value, node))
-        if isinstance(kind, DictType):
-            value = self.call("aten::keys", [value], {}, place)
-        elif not (isinstance(kind, ListType) or kind in (TENSOR, STR)):
-            fail(place, f"'{spoken(kind)}' object is not iterable")
-        length = self.call("aten::len", [value], {}, place)
-        if kind == TENSOR:
-            return Iteration(length, lambda turn: self.call("aten::select", [value, self.constant(0), turn], {}, place))
-        return Iteration(length, lambda turn: self.call("aten::__getitem__", [value, turn], {}, place))
-
-    def module_iteration(self, owner: Value, what: str, node: Any) -> Iteration:
-        """Goes over the modules of a list, or names and modules of a dict: a loop that is unrolled."""
-        items: list[Any] = []
-        for name in self.unit.children(owner.type):
-            key = self.constant(name)
-            child = None if what == "keys" else self.attribute(owner, name, self.place(node))
-            items.append(
-                key if what == "keys" else Several([key, child]) if what in ("items", "named_children") else child
-            )
-        return Iteration(None, None, items)

@@ -56,7 +56,8 @@ class Compiler:
             if not hasattr(fn, "__code__"):
                 fail(
                     place,
-                    f"Unknown builtin op or python value: {fn}. Could not find it among operators, and it has no source",
+                    f"Unknown builtin op or python value: {fn}. Could not find it among operators, and it has "
+                    f"no source",
                 )
             tree, source = parsed(fn)
             defaults = {
@@ -69,8 +70,8 @@ class Compiler:
             return made
 
     def compiled(
-        self, key: Any, tree: ast.FunctionDef, source: Source, find: Any, defaults: dict[str, Any], owner: ObjectType | None,
-        place: Place | None = None, caller: Any = None,
+        self, key: Any, tree: ast.FunctionDef, source: Source, find: Any, defaults: dict[str, Any],
+        owner: ObjectType | None, place: Place | None = None, caller: Any = None,
     ) -> ScriptFunction:  # fmt: skip
         """Compiles one function on account of another one."""
         if key in self.running:
@@ -83,7 +84,8 @@ class Compiler:
                 raise
             where = place.pointed()
             raise ScriptError(
-                f"{str(problem).rstrip(chr(10))}\n'{tree.name}' is being compiled since it was called from '{caller.name}'\n{where}\n"
+                f"{str(problem).rstrip(chr(10))}\n'{tree.name}' is being compiled since it was called from "
+                f"'{caller.name}'\n{where}\n"
             ) from None
         finally:
             self.running.pop()
@@ -297,8 +299,10 @@ class Compiler:
                 made.attributes[name] = found
         except (ValueError, AttributeError, ScriptError) as problem:
             failed[name] = (
-                f"(This attribute exists on the Python module, but we failed to convert Python type: '{type(value).__name__}' to a "
-                f"TorchScript type. {str(problem).strip()}. Its type was inferred; try adding a type annotation for the attribute.)"
+                f"(This attribute exists on the Python module, but we failed to convert Python type: "
+                f"'{type(value).__name__}' to a "
+                f"TorchScript type. {str(problem).strip()}. Its type was inferred; try adding a type annotation "
+                f"for the attribute.)"
             )
 
 
@@ -311,7 +315,8 @@ def why_untyped(value: Any) -> str:
             else f"{word} trace inputs must have elements"
         )
     return (
-        "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced "
+        "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or "
+        "outputs of traced "
         f"functions, but instead got value of type {type(value).__name__}."
     )
 
@@ -435,7 +440,8 @@ def compiled_source(unit: Compiler, text: str) -> dict[str, ScriptFunction]:
         tree = ast.parse(text)
     except SyntaxError as problem:
         raise ScriptError(
-            f'{problem.msg}:\n  File "<string>", line {problem.lineno}\n{(problem.text or "").rstrip()}\n{" " * ((problem.offset or 1) - 1)}~ <--- HERE\n'
+            f'{problem.msg}:\n  File "<string>", line '
+            f"{problem.lineno}\n{(problem.text or '').rstrip()}\n{' ' * ((problem.offset or 1) - 1)}~ <--- HERE\n"
         ) from None
     pending = []
     for one in tree.body:
@@ -467,7 +473,8 @@ class Pending:
 
     def function(self, place: Place | None, caller: Any) -> ScriptFunction:
         if self.made is None:
-            self.made = self.unit.compiled(*self.how, place, caller)
+            key, tree, source, find, defaults, owner = self.how
+            self.made = self.unit.compiled(key, tree, source, find, defaults, owner, place, caller)
         return self.made
 
 

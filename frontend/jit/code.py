@@ -200,12 +200,12 @@ class Printer:
         texts = [self.ref(one) for one in values]
         listed = ", ".join(texts)
         if kind == "prim::ListConstruct":
-            elem = node.output().type
+            elem: Any = node.output().type
             return (
                 f"[{listed}]"
                 if texts and not isinstance(elem.elem, type(None)) and not needs_type(node)
                 else f"annotate({spoken_type(elem)}, [{listed}])"
-            )  # type: ignore[attr-defined]
+            )
         if kind == "prim::DictConstruct":
             pairs = ", ".join(f"{k}: {v}" for k, v in zip(texts[::2], texts[1::2], strict=True))
             return f"annotate({spoken_type(node.output().type)}, {{{pairs}}})"

@@ -15,7 +15,7 @@ from redispatch.dispatch.tensor import Tensor
 from .calls import Calls
 from .graph import Value
 from .source import Place, fail
-from .sugared import Iteration, Py, Several, of_object
+from .sugared import Condition, Iteration, Py, Several, of_object
 from .types import BOOL, NUMBER, NUMBERS, STR, NamedTupleType, ObjectType, is_subtype, members, spoken, unified, union
 
 BINARY = {
@@ -31,20 +31,9 @@ COMPARED = {
     ast.IsNot: "__isnot__",
 }  # fmt: skip
 METHODS = {"add": "__add__", "sub": "__sub__", "mul": "__mul__", "div": "__truediv__", "eq": "__eq__", "ne": "__ne__",
-           "lt": "__lt__", "le": "__le__", "gt": "__gt__", "ge": "__ge__", "floordiv": "__floordiv__", "remainder": "__mod__",
-           "pow": "__pow__", "matmul": "__matmul__"}  # fmt: skip
+           "lt": "__lt__", "le": "__le__", "gt": "__gt__", "ge": "__ge__", "floordiv": "__floordiv__",
+           "remainder": "__mod__", "pow": "__pow__", "matmul": "__matmul__"}  # fmt: skip
 SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
-
-Refined = dict[str, Type]
-
-
-class Condition:
-    """A condition: its value, or what it always is; and the types that names have where it holds, and where not."""
-
-    def __init__(
-        self, value: Value | None, always: bool | None = None, yes: Refined | None = None, no: Refined | None = None
-    ) -> None:
-        self.value, self.always, self.yes, self.no = value, always, yes or {}, no or {}
 
 
 class Expressions(Calls):
@@ -74,7 +63,8 @@ class Expressions(Calls):
                 where, branch = reason
                 fail(
                     None,
-                    f"\n{node.id} is not defined in the {branch} branch:\n{where.pointed()}\nand was used here:\n{self.place(node).pointed()}\n",
+                    f"\n{node.id} is not defined in the {branch} branch:\n{where.pointed()}\nand was used "
+                    f"here:\n{self.place(node).pointed()}\n",
                 )
             found = self.find(node.id)
             if found is None:
@@ -124,7 +114,8 @@ class Expressions(Calls):
                 unified_to = spoken(self.common([each.type for each in values], TENSOR))
                 fail(
                     self.place(node),
-                    f"List type annotation `List[{spoken(kind)}]` did not match the types of the given list elements, which were unified to {unified_to}",
+                    f"List type annotation `List[{spoken(kind)}]` did not match the types of the given list "
+                    f"elements, which were unified to {unified_to}",
                 )
         return self.node("prim::ListConstruct", values, [ListType(kind)], self.place(node)).output()
 
@@ -291,7 +282,8 @@ class Expressions(Calls):
         place = self.place(node)
         value = self.call("aten::__is__" if is_none else "aten::__isnot__", [found, self.constant(None)], {}, place)
         name = sides[0].id if isinstance(sides[0], ast.Name) else ""
-        some, none = {name: union(one for one in members(kind) if one != NONE)}, {name: NONE}
+        some: dict[str, Type] = {name: union(one for one in members(kind) if one != NONE)}
+        none: dict[str, Type] = {name: NONE}
         return Condition(value, None, none if is_none else some, some if is_none else none)
 
     def short_circuit(self, node: ast.BoolOp, parts: list[ast.expr]) -> Condition:
@@ -319,7 +311,7 @@ class Expressions(Calls):
         both = (first.yes | second.yes, {}) if conjunction else ({}, first.no | second.no)
         return Condition(branch.output(), None, *both)
 
-    def refine(self, types: Refined) -> None:
+    def refine(self, types: dict[str, Type]) -> None:
         """Gives names narrower types, in the block that is being written."""
         for name, kind in types.items():
             found = self.env.get(name)
@@ -436,7 +428,8 @@ class Expressions(Calls):
                 if value.type != TENSOR and value.type != OptionalType(TENSOR):
                     fail(
                         place,
-                        f"Unsupported operation: indexing tensor with unsupported index type '{spoken(value.type)}'. Only ints, slices, lists and tensors are supported",
+                        f"Unsupported operation: indexing tensor with unsupported index type "
+                        f"'{spoken(value.type)}'. Only ints, slices, lists and tensors are supported",
                     )
                 if from_end:
                     fail(place, "tensors after an ellipsis cannot index here; put them before it")
@@ -522,7 +515,8 @@ class Expressions(Calls):
                 )
             fail(
                 self.place(node),
-                f"{what} cannot be used as a value. Perhaps it is a closed over global variable? If so, please consider passing it in as an argument or use a local variable instead.",
+                f"{what} cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
+                f"consider passing it in as an argument or use a local variable instead.",
             )
         fail(self.place(node), f"{type(found).__name__.lower()} cannot be used as a value")
 

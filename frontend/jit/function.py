@@ -6,6 +6,7 @@ Read next: classes.py.
 from __future__ import annotations
 
 import copy
+import io
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +26,7 @@ class ScriptFunction:
     """
 
     by_arguments: Any = None
+    save: Any  # (file, _extra_files=None), of archive.py
 
     def __init__(
         self, name: str, graph: Graph, arguments: list[Argument], returns: Type, qualified_name: str = ""
@@ -53,7 +55,8 @@ class ScriptFunction:
         said = self.declaration
         if len(args) > len(arguments):
             raise RuntimeError(
-                f"{self.name}() expected at most {len(arguments)} argument(s) but received {len(args)} argument(s). Declaration: {said}"
+                f"{self.name}() expected at most {len(arguments)} argument(s) but received {len(args)} "
+                f"argument(s). Declaration: {said}"
             )
         left, values = dict(kwargs), []
         for place, argument in enumerate(arguments):
@@ -76,8 +79,10 @@ class ScriptFunction:
                 values.append(convert(value, argument.type))
             except (TypeError, ValueError, OverflowError) as problem:
                 raise RuntimeError(
-                    f"{self.name}() Expected a value of type '{spoken(argument.type)}' for argument '{argument.name}' but "
-                    f"instead found type '{type(value).__name__}'.\nPosition: {place}\nValue: {value!r}\nDeclaration: {said}\n"
+                    f"{self.name}() Expected a value of type '{spoken(argument.type)}' for argument "
+                    f"'{argument.name}' but "
+                    f"instead found type '{type(value).__name__}'.\nPosition: {place}\nValue: "
+                    f"{value!r}\nDeclaration: {said}\n"
                     f"Cast error details: {problem}"
                 ) from None
         if left:
@@ -110,14 +115,7 @@ class ScriptFunction:
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         return self.inlined_graph
 
-    def save(self, f: Any, _extra_files: Any = None) -> None:
-        from .archive import save  # the file above, which knows functions
-
-        save(self, f, _extra_files)
-
     def save_to_buffer(self) -> bytes:
-        import io
-
         file = io.BytesIO()
         self.save(file)
         return file.getvalue()
@@ -137,7 +135,7 @@ def inlined(graph: Graph) -> Graph:
 def _copied(source: Block, target: Block, values: dict[Value, Value]) -> list[Value]:
     """Appends copies of a block's nodes to another; returns its results there."""
     for node in source.nodes_:
-        function = node.attributes.get("value")
+        function: Any = node.attributes.get("value")
         if node._kind == "prim::Constant":
             values[node.output()] = target.graph.constant(node.attributes["value"], node.output().type, node.place)
             continue

@@ -26,6 +26,12 @@ class Error(RuntimeError):
     """An exception that a program raised."""
 
 
+FAILED = (
+    "The following operation failed in the TorchScript interpreter.\n"
+    "Traceback of TorchScript (most recent call last):\n"
+)
+
+
 class ScriptObject:
     """An instance of a class whose Python is not here: an archive brought it."""
 
@@ -133,7 +139,7 @@ class Program:
 
     def told(self, node: Node, problem: Exception) -> Exception:
         """Returns an error with the program's lines, of PyTorch's class for it."""
-        head = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript (most recent call last):\n"
+        head = FAILED
         where = node.place.pointed(f", in {self.name}") + "\n" if node.place is not None else ""
         text = str(problem)
         if text.startswith(head):  # it was told already, in a function that this one called
@@ -202,7 +208,7 @@ def _operator(op: OpOverload, results: int) -> Callable[..., Any]:
 def _functional(name: str, arguments: list[str | None]) -> Callable[..., Any]:
     function = getattr(nn.functional, name)
     count = arguments.count(None)
-    named = arguments[count:]
+    named = [str(name) for name in arguments[count:]]
     return lambda *values: function(*values[:count], **dict(zip(named, values[count:], strict=True)))
 
 

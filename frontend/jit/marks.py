@@ -90,10 +90,13 @@ def _unwrap_optional(x: Any) -> Any:
 
 def spoken_syntax(node: Any) -> str:
     """Returns the words for a kind of syntax: `Lambda` is a lambda."""
-    words = {"AsyncFor": "async for", "GeneratorExp": "generator expressions", "SetComp": "set comprehensions", "Set": "set literals",
+    words = {"AsyncFor": "async "
+                         "for", "GeneratorExp": "generator "
+                                                "expressions", "SetComp": "set comprehensions", "Set": "set literals",
              "Try": "try blocks", "FunctionDef": "function definitions", "ClassDef": "class definitions",
              "Import": "import statements", "ImportFrom": "import statements", "Global": "global variables",
-             "NamedExpr": "assignment expressions", "Yield": "yield expressions", "Match": "match statements"}  # fmt: skip
+             "NamedExpr": "assignment "
+                          "expressions", "Yield": "yield expressions", "Match": "match statements"}  # fmt: skip
     name = type(node).__name__
     return words.get(name, name)
 

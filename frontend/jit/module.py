@@ -21,6 +21,7 @@ class ScriptModule(nn.Module):
 
     _script_type: ObjectType
     _unit: Compiler
+    save: Any  # (file, _extra_files=None), of archive.py
 
     def __setattr__(self, name: str, value: Any) -> None:
         kind = self.__dict__.get("_script_type")
@@ -46,8 +47,9 @@ class ScriptModule(nn.Module):
                 return kind.constants[name]
         return super().__getattr__(name)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return ScriptMethod(self, self._method("forward"))(*args, **kwargs)
+    @property  # type: ignore[override]  # so that `forward.graph` is there, as in PyTorch
+    def forward(self) -> ScriptMethod:
+        return ScriptMethod(self, self._method("forward"))
 
     def _method(self, name: str) -> ScriptFunction:
         found = self._script_type.methods.get(name)
@@ -74,11 +76,6 @@ class ScriptModule(nn.Module):
     @property
     def schema(self) -> Any:
         return self._method("forward").schema
-
-    def save(self, f: Any, _extra_files: Any = None) -> None:
-        from .archive import save  # the file above, which knows modules
-
-        save(self, f, _extra_files)
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -117,7 +114,9 @@ class ScriptModule(nn.Module):
 
         if id(self) not in memo:
             parts = [deepcopy(dict(one), memo) for one in (self._parameters, self._buffers, self._modules)]
-            memo[id(self)] = dressed(type(self), self._script_type, self._unit, *parts, deepcopy(self._plain(), memo))
+            memo[id(self)] = dressed(
+                type(self), self._script_type, self._unit, parts[0], parts[1], parts[2], deepcopy(self._plain(), memo)
+            )
         return memo[id(self)]
 
     def _plain(self) -> dict[str, Any]:
@@ -175,7 +174,7 @@ def dressed(
     return made
 
 
-def scripted(module: Any, unit: Compiler | None = None, kind: ObjectType | None = None) -> ScriptModule:
+def scripted(module: Any, unit: Compiler | None = None, kind: Any = None) -> ScriptModule:
     """Returns a module compiled: `forward`, what is marked with `export`, and whatever these call."""
     if isinstance(module, ScriptModule):
         return module
@@ -184,7 +183,7 @@ def scripted(module: Any, unit: Compiler | None = None, kind: ObjectType | None 
     kind = kind or unit.type_of_module(module)
     children = {
         name: None if one is None else scripted(one, unit, kind.attributes[name])
-        for name, one in module._modules.items()  # type: ignore[arg-type]
+        for name, one in module._modules.items()
     }
     plain = {
         name: (one.value if isinstance(one, marks.Attribute) else one)

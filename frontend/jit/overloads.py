@@ -29,7 +29,7 @@ from redispatch.dispatch.schema.schema import (
 from .builtins import BUILTINS
 from .graph import Graph, Node, Value
 from .source import Place, ScriptError
-from .types import COMPLEX, FLOAT, NUMBER, NUMBERS, STR, DEVICE, is_subtype, members, normal, shown, spoken, unified
+from .types import COMPLEX, DEVICE, FLOAT, NUMBER, NUMBERS, STR, is_subtype, members, normal, shown, spoken, unified
 
 
 class Unfit(Exception):
@@ -112,7 +112,7 @@ class Emitter:
     def matched(
         self, schema: Any, args: list[Value], kwargs: dict[str, Value], place: Place | None, conversions: bool = True
     ) -> tuple[list[Value], dict[str, Type]]:
-        """Returns the values for a schema's arguments, and the types of its type variables; Unfit where they do not fit."""
+        """Returns the values for a schema's arguments, and the types of its variables; Unfit where they do not fit."""
         left = dict(kwargs)
         inputs: list[Value] = []
         known: dict[str, Type] = {}
@@ -173,13 +173,14 @@ class Emitter:
         conversions: bool,
         name: str,
     ) -> Value:
-        """Returns a value as an argument takes it, converted where that is allowed. Unfit where it is of another type."""
+        """Returns a value as an argument takes it, converted where that is allowed. Unfit for another type."""
         formal, actual = normal(argument.type), value.type
         if has_variables(formal):
             problem = bound(formal, actual, known)
             if problem:
                 raise Unfit(
-                    f"Could not match type {spoken(actual)} to {spoken(formal)} in argument '{argument.name}': {problem}."
+                    f"Could not match type {spoken(actual)} to {spoken(formal)} in argument '{argument.name}': "
+                    f"{problem}."
                 )
             return value
         target = formal.elem if isinstance(formal, OptionalType) else formal
@@ -213,7 +214,7 @@ class Emitter:
         if target == NUMBER and actual == BaseType("bool") and conversions:
             return value
         if conversions and actual == TENSOR and target in (INT, FLOAT, COMPLEX, NUMBER):
-            word = {INT: "Int", FLOAT: "Float", COMPLEX: "Complex", NUMBER: "Scalar"}[target]  # type: ignore[index]
+            word = {INT: "Int", FLOAT: "Float", COMPLEX: "Complex", NUMBER: "Scalar"}[target]
             return self.call(f"aten::{word}Implicit", [value], {}, place)
         if conversions and target == FLOAT and actual == INT and name.startswith("aten::"):
             return self.call("aten::Float", [value], {}, place)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 
 class Source:
-    """The text of a function. For messages: `file`, `first`, the number of its first line, `indent`, its depth there."""
+    """The text of a function. For messages: `file`, `first` (the number of its first line) and `indent` there."""
 
     def __init__(self, text: str, file: str = "<string>", first: int = 1, indent: int = 0) -> None:
         self.lines, self.file, self.first, self.indent = text.rstrip("\n").split("\n"), file, first, indent

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import redispatch
 from redispatch import nn
 from redispatch.dispatch import OpOverload, OpOverloadPacket, ops
+from redispatch.dispatch.schema.schema import Type
 
 from .graph import Value
+from .overloads import candidates
 
 
 class Py(NamedTuple):
@@ -58,6 +60,18 @@ class Iteration(NamedTuple):
     length: Value | None
     item: Any
     items: list[Any] | None = None
+
+
+Refined = dict[str, Type]
+
+
+class Condition:
+    """A condition: its value, or what it always is; and the types that names have where it holds, and where not."""
+
+    def __init__(
+        self, value: Value | None, always: bool | None = None, yes: Refined | None = None, no: Refined | None = None
+    ) -> None:
+        self.value, self.always, self.yes, self.no = value, always, yes or {}, no or {}
 
 
 # Python's functions -> operators that do the same
@@ -102,8 +116,6 @@ def member(module: Any, name: str) -> Any:
 
 
 def known(name: str) -> bool:
-    from .overloads import candidates  # below this file: it needs the graph alone
-
     return bool(candidates(name))
 
 

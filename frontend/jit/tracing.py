@@ -1,6 +1,6 @@
 """trace: runs a function or module once on examples, and makes a graph of the operators that it called.
 
-Nothing but operators on tensors is seen: what Python decided by values is fixed, with a warning where it asked a tensor.
+Operators on tensors alone are seen: what Python decided by values is fixed, with a warning where it asked a tensor.
 Sizes are numbers in the graph. The trace is then run on the examples and compared with the function.
 Read next: archive.py.
 """
@@ -39,8 +39,10 @@ ASKED = {"__bool__": "boolean", "__int__": "integer", "__float__": "float", "__i
 
 CONTAINER = (
     "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid if the "
-    "container structure does not change based on the module's inputs. Consider using a constant container instead (e.g. "
-    "for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the "
+    "container structure does not change based on the module's inputs. Consider using a constant container "
+    "instead (e.g. "
+    "for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this "
+    "and know the "
     "side effects, pass strict=False to trace() to allow this behavior."
 )
 
@@ -124,8 +126,10 @@ class Recorder:
                 break
             frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
         warnings.warn(
-            f"Converting a tensor to a Python {kind} might cause the trace to be incorrect. We can't record the data flow "
-            "of Python values, so this value will be treated as a constant in the future. This means that the trace might "
+            f"Converting a tensor to a Python {kind} might cause the trace to be incorrect. We can't record the "
+            f"data flow "
+            "of Python values, so this value will be treated as a constant in the future. This means that the "
+            "trace might "
             "not generalize to other inputs!",
             TracerWarning,
             stacklevel=8,
@@ -137,7 +141,8 @@ class Recorder:
             return self.value_of(value, TENSOR, None)
         if value is None:
             raise RuntimeError(
-                "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
+                "The traced function didn't return any values! Side-effects are not captured in traces, so it "
+                "would be a no-op."
             )
         if isinstance(value, tuple | list):
             if isinstance(value, list):
@@ -150,7 +155,8 @@ class Recorder:
             parts = [one for key, item in value.items() for one in (self.graph.constant(key), self.structure(item))]
             return self.append("prim::DictConstruct", parts, DictType(parts[0].type, parts[1].type), None)
         raise RuntimeError(
-            f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions{where}; got {type(value).__name__}"
+            f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced "
+            f"functions{where}; got {type(value).__name__}"
         )
 
     def argument(self, value: Any, name: str) -> Argument:
@@ -158,7 +164,8 @@ class Recorder:
         kind = of_value(value)
         if kind is None:
             raise RuntimeError(
-                f"Type '{type(value).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
+                f"Type '{type(value).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, "
+                f"Dicts, and Tuples of Tensors can be traced"
             )
         self.unpack(value, self.graph.add_param(kind, name))
         return Argument(name, kind)
@@ -290,7 +297,7 @@ def type_of_traced(module: Any) -> ObjectType:
     return kind
 
 
-def dressed_trace(module: Any, kind: ObjectType, cls: Any) -> Any:
+def dressed_trace(module: Any, kind: Any, cls: Any) -> Any:
     children = {
         name: None if one is None else dressed_trace(one, kind.attributes[name], TracedModule)
         for name, one in module._modules.items()
@@ -356,7 +363,7 @@ def trace_module(
         if check_trace:
             for one in [given, *(each[name] if isinstance(each, dict) else each for each in check_inputs or ())]:
                 again = functools.partial(traced_function, function, name=word, owner=mod, kind=kind, strict=strict)
-                check(function, getattr(made, word), tupled(one), check_tolerance, lambda given: again(given))
+                check(function, getattr(made, word), tupled(one), check_tolerance, again)
     return made
 
 
@@ -376,7 +383,8 @@ def check(
         warnings.warn(
             "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n\t"
             + "\n\t".join(str(one).strip() for one in random)
-            + "\nThis may cause errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()",
+            + "\nThis may cause errors in trace checking. To disable trace checking, pass check_trace=False to "
+            "torch.jit.trace()",
             TracerWarning,
             stacklevel=4,
         )
@@ -384,7 +392,7 @@ def check(
         other = again(tuple(map(cloned, args)))
     texts = [PLACE.sub("", str(one.graph)).splitlines() for one in (made, other)]
     if texts[0] != texts[1]:
-        diff = "\n".join("\t\t" + line for line in difflib.ndiff(*texts))
+        diff = "\n".join("\t\t" + line for line in difflib.ndiff(texts[0], texts[1]))
         raise TracingCheckError(
             f"Tracing failed sanity checks!\nERROR: Graphs differed across invocations!\n\tGraph diff:\n{diff}"
         )
@@ -407,7 +415,8 @@ def check(
         ):
             continue
         warnings.warn(
-            f"Output nr {number + 1}. of the traced function does not match the corresponding output of the Python function. "
+            f"Output nr {number + 1}. of the traced function does not match the corresponding output of the "
+            f"Python function. "
             "Detailed error:\nTensor-likes are not close!",
             TracerWarning,
             stacklevel=4,

@@ -71,6 +71,9 @@ class NamedTupleType(TupleType):
     """A tuple whose members have names."""
 
     __slots__ = ("fields", "name", "python")
+    name: str
+    fields: tuple[str, ...]
+    python: Any
 
     def __init__(self, name: str, fields: Iterable[str], elems: Iterable[Type], python: Any = None) -> None:
         super().__init__(tuple(elems))
@@ -250,7 +253,7 @@ def of_python(kind: Any, class_type: Callable[[Any], Type | None]) -> Type:
     raise ValueError(f"Unknown type annotation: '{getattr(kind, '__qualname__', kind)}'")
 
 
-def _generic(name: str, inner: list[Type]) -> Type:
+def _generic(name: Any, inner: list[Type]) -> Type:
     if name in ("List", "list") or name.startswith("BroadcastingList"):
         return ListType(inner[0])
     if name in ("Tuple", "tuple"):
