@@ -25,6 +25,7 @@ CASTS = {
     "aten::Complex": "complex",
     "aten::str": "str",
 }
+CASTING = ("float", "double", "half", "bfloat16", "long", "int", "short", "bool")
 LATER = ("aten::__getitem__", "prim::GetAttr", "prim::TupleUnpack", "prim::ListUnpack", "prim::Uninitialized")
 
 
@@ -257,6 +258,8 @@ class Printer:
     def operator(self, node: Node, texts: list[str]) -> str:
         """Writes the call of an operator; what has its default at the end is left out."""
         space, _, name = node._kind.partition("::")
+        if space == "aten" and name in CASTING:  # `torch.float` is a dtype
+            return f"({texts[0]}).{name}()"
         path = f"torch.{name}" if space == "aten" else f"ops.{space}.{name}"
         schema = getattr(node.op, "schema", None)
         if schema is None:
