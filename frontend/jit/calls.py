@@ -310,9 +310,10 @@ class Calls(Iterations):
         function = getattr(nn.functional, name)
         signature = inspect.signature(function)
         names = list(signature.parameters)
+        is_operator = names == ["args", "kwargs"]  # an operator's own function, which reads arguments by its schemas
         for op in candidates(f"aten::{name}"):
             ours = ["input" if one.name == "self" else one.name for one in op.schema.arguments]
-            if ours[: len(args)] == names[: len(args)] and kwargs.keys() <= set(ours):
+            if (is_operator or ours[: len(args)] == names[: len(args)]) and kwargs.keys() <= set(ours):
                 try:
                     return self.call(f"aten::{name}", args, kwargs, None, [op])
                 except ScriptError:

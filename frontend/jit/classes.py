@@ -394,9 +394,8 @@ class Definition(Statements):
             return NO_DEFAULT
         value = defaults[one.arg]
         found = of_value(value, self.unit.type_of_class)
-        if found is None or not (
-            is_subtype(found, kind) or (spoken(kind) == "float" and type(value) is int) or value in ([], {})
-        ):
+        fits = found is not None and (is_subtype(found, kind) or (spoken(kind) == "float" and type(value) is int))
+        if not fits and value not in ([], {}):
             fail(self.place(one), f'Expected a default value of type {spoken(kind)} on parameter "{one.arg}"')
         return float(value) if spoken(kind) == "float" and type(value) is int else value
 

@@ -152,7 +152,7 @@ def _refs(values: Iterable[Value]) -> str:
 
 def _lines(node: Node, depth: int) -> Iterator[str]:
     indent = "  " * depth
-    attributes = ", ".join(f"{name}={literal(value)}" for name, value in node.attributes.items() if value is not None)
+    attributes = ", ".join(f"{name}={literal(value)}" for name, value in node.attributes.items() if is_shown(node, value))
     head = ", ".join(map(repr, node.output_values))
     place = f" # {node.place}" if node.place is not None else ""
     listed = f"[{attributes}]" if attributes else ""
@@ -162,6 +162,11 @@ def _lines(node: Node, depth: int) -> Iterator[str]:
         for inner in block.nodes_:
             yield from _lines(inner, depth + 2)
         yield f"{indent}    -> ({_refs(block.results)})"
+
+
+def is_shown(node: Node, value: Any) -> bool:
+    """Whether an attribute is printed: not None, nor the function that a call names already."""
+    return value is not None and not hasattr(value, "graph")
 
 
 def literal(value: Any) -> str:

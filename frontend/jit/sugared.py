@@ -110,9 +110,8 @@ def member(module: Any, name: str) -> Any:
         return Functional(name)
     if getattr(nn.functional, name, None) is found and not hasattr(redispatch, name):
         return Functional(name)
-    if short in PREFIXES:
-        return Op(PREFIXES[short] + name) if known(PREFIXES[short] + name) else Py(found)
-    return Py(found)
+    full = PREFIXES.get(short, "aten::") + name  # by its name: the Python function may be replaced by one that is faster
+    return Op(full) if is_library(found) and known(full) else Py(found)
 
 
 def known(name: str) -> bool:

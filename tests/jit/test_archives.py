@@ -16,7 +16,7 @@ class Counts(nn.Module):
         self.linear, self.n = nn.Linear(2, 2), 1
 
     def forward(self, x, flag: bool = True):
-        for i in range(self.n):
+        for _ in range(self.n):
             if flag:
                 x = self.linear(x)
         return nn.functional.dropout(x, 0.5, False)
@@ -81,7 +81,7 @@ HOSTILE = {
     "a call of a number": lambda p: put(first(p, "prim::CallMethod")[4], "value", 3),
     "a tensor that is not there": lambda p: put(p["module"]["modules"]["linear"]["parameters"], "weight", {"tensor": 77}),
     "a value of no kind": lambda p: put(p["module"]["plain"], "n", {"pickle": "cos\nsystem\n"}),
-    "a class of elsewhere": lambda p: (put(p["types"][1], "name", "torch.nn.modules.os.system"), put(first(p, "aten::linear"), 0, "prim::ModuleCall"), put(first(p, "aten::linear"), 3, None)),
+    "a class of elsewhere": lambda p: (put(p["types"][1], "name", "torch.nn.modules.os.system"), put(first(p, "aten::linear"), 3, None), put(first(p, "aten::linear"), 0, "prim::ModuleCall")),
     "another version": lambda p: put(p, "version", 99),
     "no program": lambda p: p.clear(),
     "a block in a block in a block": lambda p: put(p["module"]["plain"], "n", json.loads("[" * 900 + "]" * 900)),
