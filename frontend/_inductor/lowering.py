@@ -269,7 +269,9 @@ class Lowering:
             group, late = self.group(node), self.late[node]
             if any(self.takes(step, group) is None for step in reversed(self.steps) if isinstance(step, Nesting)):
                 break
-            reduced = next((one for one in group if self.late[one].columns and self.late[one].shape != late.shape), node)
+            reduced = next(
+                (one for one in group if self.late[one].columns and self.late[one].shape != late.shape), node
+            )
             if reduced is not node:
                 self.settle(reduced)
                 continue

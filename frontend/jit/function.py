@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import copy
 import io
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from redispatch.dispatch.schema.schema import NO_DEFAULT, Argument, FunctionSchema, Type
+from redispatch.dispatch.schema.schema import INT, NO_DEFAULT, Argument, FunctionSchema, Type
 
 from . import code
 from .graph import Block, Graph, Node, Value
 from .interpreter import Program
-from .types import convert, shown, spoken
+from .types import AS_INTS, convert, shown, spoken
 
 
 class ScriptFunction:
@@ -34,6 +35,7 @@ class ScriptFunction:
         self.name = self.__name__ = name
         self.qualified_name = qualified_name or f"__torch__.{name}"
         self.graph = graph
+        arguments = [replace(one, type=INT) if one.type in AS_INTS else one for one in arguments]
         self.schema = FunctionSchema(name, "", tuple(arguments), (Argument("", returns),))
         self.loose = bool(graph.results) and graph.results[0].loose
         self.wrapped: Any = None

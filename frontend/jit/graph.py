@@ -152,7 +152,9 @@ def _refs(values: Iterable[Value]) -> str:
 
 def _lines(node: Node, depth: int) -> Iterator[str]:
     indent = "  " * depth
-    attributes = ", ".join(f"{name}={literal(value)}" for name, value in node.attributes.items() if is_shown(node, value))
+    attributes = ", ".join(
+        f"{name}={literal(value)}" for name, value in node.attributes.items() if is_shown(node, value)
+    )
     head = ", ".join(map(repr, node.output_values))
     place = f" # {node.place}" if node.place is not None else ""
     listed = f"[{attributes}]" if attributes else ""

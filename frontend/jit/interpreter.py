@@ -250,7 +250,9 @@ def formatted(text: str, *values: Any) -> str:
     parts = text.replace("{{", "\0").replace("}}", "\1").split("{}")
     if len(parts) - 1 > len(values):
         raise RuntimeError(f"Too few arguments for format string: {text}")
-    told = "".join(part + shown_value(value) for part, value in zip(parts, [*values[: len(parts) - 1], ""], strict=True))
+    told = "".join(
+        part + shown_value(value) for part, value in zip(parts, [*values[: len(parts) - 1], ""], strict=True)
+    )
     return told.replace("\0", "{").replace("\1", "}")
 
 

@@ -52,7 +52,7 @@ class Iterations(Emitter):
                 return Several([Several([self.constant(i), one]) for i, one in enumerate(inner.items)])
 
             def item(turn: Value) -> Several:
-                shifted = turn if start is None else self.binary("add", turn, self.as_value(start, node), place)
+                shifted: Any = turn if start is None else self.binary("add", turn, self.as_value(start, node), place)
                 return Several([shifted, inner.item(turn)])
 
             return Iteration(inner.length, item)
@@ -67,6 +67,7 @@ class Iterations(Emitter):
                 return Several([Several(row) for row in rows])
             length: Any = parts[0].length
             for one in parts[1:]:
+                assert one.length is not None
                 length = self.call("prim::min", [length, one.length], {}, place)
             return Iteration(length, lambda turn: Several([one.item(turn) for one in parts]))
         if isinstance(args[0], Several | Iteration):

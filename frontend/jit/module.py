@@ -47,9 +47,7 @@ class ScriptModule(nn.Module):
                 return kind.constants[name]
         return super().__getattr__(name)
 
-    @property  # type: ignore[override]  # so that `forward.graph` is there, as in PyTorch
-    def forward(self) -> ScriptMethod:
-        return ScriptMethod(self, self._method("forward"))
+    forward: Any = property(lambda self: ScriptMethod(self, self._method("forward")))
 
     def _method(self, name: str) -> ScriptFunction:
         found = self._script_type.methods.get(name)

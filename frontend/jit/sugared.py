@@ -110,7 +110,9 @@ def member(module: Any, name: str) -> Any:
         return Functional(name)
     if getattr(nn.functional, name, None) is found and not hasattr(redispatch, name):
         return Functional(name)
-    full = PREFIXES.get(short, "aten::") + name  # by its name: the Python function may be replaced by one that is faster
+    full = (
+        PREFIXES.get(short, "aten::") + name
+    )  # by its name: the Python function may be replaced by one that is faster
     return Op(full) if is_library(found) and known(full) else Py(found)
 
 

@@ -301,7 +301,7 @@ def dressed_trace(module: Any, kind: Any, cls: Any) -> Any:
     children = {
         name: None if one is None else dressed_trace(one, kind.attributes[name], TracedModule)
         for name, one in module._modules.items()
-    }  # type: ignore[arg-type]
+    }
     return dressed(cls, kind, Compiler(), module._parameters, module._buffers, children, {"training": module.training})
 
 

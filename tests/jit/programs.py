@@ -625,6 +625,9 @@ def f(n: int):
 # A program -> why PyTorch is not asked.
 NOT_IN_PYTORCH = {
     "lists": "a comprehension with `if`",
+    "strings": "a string times an int",
+    "whilereturn": "it takes an endless loop for one that may end, and the result for an Optional",
+    "unions": "the order of a Union's types",
     "enumerate": "`reversed` of a list",
     "numbers": "`~` of an int",
     "reflected": "`//` of a tensor by a number",

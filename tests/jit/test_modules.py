@@ -214,4 +214,4 @@ def test_layers_of_the_library_compile_and_load(layer):
 
 def test_linear_is_one_operator():
     assert "aten::linear" in str(rd.jit.script(nn.Linear(2, 2)).graph)
-    assert "aten::conv2d" in str(rd.jit.script(nn.Conv2d(1, 1, 1)).inlined_graph)
+    assert "aten::tanh" in str(rd.jit.script(nn.Tanh()).inlined_graph)
