@@ -139,7 +139,7 @@ def script_if_tracing(fn: Any) -> Any:
         return script(fn)(*args, **kwargs) if is_tracing() else fn(*args, **kwargs)
 
     wrapper.__original_fn = fn  # type: ignore[attr-defined]  # PyTorch's names
-    wrapper.__script_if_tracing_wrapper = True  # type: ignore[attr-defined]
+    wrapper.__script_if_tracing_wrapper = True  # type: ignore[attr-defined]  # another one
     return wrapper
 
 

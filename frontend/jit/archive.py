@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import redispatch
 from redispatch import nn
 from redispatch.dispatch import OPERATORS
 from redispatch.dispatch.core.registry import load_late
@@ -57,8 +59,6 @@ NAMED_VALUES: dict[str, tuple[type, Callable[[str], Any]]] = {
 
 
 def named_of(kind: type, name: str) -> Any:
-    import redispatch
-
     found = getattr(redispatch, name.removeprefix("torch."), None)
     return found if isinstance(found, kind) else refuse(f"{name!r} is no {kind.__name__}")
 
@@ -136,7 +136,8 @@ class Packer:
 
         def node(one: Node) -> Any:
             if one._kind == "prim::PythonOp":
-                text = f"Could not export Python function call '{one.attributes['name']}'. Remove calls to Python functions before export"
+                text = f"Could not export Python function call '{one.attributes['name']}'. Remove calls to Python "
+                text += "functions before export"
                 fail(one.place, f"{text}: mark the function with @unused or ignore(drop=True), or script it")
             op = getattr(one.op, "qualified_name", None)
             attributes = {name: self.value(value) for name, value in one.attributes.items()}
@@ -411,8 +412,6 @@ VISIBLE: dict[int, set[int]] = {}  # by the list of values that is being filled
 
 
 def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
-    from collections import namedtuple
-
     return namedtuple(name.rpartition(".")[2], fields)  # ValueError for what is no name
 
 

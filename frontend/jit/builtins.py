@@ -1,4 +1,4 @@
-"""What programs do to numbers, strings, lists and dicts: the operators that no tensor is needed for.
+"""Operators on numbers, strings, lists and dicts: those that no tensor is needed for.
 
 Each is a schema and a Python function. They are TorchScript's own, stand beside the registry's under the same names
 (`aten::add` of two ints), and are chosen by the same rule. Read next: overloads.py.
@@ -15,7 +15,7 @@ from typing import Any
 
 from redispatch.dispatch.schema.parser import parse_schema
 from redispatch.dispatch.schema.schema import Argument, FunctionSchema, ListType, TupleType, _format_float
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor, device
 from redispatch.kernels.ops.from_data import tensor
 
 
@@ -107,7 +107,8 @@ def _arithmetic() -> None:
             result = "float" if name in ("div", "pow") and result == "int" else result
             add(f"{name}{_overload(a, b)}({a} a, {b} b) -> {result}", function)
     for name, function in {
-        "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "gt": operator.gt, "le": operator.le, "ge": operator.ge,
+        "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "gt": operator.gt, "le": operator.le,
+        "ge": operator.ge,
     }.items():  # fmt: skip
         for a, b in [*PAIRS, ("str", "str"), ("bool", "bool")]:
             if "complex" not in (a, b) or name in ("eq", "ne"):
@@ -443,7 +444,7 @@ rows(
             if not isinstance(data, Tensor)
             else data.to(dtype=dtype or data.dtype, device=device or data.device)
         ),
-        "device": lambda name: _device(name),
+        "device": device,
         "is_tensor": lambda x: isinstance(x, Tensor),
         "__contains__": lambda x, item: item in x,
         "backward": lambda x, *how: x.backward(*how),
@@ -451,9 +452,3 @@ rows(
         "numpy_T": lambda x: x.T,
     },  # fmt: skip
 )
-
-
-def _device(name: str) -> Any:
-    from redispatch.dispatch.tensor import device  # a name that the rows above use for an argument
-
-    return device(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import threading
 import typing
 from typing import Any
@@ -30,7 +31,7 @@ LOCK = threading.RLock()
 
 
 class Compiler:
-    """What has been compiled: functions by their Python function, classes by their class."""
+    """Compiles, and keeps what it has compiled: functions by their Python function, classes by their class."""
 
     def __init__(self, names: dict[str, Any] | None = None) -> None:
         self.functions: dict[Any, ScriptFunction] = {}
@@ -137,7 +138,7 @@ class Compiler:
         if isinstance(made, ObjectType):
             for attribute, hint in getattr(kind, "__annotations__", {}).items():
                 declared = ast.parse(hint, mode="eval").body if isinstance(hint, str) else None
-                module = vars(__import__("sys").modules.get(kind.__module__, object()))
+                module = vars(sys.modules.get(kind.__module__, object()))
                 made.attributes[attribute] = (
                     of_python(hint, self.type_of_class)
                     if declared is None
@@ -284,7 +285,7 @@ class Compiler:
             if isinstance(value, marks.Attribute):
                 made.attributes[name] = of_python(value.type, self.type_of_class)
             elif isinstance(hint, str):
-                module = __import__("sys").modules[cls.__module__]
+                module = sys.modules[cls.__module__]
                 made.attributes[name] = of_annotation(
                     ast.parse(hint, mode="eval").body, vars(module).get, self.type_of_class
                 )

@@ -7,6 +7,7 @@ batch. An error tells the program's own lines. Read next: code.py.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -151,7 +152,7 @@ class Program:
 
 
 class Raised(Exception):
-    """What `raise` in a program becomes on its way out."""
+    """An exception that a program raised, on its way out."""
 
 
 def raised(message: Any, kind: Any) -> None:
@@ -293,6 +294,6 @@ SIMPLE: dict[str, Callable[..., Any]] = {
     ),
     "aten::str": shown_value,
     "aten::wait": lambda future: future.wait(),
-    "aten::warn": lambda message, *_: __import__("warnings").warn(message, stacklevel=5),
+    "aten::warn": lambda message, *_: warnings.warn(message, stacklevel=5),
     "aten::hash": hash,
 }

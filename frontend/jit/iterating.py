@@ -1,4 +1,4 @@
-"""What a program goes over: ranges, lists, dicts, strings, tensors, modules; enumerate, zip and reversed of these.
+"""Reads what loops go over: ranges, lists, dicts, strings, tensors, modules; enumerate, zip and reversed of these.
 
 Read next: calls.py.
 """

@@ -1,4 +1,4 @@
-"""What programs say to the compiler: marks on functions, and functions that mean something else while compiling.
+"""Words of programs to the compiler: marks on functions, and functions that mean something else while compiling.
 
 In Python they do what their names say, or nothing. Read next: sugared.py.
 """

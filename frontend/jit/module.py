@@ -5,6 +5,7 @@ Read next: archive.py.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from redispatch import nn
@@ -108,8 +109,6 @@ class ScriptModule(nn.Module):
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScriptModule:
-        from copy import deepcopy
-
         if id(self) not in memo:
             parts = [deepcopy(dict(one), memo) for one in (self._parameters, self._buffers, self._modules)]
             memo[id(self)] = dressed(

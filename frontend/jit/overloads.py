@@ -1,4 +1,4 @@
-"""Which overload a call means: the first whose schema its arguments fit, the registry's before TorchScript's own.
+"""The overload that a call means: the first whose schema its arguments fit, the registry's before TorchScript's own.
 
 Each is tried without conversions, and if none fits, with those that PyTorch allows: a tensor for a number, a number
 for a tensor. Where none fits still, the error lists each with its reason. Read next: expressions.py.
@@ -33,7 +33,7 @@ from .types import COMPLEX, DEVICE, FLOAT, NUMBER, NUMBERS, STR, is_subtype, mem
 
 
 class Unfit(Exception):
-    """Why an overload does not fit."""
+    """The reason why an overload does not fit."""
 
 
 def candidates(name: str) -> list[Any]:
@@ -45,7 +45,7 @@ def candidates(name: str) -> list[Any]:
 
 
 class Emitter:
-    """Where nodes go: `graph`, and `block`, its block that is being written."""
+    """Appends nodes to `graph`: to `block`, its block that is being written."""
 
     graph: Graph
     block: Any
@@ -245,7 +245,10 @@ def bound(formal: Type, actual: Type, known: dict[str, Type]) -> str:
     if isinstance(formal, VarType):
         both = unified(known[formal.name], actual) if formal.name in known else actual
         if both is None or (formal.name in known and not is_subtype(actual, known[formal.name])):
-            return f"Type variable '{formal.name}' previously matched to type {spoken(known[formal.name])} is matched to type {spoken(actual)}"
+            former = spoken(known[formal.name])
+            return (
+                f"Type variable '{formal.name}' previously matched to type {former} is matched to type {spoken(actual)}"
+            )
         known.setdefault(formal.name, actual)
         return ""
     if isinstance(formal, OptionalType):

@@ -1,4 +1,4 @@
-"""What an expression may be before it is a value of the graph: a Python object, an operator by name, a method.
+"""Forms of an expression before it is a value of the graph: a Python object, an operator by name, a method.
 
 Read next: expressions.py.
 """
@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import types
+import typing
 from typing import Any, NamedTuple
 
 import redispatch
@@ -55,7 +56,7 @@ class Several(NamedTuple):
 
 
 class Iteration(NamedTuple):
-    """What a loop goes over: how long it is, and its item at a place. Or `items`, over which a loop is unrolled."""
+    """Something that a loop goes over: its length, and its item at a place. Or `items`: then the loop is unrolled."""
 
     length: Value | None
     item: Any
@@ -157,8 +158,6 @@ def finder(fn: Any) -> Any:
 
 def source_finder(names: dict[str, Any]) -> Any:
     """Returns such a function for a program that is text alone."""
-    import typing
-
     common = {"torch": redispatch, "ops": ops, "math": math, "inf": math.inf, "nan": math.nan}
     common |= {"uninitialized": "uninitialized", "unchecked_cast": "unchecked_cast", "annotate": "annotate"}
     common |= {name: getattr(typing, name) for name in "List Dict Tuple Optional Union Any NamedTuple Final".split()}

@@ -24,6 +24,7 @@ from redispatch.dispatch.schema.schema import NONE, TENSOR, Argument, DictType, 
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.ops.copying import allclose
 
+from .builtins import BY_NAME
 from .classes import Compiler, name_of_class
 from .function import ScriptFunction
 from .graph import Graph, Node, Value, removed_dead
@@ -181,8 +182,6 @@ class Recorder:
             for one in value:
                 self.unpack(one, node.add_output(of_value(one) or TENSOR))
         elif isinstance(value, dict):
-            from .builtins import BY_NAME  # of the files below
-
             for key, one in value.items():
                 node = Node(
                     self.graph,

@@ -115,7 +115,11 @@ def f(d: Dict[str, int]):
 def f(s: str, n: int):
     t = s.upper() + '-' * n
     u = t.split('-')
-    return t, u, '{} and {}'.format(s, n), f'{s}:{n}', s.replace('a', 'b'), s[1:], s[0], ','.join(u), s.startswith('a'), s.find('c'), ord(s[0]), s == 'abc', '%s-%d' % (s, n), s.strip(), str(n), int('4'), float('1.5')
+    return (
+        t, u, '{} and {}'.format(s, n), f'{s}:{n}', s.replace('a', 'b'), s[1:], s[0], ','.join(u),
+        s.startswith('a'), s.find('c'), ord(s[0]), s == 'abc', '%s-%d' % (s, n), s.strip(), str(n), int('4'),
+        float('1.5'),
+    )
 """,
         ["('abc', 2)"],
     ),
@@ -151,7 +155,11 @@ def f(a: List[int], b: List[float]):
         "numbers",
         """
 def f(a: int, b: float):
-    return a + b, a // 2, a % 3, -a % 3, a / 2, b // 1, a ** 2, b ** 2, abs(-a), round(b), min(a, 3), max(b, 1.0), int(b), float(a), bool(a), a & 3, a | 8, a ^ 1, a << 2, a >> 1, ~a, not a > 3, a == b, a != 2, divmod(a, 3)
+    return (
+        a + b, a // 2, a % 3, -a % 3, a / 2, b // 1, a ** 2, b ** 2, abs(-a), round(b), min(a, 3), max(b, 1.0),
+        int(b), float(a), bool(a), a & 3, a | 8, a ^ 1, a << 2, a >> 1, ~a, not a > 3, a == b, a != 2,
+        divmod(a, 3),
+    )
 """,
         ["(7, 2.5)", "(-7, -2.5)"],
     ),
@@ -176,7 +184,10 @@ def f(a: complex):
         "index",
         """
 def f(x: Tensor):
-    return x[0], x[1:], x[:, 1], x[..., 0], x[None], x[0, 1], x[-1, ::2], x[torch.tensor([0, 1])], x[x > 2], x[:, torch.tensor([1])], x[0:1, None], x[..., None], x[1:2, ..., 0:1]
+    return (
+        x[0], x[1:], x[:, 1], x[..., 0], x[None], x[0, 1], x[-1, ::2], x[torch.tensor([0, 1])], x[x > 2],
+        x[:, torch.tensor([1])], x[0:1, None], x[..., None], x[1:2, ..., 0:1],
+    )
 """,
         ["(torch.arange(6.).view(2, 3),)"],
     ),
@@ -210,7 +221,10 @@ def f(x: Tensor):
         "reflected",
         """
 def f(x: Tensor):
-    return 1 + x, 1 - x, 2 * x, 1 / x, 2 ** x, 3 > x, 3 <= x, 3 == x, x // 2, 5 // x, x % 2, x ** 2, -x, x @ x, ~(x > 1), (x > 1) & (x < 3), (x > 1) | (x < 3)
+    return (
+        1 + x, 1 - x, 2 * x, 1 / x, 2 ** x, 3 > x, 3 <= x, 3 == x, x // 2, 5 // x, x % 2, x ** 2, -x, x @ x,
+        ~(x > 1), (x > 1) & (x < 3), (x > 1) | (x < 3),
+    )
 """,
         ["(torch.tensor([1., 2., 4.]),)"],
     ),
@@ -294,7 +308,11 @@ def f(x: Tensor):
         "factories",
         """
 def f(n: int):
-    return torch.zeros(n, 2), torch.ones([n]), torch.arange(n), torch.full([2], 1.5), torch.tensor([1, 2, n]), torch.tensor([[1., 2.]]), torch.tensor(3, dtype=torch.float64), torch.zeros([2], dtype=torch.int32), torch.eye(n), torch.linspace(0, 1, n), torch.zeros(n, n)
+    return (
+        torch.zeros(n, 2), torch.ones([n]), torch.arange(n), torch.full([2], 1.5), torch.tensor([1, 2, n]),
+        torch.tensor([[1., 2.]]), torch.tensor(3, dtype=torch.float64), torch.zeros([2], dtype=torch.int32),
+        torch.eye(n), torch.linspace(0, 1, n), torch.zeros(n, n),
+    )
 """,
         ["(3,)"],
     ),
@@ -302,7 +320,10 @@ def f(n: int):
         "attrs",
         """
 def f(x: Tensor):
-    return x.shape, x.size(), x.size(0), x.dim(), x.ndim, x.dtype == torch.float32, x.device.type, x.requires_grad, x.numel(), x.T, x.is_cuda, x.shape[1] + 1, x.is_floating_point()
+    return (
+        x.shape, x.size(), x.size(0), x.dim(), x.ndim, x.dtype == torch.float32, x.device.type,
+        x.requires_grad, x.numel(), x.T, x.is_cuda, x.shape[1] + 1, x.is_floating_point(),
+    )
 """,
         ["(torch.ones(2, 3),)"],
     ),
@@ -313,7 +334,13 @@ def f(x: Tensor):
     a, b = x.split(1)
     m, i = x.max(dim=1)
     v, k = torch.topk(x, 2, dim=1)
-    return a, b, m, i, v, k, x.sum(), x.sum(1), x.sum(dim=0, keepdim=True), x.mean(), x.t(), x.reshape(3, 2), x.permute(1, 0), x.transpose(0, 1), x.float(), x.to(torch.float64), x.clamp(0, 1), x.chunk(2, dim=1), torch.cat([x, x], dim=1), torch.stack([x, x]), x.unbind(0), x.item() if x.numel() == 1 else 2.5, x.argmax(), torch.where(x > 1, x, -x), x.masked_fill(x > 1, 0.0), x.expand(2, 3), x.repeat(2, 1), x.flatten(), x.type_as(x), x.long(), x.int()
+    return (
+        a, b, m, i, v, k, x.sum(), x.sum(1), x.sum(dim=0, keepdim=True), x.mean(), x.t(), x.reshape(3, 2),
+        x.permute(1, 0), x.transpose(0, 1), x.float(), x.to(torch.float64), x.clamp(0, 1), x.chunk(2, dim=1),
+        torch.cat([x, x], dim=1), torch.stack([x, x]), x.unbind(0), x.item() if x.numel() == 1 else 2.5,
+        x.argmax(), torch.where(x > 1, x, -x), x.masked_fill(x > 1, 0.0), x.expand(2, 3), x.repeat(2, 1),
+        x.flatten(), x.type_as(x), x.long(), x.int(),
+    )
 """,
         ["(torch.arange(6.).view(2, 3),)"],
     ),
@@ -322,7 +349,12 @@ def f(x: Tensor):
         """
 import torch.nn.functional as F
 def f(x: Tensor):
-    return F.relu(x), F.softmax(x, dim=1), F.dropout(x, 0.5, False), F.linear(x, torch.ones(2, 3)), F.layer_norm(x, [3]), F.mse_loss(x, x * 2), F.cross_entropy(x, torch.tensor([0, 2])), F.pad(x, [1, 1]), F.gelu(x), F.log_softmax(x, 1), F.one_hot(torch.tensor([0, 1]), 3), F.leaky_relu(x, 0.1), F.normalize(x)
+    return (
+        F.relu(x), F.softmax(x, dim=1), F.dropout(x, 0.5, False), F.linear(x, torch.ones(2, 3)),
+        F.layer_norm(x, [3]), F.mse_loss(x, x * 2), F.cross_entropy(x, torch.tensor([0, 2])), F.pad(x, [1, 1]),
+        F.gelu(x), F.log_softmax(x, 1), F.one_hot(torch.tensor([0, 1]), 3), F.leaky_relu(x, 0.1),
+        F.normalize(x),
+    )
 """,
         ["(torch.arange(6.).view(2, 3),)"],
     ),
@@ -330,7 +362,10 @@ def f(x: Tensor):
         "linalg",
         """
 def f(x: Tensor):
-    return torch.linalg.norm(x), torch.linalg.det(x), torch.einsum('ij,jk->ik', [x, x]), torch.matmul(x, x), torch.linalg.inv(x), torch.special.expit(x), torch.fft.fft(x).real
+    return (
+        torch.linalg.norm(x), torch.linalg.det(x), torch.einsum('ij,jk->ik', [x, x]), torch.matmul(x, x),
+        torch.linalg.inv(x), torch.special.expit(x), torch.fft.fft(x).real,
+    )
 """,
         ["(torch.tensor([[2., 1.], [1., 3.]]),)"],
     ),
@@ -440,7 +475,10 @@ def f(x: Tensor, m: Optional[Tensor] = None):
         """
 def f(x: Tensor):
     b, t, c = x.shape
-    return x.view(b * t, c), x.view([b, t * c]), x.new_zeros(b, t), torch.zeros(b, t, device=x.device, dtype=x.dtype), torch.zeros_like(x), x.view(x.size(0), -1)
+    return (
+        x.view(b * t, c), x.view([b, t * c]), x.new_zeros(b, t),
+        torch.zeros(b, t, device=x.device, dtype=x.dtype), torch.zeros_like(x), x.view(x.size(0), -1),
+    )
 """,
         ["(torch.ones(2, 3, 4),)"],
     ),

@@ -1,4 +1,4 @@
-"""Programs as TorchScript: results are Python's, also after save and load, and from the source that the graph prints."""
+"""Programs as TorchScript: results are Python's, after save and load too, and from the source of the graph."""
 
 import io
 
@@ -14,7 +14,7 @@ ONLY_SCRIPT = {"isscripting": "the other branch is no Python", "print": "TorchSc
 
 
 def loosely(text):
-    """A result in which an int to the power of an int may be a float, and several tensors a list: TorchScript's types."""
+    """A result in which ints to the power of ints may be floats, and several tensors a list: TorchScript's types."""
     return text.replace(".0", "").replace("(", "[").replace(")", "]")
 
 

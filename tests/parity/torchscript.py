@@ -21,7 +21,7 @@ warnings.simplefilter("ignore")
 
 
 def run(library, name, source, calls):
-    """What a program's calls give in one library, or its error."""
+    """Returns what a program's calls give in one library, or its error."""
     try:
         function = library.jit.script(defined(library, name, source).f)
         return [str(function.schema), *(called(library, function, arguments) for arguments in calls)]
