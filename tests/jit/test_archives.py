@@ -64,9 +64,7 @@ def put(container, key, value):
 
 HOSTILE = {
     "an operator that there is not": lambda p: put(first(p, "aten::linear"), 3, "os::system"),
-    "a node that there is "
-    "not": lambda p: (put(first(p, "aten::linear"), 3, None), put(first(p, "aten::linear"), 0, "prim::Exec")),
-    "a call of "
+    "a new node": lambda p: (put(first(p, "aten::linear"), 3, None), put(first(p, "aten::linear"), 0, "prim::Exec")),
     "Python": lambda p: (put(first(p, "aten::linear"), 3, None), put(first(p, "aten::linear"), 0, "prim::PythonOp")),
     "an attribute of Python": lambda p: put(first(p, "prim::GetAttr")[4], "name", "__class__"),
     "an attribute that a type declares": lambda p: put(p["types"][0]["attributes"], "__dict__", "int"),
@@ -75,17 +73,14 @@ HOSTILE = {
     "a function of nowhere": lambda p: put(first(p, "prim::FunctionalCall")[4], "name", "__import__"),
     "a helper of a module": lambda p: put(first(p, "prim::FunctionalCall")[4], "name", "sys"),
     "a value from elsewhere": lambda p: put(first(p, "aten::linear")[1], 0, 999),
-    "a value of an inner "
-    "block": lambda p: put(p["functions"][-1]["graph"]["results"], 0, max(one for one in range(40))),
+    "an inner value": lambda p: put(p["functions"][-1]["graph"]["results"], 0, 12),
     "too few inputs": lambda p: first(p, "aten::linear")[1].pop(),
     "an If of one block": lambda p: first(p, "prim::If")[5].pop(),
     "a Loop that carries nothing": lambda p: first(p, "prim::Loop")[1].pop(),
     "a function that calls itself": lambda p: put(first(p, "prim::CallMethod")[4], "value", {"function": 99}),
     "a call of a number": lambda p: put(first(p, "prim::CallMethod")[4], "value", 3),
-    "a tensor that is not "
-    "there": lambda p: put(p["module"]["modules"]["linear"]["parameters"], "weight", {"tensor": 77}),
+    "no such tensor": lambda p: put(p["module"]["modules"]["linear"]["parameters"], "weight", {"tensor": 77}),
     "a value of no kind": lambda p: put(p["module"]["plain"], "n", {"pickle": "cos\nsystem\n"}),
-    "a class of "
     "a class of elsewhere": lambda p: (
         put(p["types"][1], "name", "torch.nn.modules.os.system"),
         put(first(p, "aten::linear"), 3, None),
