@@ -73,7 +73,9 @@ HOSTILE = {
     "a function of nowhere": lambda p: put(first(p, "prim::FunctionalCall")[4], "name", "__import__"),
     "a helper of a module": lambda p: put(first(p, "prim::FunctionalCall")[4], "name", "sys"),
     "a value from elsewhere": lambda p: put(first(p, "aten::linear")[1], 0, 999),
-    "an inner value": lambda p: put(p["functions"][-1]["graph"]["results"], 0, 12),
+    "an inner value": lambda p: put(
+        p["functions"][-1]["graph"]["results"], 0, first(p, "prim::Loop")[5][0]["results"][1]
+    ),
     "too few inputs": lambda p: first(p, "aten::linear")[1].pop(),
     "an If of one block": lambda p: first(p, "prim::If")[5].pop(),
     "a Loop that carries nothing": lambda p: first(p, "prim::Loop")[1].pop(),
