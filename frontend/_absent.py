@@ -297,13 +297,9 @@ COMPILER = Absent(  # what `_C` adds to its own names
     classes="Graph Value",
 )
 
-SCRIPTED = Absent(  # what `jit` adds
-    "nothing is compiled to TorchScript; Python runs functions and modules as they are written",
-    classes="CompilationUnit RecursiveScriptModule ScriptFunction ScriptModule TopLevelTracedModule TracedModule",
-)
-EXTRA = {"": TOP, "_C": [COMPILER], "jit": [SCRIPTED]}  # module of the package -> what it adds to its own names
+EXTRA = {"": TOP, "_C": [COMPILER]}  # module of the package -> what it adds to its own names
 
-SCRIPT = SCRIPTED.reason
+SCRIPT = "TorchScript is compiled and run by redispatch.jit; PyTorch's fusers, phones and bytecode are not here"
 LEAKED = "it is part of PyTorch's C++, which the package lists among its names"
 INTERNAL = "it is a part of PyTorch's own implementation, which this library has not"
 TRACER = "redispatch.compile records calls; redispatch.fx.experimental.proxy_tensor.make_fx records operators"
@@ -418,8 +414,8 @@ MISSING: dict[str, dict[str, str]] = {
     "fx.passes.tools_common": {GRAPHS: "FxNetAccFusionsFinder"},
     "fx.passes.utils.common": {GRAPHS: "compare_graphs"},
     "jit": {
-        SCRIPT: "enable_onednn_fusion export_opnames freeze frontend generate_bytecode mobile onednn_fusion_enabled "
-        "optimize_for_inference quantized set_fusion_strategy strict_fusion supported_ops unsupported_tensor_ops",
+        SCRIPT: "enable_onednn_fusion frontend generate_bytecode mobile onednn_fusion_enabled "
+        "quantized set_fusion_strategy strict_fusion supported_ops unsupported_tensor_ops",
     },
     "jit.annotations": {
         SCRIPT: "*Type Module ann_to_type check_fn get_* is_dict is_list is_optional is_tuple is_union *type_line "
