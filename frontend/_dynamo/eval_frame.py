@@ -51,7 +51,7 @@ class OptimizedModule(Module):
         delattr(self._modules["_orig_mod"], name)
 
     def __len__(self) -> int:
-        return len(self._modules["_orig_mod"])  # type: ignore[arg-type]  # a TypeError where it has no length
+        return len(self._modules["_orig_mod"])
 
     def __bool__(self) -> bool:
         return True
