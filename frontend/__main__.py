@@ -18,6 +18,7 @@ import linecache
 import runpy
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -133,9 +134,9 @@ def run_trace(chosen: argparse.Namespace) -> int:
 
 
 def run_compile(chosen: argparse.Namespace) -> int:
-    from redispatch._inductor.stages import watched  # here, because the other commands do without
+    from redispatch._inductor import stages  # here, because the other commands do without
 
-    return run_within(watched, show_compiled, chosen)
+    return run_within(stages.watched, partial(show_compiled, stages), chosen)
 
 
 def run_within(region: Callable[[], Any], show: Callable[[Any, argparse.Namespace], None], chosen: Any) -> int:
@@ -191,13 +192,11 @@ def show_trace(hops: redispatch.Hop, chosen: argparse.Namespace) -> None:
         print(hops.text(places=chosen.places, times=chosen.times))
 
 
-def show_compiled(graphs: list[Any], chosen: argparse.Namespace) -> None:
+def show_compiled(stages: Any, graphs: list[Any], chosen: argparse.Namespace) -> None:
     """Writes the page that was asked for, or prints the stages."""
-    from redispatch._inductor import stages  # here, because the other commands do without
-
     if not graphs:
         print(
-            "the program compiled no graph; `redispatch._inductor.compile_fx_inner`, or `aot_function` with it, do",
+            "the program compiled no graph; `redispatch.compile`, or `redispatch._inductor.compile_fx_inner`, do",
             file=sys.stderr,
         )
         return

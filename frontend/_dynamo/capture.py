@@ -24,6 +24,7 @@ from redispatch.dispatch.tensor import Tensor, get_default_dtype
 from redispatch.fx.graph import Graph
 from redispatch.fx.graph_module import GraphModule
 from redispatch.fx.node import Node
+from redispatch.overrides import get_overridable_functions
 
 from .guards import Guards
 from .reads import FACTS, PRIMITIVES, TENSORS, Log, Path, described
@@ -47,8 +48,6 @@ NUMBERS = itertools.count()
 @cache
 def recorded_functions() -> set[int]:
     """Returns the ids of the library's functions that ask function modes."""
-    from redispatch.overrides import get_overridable_functions  # it looks through all of the library
-
     return {id(one) for group in get_overridable_functions().values() for one in group}
 
 

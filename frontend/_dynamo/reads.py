@@ -106,7 +106,7 @@ class Path(NamedTuple):
 
 
 class Log:
-    """What a run of converted functions reads.
+    """Log of what a run of converted functions reads.
 
     strict: whether an escape raises. leaf: says whether a function of the library is recorded as one call.
     """

@@ -91,12 +91,18 @@ def pointwise(lowering: Lowering, node: Node) -> bool:
     if dtype != word(node.meta["val"]):
         return False
 
+    body, owns = loops.body_for(plan.compute), [nodes[position] for position in variant.positions]
+    takes = [
+        loops.computing_dtype(place, word(own.meta["val"]) if own else None, plan.compute)
+        for place, own in enumerate(owns)
+    ]
+    types = tuple(DTYPES[one].compute for one in takes)
+    if any("complex" in one for one in types) and not is_translated(body, real_type(plan.compute), types):
+        return False  # its bits are those that numba gives it where it stands alone
+
     def value(nest: Nesting) -> Value | None:
-        given, takes = [], []
-        for place, position in enumerate(variant.positions):
-            own = nodes[position]
-            kept = word(own.meta["val"]) if own else None
-            takes.append(loops.computing_dtype(place, kept, plan.compute))
+        given: list[Value] = []
+        for position, own, kind in zip(variant.positions, owns, takes, strict=True):
             if own:
                 read = lowering.read(nest, own, shape)
                 if read is None:
@@ -104,11 +110,7 @@ def pointwise(lowering: Lowering, node: Node) -> bool:
                 given.append(read)
             else:
                 number = plan.fit(stack[position]) if plan.fit else stack[position]
-                given.append(Number(takes[-1], fitted(number, takes[-1])))
-        body = loops.body_for(plan.compute)
-        types = tuple(DTYPES[one].compute for one in takes)
-        if any("complex" in one for one in types) and not is_translated(body, real_type(plan.compute), types):
-            return None  # its bits are those that numba gives it where it stands alone
+                given.append(Number(kind, fitted(number, kind)))
         return Apply(dtype, body, tuple(given), tuple(takes), plan.compute, loops.cost)
 
     return lowering.join(node, node.all_input_nodes, shape, 0, value)
