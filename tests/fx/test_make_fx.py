@@ -446,7 +446,7 @@ def test_nodes_name_the_lines_that_they_come_from():
 
 
 def test_numbers_that_elements_decide_are_sizes():
-    """What operators ask of such sizes is known, or is seen when the graph runs."""
+    """Answers to the questions of operators about such sizes are known, or found when the graph runs."""
 
     def parts(lengths, values):
         sizes = [lengths[i].item() for i in range(lengths.shape[0])]
