@@ -223,9 +223,11 @@ def order(graph: Graph) -> None:
 
 
 def containers(value: Any, seen: list[int]) -> None:
-    """Notes the containers of a result that can be told apart."""
+    """Notes the containers of a result that can be told apart; twice one that cannot be made anew."""
     if isinstance(value, list | dict):
         seen.append(id(value))
+    if isinstance(value, dict) and not all(type(key) in PRIMITIVES for key in value):
+        seen += [id(value)] * 2  # a key may be a tensor
     if isinstance(value, list | tuple | dict):
         for one in value.values() if isinstance(value, dict) else value:
             containers(one, seen)
@@ -297,6 +299,8 @@ class Compiled:
         recorder = Recorder(log)
         with recorder:
             result = log.call(self.function, *args, **kwargs)
+        if surroundings() != state:
+            log.escape("the state of the dispatcher is another afterwards")
         program = None if log.reason else Program(recorder, result, self.backend)
         if log.reason:
             guards = Guards(log.guards, [], log.constants, False, next(NUMBERS))

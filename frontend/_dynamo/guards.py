@@ -99,7 +99,10 @@ class Guards:
         if kind == "len":
             return f"if len({word}) != {found}: {fails}"
         if kind == "keys":
-            return f"if tuple({word}) != {self.constant(found)}: {fails}"
+            if all(type(one) is str for one in found):
+                return f"if tuple({word}) != {self.constant(found)}: {fails}"
+            typed = self.constant([(type(one), one) for one in found])
+            return f"if [(type(one), one) for one in {word}] != {typed}: {fails}"
         if kind == "lacks":
             return f"if hasattr({word}, {found!r}): {fails}"
         if kind == "lacks item":

@@ -47,12 +47,13 @@ from .transform import LOG, Unconvertible, converted
 PRIMITIVES = {int, float, bool, str, complex, bytes, type(None), type(Ellipsis), type(NotImplemented), slice}
 FACTS = {dtype, device, layout, memory_format, Size}
 CONTAINERS = {list, tuple, dict, set, frozenset, OrderedDict, range}
-EMPTY: tuple[Any, ...] = ([], (), {}, OrderedDict(), range(0))
+EMPTY: tuple[Any, ...] = ([], (), {}, OrderedDict(), range(0), set(), "", b"")
 MAPPINGS: tuple[Any, ...] = ({}, OrderedDict())
 VIEWS = {
     *(type(view()) for one in MAPPINGS for view in (one.keys, one.values, one.items)),
     *(type(iter(one)) for one in (*EMPTY, {}.values(), {}.items())),
-    *(enumerate, zip, map, filter, reversed),
+    *(type(reversed(one)) for one in EMPTY[:5]),
+    *(enumerate, zip, map, filter),
 }
 FIXED = (
     *(FunctionType, BuiltinFunctionType, BuiltinMethodType, MethodDescriptorType, WrapperDescriptorType),
@@ -72,8 +73,9 @@ PURE = {
 }
 STRUCTURAL = {
     *(len, list, tuple, zip, enumerate, reversed, iter, next, range, dict, slice, filter, map, OrderedDict),
-    *(functools.partial, isinstance, issubclass, callable, type),
+    *(functools.partial, isinstance, issubclass, callable, type, bool),
 }
+WALKING = {list, tuple, set, frozenset, enumerate, zip, iter, sum, any, all, max, min, sorted, map, filter}
 QUESTIONS = {
     is_grad_enabled,
     is_inference_mode_enabled,
@@ -199,7 +201,7 @@ class Log:
                     self.deep(self.register(one, Path(path, f"[{key!r}]")))
         elif kind in (set, frozenset):
             if all(type(one) in PRIMITIVES for one in value):
-                self.guard(path, "equal", kind(value))
+                self.guard(path, "keys", tuple(value))  # in their order, which equal sets need not share
             else:
                 self.escape(f"{self.named(path)} is a set of objects")
         return value
@@ -448,15 +450,10 @@ class Log:
         ):
             return self.call_method(function, args, kwargs)
         if hashable(function) and function in PURE:
-            if function not in STRUCTURAL:
-                for one in tree_flatten((args, kwargs))[0]:
-                    if not (
-                        isinstance(one, Tensor | type | FunctionType)
-                        or type(one) in PRIMITIVES | FACTS | VIEWS | {range}
-                    ):
-                        if type(one).__name__ != "generator":
-                            self.escape(f"{described(function)} is given a {type(one).__name__}")
-            return function(*map(self.argument, args), **{key: self.argument(one) for key, one in kwargs.items()})
+            for one in [] if function in STRUCTURAL else tree_flatten((args, kwargs))[0]:
+                if not is_simple(one):
+                    self.escape(f"{described(function)} is given a {type(one).__name__}")
+            return self.call_pure(function, args, kwargs)
         if isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields"):
             return function(*args, **kwargs)
         self.escape(f"{described(function)} is called, whose code is not shown")
@@ -471,7 +468,20 @@ class Log:
                 raise
             return default
 
-    def argument(self, value: Any) -> Any:
+    def call_pure(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls a builtin function that depends on its arguments alone."""
+        if len(args) == 1 and not kwargs:
+            if function is bool:
+                return bool(self.test(args[0]))
+            method = class_attribute(type(args[0]), "__len__")
+            if function is len and isinstance(method, FunctionType):
+                self.method_of(args[0], self.path_of.get(id(args[0])), "__len__", method)
+                return self.call(method, args[0])
+        walks = function in WALKING
+        given = [self.argument(one, walks) for one in args]
+        return function(*given, **{key: self.argument(one, False) for key, one in kwargs.items()})
+
+    def argument(self, value: Any, walked: bool = False) -> Any:
         """Returns an argument of a builtin function: all it holds is guarded, and a function is converted."""
         if isinstance(value, FunctionType) and LOG not in value.__code__.co_freevars:
             return lambda *args, **kwargs: self.call(value, *args, **kwargs)
@@ -479,7 +489,7 @@ class Log:
         if kind in CONTAINERS:
             return self.deep(value)
         if not (isinstance(value, Tensor | type) or kind in PRIMITIVES | FACTS | VIEWS or kind.__name__ == "generator"):
-            if isinstance(value, Module) or isinstance(class_attribute(kind, "__iter__"), FunctionType):
+            if walked and isinstance(class_attribute(kind, "__iter__"), FunctionType):
                 return self.each(value)
             if not isinstance(value, FIXED):
                 self.escape(f"a {kind.__name__} is given to a builtin function")
@@ -604,6 +614,16 @@ def plain_attribute(found: Any) -> bool:
     """Whether reading a class's attribute in an instance runs no code but Python's own."""
     simple = (FunctionType, staticmethod, classmethod, MemberDescriptorType, GetSetDescriptorType, NAMED)
     return isinstance(found, (*simple, *FIXED)) or not hasattr(type(found), "__get__")
+
+
+def is_simple(value: Any) -> bool:
+    """Whether operators of a value are Python's own, or the library's."""
+    if type(value) in (set, frozenset):
+        return all(type(one) in PRIMITIVES for one in value)
+    known = PRIMITIVES | FACTS | VIEWS | {range}
+    return (
+        isinstance(value, Tensor | type | FunctionType) or type(value) in known or type(value).__name__ == "generator"
+    )
 
 
 def hashable(value: Any) -> bool:

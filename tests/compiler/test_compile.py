@@ -197,3 +197,40 @@ def test_a_compiled_function_is_part_of_another():
     outer = rd.compile(lambda x: inner(x) * 3, backend="eager")
     assert [outer(rd.ones(1)).item() for _ in range(2)] == [shifted(rd.ones(1)).item() * 3] * 2
     assert len(programs(inner)) == 0 and len(programs(outer)) == 1
+
+
+def test_builtin_functions_of_modules_and_containers():
+    layers = nn.ModuleList([nn.Linear(2, 2), nn.Tanh()])
+    chosen = {"b", "a"}
+
+    def program(x):
+        for _, layer in enumerate(layers):
+            x = layer(x)
+        return (
+            x * len(layers) + len(chosen),
+            sorted(chosen),
+            bool(layers),
+            [type(one).__name__ for one in reversed([*layers])],
+        )
+
+    f, x = rd.compile(program, backend="eager"), rd.ones(1, 2)
+    for change in (lambda: None, lambda: layers.append(nn.ReLU()), lambda: chosen.add("c")):
+        change()
+        for _ in range(2):
+            expected, found = program(x), f(x)
+            assert rd.equal(found[0], expected[0]) and found[1:] == expected[1:]
+    assert [type(one).__name__ for one in programs(f)] == ["Program"] * 3
+
+
+def test_a_state_that_is_left_changed_and_keys_that_are_tensors_run_as_they_stand():
+    def program(x, recorded):
+        rd.set_grad_enabled(recorded)
+        return {x: 1} if recorded else x * 2
+
+    f, x = rd.compile(program, backend="aot_eager"), rd.ones(2, requires_grad=True)
+    with rd.enable_grad():
+        for recorded in (False, True, False, False):
+            result = f(x, recorded)
+            assert rd.is_grad_enabled() is recorded
+            assert [*result][0] is x if recorded else not result.requires_grad
+    assert "the state of the dispatcher is another afterwards" in programs(f)[0].reason
