@@ -30,7 +30,7 @@ from redispatch.kernels.engine.compile import is_translated
 from redispatch.kernels.engine.convert import as_is, real_type
 from redispatch.kernels.engine.pool import SMALL
 from redispatch.kernels.graphs import (
-    LAZY,
+    ON_PAPER,
     Accumulate,
     Apply,
     Array,
@@ -320,7 +320,7 @@ def recording(lowering: Lowering, node: Node) -> Recording:
         if offset < 0 or offset + extent(own) > extent(below):
             raise Refused("a view that shows more than there is")
         storage, array = bases[base]
-        return tensor_over(storage, array, Size(own.shape), tuple(own.stride()), offset, own._dtype, LAZY)
+        return tensor_over(storage, array, Size(own.shape), tuple(own.stride()), offset, own._dtype, ON_PAPER)
 
     args, kwargs = map_arg((node.args, node.kwargs), tensor)
     stack = bind(target.schema, args, kwargs)

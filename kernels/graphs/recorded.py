@@ -40,7 +40,7 @@ from .bounds import BOUNDS, indices_of
 from .nest import Array
 from .product import WORK, factor, is_matrix
 
-LAZY = device("lazy")  # of tensors whose memory is noted; the name is PyTorch's, for tensors that compute later
+ON_PAPER = device("ve")  # of tensors whose memory is noted; the name is PyTorch's, of a machine that is not supported
 LINE = 64
 
 
@@ -420,11 +420,11 @@ def product_lines(one: Multiply, word: str, place: Callable[..., str]) -> Iterat
 
 
 def array_of_target(count: int, dtype: Any) -> np.ndarray:
-    """The array of a fresh tensor on the device `lazy`: of the recorder that is at work."""
+    """The array of a fresh tensor on that device: of the recorder that is at work."""
     target = TARGET.get()
     if not isinstance(target, Recorder):
-        raise RuntimeError("tensors of device lazy are the compiler's, while it notes what a kernel does")
+        raise RuntimeError("tensors of device ve are the compiler's, while it notes what a kernel does")
     return target.memory(count, dtype)
 
 
-ARRAYS[LAZY] = array_of_target
+ARRAYS[ON_PAPER] = array_of_target

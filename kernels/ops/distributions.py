@@ -10,6 +10,7 @@ as many steps as the standard deviation, and needs one logarithm of a probabilit
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -179,19 +180,25 @@ def poisson(self: Tensor, generator: Any) -> Tensor:
     return fill_by(result, generator, POISSON, unit_interval, self)
 
 
-def no_slope(op: str, *names: str) -> dict[str, Any]:
-    """Facts of an operator whose derivative for these arguments PyTorch does not have either."""
+def no_slope(message: str) -> Callable[[Any], Any]:
+    """Returns a derivative that PyTorch does not have either."""
 
     def refuse(grad: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{op} is not implemented")
+        raise RuntimeError(message)
 
+    return refuse
+
+
+def without_slope(op: str, *names: str) -> dict[str, Any]:
+    """Returns the facts of an operator that has no derivative for these arguments."""
+    refuse = no_slope(f"derivative for aten::{op} is not implemented")
     return {"derivative": dict.fromkeys(names, refuse), "node": "NotImplemented"}
 
 
 @leaf_kernel(
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
     out="out",
-    **no_slope("binomial", "count", "prob"),
+    **without_slope("binomial", "count", "prob"),
     method=False,
     tags=SEEDED,
     refuses="halves",
@@ -324,7 +331,7 @@ def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
 @leaf_kernel(
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
     out="out",
-    **no_slope("_sample_dirichlet", "self"),
+    **without_slope("_sample_dirichlet", "self"),
     method=False,
     tags=SEEDED,
     refuses="whole halves complex",
