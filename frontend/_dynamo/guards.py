@@ -17,10 +17,11 @@ from __future__ import annotations
 import linecache
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor, metadata_of
+from redispatch.nn import Parameter
 
 from .reads import Path, class_attribute, named
 
@@ -42,20 +43,17 @@ class Guards:
         number: int,
     ) -> None:
         self.constants = constants
-        self.given: dict[str, Any] = {
-            "class_attribute": class_attribute,
-            "facts": facts,
-            "nan": math.isnan,
-            **constants,
-        }
+        self.given: dict[str, Any] = {"class_attribute": class_attribute, "metadata_of": metadata_of, **constants}
         self.words: dict[Path, str] = {Path(None, name): name for name in (*constants, "args", "kwargs")}
         self.lines: list[str] = []
         for path, kind, found in guards:
             self.lines.append(self.line(path, kind, found))
         words = [self.word(path) for path, _ in inputs]
-        for i, (word, (_, tensor)) in enumerate(zip(words, inputs, strict=True)):
-            self.lines.append(f"if facts({word}, {exact}) != {self.constant(facts(tensor, exact))}: return {i + 1000}")
-            self.lines += [f"if {word} is {other}: return {i + 1000}" for other in words[:i]]
+        for word, (_, tensor) in zip(words, inputs, strict=True):
+            self.lines.append(f"if {' or '.join(self.facts(word, tensor, exact))}: return {len(self.lines)}")
+        if len(words) > 1:
+            different = f"{{{', '.join(f'id({word})' for word in words)}}}"
+            self.lines.append(f"if len({different}) != {len(words)}: return {len(self.lines)}")
         self.lines.append(f"return [{', '.join(words)}]")
         text = "def guard(args, kwargs):\n  try:\n" + "".join(f"    {line}\n" for line in self.lines)
         self.text = text + "  except Exception: return -1\n"
@@ -111,6 +109,8 @@ class Guards:
             return f"if {word} is {'not ' if kind == 'same' else ''}{self.word(found)}: {fails}"
         if kind == "gives":
             return f"if {word}().__func__ is not {self.constant(found)}: {fails}"
+        if kind == "no hooks":
+            return f"if {' or '.join(f'{word}.{name}' for name in found)}: {fails}"
         if kind == "no truth":
             test = " or ".join(f"class_attribute({word}, {name!r}) is not None" for name in ("__bool__", "__len__"))
             return f"if {test}: {fails}"
@@ -118,7 +118,27 @@ class Guards:
         if what == "item":
             return f"if {word}[{name!r}] is not {self.constant(found)}: {fails}"
         assert what == "class attribute"
-        return f"if class_attribute({word}, {name!r}) is not {self.constant(found)}: {fails}"
+        return f"if {word}.{name} is not {self.constant(found)}: {fails}"  # a function's or property's own
+
+    def facts(self, word: str, tensor: Any, exact: bool) -> Iterator[str]:
+        """The conditions that an input is another than graphs depend on. `exact`: in sizes and strides, too.
+
+        Those of a parameter are known: few programs change them.
+        """
+        if exact or isinstance(tensor, Parameter):
+            yield f"({word}._interned or metadata_of({word})) is not {self.constant(metadata_of(tensor))}"
+        else:
+            yield f"len({word}._shape) != {len(tensor._shape)}"
+            yield f"{word}._dtype is not {self.constant(tensor._dtype)}"
+            yield f"{word}._device != {self.constant(tensor._device)}"
+        if exact:
+            yield f"{word}._offset != {tensor._offset}"
+        yield f"{word}._keyset != {int(tensor._keyset)}"
+        if tensor._autograd is None:
+            yield f"{word}._autograd is not None"
+        else:
+            yield f"{word}.requires_grad is not {tensor.requires_grad}"
+            yield f"{word}.is_leaf is not {tensor.is_leaf}"
 
     def differs(self, word: str, found: Any) -> str:
         """The condition that a number, string or fact of a tensor is another than the one found."""
@@ -132,10 +152,3 @@ class Guards:
         if kind in (int, str, float, bytes):
             return f"type({word}) is not {kind.__name__} or {word} != {found!r}"
         return f"type({word}) is not {self.constant(kind)} or {word} != {self.constant(found)}"
-
-
-def facts(tensor: Any, exact: bool) -> Any:
-    """Returns what a graph depends on of an input."""
-    sizes = (tuple(tensor._shape), tensor._stride, tensor._offset) if exact else len(tensor._shape)
-    kind = type(tensor)
-    return kind, sizes, tensor._dtype, tensor._device, tensor._keyset, tensor.requires_grad, tensor.is_leaf

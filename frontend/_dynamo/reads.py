@@ -40,6 +40,7 @@ from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.pytree import tree_flatten
 from redispatch.dispatch.tensor import Size, Tensor, device, dtype, get_default_dtype, layout, memory_format
 from redispatch.nn import Module, Parameter
+from redispatch.nn.hooks import EVERYWHERE
 
 from .exc import Unsupported
 from .transform import LOG, Unconvertible, converted
@@ -94,6 +95,8 @@ READERS = set(
     "zfill".split()
 )
 DEFAULT = object()
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+TABLES = ("_parameters", "_buffers", "_modules")
 NAMED = type(NamedTuple("Field", [("one", int)]).one)  # type: ignore[attr-defined]  # the class of fields of tuples
 
 
@@ -230,7 +233,7 @@ class Log:
         own = None if isinstance(value, type | ModuleType) else class_attribute(kind, name)
         if isinstance(own, property):
             if path is not None:
-                self.guard(Path(path, ".__class__"), "is", kind)
+                self.guard(path, "type", kind)
                 self.guard(self.constant(kind), f"class attribute {name}", own)
             return self.call(own.fget, value)
         if kind in CONTAINERS | PRIMITIVES | FACTS:
@@ -252,6 +255,16 @@ class Log:
         except AttributeError:
             self.guard(path, "lacks", name)
             raise
+        if isinstance(value, Module) and own is None and name not in vars(value):
+            self.guard(self.constant(kind), "lacks", name)
+            table = next(one for one in TABLES if name in getattr(value, one))  # a way past `Module.__getattr__`
+            return self.register(found, Path(Path(path, f".{table}"), f"[{name!r}]"))
+        of_instance = getattr(value, "__dict__", None)
+        if isinstance(own, FunctionType) and isinstance(found, MethodType) and name not in (of_instance or ()):
+            self.method_of(value, path, name, own)
+            if of_instance is not None:
+                self.guard(Path(path, ".__dict__"), "lacks item", name)
+            return found
         return self.register(found, Path(path, f".{name}"))
 
     def super_attr(self, value: Any, name: str) -> Any:
@@ -302,7 +315,7 @@ class Log:
     def method_of(self, value: Any, path: Path | None, name: str, method: Any) -> None:
         """Guards a method that Python looks up in the class."""
         if path is not None:
-            self.guard(Path(path, ".__class__"), "is", type(value))
+            self.guard(path, "type", type(value))
         self.guard(self.constant(type(value)), f"class attribute {name}", method)
 
     def each(self, value: Any) -> Any:
@@ -420,8 +433,17 @@ class Log:
         if isinstance(function, functools.partial):
             return self.call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
         if isinstance(function, Module):
-            method = class_attribute(type(function), "__call__")
-            self.method_of(function, self.path_of.get(id(function)), "__call__", method)
+            method, path = class_attribute(type(function), "__call__"), self.path_of.get(id(function))
+            self.method_of(function, path, "__call__", method)
+            if (
+                method is Module.__call__
+                and path
+                and not EVERYWHERE
+                and not any(getattr(function, one) for one in HOOKS)
+            ):
+                self.guard(self.constant(EVERYWHERE), "len", 0)
+                self.guard(path, "no hooks", HOOKS)
+                return self.call(self.attr(function, "forward"), *args, **kwargs)
             return self.call(method, function, *args, **kwargs)
         if function is getattr:
             return self.got(args[0], args[1], *args[2:3])

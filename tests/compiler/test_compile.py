@@ -222,6 +222,32 @@ def test_builtin_functions_of_modules_and_containers():
     assert [type(one).__name__ for one in programs(f)] == ["Program"] * 3
 
 
+def test_methods_of_classes_without_a_dict_and_of_instances():
+    class Slotted:
+        __slots__ = ("rate",)
+
+        def times(self, x):
+            return x * self.rate
+
+    class Usual(Slotted):
+        pass
+
+    slotted, usual = Slotted(), Usual()
+    slotted.rate = usual.rate = 2
+    f, x = rd.compile(lambda x: slotted.times(x) + usual.times(x), backend="eager"), rd.ones(())
+
+    def own():
+        usual.times = lambda x: x
+
+    def another():
+        Slotted.times = lambda self, x: x * 10
+
+    for change, expected in ((lambda: None, 4), (own, 3), (another, 11), (lambda: setattr(slotted, "rate", 3), 11)):
+        change()
+        assert [f(x).item() for _ in range(2)] == [expected] * 2
+    assert [type(one).__name__ for one in programs(f)] == ["Program"] * 3  # the last change is of what is not read
+
+
 def test_a_state_that_is_left_changed_and_keys_that_are_tensors_run_as_they_stand():
     def program(x, recorded):
         rd.set_grad_enabled(recorded)
