@@ -53,7 +53,7 @@ def get_tensor_id(tensor: Any) -> int:
 
 
 def to_cpu(tensors: Any, devices: Any = None) -> Any:
-    """The same tree with copies on the CPU; all of it is run at once."""
+    """Returns the same tree with copies on the CPU; all of it is run at once."""
     lazy: list[Any] = []
     tree_map_only(rd.Tensor, lazy.append, tensors)
     sync_multi([one for one in lazy if one.device.type == "lazy"], devices or ["lazy"])

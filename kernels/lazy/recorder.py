@@ -122,7 +122,7 @@ AT_ONCE: Any = object()  # in the place of a call that cannot wait
 
 
 class Slot:
-    """A tensor's place in a template: the number of the tensor; or that of a number."""
+    """A tensor's place in a template: the number of the tensor."""
 
     __slots__ = ("number",)
 
@@ -131,7 +131,7 @@ class Slot:
 
 
 class NumberSlot(Slot):
-    """The same for a number: see the note."""
+    """A number's place in a template: Note [Numbers that change]."""
 
     __slots__ = ()
 
