@@ -17,17 +17,19 @@ from functools import cache
 from threading import RLock
 from typing import Any, NamedTuple
 
+from redispatch._functorch.aot_autograd import surroundings
 from redispatch.compiler import STANCE
 from redispatch.dispatch import STATE, TorchFunctionMode
 from redispatch.dispatch.pytree import tree_flatten, tree_map, tree_unflatten
-from redispatch.dispatch.tensor import Tensor, get_default_dtype
+from redispatch.dispatch.tensor import Tensor
 from redispatch.fx.graph import Graph
 from redispatch.fx.graph_module import GraphModule
 from redispatch.fx.node import Node
 from redispatch.overrides import get_overridable_functions
 
 from .guards import Guards
-from .reads import FACTS, PRIMITIVES, TENSORS, Log, Path, described
+from .known import FACTS, PRIMITIVES, TENSORS, described
+from .reads import Log, Path
 
 METADATA = set(
     "dim ndim ndimension dtype device layout element_size itemsize is_floating_point is_complex is_signed get_device "
@@ -43,6 +45,7 @@ REFUSED = set(
 )
 LIMIT = 8  # recorded programs of one function
 NUMBERS = itertools.count()
+MAKING = RLock()  # while a program is recorded or compiled
 
 
 @cache
@@ -100,16 +103,14 @@ class Recorder(TorchFunctionMode):
         if any(type(one) is not Tensor and id(one) not in self.nodes for one in tensors):
             self.log.escape(f"{name} gives a subclass of Tensor")
             return
-        if (
-            len(tensors) != len(leaves)
-            and result is not None
-            and not all(one is None for one in leaves if one not in tensors)
-        ):
+        if any(one is not None and not isinstance(one, Tensor) for one in leaves):
             self.log.escape(f"{name} gives more than tensors")
             return
         args, kwargs = inside
         node = self.graph.call_function(func, args, kwargs)
         if isinstance(result, Tensor):
+            # `contiguous` gives its input, where it lies so: for others it may not
+            self.exact |= id(result) in self.nodes and not name.endswith("_")
             self.nodes.setdefault(id(result), node)
         elif isinstance(result, list | tuple):
             self.exact |= not hasattr(result, "_fields")  # how many there are may depend on sizes
@@ -128,7 +129,7 @@ class Recorder(TorchFunctionMode):
     def node(self, value: Any) -> Any:
         """The node of a tensor; other values stay."""
         if not isinstance(value, Tensor):
-            if not (type(value) in PRIMITIVES | FACTS or type(value).__name__ in ("device",)):
+            if type(value) not in PRIMITIVES | FACTS:
                 self.log.escape(f"a {type(value).__name__} is given to an operator")
             return value
         found = self.nodes.get(id(value))
@@ -204,8 +205,9 @@ class Program:
     def run(self, inputs: list[Any]) -> Any:
         """The function's result for these inputs."""
         if self.compiled is None:
-            self.compiled = self.backend(self.graph, self.examples)
-            self.examples = []
+            with MAKING:
+                if self.compiled is None:
+                    self.compiled, self.examples = self.backend(self.graph, self.examples), []
         found = self.compiled(*inputs)
         leaves = [
             constant if place is None else inputs[place[1]] if place[0] == "input" else found[place[1]]
@@ -233,13 +235,6 @@ def containers(value: Any, seen: list[int]) -> None:
             containers(one, seen)
 
 
-def surroundings() -> tuple[Any, ...]:
-    """The state that programs depend on."""
-    state = STATE.get()
-    casts = tuple(sorted((kind, str(dtype)) for kind, dtype in state.autocast_dtypes.items()))
-    return state.grad_enabled, state.inference, state.included, state.excluded, casts, get_default_dtype()
-
-
 class Standing(NamedTuple):
     """Guards of all that was read up to an escape: a call that reads the same runs as it stands."""
 
@@ -255,7 +250,6 @@ class Compiled:
         self.function, self.backend, self.strict = function, backend, strict
         self.programs: list[Program | Standing] = []
         self.full = False  # whether there are as many programs as there may be
-        self.lock = RLock()
         EVERY.add(self)
 
     def reset(self) -> None:
@@ -267,20 +261,26 @@ class Compiled:
         seen = state.function_modes or state.modes or state.pre_dispatch_modes or state.levels
         if seen or state.tracer is not None or stance == "force_eager":
             return self.function(*args, **kwargs)
-        if self.programs:
-            known = surroundings()
-            for program in self.programs:
-                if program.state == known:
-                    inputs = program.guards.check(args, kwargs)
-                    if type(inputs) is list:
-                        run = program.run if isinstance(program, Program) else None
-                        return self.function(*args, **kwargs) if run is None else run(inputs)
-            if stance == "fail_on_recompile":
-                raise RuntimeError(f"a program of {self.function} would be recorded anew, which the stance refuses")
-        if self.full or (self.programs and stance == "eager_on_recompile"):
-            return self.function(*args, **kwargs)
-        with self.lock:
-            return self.capture(args, kwargs)
+        program, inputs = self.find(args, kwargs)
+        kept = self.programs and stance in ("eager_on_recompile", "fail_on_recompile")
+        if program is None and not (self.full or kept):
+            with MAKING:
+                program, inputs = self.find(args, kwargs)  # which another thread may have recorded meanwhile
+                if program is None:
+                    return self.capture(args, kwargs)
+        if program is None and kept and stance == "fail_on_recompile":
+            raise RuntimeError(f"a program of {self.function} would be recorded anew, which the stance refuses")
+        return program.run(inputs) if isinstance(program, Program) else self.function(*args, **kwargs)
+
+    def find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program | Standing | None, Any]:
+        """The program whose guards hold, and the tensors that it takes."""
+        known = surroundings() if self.programs else None
+        for program in self.programs:
+            if program.state == known:
+                inputs = program.guards.check(args, kwargs)
+                if type(inputs) is list:
+                    return program, inputs
+        return None, None
 
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the function, and records it."""
@@ -293,8 +293,7 @@ class Compiled:
         for key, one in kwargs.items():
             log.register(one, Path(names, f"[{key!r}]"))
         for one in (self.function, getattr(self.function, "__self__", self.function)):
-            log.kept.append(one)
-            log.path_of.setdefault(id(one), log.constant(one))
+            log.root(one)
         state = surroundings()
         recorder = Recorder(log)
         with recorder:

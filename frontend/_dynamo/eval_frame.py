@@ -141,7 +141,7 @@ class Explanation:
     def __init__(self, call: Compiled) -> None:
         programs = [one for one in call.programs if isinstance(one, Program)]
         self.graphs = [one.graph for one in programs]
-        self.guards = [one.guards.text for one in call.programs]
+        self.guards = [one.guards.text for one in programs]
         self.reasons = [one.reason for one in call.programs if not isinstance(one, Program)]
         self.ops_per_graph = [[n.target for n in graph.graph.nodes if n.op == "call_function"] for graph in self.graphs]
         self.graph_count, self.graph_break_count = len(self.graphs), len(self.reasons)
@@ -151,7 +151,7 @@ class Explanation:
     def __str__(self) -> str:
         lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}"]
         lines += [f"Op Count: {self.op_count}", *(f"Runs as it stands: {reason}" for reason in self.reasons)]
-        for graph, guards in zip(self.graphs, self.guards, strict=False):
+        for graph, guards in zip(self.graphs, self.guards, strict=True):
             lines += ["", str(graph.code).strip(), "", guards.rstrip()]
         return "\n".join(lines)
 

@@ -2,14 +2,14 @@
 
     def guard(args, kwargs):
         v0 = args[0]
-        if type(v0) is not k1: return None
+        if type(v0) is not c1: return 1
         v1 = v0.eps
-        if type(v1) is not float or v1 != 1e-05: return None
+        if type(v1) is not float or v1 != 1e-05: return 3
         ...
         return [v7, v9]
 
 Nothing of a user's is asked: numbers and strings are compared when they are of the very type, everything else by
-identity. An error in reading is a guard that does not hold. Read next: capture.py.
+identity. Which guard does not hold is told by its number; -1 is an error in reading. Read next: capture.py.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, metadata_of
 from redispatch.nn import Parameter
 
-from .reads import Path, class_attribute, named
-
-SIMPLE = (int, str, bool, bytes, type(None))
+from .known import class_attribute
+from .reads import Path, named
 
 
 class Guards:
-    """The function for these guards; it gives the tensors at `inputs`, of these facts, or None.
+    """The function for these guards; it gives the tensors at `inputs`, of these facts, or the number of a line.
 
     exact: whether tensors must have the very sizes and strides.
     """
@@ -147,6 +146,9 @@ class Guards:
             return f"{word} is not {found!r}"
         if kind is bool:
             return f"{word} is not {found!r}"
+        if kind is slice:
+            parts = (self.differs(f"{word}.{name}", getattr(found, name)) for name in ("start", "stop", "step"))
+            return f"type({word}) is not slice or {' or '.join(parts)}"
         if kind is float and (found != found or found == 0 or math.isinf(found)) or kind is complex:
             return f"type({word}) is not {kind.__name__} or repr({word}) != {repr(found)!r}"
         if kind in (int, str, float, bytes):

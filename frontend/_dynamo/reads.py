@@ -1,6 +1,6 @@
 """The log of what a function reads: a path and a guard for each thing from outside.
 
-    log = Log(root)                 # converted functions call its methods
+    log = Log(strict, is_leaf)      # converted functions call its methods
     log.guards                      # [(path, kind, what was found)], in the order of the reads
     log.path_of[id(x)]              # Path args[0].layers[1].weight
 
@@ -14,90 +14,48 @@ from __future__ import annotations
 import builtins
 import enum
 import functools
-import math
-import operator
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from types import (
-    BuiltinFunctionType,
     BuiltinMethodType,
     FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodDescriptorType,
     MethodType,
     MethodWrapperType,
     ModuleType,
-    WrapperDescriptorType,
 )
 from typing import Any, NamedTuple
 
-from redispatch import is_tensor
-from redispatch.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from redispatch.autograd.grad_mode import is_inference_mode_enabled
 from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.pytree import tree_flatten
-from redispatch.dispatch.tensor import Size, Tensor, device, dtype, get_default_dtype, layout, memory_format
-from redispatch.nn import Module, Parameter
+from redispatch.dispatch.tensor import Tensor
+from redispatch.nn import Module
 from redispatch.nn.hooks import EVERYWHERE
 
 from .exc import Unsupported
+from .known import (
+    CONTAINERS,
+    DEFAULT,
+    FACTS,
+    FIXED,
+    HOOKS,
+    MUTATORS,
+    PRIMITIVES,
+    PURE,
+    QUESTIONS,
+    READERS,
+    REGIONS,
+    STRUCTURAL,
+    TABLES,
+    VIEWS,
+    WALKING,
+    class_attribute,
+    described,
+    hashable,
+    is_simple,
+    plain_attribute,
+)
 from .transform import LOG, Unconvertible, converted
-
-PRIMITIVES = {int, float, bool, str, complex, bytes, type(None), type(Ellipsis), type(NotImplemented), slice}
-FACTS = {dtype, device, layout, memory_format, Size}
-CONTAINERS = {list, tuple, dict, set, frozenset, OrderedDict, range}
-EMPTY: tuple[Any, ...] = ([], (), {}, OrderedDict(), range(0), set(), "", b"")
-MAPPINGS: tuple[Any, ...] = ({}, OrderedDict())
-VIEWS = {
-    *(type(view()) for one in MAPPINGS for view in (one.keys, one.values, one.items)),
-    *(type(iter(one)) for one in (*EMPTY, {}.values(), {}.items())),
-    *(type(reversed(one)) for one in EMPTY[:5]),
-    *(enumerate, zip, map, filter),
-}
-FIXED = (
-    *(FunctionType, BuiltinFunctionType, BuiltinMethodType, MethodDescriptorType, WrapperDescriptorType),
-    *(MethodWrapperType, OpOverload, OpOverloadPacket, enum.Enum),
-)
-TENSORS = {Tensor, Parameter}
-PURE = {
-    *(abs, all, any, bool, callable, complex, dict, divmod, enumerate, float, frozenset, int, isinstance, issubclass),
-    *(len, list, max, min, pow, range, reversed, round, set, slice, str, sum, tuple, type, zip, repr, chr, ord),
-    *(filter, map, sorted, next, iter, functools.partial, OrderedDict, Size, device),
-    *(one for one in vars(math).values() if callable(one)),
-    *(
-        one
-        for name, one in vars(operator).items()
-        if callable(one) and not name.startswith(("i", "set", "del", "attr"))
-    ),
-}
-STRUCTURAL = {
-    *(len, list, tuple, zip, enumerate, reversed, iter, next, range, dict, slice, filter, map, OrderedDict),
-    *(functools.partial, isinstance, issubclass, callable, type, bool),
-}
-WALKING = {list, tuple, set, frozenset, enumerate, zip, iter, sum, any, all, max, min, sorted, map, filter}
-QUESTIONS = {
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    get_default_dtype,
-    is_tensor,
-}  # about the state, which is guarded
-REGIONS = (no_grad, enable_grad, set_grad_enabled)
-MUTATORS = set(
-    "append extend insert remove pop clear sort reverse update setdefault popitem add discard move_to_end "
-    "difference_update intersection_update symmetric_difference_update __setitem__ __delitem__".split()
-)
-READERS = set(
-    "get keys values items index count copy union intersection difference issubset issuperset isdisjoint join split "
-    "format startswith endswith replace strip lower upper title rstrip lstrip partition rpartition rsplit encode "
-    "decode symmetric_difference __getitem__ __contains__ __len__ __eq__ bit_length is_integer isdigit splitlines "
-    "zfill".split()
-)
-DEFAULT = object()
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-TABLES = ("_parameters", "_buffers", "_modules")
-NAMED = type(NamedTuple("Field", [("one", int)]).one)  # type: ignore[attr-defined]  # the class of fields of tuples
 
 
 class Path(NamedTuple):
@@ -149,12 +107,18 @@ class Log:
         self.constants[name] = value
         return Path(None, name)
 
+    def root(self, value: Any) -> None:
+        """Has an object be a root: the one that is called, or belongs to it."""
+        self.kept.append(value)
+        self.path_of.setdefault(id(value), self.constant(value))
+
     def named(self, path: Path) -> str:
         """The way to an object, as a reader knows it."""
         return named(path, self.constants)
 
     def guard(self, path: Path, kind: str, found: Any) -> None:
-        if (path, kind, id(found)) not in self.noted:
+        """Adds a guard, but behind an escape, where whatever is found runs as it stands."""
+        if not self.reason and (path, kind, id(found)) not in self.noted:
             self.noted.add((path, kind, id(found)))
             self.kept.append(found)
             self.guards.append((path, kind, found))
@@ -166,7 +130,9 @@ class Log:
         self.known.add(path)
         kind = type(value)
         self.kept.append(value)
-        if kind in PRIMITIVES and kind is not slice or kind in FACTS:
+        if kind is slice and not all(type(part) in (int, type(None)) for part in (value.start, value.stop, value.step)):
+            self.escape(f"{self.named(path)} is a slice of objects")
+        elif kind in PRIMITIVES or kind in FACTS or kind is range:
             self.guard(path, "equal", value)
         elif isinstance(value, FIXED):
             self.guard(path, "is", value)
@@ -187,7 +153,9 @@ class Log:
     def deep(self, value: Any) -> Any:
         """Guards all that a container from outside holds."""
         path, kind = self.path_of.get(id(value)), type(value)
-        if path is None or kind in VIEWS or kind is range:
+        if path is not None and (kind in VIEWS or kind.__name__ == "generator"):
+            self.escape(f"{self.named(path)} is an iterator or a view that others see")
+        if path is None or kind in VIEWS:
             if kind in (list, tuple, dict, OrderedDict):
                 for one in value.values() if isinstance(value, dict) else value:
                     if type(one) in CONTAINERS:
@@ -322,7 +290,7 @@ class Log:
         """Returns what a loop walks through."""
         kind = type(value)
         if isinstance(value, Tensor) or kind in VIEWS or kind.__name__ in ("generator", "str", "Size"):
-            return value
+            return self.deep(value)
         if kind in CONTAINERS or (isinstance(value, tuple) and hasattr(kind, "_fields")):
             return self.deep(value)
         method = class_attribute(kind, "__iter__")
@@ -345,7 +313,7 @@ class Log:
             return value
         if kind in CONTAINERS:
             path = self.path_of.get(id(value))
-            if path is not None and kind is not range:
+            if path is not None:
                 self.guard(path, "len", len(value))
             return value
         for name in ("__bool__", "__len__"):
@@ -365,6 +333,8 @@ class Log:
         """An operand."""
         kind = type(value)
         if isinstance(value, Tensor) or kind in PRIMITIVES | FACTS | CONTAINERS or isinstance(value, enum.Enum):
+            if kind in CONTAINERS and not all(is_simple(one) for one in tree_flatten(value)[0]):
+                self.escape(f"a {kind.__name__} of objects is an operand")
             return self.deep(value)
         if not isinstance(value, type | FunctionType):
             self.escape(f"a {kind.__name__} is an operand, whose operator is code that is not shown")
@@ -387,12 +357,13 @@ class Log:
             if any(isinstance(one, Tensor) for one in container if type(container) is not str):
                 self.escape("a tensor is looked for in a container")
             self.safe(value)
-            self.deep(container)
+            self.safe(container)
             return value in container
         method = class_attribute(type(container), "__contains__")
         if isinstance(method, FunctionType):
             self.method_of(container, self.path_of.get(id(container)), "__contains__", method)
             return bool(self.call(method, container, value))
+        self.deep(container)
         if type(container) not in VIEWS:
             self.escape(f"`in` a {type(container).__name__} is code that is not shown")
         return value in container
@@ -427,11 +398,16 @@ class Log:
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Calls a function, by the converted one, where there is one."""
-        function = getattr(function, "__compiles__", function)
+        inner = getattr(function, "__dict__", {}).get("__compiles__")
+        if inner is not None:
+            for one in (inner, getattr(inner, "__self__", inner)):
+                self.root(one)
+            function = inner
         if isinstance(function, MethodType):
             return self.call(function.__func__, function.__self__, *args, **kwargs)
         if isinstance(function, functools.partial):
-            return self.call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
+            given, named = self.deep(self.attr(function, "args")), self.deep(self.attr(function, "keywords"))
+            return self.call(self.attr(function, "func"), *given, *args, **{**named, **kwargs})
         if isinstance(function, Module):
             method, path = class_attribute(type(function), "__call__"), self.path_of.get(id(function))
             self.method_of(function, path, "__call__", method)
@@ -508,9 +484,9 @@ class Log:
         if isinstance(value, FunctionType) and LOG not in value.__code__.co_freevars:
             return lambda *args, **kwargs: self.call(value, *args, **kwargs)
         kind = type(value)
-        if kind in CONTAINERS:
+        if kind in CONTAINERS | VIEWS or kind.__name__ == "generator":
             return self.deep(value)
-        if not (isinstance(value, Tensor | type) or kind in PRIMITIVES | FACTS | VIEWS or kind.__name__ == "generator"):
+        if not (isinstance(value, Tensor | type) or kind in PRIMITIVES | FACTS):
             if walked and isinstance(class_attribute(kind, "__iter__"), FunctionType):
                 return self.each(value)
             if not isinstance(value, FIXED):
@@ -622,37 +598,3 @@ class Written:
     def __delattr__(self, name: str) -> None:
         self.log.escape(f"a tensor's {name} is deleted")
         delattr(self.tensor, name)
-
-
-def class_attribute(kind: type, name: str) -> Any:
-    """Returns an attribute of a class as it stands there, None where there is none."""
-    for one in kind.__mro__:
-        if name in one.__dict__:
-            return one.__dict__[name]
-    return None
-
-
-def plain_attribute(found: Any) -> bool:
-    """Whether reading a class's attribute in an instance runs no code but Python's own."""
-    simple = (FunctionType, staticmethod, classmethod, MemberDescriptorType, GetSetDescriptorType, NAMED)
-    return isinstance(found, (*simple, *FIXED)) or not hasattr(type(found), "__get__")
-
-
-def is_simple(value: Any) -> bool:
-    """Whether operators of a value are Python's own, or the library's."""
-    if type(value) in (set, frozenset):
-        return all(type(one) in PRIMITIVES for one in value)
-    known = PRIMITIVES | FACTS | VIEWS | {range}
-    return (
-        isinstance(value, Tensor | type | FunctionType) or type(value) in known or type(value).__name__ == "generator"
-    )
-
-
-def hashable(value: Any) -> bool:
-    return type(value).__hash__ is object.__hash__ or isinstance(value, FIXED + (type,))
-
-
-def described(function: Any) -> str:
-    return (
-        getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or repr(type(function).__name__)
-    )

@@ -1,7 +1,9 @@
 """compile: recorded programs do what their function does, whatever changed; where there is none, it says why."""
 
 import copy
+import functools
 import math
+import threading
 
 import pytest
 
@@ -246,6 +248,107 @@ def test_methods_of_classes_without_a_dict_and_of_instances():
         change()
         assert [f(x).item() for _ in range(2)] == [expected] * 2
     assert [type(one).__name__ for one in programs(f)] == ["Program"] * 3  # the last change is of what is not read
+
+
+def test_what_an_operator_gives_back_as_it_is_may_be_a_copy_for_others():
+    """`contiguous` gives its very input, if that is contiguous."""
+    f = rd.compile(lambda x: x.contiguous().view(-1) * 2, backend="eager")
+    x = rd.arange(6.0).view(2, 3)
+    for one in (x, x, x.t(), x.t()):
+        assert f(one).tolist() == [2 * value for value in one.contiguous().view(-1).tolist()]
+
+
+FEW, PART, DOUBLED = range(3), slice(0, 2), functools.partial(rd.mul, other=2)
+
+
+@pytest.mark.parametrize(
+    "name, value, program",
+    [
+        ("FEW", range(4), lambda x: x * sum(FEW) + len(FEW)),
+        ("PART", slice(1, None), lambda x: x[PART] * len([1, 2, 3][PART])),
+        ("DOUBLED", functools.partial(rd.mul, other=3), lambda x: DOUBLED(x)),
+    ],
+)
+def test_ranges_slices_and_partials_are_guarded_by_what_they_hold(monkeypatch, name, value, program):
+    f, x = rd.compile(program, backend="eager"), rd.ones(3)
+    assert [f(x).tolist() for _ in range(2)] == [program(x).tolist()] * 2
+    monkeypatch.setitem(globals(), name, value)
+    assert [f(x).tolist() for _ in range(2)] == [program(x).tolist()] * 2
+    assert [type(one).__name__ for one in programs(f)] == ["Program"] * 2
+
+
+def test_iterators_that_others_see_are_not_recorded():
+    left = iter([1.0, 2.0, 3.0])
+    f = rd.compile(lambda x: x * next(left), backend="eager")
+    assert [f(rd.ones(())).item() for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_compiled_method_in_another_function_reads_its_object():
+    class Scaled:
+        rate = 2
+
+        def times(self, x):
+            return x * self.rate
+
+    scaled = Scaled()
+    times = rd.compile(scaled.times, backend="eager")
+    f, x = rd.compile(lambda x: times(x) + 1, backend="eager"), rd.ones(())
+    assert [f(x).item(), f(x).item(), times(x).item(), times(x).item()] == [3, 3, 2, 2]
+    scaled.rate = 5
+    assert [f(x).item(), f(x).item(), times(x).item(), times(x).item()] == [6, 6, 5, 5]
+
+
+def test_results_of_tensors_and_none_are_recorded():
+    layer, x = nn.MultiheadAttention(4, 2, batch_first=True), rd.randn(2, 3, 4)
+    f = rd.compile(lambda x: layer(x, x, x, need_weights=False), backend="eager")
+    for _ in range(2):
+        found, expected = f(x), layer(x, x, x, need_weights=False)
+        assert rd.equal(found[0], expected[0]) and found[1] is None
+
+
+def test_objects_in_containers_are_compared_by_their_own_code_at_each_call():
+    class Version:
+        number = 1
+
+        def __eq__(self, other):
+            return self.number == other
+
+        __hash__ = None
+
+    versions = [Version()]
+    f = rd.compile(lambda x: x * 2 if 1 in versions else x, backend="eager")
+    assert [f(rd.ones(())).item() for _ in range(2)] == [2, 2]
+    versions[0].number = 3
+    assert f(rd.ones(())).item() == 1
+
+
+def test_threads_that_call_first_record_and_compile_once():
+    made = []
+
+    def backend(module, examples):
+        made.append(len(examples))
+        return module.forward
+
+    f, start = rd.compile(shifted, backend=backend), threading.Barrier(8)
+
+    def run(found):
+        start.wait()
+        found += [f(rd.ones(2)).tolist() for _ in range(3)]
+
+    found: list = []
+    threads = [threading.Thread(target=run, args=(found,)) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found == [shifted(rd.ones(2)).tolist()] * 24 and made == [1] and len(programs(f)) == 1
+
+
+def test_an_account_shows_the_guards_of_its_graphs():
+    f = rd.compile(lambda x, n: x * n if n else x.sum().item(), backend="eager")
+    f(rd.ones(2), 0)
+    explained = compiler.explain(f)(rd.ones(2), 3)
+    assert len(explained.reasons) == len(explained.guards) == 1 and "!= 3" in explained.guards[0]
 
 
 def test_a_state_that_is_left_changed_and_keys_that_are_tensors_run_as_they_stand():
