@@ -57,8 +57,8 @@ _names.take(
         "redispatch.dispatch.config": "config",
         "redispatch.dispatch.tensor": """
             Size StorageBase Tensor UntypedStorage channels_last channels_last_3d contiguous_format device dtype dtypes
-            finfo get_default_dtype iinfo jagged layout memory_format preserve_format set_default_dtype set_printoptions
-            sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr strided
+            finfo get_default_dtype iinfo jagged layout legacy_contiguous_format memory_format preserve_format
+            set_default_dtype set_printoptions sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr strided
         """,
         "redispatch.dispatch.tensor.layouts": """
             _mkldnn per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
@@ -183,6 +183,7 @@ _places, __getattr__, __dir__ = _names.late(
         """,
         "redispatch.kernels.ops.storages": "TypedStorage",
         ".serialization": "load save",
+        ".serialization.writer": "PyTorchFileReader",
         ".testing": "FileCheck",
         ".utils.backend_registration": "_register_device_module",
         ".utils.data.dataloader": "thread_safe_generator",

@@ -150,7 +150,9 @@ ABSENT = {
         "MultiheadAttention has one path", no="get_fastpath_enabled", nothing="set_fastpath_enabled"
     ),
     "backends.mkl": Absent("kernels are compiled by LLVM", no="is_available"),
-    "backends.mps": Absent("there is no device of Apple's", no="is_available is_built is_macos13_or_newer"),
+    "backends.mps": Absent(
+        "there is no device of Apple's", no="is_available is_built is_macos13_or_newer is_macos_or_newer"
+    ),
     "backends.opt_einsum": Absent("einsum goes from left to right", no="is_available", none="enabled strategy"),
     "backends.nnpack": Absent("kernels are compiled by LLVM", no="is_available set_flags", regions="flags"),
     "backends.openmp": Absent("threads are those of kernels/engine/pool.py", no="is_available"),
@@ -327,7 +329,7 @@ MISSING: dict[str, dict[str, str]] = {
             CallStack Capsule ClassType Code CompilationUnit CompleteArgumentSpec ConcreteModuleType* DeepCopyMemoTable
             DeserializationStorageContext EnumType ErrorReport ExecutionPlan FatalError FutureType Gradient Graph
             GraphExecutorState IODescriptor InferredType InterfaceType JITException LiteScriptModule LockingLogger
-            ModuleDict Node NoopLogger OperatorInfo ParameterDict PyObjectType PyTorchFile* RRefType SUM Script*
+            ModuleDict Node NoopLogger OperatorInfo ParameterDict PyObjectType PyTorchFileWriter RRefType SUM Script*
             SerializationStorageContext StaticModule SymBoolType SymIntType ThroughputBenchmark TracingState UnionType
             Use Value cpp import_ir_module* merge_type_from_type_comment parse_ir parse_type_comment unify_type_list
         """,
@@ -421,7 +423,7 @@ MISSING: dict[str, dict[str, str]] = {
         SCRIPT: "*Type Module ann_to_type check_fn get_* is_dict is_list is_optional is_tuple is_union *type_line "
         "try_*",
     },
-    "multiprocessing": {INTERNAL: "pool queue", PROCESSES: "spawn"},
+    "multiprocessing": {INTERNAL: "pool queue"},
     "multiprocessing.reductions": {
         INTERNAL: "SharedCache fd_id init_reductions rebuild_* reduce_* *shared_cache *_cache"
     },
@@ -438,7 +440,7 @@ MISSING: dict[str, dict[str, str]] = {
         FILES: """
             LoadEndianness SourceChangeWarning StorageType check_module_version_greater_or_equal
             default_restore_location get_crc32_options get_default_load_endianness get_default_mmap_options
-            get_unsafe_globals_in_checkpoint location_tag mkdtemp normalize_storage_type register_package
+            location_tag mkdtemp normalize_storage_type register_package
             set_crc32_options set_default_load_endianness set_default_mmap_options skip_data storage_to_tensor_type
             validate_*_device
         """,

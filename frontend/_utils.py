@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch import ops
+from redispatch.dispatch.tensor import device as device_class
 from redispatch.dispatch.tensor import dtype
 
+from . import accelerator
 from .accelerator import _kind as _get_available_device_type
 from .backend import get_device_module as _get_device_module
 from .serialization.names import (
@@ -35,6 +37,34 @@ __all__ = [
 def _element_size(dtype: dtype) -> int:
     """Returns the size of an element in bytes."""
     return dtype.itemsize
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
+    """Returns the number of a device; of one without a number the current one's, and -1 for the CPU.
+
+    optional: whether None stands for the current accelerator (None, where there is none). allow_cpu: whether the CPU is
+    no error.
+    Errors: ValueError for what is no device, or has no number.
+    """
+    if isinstance(device, str):
+        device = device_class(device)
+    if isinstance(device, int):
+        return device
+    if isinstance(device, device_class):
+        if device.type == "cpu" and not allow_cpu:
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        if device.type == "cpu":
+            return -1
+        if device.index is not None:
+            return device.index
+    elif device is not None:
+        raise ValueError(f"Expected a torch.device, a number or None, but got: {device!r}")
+    if not optional:
+        raise ValueError(
+            f"Expected a torch.device with a specified index or an integer, but got:{device}. Write the index, "
+            "as in 'cuda:0'"
+        )
+    return accelerator.current_device_index() if accelerator.is_available() else None
 
 
 def _flatten_dense_tensors(tensors: Any) -> Any:

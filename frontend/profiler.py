@@ -114,7 +114,7 @@ def schedule(
     return action
 
 
-def always(step: int) -> ProfilerAction:
+def _default_schedule_fn(step: int) -> ProfilerAction:
     """The schedule of a profile without one: everything is recorded."""
     return ProfilerAction.RECORD
 
@@ -225,7 +225,7 @@ class profile:  # a function's name, as PyTorch's
         ):
             if given:
                 warnings.warn(f"profile: {name} has no effect here; only calls on the CPU are timed", stacklevel=2)
-        self.schedule, self.on_trace_ready = schedule or always, on_trace_ready
+        self.schedule, self.on_trace_ready = schedule or _default_schedule_fn, on_trace_ready
         self.record_steps, self.acc_events = schedule is not None, acc_events
         self.record_shapes, self.profile_memory, self.with_flops = record_shapes, profile_memory, with_flops
         self.running, self.step_num = False, 0

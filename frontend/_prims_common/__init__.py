@@ -17,6 +17,7 @@ from redispatch.dispatch.tensor.devices import device as Device
 from redispatch.dispatch.tensor.dtypes import dtype as Dtype
 from redispatch.dispatch.tensor.dtypes import promote_types, result_type
 from redispatch.dispatch.tensor.layouts import channels_last, channels_last_3d, contiguous_format, strided
+from redispatch.kernels.settings import check_determinism as alert_not_deterministic
 from redispatch.modes.fake_tensor import MetadataMismatchError
 
 from .._checks import _check as check

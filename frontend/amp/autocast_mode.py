@@ -376,3 +376,6 @@ def cast(value: Any, device_type: str, dtype: Any) -> Any:
         items = (cast(item, device_type, dtype) for item in value)
         return type(value)(items) if isinstance(value, list | tuple) else items
     return value
+
+
+_cast = cast  # its name in PyTorch, where it is private

@@ -412,6 +412,12 @@ class ExpTransform(_Rising):
         return x
 
 
+def _clipped_sigmoid(x: Any) -> Any:
+    """Returns the sigmoid within the open interval between 0 and 1."""
+    limits = rd.finfo(x.dtype)
+    return rd.clamp(rd.sigmoid(x), min=limits.tiny, max=1.0 - limits.eps)
+
+
 class SigmoidTransform(_Rising):
     """y = 1 / (1 + exp(-x)), kept within the open interval."""
 
@@ -419,8 +425,7 @@ class SigmoidTransform(_Rising):
     _arguments = ()
 
     def _call(self, x: Any) -> Any:
-        limits = rd.finfo(x.dtype)
-        return rd.clamp(rd.sigmoid(x), min=limits.tiny, max=1.0 - limits.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Any) -> Any:
         limits = rd.finfo(y.dtype)

@@ -1,8 +1,14 @@
-"""`redispatch.multiprocessing`: Python's module of that name. Tensors travel between processes as pickles do."""
+"""`redispatch.multiprocessing`: Python's module of that name. Tensors travel between processes as pickles do; `spawn`
+runs a function in several."""
 
 from multiprocessing import *  # noqa: F403  # all that it has, as in PyTorch
 
 from . import reductions as reductions
+from .spawn import ProcessContext as ProcessContext
+from .spawn import ProcessExitedException as ProcessExitedException
+from .spawn import ProcessRaisedException as ProcessRaisedException
+from .spawn import spawn as spawn
+from .spawn import start_processes as start_processes
 
 
 def get_sharing_strategy() -> str:

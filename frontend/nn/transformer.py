@@ -27,7 +27,7 @@ Activation = str | Callable[[Any], Any]
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": functional.relu, "gelu": functional.gelu}
 
 
-def activation_of(activation: Activation) -> Callable[[Any], Any]:
+def _get_activation_fn(activation: Activation) -> Callable[[Any], Any]:
     if not isinstance(activation, str):
         return activation
     if activation not in ACTIVATIONS:
@@ -67,7 +67,7 @@ class _Layer(Module):
             setattr(self, f"norm{part}", LayerNorm(d_model, eps=layer_norm_eps, **made))
         for part in parts:
             setattr(self, f"dropout{part}", Dropout(dropout))
-        self.activation = activation_of(activation)
+        self.activation = _get_activation_fn(activation)
 
     def _around(self, x: Any, norm: Any, part: Callable[[Any], Any]) -> Any:
         return x + part(norm(x)) if self.norm_first else norm(x + part(x))

@@ -13,9 +13,19 @@ Read next: names.py, reader.py, writer.py.
 from redispatch import _moved
 
 from .names import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
-from .reader import MAP_LOCATION, load
-from .writer import save
+from .reader import MAP_LOCATION, get_unsafe_globals_in_checkpoint, load
+from .writer import DEFAULT_PROTOCOL, save
 
-__all__ = ["MAP_LOCATION", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+__all__ = [
+    "DEFAULT_PROTOCOL",
+    "MAP_LOCATION",
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "safe_globals",
+    "save",
+]
 
 _moved.join(__name__)

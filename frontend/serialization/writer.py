@@ -14,15 +14,16 @@ import struct
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, device, dtype, layout, strided
+from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, device, dtype, dtypes, layout, strided
 from redispatch.dispatch.tensor.copies import values_in_slots
 from redispatch.dispatch.tensor.layouts import qscheme
+from redispatch.kernels.ops.from_data import from_numpy
 from redispatch.kernels.ops.storages import TypedStorage
 from redispatch.nn.parameter import Parameter
 
@@ -32,6 +33,7 @@ from .names import NAME_OF, STORAGES
 ALIGNMENT = 64
 LOCAL_HEADER = 30  # bytes of a member's header before its name and its extra field
 STORED = 0  # how zip archives call members that are not compressed
+DEFAULT_PROTOCOL = 2  # of pickles
 PADDING = 0x4246  # the tag of the extra field that moves a member to its place: "FB"
 
 
@@ -39,7 +41,7 @@ def save(
     obj: Any,
     f: Any,
     pickle_module: Any = pickle,
-    pickle_protocol: int = 2,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
@@ -134,14 +136,17 @@ class ArchiveReader:
         if len(pickles) != 1:
             raise RuntimeError("load: the archive holds no data.pkl: it was not written by save")
         self._folder = pickles[0].removesuffix("data.pkl")
-        self.swapped = self._has("byteorder") and self.read("byteorder").decode() != sys.byteorder
+        self.swapped = self.has("byteorder") and self.read("byteorder").decode() != sys.byteorder
 
-    def _has(self, name: str) -> bool:
+    def has(self, name: str) -> bool:
         return self._folder + name in self._zip.NameToInfo
+
+    def names(self) -> list[str]:
+        return [name.removeprefix(self._folder) for name in self._zip.namelist()]
 
     def read(self, name: str) -> bytes:
         """The bytes of a member; its checksum is compared."""
-        if not self._has(name):
+        if not self.has(name):
             raise RuntimeError(f"load: the archive has no member {name}")
         try:
             return self._zip.read(self._folder + name)
@@ -150,13 +155,13 @@ class ArchiveReader:
 
     def size(self, name: str) -> int:
         """Returns the number of bytes of a member."""
-        if not self._has(name):
+        if not self.has(name):
             raise RuntimeError(f"load: the archive has no member {name}")
         return self._zip.getinfo(self._folder + name).file_size
 
     def array(self, name: str) -> np.ndarray:
         """The bytes of a member as an array that may be written."""
-        member = self._zip.getinfo(self._folder + name) if self._has(name) else None
+        member = self._zip.getinfo(self._folder + name) if self.has(name) else None
         if self._map is None or member is None or member.compress_type != STORED:
             return np.frombuffer(bytearray(self.read(name)), np.uint8)
         header = self._map[member.header_offset : member.header_offset + LOCAL_HEADER]
@@ -167,6 +172,34 @@ class ArchiveReader:
             raise RuntimeError(f"load: {name} is damaged: it reaches past the end of the file")
         found = np.frombuffer(self._map, np.uint8, member.file_size, start)
         return found if start % 16 == 0 else found.copy()  # loops want elements at multiples of their size
+
+
+class PyTorchFileReader:
+    """The members of an archive by name, as PyTorch's class of that name gives them.
+
+    Errors: RuntimeError where the file is no archive, or has no such member.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._close = ExitStack()
+        self._archive = ArchiveReader(self._close.enter_context(opened(file)), False)
+
+    def get_record(self, name: str) -> bytes:
+        return self._archive.read(name)
+
+    def has_record(self, name: str) -> bool:
+        return self._archive.has(name)
+
+    def get_all_records(self) -> list[str]:
+        return self._archive.names()
+
+    def get_storage_from_record(self, name: str, numel: int, dtype: Any) -> Tensor:
+        """Returns the first elements of a member as a vector; of bytes for the class UntypedStorage as dtype."""
+        kind = dtypes.uint8 if dtype is UntypedStorage else dtype
+        found = from_numpy(self._archive.array(name)).view(kind)
+        if numel > found.numel():
+            raise RuntimeError(f"{name} has {found.numel()} elements of {kind}, and {numel} were asked for")
+        return found[:numel]
 
 
 def is_path(file: Any) -> bool:

@@ -124,6 +124,7 @@ _tensor_list_t: TypeAlias = _scalar_or_tuple_any_t[Tensor]
 _maybe_indices_t: TypeAlias = _scalar_or_tuple_2_t[Tensor]
 
 _Number = (int, float, bool)  # for isinstance
+_int, _float, _bool, _complex, _str, _bytes = int, float, bool, complex, str, bytes  # where a class has such names
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 _TensorOrOptionalTensors: TypeAlias = Tensor | Sequence[Tensor | None]
 _size: TypeAlias = Size | list[int] | tuple[int, ...]

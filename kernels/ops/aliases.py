@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor, dtypes
 
 from ..declare.declare import Operator, alias
+from ..declare.operator import composite
 from ..declare.public import IN_PLACE, public
 from . import activations, arithmetic, binary, comparison, elementary, float_parts, indexing, linalg, special
 from .arithmetic import (
@@ -56,6 +57,28 @@ def positive_composite(self: Tensor) -> Tensor:
 
 
 positive = public(positive_op)
+
+
+# PyTorch's oldest names of conversions
+def cast_to(kind: Any) -> Any:
+    def cast(self: Tensor, non_blocking: bool) -> Tensor:
+        """Returns the tensor in the dtype of the name."""
+        return self.to(kind, non_blocking)
+
+    return cast
+
+
+for _name, _kind in {
+    "Byte": dtypes.uint8,
+    "Char": dtypes.int8,
+    "Short": dtypes.int16,
+    "Int": dtypes.int32,
+    "Long": dtypes.int64,
+    "Half": dtypes.float16,
+    "Float": dtypes.float32,
+    "Double": dtypes.float64,
+}.items():
+    composite(f"_cast_{_name}(Tensor self, bool non_blocking=False) -> Tensor")(cast_to(_kind))
 
 # --- of two ----------------------------------------------------------------------------------------------------------
 

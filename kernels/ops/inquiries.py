@@ -26,6 +26,7 @@ from redispatch.dispatch.tensor import (
     dtypes,
     item_of,
     owner_of,
+    pinned_copy,
     promote_types,
     result_type,
     wrap_dim,
@@ -35,6 +36,7 @@ from redispatch.kernels import is_dense
 from ..declare.declare import Operator
 from ..declare.operator import LAZY, composite, kernel
 from ..declare.overridable import builtin_function
+from . import from_data
 from .copying import like_channels_last
 from .masking import is_expanded
 
@@ -170,6 +172,26 @@ def is_pinned(self, device):
     return owner_of(self) is not None
 
 
+@kernel("_pin_memory(Tensor self, Device? device=None) -> Tensor", derivative=lambda grad: grad)
+def copied_where_devices_read(self, device):
+    """Returns a copy in memory that an accelerator reads by itself.
+
+    Errors: RuntimeError where there is no accelerator, and for tensors that are not the CPU's.
+    """
+    if self._device.type != "cpu":
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    found = pinned_copy(self.detach().clone(memory_format=contiguous_format))
+    if found is None:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return found
+
+
+@composite("pin_memory(Tensor(a) self, Device? device=None) -> Tensor(a)", function=False)
+def pin_memory(self, device):
+    """Returns the tensor in memory that an accelerator reads by itself: a copy, unless it is there already."""
+    return self if self.is_pinned() else copied_where_devices_read.functional(self, device)
+
+
 @composite("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor", function=False)
 def to_dense(self, dtype, masked_grad):
     """Returns the tensor itself, which is dense, in another dtype if asked for."""
@@ -181,6 +203,13 @@ def to_dense(self, dtype, masked_grad):
 result_type = builtin_function(dtypes.result_type)
 promote_types = builtin_function(dtypes.promote_types)
 can_cast = builtin_function(dtypes.can_cast)
+
+
+@composite("_shape_as_tensor(Tensor self) -> Tensor", derivative=False)
+def shape_as_tensor(self):
+    """Returns the sizes as a tensor of int64, on the CPU."""
+    return from_data.as_tensor(list(self.shape), dtype=dtypes.int64)
+
 
 # --- sizes as operators, by which captured programs ask for shapes ----------------------------------------------------
 

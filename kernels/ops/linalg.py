@@ -799,8 +799,8 @@ def tensordot_op(self, other, dims_self, dims_other):
     for a, b in zip(ours, theirs, strict=True):
         n, m = self.shape[a], other.shape[b]
         if n == 1 or m == 1:
-            self = self.sum(a, True) if n > m else self
-            other = other.sum(b, True) if m > n else other
+            self = self.sum(a, True, dtype=self.dtype) if n > m else self
+            other = other.sum(b, True, dtype=self.dtype) if m > n else other
         elif n != m:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {n} in dim {a} and second has size {m} in "

@@ -17,14 +17,11 @@ from redispatch.dispatch.tensor import (
     Size,
     Tensor,
     another,
-    contiguous_format,
     memory_format,
     overridable,
     overridable_builtin,
     overridable_in_python,
     overridable_property,
-    owner_of,
-    pinned_copy,
 )
 from redispatch.dispatch.tensor.geometry import loop_order
 
@@ -190,22 +187,6 @@ def share_memory_(self: Any) -> Any:
     return self
 
 
-@overridable
-def pin_memory(self: Any, device: Any = None) -> Any:
-    """Returns the tensor in memory that an accelerator reads by itself: a copy, unless it is there already.
-
-    Errors: RuntimeError where there is no accelerator, and for tensors that are not the CPU's.
-    """
-    if self._device.type != "cpu":
-        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
-    if owner_of(self) is not None:
-        return self
-    found = pinned_copy(self.detach().clone(memory_format=contiguous_format))
-    if found is None:
-        raise RuntimeError("Cannot access accelerator device when none is available.")
-    return found
-
-
 @overridable_property
 def __cuda_array_interface__(self: Any) -> dict[str, Any]:
     """The memory of a tensor on a CUDA device, for other libraries; version 2.
@@ -334,7 +315,6 @@ METHODS: dict[str, Any] = {
     "is_shared": is_shared,
     "share_memory_": share_memory_,
     "storage_type": storage_type,
-    "pin_memory": pin_memory,
     "is_distributed": is_distributed,
     "sparse_dim": sparse_dim,
     "dense_dim": dense_dim,

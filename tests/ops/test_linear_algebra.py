@@ -390,3 +390,8 @@ def test_norms_have_a_real_order_and_one_library():
     assert str(rd.backends.cuda.preferred_linalg_library()) == "_LinalgBackend.Default"
     with pytest.raises(RuntimeError, match="Choose from: default, cusolver, magma"):
         rd.backends.cuda.preferred_linalg_library("lapack")
+
+
+def test_tensordot_keeps_the_dtype_where_it_sums_what_is_broadcast():
+    found = rd.tensordot(rd.ones(1, 1, 1, dtype=rd.int16), rd.ones(2, 1, 2, dtype=rd.int16), dims=((0, 1), (2, 0)))
+    assert found.dtype is rd.int16 and found.tolist() == [[4]]

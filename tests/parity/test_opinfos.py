@@ -51,6 +51,12 @@ DIFFERENT: dict[str, dict[str, str]] = {
         dict.fromkeys(("values", "gradients"), "PyTorch computes places in 16 bits; ours are in float32"),
     ),
     "nn.functional.normalize": {"gradients": "in 16 bits PyTorch's terms cancel to another number than ours"},
+    "frexp": {"tangents": "PyTorch's of 16 bits are in float32"},
+    **dict.fromkeys(
+        ["mode", "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"],
+        {"tangents": "of equal elements another is named, whose tangent it is"},
+    ),
+    "norm": dict.fromkeys(["gradient errors", "tangent errors"], "PyTorch divides no complex numbers of 32 bits"),
     "logcumsumexp": {"tangents": "PyTorch adds 1e-13 to the sum by which it divides"},
     **dict.fromkeys(["fft.ihfft2", "fft.ihfftn"], {"values": "PyTorch leaves the out= of one dimension unwritten"}),
 }
@@ -230,6 +236,7 @@ def values(x):
     x = x.detach().resolve_conj().resolve_neg()
     wider = {"bfloat16": "float32", "complex32": "complex64"}.get(str(x.dtype).removeprefix("torch."))
     x = x.to(getattr(library, wider)) if wider else x
+    x = x.view(library.uint8) if "float8" in str(x.dtype) else x  # numpy has none
     return x.contiguous().numpy()
 
 

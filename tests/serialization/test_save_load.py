@@ -239,3 +239,29 @@ def test_errors_say_what_was_expected(tmp_path):
     with pytest.raises(RuntimeError, match="view the same data as different types"):
         x = rd.ones(2)
         saved([x, x.view(rd.int32)])
+
+
+class NotAllowed:
+    pass
+
+
+def test_the_names_that_load_would_refuse_are_listed_and_nothing_is_run():
+    file = io.BytesIO()
+    rd.save({"weight": rd.ones(2), "other": [NotAllowed()]}, file)
+    file.seek(0)
+    assert rd.serialization.get_unsafe_globals_in_checkpoint(file) == [f"{__name__}.NotAllowed"]
+    with rd.serialization.safe_globals([NotAllowed]):
+        file.seek(0)
+        assert rd.serialization.get_unsafe_globals_in_checkpoint(file) == []
+
+
+def test_members_of_a_file_by_name():
+    file = io.BytesIO()
+    rd.save(rd.arange(3.0), file)
+    file.seek(0)
+    reader = rd.PyTorchFileReader(file)
+    assert reader.has_record("data/0") and not reader.has_record("data/1") and "data.pkl" in reader.get_all_records()
+    assert reader.get_storage_from_record("data/0", 3, rd.float32).tolist() == [0, 1, 2]
+    assert reader.get_storage_from_record("data/0", 12, rd.UntypedStorage).dtype is rd.uint8
+    with pytest.raises(RuntimeError, match="data/0 has 3 elements of torch.float32, and 4 were asked for"):
+        reader.get_storage_from_record("data/0", 4, rd.float32)

@@ -86,7 +86,7 @@ BASES = """
     padding._CircularPadNd=images._CircularPad padding._ConstantPadNd=images._ConstantPad
     pooling._AdaptiveAvgPoolNd=pooling._AdaptiveAvgPool pooling._AdaptiveMaxPoolNd=pooling._AdaptiveMaxPool
     pooling._AvgPoolNd=pooling._AvgPool pooling._LPPoolNd=pooling._LPPool pooling._MaxPoolNd=pooling._MaxPool
-    pooling._MaxUnpoolNd=pooling._MaxUnpool
+    pooling._MaxUnpoolNd=pooling._MaxUnpool transformer._get_activation_fn=transformer._get_activation_fn
 """
 lazy = place("lazy", {})
 LinearCrossEntropyOptions = nn.LinearCrossEntropyOptions

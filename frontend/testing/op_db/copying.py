@@ -57,6 +57,8 @@ COPIES = table(
     *entries("to.device", calls([(2, 3), CPU, dtypes.float64], [(0, 3), CPU, x.dtype])),
     *entries("to.other type_as", calls([(2, 3), x.values([1], dtypes.float64).detach()])),
     *entries("to.dtype_layout", TO_LAYOUTS),
+    *entries("_cast_Double _cast_Float _cast_Half", USUAL),
+    *entries("_cast_Byte _cast_Char _cast_Int _cast_Long _cast_Short", USUAL, gradients=False),
     *by_numpy("alias:asarray lift_fresh:asarray lift_fresh_copy:asarray", USUAL),
     *by_numpy("detach:asarray", USUAL, gradients=False),
     *by_numpy("fill.Scalar:full_like", unary(NUMBER)),
@@ -120,6 +122,9 @@ COPIES = table(
             "gradients second_gradients: _test_autograd_multiple_dispatch.fullcoverage"
         ),
         "a view in one dimension needs memory that lies so": "layouts: _test_autograd_multiple_dispatch_view*",
+        "what is rounded has no derivative that differences would show": (
+            "gradients second_gradients: _cast_Float _cast_Half"
+        ),
         "it has no derivative in PyTorch, either": "gradients second_gradients: _test_functorch_fallback _foobar",
         "PyTorch's functionalization knows no storages": "functionalized: set_ set_.source_Storage*",
         "what is fresh has no history: nothing is recorded": "trace: lift_fresh",
@@ -172,6 +177,8 @@ QUESTIONS = table(
     *asks("sym_storage_offset", lambda self: 0, samples=ALONE),
     *asks("size.int", lambda self, dim: self.shape[dim], samples=WITH_DIM),
     *asks("sym_size.int", lambda self, dim: self.shape[dim], samples=OF_TRANSPOSED),
+    *asks("_shape_as_tensor", lambda self: np.array(self.shape, np.int64)),
+    *asks("pin_memory _pin_memory", None, samples=calls()),  # which need an accelerator
     *asks("size sym_size", lambda self: list(self.shape)),
     *asks("stride.int", None, samples=WITH_DIM),
     *asks("sym_stride.int", None, samples=OF_TRANSPOSED),
@@ -187,13 +194,17 @@ QUESTIONS = table(
     *asks("result_type.Scalar", None, NUMBERS, calls([(2,), 3], [(2,), 1.5])),
     *asks("result_type.Scalar_Tensor", None, NUMBERS, calls([3, (2,)], [1.5, (2,)])),
     *asks("result_type.Scalar_Scalar", None, FLOATS, calls([1, 3], [1, 1.5])),
-    errors={"size.int stride.int": {"IndexError: Dimension specified as 0 but tensor has no dimensions": [(), 0]}},
+    errors={
+        "size.int stride.int": {"IndexError: Dimension specified as 0 but tensor has no dimensions": [(), 0]},
+        "pin_memory _pin_memory": {"Cannot access accelerator device when none is available.": [(2,)]},
+    },
     skips={
         "it is the layout that is asked for": (
             "layouts: stride stride.int storage_offset is_contiguous is_non_overlapping_and_dense sym_stride is_set_to "
             "is_contiguous.memory_format _debug_has_internal_overlap sym_stride.int sym_storage_offset "
             "sym_is_contiguous is_strides_like_format"
         ),
+        "the answer is a tensor of its own, on the CPU": "meta subclass: _shape_as_tensor",
         "there the answer is another one": "inference: is_inference",
         "one value decides, and none for each example": "vmap: _assert_async _assert_async.msg",
         "it is the device that is asked for": "meta: get_device",

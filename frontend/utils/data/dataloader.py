@@ -7,6 +7,7 @@ order as without; what the workers share with each other and with the rest is th
 from __future__ import annotations
 
 import copy
+import re
 import threading
 import warnings
 from collections import deque
@@ -97,41 +98,44 @@ def like(first: Any, made: Any, mutable: type) -> Any:
         return made
 
 
-def collate_tensors(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+np_str_obj_array_pattern = re.compile("[SaUO]")  # kinds of numpy's dtypes of which there are no tensors
+
+
+def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
     return stack(list(batch), 0)
 
 
-def collate_arrays(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
-    if batch[0].dtype.kind in "SaUO":
+def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    if np_str_obj_array_pattern.search(batch[0].dtype.str):
         raise cannot_collate(batch[0].dtype)
     return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
-def collate_numpy_numbers(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
     return as_tensor(np.asarray(batch))
 
 
-def collate_floats(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+def collate_float_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
     return tensor(list(batch), dtype=dtypes.float64)
 
 
-def collate_ints(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
     return tensor(list(batch))
 
 
-def as_they_are(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
     return batch
 
 
 # The first type that fits counts, so that what is more special stands before what is less.
 default_collate_fn_map: dict[Any, Collate] = {
-    Tensor: collate_tensors,
-    np.ndarray: collate_arrays,
-    (np.bool_, np.number): collate_numpy_numbers,
-    float: collate_floats,
-    int: collate_ints,
-    str: as_they_are,
-    bytes: as_they_are,
+    Tensor: collate_tensor_fn,
+    np.ndarray: collate_numpy_array_fn,
+    (np.bool_, np.number): collate_numpy_scalar_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
 }
 
 
