@@ -252,6 +252,11 @@ def _node(obj: PyTree) -> NodeDef | None:
     return node
 
 
+def _get_node_type(tree: PyTree) -> Any:
+    """Returns the class under which a value is taken apart: `namedtuple` for those of such a class."""
+    return namedtuple if is_namedtuple_class(type(tree)) else type(tree)
+
+
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf | None = None) -> bool:
     return (is_leaf is not None and is_leaf(tree)) or _node(tree) is None
 

@@ -299,7 +299,16 @@ COMPILER = Absent(  # what `_C` adds to its own names
     classes="Graph Value",
 )
 
-EXTRA = {"": TOP, "_C": [COMPILER]}  # module of the package -> what it adds to its own names
+NVIDIA = Absent(  # what `autograd.profiler` adds to its own
+    "it writes for a tool of NVIDIA's or Intel's; redispatch.profiler exports traces for Chrome",
+    classes="emit_itt emit_nvtx",
+)
+
+EXTRA = {
+    "": TOP,
+    "_C": [COMPILER],
+    "autograd.profiler": [NVIDIA],
+}  # module of the package -> what it adds to its own names
 
 SCRIPT = "TorchScript is compiled and run by redispatch.jit; PyTorch's fusers, phones and bytecode are not here"
 LEAKED = "it is part of PyTorch's C++, which the package lists among its names"
@@ -353,7 +362,7 @@ MISSING: dict[str, dict[str, str]] = {
     },
     "autograd.profiler": {
         INTERNAL: "EnforceUnique KinetoStepTracker MemRecordsAcc",
-        TOOL: "emit_itt emit_nvtx load_nvprof parse_nvprof_trace",
+        TOOL: "load_nvprof parse_nvprof_trace",
     },
     "autograd.profiler_util": {INTERNAL: "EventMetadata FormattedTimesMixin Kernel MemRecordsAcc StringTable"},
     "backends": {OTHER: "miopen python_native xeon"},

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch import profiler
+from redispatch._absent import NVIDIA, names_of
 from redispatch.modes.profiler_events import EventList as Events
 from redispatch.modes.profiler_events import FunctionEvent as Event
 from redispatch.modes.profiler_events import Interval, add_to, nest
@@ -132,3 +133,6 @@ class profile(profiler.profile):  # a function's name, as PyTorch's
 
     def __str__(self) -> str:
         return str(self.function_events) if self._events is not None else "<unfinished torch.autograd.profile>"
+
+
+globals().update(names_of(__name__, NVIDIA))

@@ -248,10 +248,10 @@ def format_tensor(
         body = _rows(shown, shape, cut, indent, _formatter(shown, options), options)
     if dtype_name not in dtypes_read_off:
         facts.append(f"dtype=torch.{dtype_name}")
-    return _append_facts(prefix + body, [*facts, *suffixes], indent, options.linewidth)
+    return append_facts(prefix + body, [*facts, *suffixes], indent, options.linewidth)
 
 
-def _append_facts(text: str, facts: Sequence[str], indent: int, linewidth: int) -> str:
+def append_facts(text: str, facts: Sequence[str], indent: int, linewidth: int) -> str:
     """`text`, the facts behind it as far as the line reaches, the rest on lines of their own."""
     # PyTorch's count: two more than the characters of the last line, or than all of a single line.
     column = len(text) - text.rfind("\n") + 1

@@ -17,8 +17,9 @@ from typing import IO, Any, TypeAlias, TypeVar, Union
 
 from redispatch.dispatch import DispatchKey
 from redispatch.dispatch.symbolic import Symbolic, SymBool, SymFloat, SymInt, apply
-from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage
+from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, dtype, layout
 from redispatch.dispatch.tensor import device as _device
+from redispatch.dispatch.tensor.layouts import qscheme
 from redispatch.kernels.declare.overridable import overridable_function
 
 
@@ -124,6 +125,7 @@ _tensor_list_t: TypeAlias = _scalar_or_tuple_any_t[Tensor]
 _maybe_indices_t: TypeAlias = _scalar_or_tuple_2_t[Tensor]
 
 _Number = (int, float, bool)  # for isinstance
+_dtype, _layout, _qscheme = dtype, layout, qscheme
 _int, _float, _bool, _complex, _str, _bytes = int, float, bool, complex, str, bytes  # where a class has such names
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 _TensorOrOptionalTensors: TypeAlias = Tensor | Sequence[Tensor | None]

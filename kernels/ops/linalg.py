@@ -819,6 +819,16 @@ def tensordot_op(self, other, dims_self, dims_other):
     return left.mm(right).reshape(shape)
 
 
+@composite("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+def sparse_addmm(self, mat1, mat2, beta, alpha):
+    """Returns `addmm` of the three: no tensor is sparse."""
+    return self.addmm(mat1, mat2, beta=beta, alpha=alpha)
+
+
+# of sparse matrices alone, so that no backend has a kernel; programs put theirs there, or ask for the name
+Operator("_sparse_mm_reduce_impl(Tensor self, Tensor other, str reduce) -> (Tensor, Tensor)", derivative=False)
+
+
 @composite("inner(Tensor self, Tensor other) -> Tensor", out="out", out_dtype=OF_TENSORDOT, refuses="bool")
 def inner(self, other):
     """Returns the sums of products over the last dimensions of both tensors."""

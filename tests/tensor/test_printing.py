@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from expecttest import assert_expected_inline
 
+import redispatch as rd
+from redispatch import _tensor_str
 from redispatch.dispatch.tensor.printing import format_tensor, get_printoptions, printoptions, set_printoptions
 
 INF, NAN = float("inf"), float("nan")
@@ -179,3 +181,10 @@ def test_options_come_back_also_after_an_error():
     }  # fmt: skip
     with pytest.raises(ValueError, match="there are 'default', 'short', 'full'"):
         set_printoptions(profile="nope")
+
+
+def test_the_parts_of_which_other_packages_make_their_own_texts():
+    assert _tensor_str._tensor_str(rd.arange(4.0).view(2, 2), 6) == "[[0., 1.],\n       [2., 3.]]"
+    assert _tensor_str._tensor_str(rd.ones(0, 2), 0) == "[]"
+    assert _tensor_str._add_suffixes("Index([1]", ["a=1", "b=2"], 6, False) == "Index([1], a=1, b=2)"
+    assert _tensor_str._add_suffixes("Index([1]", ["a=1", "b=2"], 6, True) == "Index([1],\n      a=1, b=2)"

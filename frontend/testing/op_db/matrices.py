@@ -76,6 +76,7 @@ PRODUCTS = table(
     *by_numpy("matmul", MATMUL, NUMBERS),
     *by_numpy("linalg_matmul:matmul", calls([(2, 3), (3, 2)]), NUMBERS),
     OpInfo("addmm", ADDMM, added_to(np.matmul), NUMBERS),
+    OpInfo("_sparse_addmm", ADDMM, added_to(np.matmul), NUMBERS),
     OpInfo("baddbmm", BADDBMM, added_to(np.matmul), NUMBERS),
     OpInfo("addbmm", ADDBMM, added_to(lambda a, b: (a @ b).sum(0)), NUMBERS),
     OpInfo("_int_mm", calls([(2, 3), (3, 4)]), lambda a, b: (a.astype(np.int32) @ b).astype(np.int32), (dtypes.int8,)),
