@@ -36,6 +36,8 @@ import numpy as np
 from redispatch.dispatch.disk import digest, directory, read_sealed, warn_once, write_sealed, write_whole
 
 from ..engine.program import Program
+from ..engine.translate import Unknown
+from . import nvptx
 
 FORMAT = "1"  # of files on disk; another one makes all of them be compiled again
 PACKAGES = ("numba-cuda", "numba", "llvmlite", "nvidia-nvvm")
@@ -60,6 +62,7 @@ class Source:
     real: str | None  # what literals in its functions become
     threads: int = field(default=0, kw_only=True)
     together: int = field(default=0, kw_only=True)
+    is_own: bool = field(default=False, kw_only=True)  # compiled by the library's own translator, wherever that can
 
     def program(self) -> Program:
         """The function and all that it calls."""
@@ -113,9 +116,16 @@ def link(text: str, target: str) -> bytes:
 
 
 def emit_ptx(program: Program, source: Source, target: str) -> str:
-    """Has numba-cuda compile a program."""
-    if not available():
-        raise ImportError(f"compiling {source.name} for CUDA needs a compiler that is not there; {INSTALL}")
+    """Has a program compiled: by the library's own translator, or by numba-cuda."""
+    if source.is_own or not available():
+        try:
+            return bounded(tidy(nvptx.compiled(program, source.signature, target), source.name), source)
+        except Unknown as problem:
+            if not available():
+                raise NotImplementedError(
+                    f"{source.name} has no CUDA kernel for {', '.join(source.signature)} that is compiled without "
+                    f"numba-cuda yet ({problem}); {INSTALL}"
+                ) from problem
     capability = capability_of(target)
     with compiling_for(capability) as cuda:
         namespace = program.load()

@@ -54,13 +54,17 @@ class Unit:
         if key not in self.functions:
             self.functions[key] = None
             symbol = f"{name}.{len(self.functions)}"
-            text, result = Statements(self, program, flags).translated(symbol, program.trees[name], types)
+            text, result = self.statements(program, flags).translated(symbol, program.trees[name], types)
             self.require(symbol, text)
             self.functions[key] = Function(symbol, result)
         found = self.functions[key]
         if found is None:
             raise Unknown(f"{name} calls itself")
         return found
+
+    def statements(self, program: Program, flags: frozenset[str]) -> Statements:
+        """Who translates a function."""
+        return Statements(self, program, flags)
 
     def require(self, symbol: str, text: str) -> None:
         """Has the module contain a function, given as text."""
