@@ -44,13 +44,16 @@ class CompiledFxGraph:
     steps: what it does, in order: `Nesting`s and `Call`s. nests: the loops.
     """
 
+    lower = Lowering
+    device = CPU
+
     def __init__(self, module: GraphModule, examples: Sequence[Any]) -> None:
         self.module, self.interpreter = module, Interpreter(module)
         nodes = list(module.graph.nodes)
         if any("val" not in node.meta for node in nodes if node.op != "output"):
             FakeTensorProp(module).propagate(*examples)
         self.graph = expanded(module.graph)
-        self.lowering = Lowering(list(self.graph.nodes), rule_of)
+        self.lowering = self.lower(list(self.graph.nodes), rule_of)
         self.steps = self.lowering.steps
         nestings = [step for step in self.steps if isinstance(step, Nesting) and step.outputs]
         self.nests = {step: self.lowering.nest(step, k) for k, step in enumerate(nestings)}
@@ -84,11 +87,14 @@ class CompiledFxGraph:
         for x, known in zip(args, self.metadata, strict=True):
             if known is None:
                 continue
-            if type(x) is not Tensor or (x._interned or metadata_of(x)) is not known or x._array is None:
+            if type(x) is not Tensor or (x._interned or metadata_of(x)) is not known or not self.has_memory(x):
                 return False
             if recorded and x.requires_grad:
                 return False
         return True
+
+    def has_memory(self, x: Tensor) -> bool:
+        return x._array is not None
 
     # The steps --------------------------------------------------------------------------------------------------------
 
@@ -170,7 +176,7 @@ class CompiledFxGraph:
         """The call that makes a tensor, for a step to write."""
         val = node.meta["val"]
         spec = f"spec_{node.name}"
-        self.known[spec] = output_spec(Size(val.shape), val._dtype, CPU, tuple(val.stride()))
+        self.known[spec] = output_spec(Size(val.shape), val._dtype, self.device, tuple(val.stride()))
         return f"empty_from({spec})"
 
     def routine_lines(self, number: int, group: list[Any], own: set[str]) -> list[str]:
@@ -209,8 +215,8 @@ class CompiledFxGraph:
     def refuse(self, status: Any) -> None:
         """Raises IndexError for an index that is none of an array."""
         number, index = map(int, status)
-        node = self.lowering.picks[number - 1]
-        source, dim = node.args[0].meta["val"], node.args[1] if isinstance(node.args[1], int) else 0
+        node, dim = self.lowering.picks[number - 1], self.lowering.picked_dim(number)
+        source = node.args[0].meta["val"]
         where = (node.meta.get("stack_trace") or "").strip()
         raise IndexError(
             f"index {index} is out of bounds for dimension {dim} with size {source.shape[dim]}\n"
@@ -286,4 +292,8 @@ def compile_fx_inner(module: GraphModule, example_inputs: Sequence[Any]) -> Comp
 
     example_inputs: tensors, of which the metadata counts.
     """
+    if any(isinstance(x, Tensor) and x.is_cuda for x in example_inputs):
+        from .cuda import CompiledForCUDA  # here, because who has no device need not import what it takes
+
+        return CompiledForCUDA(module, example_inputs)
     return CompiledFxGraph(module, example_inputs)

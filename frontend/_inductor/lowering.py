@@ -21,6 +21,7 @@ from typing import Any, cast
 from redispatch.dispatch import OpOverload, Tag, ops
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels import DTYPES, broadcast_strides
+from redispatch.kernels.cpu.reduce import BLOCK, PIECE
 from redispatch.kernels.engine.pool import is_small
 from redispatch.kernels.graphs import (
     Accumulate,
@@ -113,6 +114,10 @@ class Lowering:
     rule_of: how an operator joins the steps (operators.py); None for one that is called.
     """
 
+    device = "cpu"  # in whose memory is what loops read and write
+    longest = 2 * PIECE  # elements of a reduction to one number, which is not cut into several
+    precise = BLOCK  # elements that accumulators of float32 add up
+
     def __init__(self, nodes: Sequence[Node], rule_of: Callable[[OpOverload], Rule | None]) -> None:
         self.nodes, self.rule_of = nodes, rule_of
         self.steps: list[Step] = []
@@ -141,12 +146,12 @@ class Lowering:
             return
         target = node.target
         if isinstance(target, OpOverload) and target.namespace == "aten":
-            if is_alias(node):
+            if is_alias(node, self.device):
                 source = cast(Node, node.args[0])
                 self.base[node] = self.base.get(source, source)
                 return
             lowered = self.rule_of(target)
-            if lowered is not None and is_plain(node) and lowered(self, node):
+            if lowered is not None and is_plain(node, self.device) and lowered(self, node):
                 return
         self.call(node)
 
@@ -189,6 +194,11 @@ class Lowering:
         while name in names:
             name += "_"
         return name
+
+    def picked_dim(self, number: int) -> int:
+        """The dimension along which a `Pick` reads."""
+        dim = self.picks[number - 1].args[1]
+        return dim if isinstance(dim, int) else 0
 
     # Order: see the note ----------------------------------------------------------------------------------------------
 
@@ -247,13 +257,13 @@ class Lowering:
             if not reads or blocked:
                 continue
             fits = nest.columns in (0, columns) if columns else True
-            if columns and (not fits or nest.shape != shape):
+            if columns and (not fits or nest.shape != shape or not self.shares(nest, columns)):
                 continue
             before, nest.columns = nest.columns, columns or nest.columns
             if before != nest.columns:
                 self.renew(nest)
             value = make(nest)
-            if value is not None:
+            if value is not None and self.computes(value):
                 self.accept(nest, node, value, waits)
                 return True
             if before != nest.columns:
@@ -261,9 +271,17 @@ class Lowering:
                 self.renew(nest)
         nest = Nesting(shape, columns)
         value = make(nest)
-        if value is None:
+        if value is None or not self.computes(value):
             return False
         self.accept(nest, node, value, waits)
+        return True
+
+    def computes(self, value: Value) -> bool:
+        """Whether a nest can compute a value at all."""
+        return True
+
+    def shares(self, nest: Nesting, columns: int, steps: Strides = ()) -> bool:
+        """Whether a nest takes a reduction beside those that it has: of its rows, or accumulators walked by `steps`."""
         return True
 
     def renew(self, nest: Nesting) -> None:
@@ -321,7 +339,9 @@ class Lowering:
             assert steps is not None
             outputs.append((Array(node.name, word(val), steps), value))
         names = dict.fromkeys(name_of(node) for node in step.values if isinstance(node, Node))
-        return Nest("_".join(["fused", *list(names)[:6], str(number)]), step.shape, step.columns, outputs)
+        return self.made("_".join(["fused", *list(names)[:6], str(number)]), step.shape, step.columns, outputs)
+
+    made = Nest  # what makes loops of values
 
 
 # What a node is -------------------------------------------------------------------------------------------------------
@@ -337,15 +357,15 @@ def name_of(node: Node) -> str:
     return getattr(node.target, "name", lambda: str(node.target))().partition("::")[2].partition(".")[0].strip("_")
 
 
-def is_plain(node: Node) -> bool:
-    """Whether a node's value, and all that it reads, are tensors in the CPU's memory that show what is there."""
+def is_plain(node: Node, device: str) -> bool:
+    """Whether a node's value, and all that it reads, are tensors in the device's memory that show what is there."""
     vals = [node.meta.get("val"), *(one.meta.get("val") for one in node.all_input_nodes)]
-    return all(isinstance(val, Tensor) and is_memory(val) for val in vals)
+    return all(isinstance(val, Tensor) and is_memory(val, device) for val in vals)
 
 
-def is_memory(val: Tensor) -> bool:
+def is_memory(val: Tensor, device: str) -> bool:
     known = all(type(size) is int for size in (*val.shape, *val.stride()))
-    return known and val.device.type == "cpu" and not val.is_conj() and not val.is_neg() and word(val) in DTYPES
+    return known and val.device.type == device and not val.is_conj() and not val.is_neg() and word(val) in DTYPES
 
 
 def laid(val: Tensor) -> tuple[Any, Any, Any]:
@@ -358,10 +378,10 @@ def alike(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and a.stride() == b.stride() and a.storage_offset() == b.storage_offset()
 
 
-def is_alias(node: Node) -> bool:
+def is_alias(node: Node, device: str) -> bool:
     """Whether a node is a view of its first argument, whose elements it shows as they are."""
     target = cast(OpOverload, node.target)
-    if not (target.schema.is_view or target is ops.aten._unsafe_view.default) or not is_plain(node):
+    if not (target.schema.is_view or target is ops.aten._unsafe_view.default) or not is_plain(node, device):
         return False
     source = node.args[0]
     return isinstance(source, Node) and word(source.meta["val"]) == word(node.meta["val"])

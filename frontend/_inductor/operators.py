@@ -18,7 +18,6 @@ from redispatch.dispatch.core.boxing import bind
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.dispatch.tensor.geometry import contiguous_strides
 from redispatch.kernels import DTYPES
-from redispatch.kernels.cpu.reduce import BLOCK, PIECE
 from redispatch.kernels.declare.declare import DECLARED
 from redispatch.kernels.declare.pointwise import Pointwise
 from redispatch.kernels.engine.convert import as_is
@@ -109,7 +108,7 @@ def reduced(lowering: Lowering, node: Node) -> bool:
 
     if sorted(dims) != list(range(len(shape) - columns, len(shape))):
         return accumulated(lowering, node, dims, word(x) if exact else kind.name, element)
-    if columns == len(shape) and math.prod(shape) > 2 * PIECE:  # which threads share among them
+    if columns == len(shape) and math.prod(shape) > lowering.longest:  # which threads share among them
         return False
 
     def value(nest: Nesting) -> Value | None:
@@ -133,14 +132,16 @@ def accumulated(
         return False  # the innermost loop would wait for each sum
     recipe, kept = reduction.recipe(dtype), [1 if d in dims else size for d, size in enumerate(shape)]
     start = recipe.start.dtype.name
-    accumulator = recipe.block if recipe.block and total <= BLOCK else start
+    accumulator = recipe.block if recipe.block and total <= lowering.precise else start
     numbers = empty_strided(
         val.shape, contiguous_strides(tuple(val.shape)), dtype=getattr(dtypes, accumulator), device="meta"
     )
     memory: Any = Memory(lowering.unused(f"{node.name}_sums"), numbers)
+    steps = tuple(0 if d in dims else math.prod(kept[d + 1 :]) for d in range(len(shape)))
 
     def value(nest: Nesting) -> Value | None:
-        of = element(nest) if nest.shape == shape else None
+        fits = nest.shape == shape and lowering.shares(nest, 0, steps)
+        of = element(nest) if fits else None
         return None if of is None else Accumulate(accumulator, reduction, of, math.prod(kept))
 
     def finished(nest: Nesting) -> Value | None:
@@ -150,7 +151,7 @@ def accumulated(
 
     lowering.join(memory, [source], shape, 0, value)
     nest = cast(Nesting, lowering.step_of[memory])
-    nest.accumulates[memory] = tuple(0 if d in dims else math.prod(kept[d + 1 :]) for d in range(len(shape)))
+    nest.accumulates[memory] = steps
     nest.outputs.append(memory)
     return lowering.join(node, [memory], tuple(val.shape), 0, finished)
 
@@ -169,6 +170,8 @@ def copied(lowering: Lowering, node: Node) -> bool:
 
 def multiplied(lowering: Lowering, node: Node) -> bool:
     """Makes a product of matrices a step. False for one that BLAS does not do, or takes long for."""
+    if lowering.device != "cpu":
+        return False
     a, b = (cast(Node, one) for one in node.args)
     x, y, val = a.meta["val"], b.meta["val"], node.meta["val"]
     (n, k), m, count = x.shape[-2:], y.shape[-1], math.prod(x.shape[:-2])

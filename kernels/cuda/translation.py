@@ -182,7 +182,7 @@ class GPUStatements(Statements):
 
     def type_named(self, node: ast.expr) -> str:
         """The type that a kernel names by a word or by numpy's class."""
-        named = node.value if isinstance(node, ast.Constant) else self.meaning(node)
+        named: Any = node.value if isinstance(node, ast.Constant) else self.meaning(node)
         return named if isinstance(named, str) else np.dtype(named).name
 
     # What kernels name as numba-cuda does
@@ -388,9 +388,7 @@ OF_CUDA: dict[str, Callable[..., Value]] = {
     "cuda.atomic.min": lambda body, *given: body.atomic("min", *given),
 }
 OWN: dict[Any, Callable[..., Value]] = {
-    **{
-        load: (lambda body, x, at, count=count: body.loaded(count, x, at)) for count, load in intrinsics.LOADS.items()
-    },
+    **{load: (lambda body, x, at, count=count: body.loaded(count, x, at)) for count, load in intrinsics.LOADS.items()},
     **{
         store: (lambda body, x, at, values, count=count: body.stored_many(count, x, at, values))
         for count, store in intrinsics.STORES.items()

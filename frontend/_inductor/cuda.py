@@ -1,0 +1,141 @@
+"""Graphs whose tensors are on a CUDA device: the same steps, of which each nest of loops is one kernel.
+
+Products of matrices, and whatever else is no loop, are calls of their operators. A kernel is launched by Python, unless
+the whole function is recorded (`graphed`): then a call replays what the card was told once.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.cuda import nvptx
+from redispatch.kernels.cuda.nests import GridNest, NestSource, applies
+from redispatch.kernels.cuda.reduce import LARGE
+from redispatch.kernels.cuda.runtime.async_errors import late_errors
+from redispatch.kernels.cuda.runtime.operands import block_of, located, stream_for
+from redispatch.kernels.graphs import Apply, Value
+
+from .compile_fx import CompiledFxGraph
+from .lowering import Call, Lowering, Nesting, Step, Strides
+
+TARGET = "sm_80"  # for which kernels are shown where no device is
+
+
+class CUDALowering(Lowering):
+    """The steps of a graph on a device."""
+
+    device, made = "cuda", GridNest
+    longest = LARGE  # a block reduces it alone; the operator's own kernel cuts longer ones among many
+    precise = 1 << 62  # accumulators are partial sums of a tree, in the type in which a GPU accumulates
+
+    def is_quick(self, step: Step) -> bool:
+        return False
+
+    def computes(self, value: Value) -> bool:
+        """Whether its function is translated for a GPU."""
+        return all(applies(one) for one in (value, *value.operands) if isinstance(one, Apply))
+
+    def shares(self, nest: Nesting, columns: int, steps: Strides = ()) -> bool:
+        """Whether it reduces the same way: a block has rows, or columns."""
+        if columns:
+            return not nest.accumulates
+        kept = [bool(step) for step in steps]
+        same = all([bool(step) for step in known] == kept for known in nest.accumulates.values())
+        return not nest.columns and same
+
+
+class CompiledForCUDA(CompiledFxGraph):
+    """A graph's function on a device."""
+
+    lower = CUDALowering
+    nests: Any  # each a `GridNest`
+
+    def __init__(self, module: Any, examples: Sequence[Any]) -> None:
+        self.device = next(x.device for x in examples if isinstance(x, Tensor) and x.is_cuda)
+        super().__init__(module, examples)
+        self.known |= {"located": located, "stream_for": stream_for, "error_words": self.error_words}
+        self.driver: Any = None  # whose kernels `run` launches
+
+    def __call__(self, *args: Any) -> Any:
+        """Returns what the graph does of these inputs."""
+        if len(args) != len(self.metadata) or not self.fits(args):
+            return self.interpreter.run(*args)
+        driver = next(block_of(x).driver for x in args if isinstance(x, Tensor) and x.is_cuda)
+        if self.run is None or self.driver is not driver:
+            self.driver = driver
+            self.run = self.made()
+        return self.run(*args)
+
+    def has_memory(self, x: Tensor) -> bool:
+        """Whether a tensor has memory on the device, or as a number on the CPU."""
+        if not x.is_cuda:
+            return super().has_memory(x)
+        store: Any = x._store
+        return store is not None and store.block is not None
+
+    def error_words(self, x: Tensor) -> int:
+        """The address at which a kernel reports an index beyond its array."""
+        return late_errors(self.driver).address(x._device.index or 0)
+
+    # The text ---------------------------------------------------------------------------------------------------------
+
+    def nest_lines(self, step: Nesting) -> list[str]:
+        """Launches a nest's kernel."""
+        nest = self.nests[step]
+        first = nest.outputs[0][0].name
+        given = [f"located({array.name})" for array in nest.arrays]
+        if nest.picks:
+            given += [
+                f"error_words({first})",
+                *(f"pick_{pick.number}, {self.lowering.picked_dim(pick.number)}" for pick in nest.picks),
+            ]
+        return [f"    {nest.name}(({', '.join(given)},), stream_for({first}))"]
+
+    def pick_name(self, number: int) -> str:
+        """The words for a node that reads at an index, for the error's message."""
+        node = self.lowering.picks[number - 1]
+        where = (node.meta.get("stack_trace") or "").strip()
+        return f"{node.name} = {node.target}" + (f"\n{where}\n" if where else "")
+
+    def made(self) -> Callable[..., Any]:
+        """The function; its kernels are compiled here, or loaded from disk."""
+        errors = late_errors(self.driver)
+        numbers = {f"pick_{k + 1}": errors.number(self.pick_name(k + 1)) for k in range(len(self.lowering.picks))}
+        namespace = self.known | numbers | {nest.name: self.started(nest) for nest in self.nests.values()}
+        name = f"<redispatch graph {id(self):x}>"
+        linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
+        exec(compile(self.text, name, "exec"), namespace)
+        return namespace["run"]
+
+    def started(self, nest: GridNest) -> Callable[..., None]:
+        """The launcher of a nest's kernel: `start(arguments, stream)`."""
+        launch = nest.launch()
+        return (lambda arguments, stream: None) if launch is None else launch.on(self.driver)
+
+    # Seen -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def target(self) -> str:
+        """The compute capability of the card, or one of the oldest that is served."""
+        return TARGET if self.driver is None else self.driver.target
+
+    def sources(self) -> list[NestSource]:
+        """The kernels, to be compiled."""
+        return [nest.source_on_device() for nest in self.nests.values() if nest.turns]
+
+    def llvm(self) -> str:
+        """The kernels in LLVM's language, before it optimises them."""
+        return "\n".join(nvptx.llvm_text(one.program(), one.signature) for one in self.sources())
+
+    def assembly(self) -> str:
+        """The PTX of each kernel."""
+        from redispatch.kernels.cuda import ptx  # here, because only who looks needs it
+
+        return "\n".join(ptx(one, self.target) for one in self.sources())
+
+    def calls(self) -> list[str]:
+        """The operators that no loop computes, by the names of their nodes."""
+        return [f"{step.node.name} = {step.node.target}" for step in self.steps if isinstance(step, Call)]
