@@ -18,7 +18,7 @@ import numpy as np
 from ..engine import primitives
 from ..engine.primitives import WORDS
 from ..engine.program import Program
-from ..engine.translate.instructions import NOTHING, Unknown, Value, constant
+from ..engine.translate.instructions import NOTHING, VARIES, Unknown, Value, constant
 from ..engine.translate.promote import BITS, PART, Type, kind, llvm
 from ..engine.translate.statements import Statements, Unit
 from ..maths import vecmath
@@ -121,7 +121,7 @@ class GPUUnit(Unit):
             else:
                 passed.append(f"{word} %p{k}")
         lines.append(f"  call {llvm(found.result)} @{found.symbol}({', '.join(passed)})")
-        head = f"define ptx_kernel void @kernel({', '.join(taken)})"
+        head = f'define ptx_kernel void @kernel({", ".join(taken)}) "no-jump-tables"="true"'  # slow on a GPU
         text = self.text().replace(" alwaysinline {", " alwaysinline convergent {")  # as it may wait for others
         text = REMAINDER.sub(r"call \1 @rest.\1(\1 \2, \1 \3)", text)
         rests = [REST.format(t=t, s=s, infinity=INFINITY, nan=NAN) for t, s in WORDS.values() if f"@rest.{t}(" in text]
@@ -194,12 +194,40 @@ class GPUStatements(Statements):
         self.require(register, f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}.x()\n")
         return self.line("int32", f"call i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
 
+    def of_Constant(self, node: ast.Constant) -> Value:
+        """A literal. None is passed on to functions that do not look at it."""
+        return constant(0, "int8") if node.value is None else super().of_Constant(node)
+
     def of_Call(self, node: ast.Call) -> Value:
+        if any(isinstance(one, ast.Starred) for one in node.args):
+            node = ast.Call(node.func, self.written_out(node.args), node.keywords)
         word = ast.unparse(node.func)
         if word in ("cuda.shared.array", "cuda.local.array"):
             return self.memory(node, word.split(".")[1])
         known = OF_CUDA.get(word)
         return super().of_Call(node) if known is None else known(self, *map(self.value, node.args))
+
+    def written_out(self, nodes: list[ast.expr]) -> list[ast.expr]:
+        """Arguments of which some stand for all that is in a tuple, each with a name that no program has."""
+        given: list[ast.expr] = []
+        for node in nodes:
+            if not isinstance(node, ast.Starred):
+                given.append(node)
+                continue
+            for k, one in enumerate(self.parts(self.value(node.value))):
+                self.names[f"* {id(node)} {k}"] = one
+                given.append(ast.Name(f"* {id(node)} {k}", ast.Load()))
+        return given
+
+    def looked_up(self, table: Value, index: Value) -> Value:
+        """The element of a tuple; of numbers that vary, by comparisons."""
+        numbers = self.parts(table)
+        if all(number.known is not VARIES for number in numbers) or len({number.type for number in numbers}) != 1:
+            return super().looked_up(table, index)
+        *others, found = numbers
+        for k, one in reversed(list(enumerate(others))):
+            found = self.select(self.compare(ast.Eq(), index, constant(k)), one, found)
+        return found
 
     def intrinsic(self, type: Type, name: str, *arguments: str) -> Value:
         """Calls a function of LLVM's for this target; arguments are its types and words."""
