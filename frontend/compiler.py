@@ -131,8 +131,13 @@ def reset() -> None:
     """Nothing: there is no compiled program to forget. `redispatch.cache` has the compiled kernels."""
 
 
+STEP_BEGINS: list[Callable[[], None]] = []  # what is done about graphs of CUDA: _inductor/recorded.py
+
+
 def cudagraph_mark_step_begin() -> None:
-    """Nothing: no graph of CUDA is recorded."""
+    """Begins a step: what recorded graphs gave in the one before is lost, and its memory is used again."""
+    for begin in STEP_BEGINS:
+        begin()
 
 
 def list_backends(exclude_tags: Iterable[str] = ("debug", "experimental")) -> list[str]:

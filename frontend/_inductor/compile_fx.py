@@ -287,13 +287,16 @@ def extent(val: Tensor) -> int:
     return 1 + sum((size - 1) * step for size, step in zip(val.shape, val.stride(), strict=True))
 
 
-def compile_fx_inner(module: GraphModule, example_inputs: Sequence[Any]) -> CompiledFxGraph:
+def compile_fx_inner(
+    module: GraphModule, example_inputs: Sequence[Any], *, cudagraphs: bool = False
+) -> CompiledFxGraph:
     """Compiles a graph of operators that make no views of each other's results for its caller to write to.
 
     example_inputs: tensors, of which the metadata counts.
+    cudagraphs: whether a function on a CUDA device is recorded (`mode="reduce-overhead"`); on the CPU it is as it is.
     """
     if any(isinstance(x, Tensor) and x.is_cuda for x in example_inputs):
         from .cuda import CompiledForCUDA  # here, because who has no device need not import what it takes
 
-        return CompiledForCUDA(module, example_inputs)
+        return CompiledForCUDA(module, example_inputs, cudagraphs)
     return CompiledFxGraph(module, example_inputs)

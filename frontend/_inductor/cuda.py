@@ -1,7 +1,7 @@
 """Graphs whose tensors are on a CUDA device: the same steps, of which each nest of loops is one kernel.
 
 Products of matrices, and whatever else is no loop, are calls of their operators. A kernel is launched by Python, unless
-the whole function is recorded (`graphed`): then a call replays what the card was told once.
+the function is recorded (`recorded.py`): then a call replays what the card was told once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from redispatch.kernels.graphs import Apply, Value
 
 from .compile_fx import CompiledFxGraph
 from .lowering import Call, Lowering, Nesting, Step, Strides
+from .recorded import hindrance, recorded
 
 TARGET = "sm_80"  # for which kernels are shown where no device is
 
@@ -48,16 +49,20 @@ class CUDALowering(Lowering):
 
 
 class CompiledForCUDA(CompiledFxGraph):
-    """A graph's function on a device."""
+    """A graph's function on a device.
+
+    not_recorded: why it is no graph of CUDA, "" if it is one.
+    """
 
     lower = CUDALowering
     nests: Any  # each a `GridNest`
 
-    def __init__(self, module: Any, examples: Sequence[Any]) -> None:
+    def __init__(self, module: Any, examples: Sequence[Any], cudagraphs: bool = False) -> None:
         self.device = next(x.device for x in examples if isinstance(x, Tensor) and x.is_cuda)
         super().__init__(module, examples)
         self.known |= {"located": located, "stream_for": stream_for, "error_words": self.error_words}
         self.driver: Any = None  # whose kernels `run` launches
+        self.not_recorded = hindrance(self.graph.nodes) if cudagraphs else "nobody asked for that"
 
     def __call__(self, *args: Any) -> Any:
         """Returns what the graph does of these inputs."""
@@ -66,7 +71,7 @@ class CompiledForCUDA(CompiledFxGraph):
         driver = next(block_of(x).driver for x in args if isinstance(x, Tensor) and x.is_cuda)
         if self.run is None or self.driver is not driver:
             self.driver = driver
-            self.run = self.made()
+            self.run = self.made() if self.not_recorded else recorded(driver, self.made())
         return self.run(*args)
 
     def has_memory(self, x: Tensor) -> bool:

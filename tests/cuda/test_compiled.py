@@ -66,3 +66,41 @@ def test_an_index_beyond_its_array_is_told_of_when_the_device_is_waited_for():
     found = graph(x, rd.tensor([[1], [2], [5], [0]]).cuda())
     with pytest.raises(IndexError, match=r"(?s)gather = aten.gather.default.*index 5 .* dimension 1 with size 5"):
         found.cpu()
+
+
+def test_a_recorded_function_replays_what_it_did():
+    """Also behind a product, which is a call, and with other numbers."""
+
+    def program(x, w):
+        return (x @ w).relu().sum(1), (x * 2).exp()
+
+    x, w = rd.randn(5, 4).cuda(), rd.randn(4, 6).cuda()
+    graph = compile_fx_inner(make_fx(program)(x, w), [x, w], cudagraphs=True)
+    assert graph.not_recorded == ""
+    for _ in range(4):
+        rd.compiler.cudagraph_mark_step_begin()
+        x = rd.randn(5, 4).cuda()
+        found = graph(x, w)
+        assert_close([one.cpu() for one in found], [one.cpu() for one in program(x, w)])
+        assert_close(found[0].cpu(), program(x, w)[0].cpu())
+    rd.compiler.cudagraph_mark_step_begin()
+    with pytest.raises(RuntimeError, match="in a step that is over"):
+        found[0].cpu()
+
+
+@pytest.mark.parametrize(
+    "program, why",
+    [
+        (lambda x: x.add_(1), "may write to an input"),
+        (lambda x: x.t().mul_(2), "may write to an input"),
+        (lambda x: x.cpu() * 2, "on the CPU"),
+        (lambda x: x.nonzero() * 2, "waits for numbers"),
+    ],
+)
+def test_what_cannot_be_recorded_says_why(program, why):
+    x = rd.randn(3, 3)
+    there, again = x.cuda(), x.cuda()
+    graph = compile_fx_inner(make_fx(program)(x.cuda()), [there], cudagraphs=True)
+    assert why in graph.not_recorded
+    for _ in range(3):
+        assert_close(graph(there).cpu(), program(again).cpu())
