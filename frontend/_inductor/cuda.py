@@ -10,6 +10,7 @@ import linecache
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from redispatch.dispatch import OpOverload
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.cuda import nvptx
 from redispatch.kernels.cuda.nests import GridNest, NestSource, applies
@@ -18,7 +19,9 @@ from redispatch.kernels.cuda.runtime.async_errors import late_errors
 from redispatch.kernels.cuda.runtime.operands import block_of, located, stream_for
 from redispatch.kernels.graphs import Apply, Value
 
+from ..fx.node import Node
 from .compile_fx import CompiledFxGraph
+from .decompositions import is_item
 from .lowering import Call, Lowering, Nesting, Step, Strides
 from .recorded import hindrance, recorded
 
@@ -142,5 +145,11 @@ class CompiledForCUDA(CompiledFxGraph):
         return "\n".join(ptx(one, self.target) for one in self.sources())
 
     def calls(self) -> list[str]:
-        """The operators that no loop computes, by the names of their nodes."""
-        return [f"{step.node.name} = {step.node.target}" for step in self.steps if isinstance(step, Call)]
+        """The operators that are called as their own kernels, by the names of their nodes; views compute nothing."""
+        nodes = [step.node for step in self.steps if isinstance(step, Call)]
+        return [f"{node.name} = {node.target}" for node in nodes if computes(node)]
+
+
+def computes(node: Node) -> bool:
+    """Whether a call has a kernel run: neither a view nor a choice among results."""
+    return not is_item(node) and not (isinstance(node.target, OpOverload) and node.target.schema.is_view)

@@ -1,7 +1,7 @@
 """Compiled graphs that are recorded as graphs of CUDA, `mode="reduce-overhead"`: a call replays what the card was told.
 
-All share one graph tree (`kernels/cuda/runtime/graph_trees.py`): the first call runs, the second is recorded, later ones
-replay. What a call returned is good until the next step begins (`compiler.cudagraph_mark_step_begin`).
+All share one graph tree (`kernels/cuda/runtime/graph_trees.py`): the first call runs, the second is recorded, later
+ones replay. What a call returned is good until the next step begins (`compiler.cudagraph_mark_step_begin`).
 """
 
 from __future__ import annotations

@@ -1,20 +1,28 @@
 """Graphs that are compiled for a device: their kernels, beside the CPU's, on the simulator."""
 
+import random
+
 import pytest
 
 import redispatch as rd
 from redispatch._inductor import compile_fx_inner
+from redispatch.fx import Interpreter
 from redispatch.fx.experimental.proxy_tensor import make_fx
 from redispatch.testing import assert_close
 from redispatch.utils import _pytree as pytree
 
+from ..drawing import draw as drawn
+from ..inductor.test_nests import a_program, same
+
+f = rd.nn.functional
 pytestmark = pytest.mark.usefixtures("simulator")
 
 
 def both(function, *inputs):
     """The graph's results on the CPU, on the device, and the function on the device. Both graphs are compiled."""
     there = pytree.tree_map(lambda x: x.cuda(), inputs)
-    here, graph = (compile_fx_inner(make_fx(function)(*given), given) for given in (inputs, there))
+    trace = make_fx(function, tracing_mode="fake")
+    here, graph = (compile_fx_inner(trace(*given), given) for given in (inputs, there))
     return here(*inputs), pytree.tree_map(lambda x: x.cpu(), graph(*there)), graph
 
 
@@ -66,6 +74,95 @@ def test_an_index_beyond_its_array_is_told_of_when_the_device_is_waited_for():
     found = graph(x, rd.tensor([[1], [2], [5], [0]]).cuda())
     with pytest.raises(IndexError, match=r"(?s)gather = aten.gather.default.*index 5 .* dimension 1 with size 5"):
         found.cpu()
+
+
+# --- whole programs ---------------------------------------------------------------------------------------------------
+
+
+def layer_norm(w, b, x, y):
+    return (f.layer_norm(x, w.shape, w, b) * y).sum()
+
+
+def cross_entropy(x, y):
+    return f.cross_entropy(x, y) + 1e-4 * rd.logsumexp(x, 1).square().mean()
+
+
+def perceptron(a, b, c, d, x, y):
+    return f.cross_entropy(f.linear(f.relu(f.linear(x, a, b)), c, d), y)
+
+
+def convolutions(a, b, c, d, x, y):
+    h = f.max_pool2d(f.relu(f.conv2d(x, a, padding=1)), 2)
+    h = f.max_pool2d(f.relu(f.conv2d(h, b, padding=1)), 2)
+    return f.cross_entropy(f.linear(h.flatten(1), c, d), y)
+
+
+def transformer(tokens, places, g, h, qkv, out, g2, h2, up, down, ids, targets):
+    batch, length, width, heads = *ids.shape, tokens.shape[1], 2
+    x = f.embedding(ids, tokens) + places
+    parts = f.linear(f.layer_norm(x, (width,), g, h), qkv).view(batch, length, 3, heads, width // heads)
+    q, k, v = (parts[:, :, i].transpose(1, 2) for i in range(3))
+    mixed = f.scaled_dot_product_attention(q, k, v, is_causal=True)
+    x = x + f.linear(mixed.transpose(1, 2).reshape(batch, length, width), out)
+    x = x + f.linear(f.gelu(f.linear(f.layer_norm(x, (width,), g2, h2), up)), down)
+    return f.cross_entropy(f.linear(x, tokens).view(targets.numel(), -1), targets)
+
+
+# loss, the shapes of its weights, the other inputs, and what is called
+PROGRAMS = [
+    (layer_norm, [(24,), (24,), (12, 24)], lambda: [rd.randn(12, 24)], []),
+    (cross_entropy, [(6, 70)], lambda: [rd.randint(70, (6,))], []),
+    (perceptron, [(12, 8), (12,), (5, 12), (5,)], lambda: [rd.randn(9, 8), rd.randint(5, (9,))], ["mm"]),
+    (
+        convolutions,
+        [(3, 1, 3, 3), (4, 3, 3, 3), (5, 16), (5,)],
+        lambda: [rd.randn(2, 1, 8, 8), rd.randint(5, (2,))],
+        ["convolution", "convolution_backward", "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "mm"],
+    ),
+    (
+        transformer,
+        [(20, 8), (6, 8), (8,), (8,), (24, 8), (8, 8), (8,), (8,), (32, 8), (8, 32)],
+        lambda: [rd.randint(20, (2, 6)), rd.randint(20, (12,))],
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize("loss, shapes, others, calls", PROGRAMS, ids=lambda one: getattr(one, "__name__", ""))
+def test_steps_of_training_are_those_of_the_cpu(loss, shapes, others, calls):
+    """Forward, backward and the new weights, in fused kernels; products, convolutions and attention are called."""
+    weights, data = [rd.randn(shape) / 3 for shape in shapes], others()
+
+    def step(*given):
+        leaves, rest = [one.detach().requires_grad_() for one in given[: len(shapes)]], given[len(shapes) :]
+        gradients = rd.autograd.grad(loss(*leaves, *rest), leaves)
+        return [leaf.detach() - 0.1 * one for leaf, one in zip(leaves, gradients, strict=True)]
+
+    wanted, found, graph = both(step, *weights, *data)
+    assert_close(found, wanted)
+    called = {one.partition(" = aten.")[2].partition(".")[0] for one in graph.calls()}
+    assert calls is None or called == set(calls)
+
+
+@pytest.mark.parametrize("seed", drawn(range(300), "nests on a device", count=6))
+@pytest.mark.parametrize("reduces", [False, True])
+def test_random_programs_are_those_of_the_cpu(seed, reduces):
+    program, inputs = a_program(random.Random(seed + 10_000 * reduces), reduces)
+    wanted = Interpreter(make_fx(program)(*inputs)).run(*inputs)
+    there = [laid_alike(x) for x in inputs]
+    found = compile_fx_inner(make_fx(program, tracing_mode="fake")(*there), there)(*there)
+    assert [one.stride() for one in found] == [one.stride() for one in wanted]
+    for one, other in zip(found, wanted, strict=True):
+        same(one.cpu().contiguous(), other.contiguous(), exact=not reduces)
+
+
+def laid_alike(x):
+    """The tensor on the device, with the strides that it has."""
+    numbers = rd.as_strided(x, (x.untyped_storage().nbytes() // x.dtype.itemsize,), (1,), 0)
+    return numbers.cuda().as_strided(x.shape, x.stride(), x.storage_offset())
+
+
+# --- graphs of CUDA ---------------------------------------------------------------------------------------------------
 
 
 def test_a_recorded_function_replays_what_it_did():
