@@ -108,8 +108,9 @@ def cubin(source: Source, target: str) -> bytes:
     key = _key(program, source, target, is_own(source))
     path = directory()
     file = None if path is None else path / f"{key}.cubin"
-    if file is not None and not available() and not source.is_own and not file.exists():
-        file = path / f"{(key := _key(program, source, target, False))}.cubin"
+    if path is not None and file is not None and not available() and not source.is_own and not file.exists():
+        key = _key(program, source, target, False)  # which numba-cuda left there
+        file = path / f"{key}.cubin"
     kept = None if file is None else read_sealed(file, key)
     if kept is not None:
         return kept
