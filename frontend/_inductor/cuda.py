@@ -13,6 +13,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.cuda import nvptx
+from redispatch.kernels.cuda.elementwise import VECTOR
 from redispatch.kernels.cuda.nests import GridNest, NestSource, applies
 from redispatch.kernels.cuda.reduce import LARGE
 from redispatch.kernels.cuda.runtime.async_errors import late_errors
@@ -25,6 +26,7 @@ from .decompositions import is_item
 from .lowering import Call, Lowering, Nesting, Step, Strides
 from .recorded import hindrance, recorded
 
+MOST_ACCUMULATORS = 4  # of a block's threads in shared memory
 TARGET = "sm_80"  # for which kernels are shown where no device is
 
 
@@ -48,7 +50,7 @@ class CUDALowering(Lowering):
             return not nest.accumulates
         kept = [bool(step) for step in steps]
         same = all([bool(step) for step in known] == kept for known in nest.accumulates.values())
-        return not nest.columns and same
+        return not nest.columns and same and len(nest.accumulates) < MOST_ACCUMULATORS
 
 
 class CompiledForCUDA(CompiledFxGraph):
@@ -120,8 +122,21 @@ class CompiledForCUDA(CompiledFxGraph):
 
     def started(self, nest: GridNest) -> Callable[..., None]:
         """The launcher of a nest's kernel: `start(arguments, stream)`."""
-        launch = nest.launch()
-        return (lambda arguments, stream: None) if launch is None else launch.on(self.driver)
+        launch, wide = nest.launch(), nest.widened()
+        if launch is None:
+            return lambda arguments, stream: None
+        start = launch.on(self.driver)
+        if wide is None:
+            return start
+        widely, count = wide.on(self.driver), len(nest.arrays)
+
+        def started(arguments: tuple[int, ...], stream: int) -> None:
+            low = 0
+            for address in arguments[:count]:
+                low |= address
+            (start if low % VECTOR else widely)(arguments, stream)
+
+        return started
 
     # Seen -------------------------------------------------------------------------------------------------------------
 
@@ -132,7 +147,7 @@ class CompiledForCUDA(CompiledFxGraph):
 
     def sources(self) -> list[NestSource]:
         """The kernels, to be compiled."""
-        return [nest.source_on_device() for nest in self.nests.values() if nest.turns]
+        return [(nest.wider or nest).source_on_device() for nest in self.nests.values() if nest.turns]
 
     def llvm(self) -> str:
         """The kernels in LLVM's language, before it optimises them."""

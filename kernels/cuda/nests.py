@@ -9,6 +9,9 @@ Three forms, by what the nest computes (`kernels/graphs/nest.py`):
 - columns: accumulators of outer dimensions. A lane has a result, so that a warp reads memory in order, and the warps of
   a block share its elements out; they meet in shared memory.
 
+In the first two, a thread takes as many neighbours as fill 16 bytes, and reads and writes them in one access each,
+where all operands are dense or the same along a row and rows begin aligned (`width`); each call looks at the addresses.
+
 An index beyond its array reads nothing: the device's error words learn of it (`indexing.py`), of which the host is told
 when it next waits. A sum is one of a tree of partial sums as wide as the block, in the type that a GPU accumulates in
 (`reduce.py`); so it may differ from the CPU's in its last bits. Everything else has the CPU's bits. Read next:
@@ -17,9 +20,11 @@ when it next waits. A sum is one of a tree of partial sums as wide as the block,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache as once
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,7 +37,9 @@ from ..engine.program import Program
 from ..engine.translate import Unknown
 from ..graphs.nest import Accumulate, Apply, Array, Nest, Pick, Reduce, Value, Walk, indented
 from .compiler import CUDA, Source
+from .elementwise import VECTOR
 from .indexing import report
+from .intrinsics import LOADS, STORES
 from .launch import Kernel, Launch
 from .reduce import accumulator
 from .templates import over_block, threads_for
@@ -57,7 +64,22 @@ class NestSource(Source):
 
 @dataclass(eq=False)
 class GridNest(Nest):
-    """A nest as a kernel for a grid of blocks."""
+    """A nest as a kernel for a grid of blocks. wide: whether a thread may take several neighbours."""
+
+    wide: bool = False
+
+    @property
+    def width(self) -> int:
+        """The elements that a thread takes at once."""
+        walk = self.walk
+        if not self.wide or self.accumulates or len(walk.inner) > 1:
+            return 1
+        width = VECTOR // max((np.dtype(DTYPES[one.dtype].storage).itemsize for one in self.arrays), default=VECTOR)
+        for one, strides in walk.rows_of.items():
+            known = [one.offset, *strides] if walk.steps[id(one)] == 1 else []
+            if walk.steps[id(one)] not in (0, 1) or (one.name and any(step % width for step in known)):
+                return 1
+        return width if walk.row_size % width == 0 else 1
 
     def written(self) -> str:
         self.given |= {"uint64": np.uint64, "int64": np.int64}
@@ -76,16 +98,19 @@ class GridNest(Nest):
         """A thread for each element."""
         walk = self.walk
         self.loops, self.known = [self.wanted(0)], {}
-        total = walk.rows * walk.row_size
+        width = self.width
+        each, total = walk.row_size // width, walk.rows * walk.row_size // width
         self.threads, self.blocks = THREADS, -(-total // THREADS)
         yield f"    at = int64(cuda.blockIdx.x) * {THREADS} + int64(cuda.threadIdx.x)"
         yield f"    if at < {total}:"
-        yield from indented(2, [f"row = at // {walk.row_size}", f"j = at - row * {walk.row_size}"])
+        yield from indented(2, [f"row = at // {each}", f"j = at - row * {each}"])
+        if width > 1:
+            yield f"        j *= {width}"
         if not walk.flat:
             yield from indented(2, walk.row_lines())
         yield from self.row_values(0)
         yield from indented(2, self.places())
-        yield from self.element(0, dict(self.known), "        ")
+        yield from self.neighbours(0, "        ")[0]
 
     def places(self) -> list[str]:
         """Lines that find element `j` of a row."""
@@ -94,16 +119,48 @@ class GridNest(Nest):
             return ["i = j"]
         return [f"run = j // {inner[-1]}", f"i = j - run * {inner[-1]}", *self.walk.run_lines()]
 
-    def element(self, level: int, known: dict[Value, str], indent: str) -> Iterator[str]:
-        """Computes what a walk wants of one element, and stores what it is first to know."""
+    def element(self, level: int, indent: str) -> tuple[list[str], list[str], dict[Value, str]]:
+        """The lines that compute what a walk wants of one element, and those that store it; its values' names."""
+        lines: list[str] = []
+        stores: list[str] = []
+        known = dict(self.known)
         for value in self.needed(level):
-            yield from self.computed(value, known, indent, level)
+            lines += self.computed(value, known, indent, level)
             if value in self.spilled and self.spilled[value][1] == level:
-                yield f"{indent}{self.spilled[value][0]}[{self.walk.in_row}] = {known[value]}"
+                stores.append(f"{indent}{self.spilled[value][0]}[{self.walk.in_row}] = {known[value]}")
         for array, value in self.outputs:
             if self.levels[value] == level and not self.row_output(array, value) and not isinstance(value, Accumulate):
-                yield f"{indent}{array.name}[{self.walk.at(array)}] = {self.stored(array, known[value], value)}"
-        self.elements_known = known
+                stores.append(
+                    f"{indent}{array.name}[{self.walk.at(array)}] = {self.stored(array, known[value], value)}"
+                )
+        return lines, stores, known
+
+    def neighbours(self, level: int, indent: str) -> tuple[list[str], list[dict[Value, str]]]:
+        """The lines for the elements that a thread takes at once: first all are read, then all are stored."""
+        lines, stores, known = self.element(level, indent)
+        if self.width == 1:
+            return [*lines, *stores], [known]
+        own = {match[1] for line in lines if (match := OWN.match(line))}
+        load, store = (self.word("", table[self.width]) for table in (LOADS, STORES))
+        vectors: dict[str, str] = {}  # what is read in one access -> its name
+
+        def element_of(match: re.Match[str]) -> str:
+            return vectors.setdefault(match[0], f"all{len(vectors)}") + "[K]"
+
+        lines = [VECTORS.sub(element_of, line) for line in lines]
+        found = [f"{indent}{word} = {load}({place_of(text)})" for text, word in vectors.items()]
+        names = []
+        for k in range(self.width):
+            found += [f"{indent}i_{k} = j + {k}", *(numbered(line, own, k) for line in lines)]
+            names.append({value: numbered(name, own, k) for value, name in known.items()})
+        for line in stores:
+            where, _, value = line.strip().partition(" = ")
+            each = [numbered(value, own, k) for k in range(self.width)]
+            if VECTORS.fullmatch(where):
+                found.append(f"{indent}{store}({place_of(where)}, ({', '.join(each)}))")
+            else:
+                found += [f"{indent}{numbered(where, own, k)} = {one}" for k, one in enumerate(each)]
+        return found, names
 
     def row_values(self, level: int) -> Iterator[str]:
         """Computes what is the same for a row, once it is known; one thread stores it where it is an output."""
@@ -120,16 +177,18 @@ class GridNest(Nest):
     def by_rows(self) -> Iterator[str]:
         """A block for each row."""
         walk = self.walk
-        self.threads, self.blocks = threads_for(walk.row_size), walk.rows
+        self.threads, self.blocks = threads_for(walk.row_size // self.width), walk.rows
         walk.in_row = "uint64(j)"
         last = max(self.levels[v] for v in self.values if isinstance(v, Reduce))
         self.loops, self.room, self.parts = [self.wanted(level) for level in range(last + 1)], SHARED, dict[str, str]()
         body = list(self.rows_text(last))
-        yield "    row, j = int64(cuda.blockIdx.x), int64(cuda.threadIdx.x)"
+        yield f"    row, j = int64(cuda.blockIdx.x), {self.first}"
         for kind, name in self.parts.items():
             yield f"    {name} = cuda.shared.array({WARP}, '{kind}')"
         for value, (name, _) in self.spilled.items():
-            yield f"    {name} = cuda.shared.array({walk.row_size}, '{DTYPES[value.dtype].compute}')"
+            kind = DTYPES[value.dtype].compute
+            aligned = max(VECTOR, self.width * np.dtype(kind).itemsize)
+            yield f"    {name} = cuda.shared.array({walk.row_size}, '{kind}', {aligned})"
         yield f"    if row < {walk.rows}:"
         yield from indented(2, walk.row_lines())
         yield from body
@@ -138,21 +197,25 @@ class GridNest(Nest):
         """One walk of a block over its row."""
         reduces = [v for v in self.values if isinstance(v, Reduce) and self.levels[v] == level + 1]
         totals = [Total(self, value) for value in reduces]
-        known = dict(self.known)
         for one in totals:
             yield f"        {one.acc} = {one.start}"
-        yield "        j = int64(cuda.threadIdx.x)"
         yield f"        while j < {self.walk.row_size}:"
         yield from indented(3, self.places())
-        yield from self.element(level, known, "            ")
+        lines, names = self.neighbours(level, "            ")
+        yield from lines
         for value, one in zip(reduces, totals, strict=True):
-            yield f"            {one.acc} = {one.combined(known[value.of])}"
-        yield f"            j += {self.threads}"
-        yield "        j = int64(cuda.threadIdx.x)"
+            yield from (f"            {one.acc} = {one.combined(known[value.of])}" for known in names)
+        yield f"            j += {self.threads * self.width}"
+        yield f"        j = {self.first}"
         for value, one in zip(reduces, totals, strict=True):
             name = self.known[value] = f"r{len(self.known)}"
             yield f"        {one.acc} = {one.over_block(self.parts)}"
             yield f"        {name} = {self.through(self.rounding(value.dtype), one.finished(self.walk.row_size))}"
+
+    @property
+    def first(self) -> str:
+        """The first element of a row that a thread takes."""
+        return "int64(cuda.threadIdx.x)" + f" * {self.width}" * (self.width > 1)
 
     def needed(self, level: int) -> list[Value]:
         """The values of elements that a walk computes; what does not fit into shared memory is not kept."""
@@ -170,7 +233,7 @@ class GridNest(Nest):
     def by_columns(self) -> Iterator[str]:
         """A lane for each accumulator."""
         self.walk = walk = turned(self.walk, self.sizes, self.accumulates[0][0].strides)
-        self.loops = [self.wanted(0)]
+        self.loops, self.known = [self.wanted(0)], {}
         warps = min(MOST_WARPS, 1 << max(walk.row_size // 8, 1).bit_length() - 1)
         self.threads, self.blocks = WARP * warps, -(-walk.rows // WARP)
         lane = "row = int64(cuda.blockIdx.x) * 32 + (int64(cuda.threadIdx.x) & 31)"
@@ -184,9 +247,10 @@ class GridNest(Nest):
         yield from indented(2, walk.row_lines())
         yield from indented(2, ["j = warp", f"while j < {walk.row_size}:"])
         yield from indented(3, self.places())
-        yield from self.element(0, {}, "            ")
+        lines, (known,) = self.neighbours(0, "            ")
+        yield from lines
         for array, value in self.accumulates:
-            yield f"            {accs[value]} = {self.entering(array, value, accs[value], self.elements_known)}"
+            yield f"            {accs[value]} = {self.entering(array, value, accs[value], known)}"
         yield f"            j += {warps}"
         yield from (f"    {acc}_parts[int64(cuda.threadIdx.x)] = {acc}" for acc in accs.values())
         yield from ("    cuda.syncthreads()", f"    if warp == 0 and row < {walk.rows}:")
@@ -218,11 +282,38 @@ class GridNest(Nest):
         """The kernel, to be compiled."""
         return NestSource(self.name, self.text, self.given, self.signature(), None, is_own=True, reals=self.reals)
 
+    @cached_property
+    def wider(self) -> GridNest | None:
+        """The same nest whose threads take several neighbours; None where they cannot."""
+        found = None if self.wide else GridNest(self.name, self.sizes, self.columns, self.outputs, wide=True)
+        return found if found is not None and found.width > 1 else None
+
+    def widened(self) -> Launch | None:
+        """The kernel for aligned addresses, if it is another one."""
+        return None if self.wider is None else self.wider.launch()
+
     def launch(self) -> Launch | None:
         """The kernel with its grid; None where there is nothing to compute."""
         if not self.turns:
             return None
         return Launch(Kernel(self.source_on_device), (self.blocks, 1, 1), (self.threads, 1, 1))
+
+
+OWN = re.compile(r"\s*(v\d+|at\d+) = ")
+VECTORS = re.compile(r"(\w+)\[uint64\((?:(\w+) \+ i|j)\)\]")  # an element whose neighbours lie beside it
+
+
+def place_of(text: str) -> str:
+    """The arguments by which neighbours are read or written at once."""
+    found = VECTORS.fullmatch(text)
+    assert found is not None
+    return f"{found[1]}, " + (f"{found[2]} + j" if found[2] else "j")
+
+
+def numbered(text: str, own: set[str], k: int) -> str:
+    """Lines of one element as those of a thread's element k, which has names of its own."""
+    text = re.sub(r"\b(?:v|at)\d+\b", lambda found: f"{found[0]}_{k}" if found[0] in own else found[0], text)
+    return re.sub(r"\+ i(?=[ )])", f"+ i_{k}", text).replace("[K]", f"[{k}]")
 
 
 class Total:

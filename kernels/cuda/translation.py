@@ -291,7 +291,8 @@ class GPUStatements(Statements):
                 found.append(words[k])
             else:
                 down = self.line("int32", f"lshr {word} {words[k // each].text}, {k % each * size}")
-                found.append(self.line(element, f"trunc {word} {down.text} to i{size}"))
+                cut = self.line(element, f"trunc {word} {down.text} to i{size}")
+                found.append(self.line("bool", f"icmp ne i8 {cut.text}, 0") if element == "bool" else cut)
         return Value((element,) * count, None, tuple(found))
 
     def stored_many(self, count: int, array: Value, at: Value, values: Value) -> Value:
@@ -309,7 +310,7 @@ class GPUStatements(Statements):
                 continue
             total = "0"
             for j in range(each):
-                wide = self.line("int32", f"zext i{size} {given[k + j].text} to {word}")
+                wide = self.line("int32", f"zext {llvm(element)} {given[k + j].text} to {word}")
                 up = self.line("int32", f"shl {word} {wide.text}, {j * size}")
                 total = self.line("int32", f"or {word} {total}, {up.text}").text or ""
             words.append(total)

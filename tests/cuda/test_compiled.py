@@ -41,6 +41,29 @@ def test_pointwise_operators_are_one_kernel_with_the_cpus_bits(shape):
     assert rd.equal(found, wanted) and len(graph.nests) == 1 and not graph.calls()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "bool", "uint8", "complex64"])
+def test_dense_operands_are_read_and_written_sixteen_bytes_at_once(dtype):
+    """Where addresses are aligned; elsewhere a thread has one element, and the results are the same."""
+    dtype = getattr(rd, dtype)
+    x = (rd.randn(4, 32, dtype=rd.complex64) * 3).to(dtype) if dtype.is_complex else (rd.randn(4, 32) * 3).to(dtype)
+    program = (lambda x: (x != 0, x.clone(), x == x)) if dtype is rd.bool else (lambda x: (x + x, x * x, x != 0))
+    wanted, found, graph = both(program, x)
+    assert all(map(rd.equal, found, wanted))
+    text = graph.assembly()
+    assert "ld.global.v" in text and "st.global.v" in text
+    there = rd.cat([x.reshape(-1)[:1], x.reshape(-1)]).cuda()[1:].view(4, 32)
+    assert all(map(rd.equal, (one.cpu() for one in graph(there)), wanted))
+
+
+def test_rows_are_walked_by_vectors():
+    x, mask = rd.randn(6, 256), rd.rand(256)
+    wanted, found, graph = both(softmax, x, mask)
+    assert_close(found, wanted)
+    assert "ld.global.v4" in graph.assembly() and "st.shared.v4" in graph.assembly()
+    wanted, found, graph = both(softmax, x.bfloat16(), mask.bfloat16())
+    assert_close(found, wanted, atol=1e-2, rtol=1e-2)
+
+
 def test_views_are_read_where_they_lie():
     def program(x, y):
         return (x.t() + y[::2, 1:3]).expand(4, 3, 2).sin()
