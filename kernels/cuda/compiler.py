@@ -132,7 +132,8 @@ def emit_ptx(program: Program, source: Source, target: str) -> str:
     """Has a program compiled: by the library's own translator, or by numba-cuda."""
     if is_own(source):
         try:
-            return bounded(tidy(nvptx.compiled(program, source.signature, target), source.name), source)
+            text = nvptx.compiled(program, source.signature, target, not source.is_own)
+            return bounded(tidy(text, source.name), source)
         except Unknown as problem:
             raise refused(source, problem) from problem
     capability = capability_of(target)

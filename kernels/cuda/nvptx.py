@@ -27,9 +27,13 @@ def machine(target: str) -> Any:
     return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=target, opt=3)
 
 
-def llvm_text(program: Program, signature: tuple[str, ...]) -> str:
-    """The last function of a program as a kernel, in LLVM's language. Unknown for what is not translated."""
-    return GPUUnit().entry(program, signature)
+def llvm_text(program: Program, signature: tuple[str, ...], fused: bool = False) -> str:
+    """The last function of a program as a kernel, in LLVM's language. Unknown for what is not translated.
+
+    fused: whether a product and a sum behind it may be rounded once, as numba-cuda has it. A graph's kernels may not:
+        they are to have the CPU's bits.
+    """
+    return GPUUnit().entry(program, signature, frozenset({"contract"} if fused else ()))
 
 
 def optimised(text: str, target: str) -> Any:
@@ -47,7 +51,7 @@ def optimised(text: str, target: str) -> Any:
     return module
 
 
-def compiled(program: Program, signature: tuple[str, ...], target: str) -> str:
+def compiled(program: Program, signature: tuple[str, ...], target: str, fused: bool = False) -> str:
     """The PTX of a program's last function. Unknown for what is not translated."""
-    text: str = machine(target).emit_assembly(optimised(llvm_text(program, signature), target))
+    text: str = machine(target).emit_assembly(optimised(llvm_text(program, signature, fused), target))
     return text

@@ -24,6 +24,7 @@ from ..engine.translate.statements import Statements, Unit
 from ..maths import vecmath
 from . import intrinsics
 
+MOST_TURNS = 16  # of a loop that is written out
 SHARED = 3  # LLVM's number of the memory of a block
 REGISTERS = {
     f"cuda.{name}.x": register
@@ -100,14 +101,18 @@ class GPUUnit(Unit):
     """The text of one module for a GPU."""
 
     shared = 0  # how many arrays it has in the memory of a block
+    writes_out = False  # whether short loops are written out: memory of a lane is registers where each place is known
 
     def statements(self, program: Program, flags: frozenset[str]) -> Statements:
         return GPUStatements(self, program, flags)
 
-    def entry(self, program: Program, signature: tuple[str, ...]) -> str:
-        """The text of a kernel, the last function of a program. Pointers come as numbers: they are global memory's."""
+    def entry(self, program: Program, signature: tuple[str, ...], flags: frozenset[str]) -> str:
+        """The text of a kernel, the last function of a program. Pointers come as numbers: they are global memory's.
+
+        flags: LLVM's, of all operations on floats.
+        """
         types = tuple(f"{name[:-1]}[]" if name.endswith("*") else name for name in signature)
-        found = self.function(program, program.compiled[-1], types)
+        found = self.function(program, program.compiled[-1], types, flags)
         taken, lines, passed = [], [], []
         for k, name in enumerate(signature):
             word = "i64" if name.endswith("*") else llvm(name)
@@ -172,6 +177,7 @@ class GPUStatements(Statements):
         word = f"[{size} x {self.stored(element)}]"
         aligned = max(align, bytes_of(element) if element not in PART else bytes_of(element) // 2)
         if space == "local":
+            self.unit.writes_out = True
             start = self.line("ptr", f"alloca {word}, align {aligned}")
         else:
             self.unit.shared += 1
@@ -184,6 +190,18 @@ class GPUStatements(Statements):
         """The type that a kernel names by a word or by numpy's class."""
         named: Any = node.value if isinstance(node, ast.Constant) else self.meaning(node)
         return named if isinstance(named, str) else np.dtype(named).name
+
+    # Loops
+
+    def do_For(self, node: ast.For) -> None:
+        """A loop over `range`; a short one whose ends are known may be written out."""
+        given = [self.value(one).known for one in node.iter.args] if isinstance(node.iter, ast.Call) else []
+        known = self.unit.writes_out and all(type(one) is int for one in given) and not leaves_early(node)
+        if not known or len(range(*given)) > MOST_TURNS:
+            return super().do_For(node)
+        for number in range(*given):
+            self.assign(node.target, constant(number))
+            self.block(node.body)
 
     # What kernels name as numba-cuda does
 
@@ -381,6 +399,11 @@ class GPUStatements(Statements):
 
     def call_external(self, name: str, type: str, values: tuple[Value, ...]) -> Value:
         raise Unknown(f"{name}, which a GPU does not have")
+
+
+def leaves_early(node: ast.For) -> bool:
+    """Whether a loop may end in the middle of a turn."""
+    return any(isinstance(one, ast.Break | ast.Continue | ast.Return) for one in ast.walk(node))
 
 
 def bytes_of(element: str) -> int:

@@ -16,6 +16,7 @@ from redispatch.kernels.cuda.simulator import Device
 from redispatch.testing import assert_close
 
 from .conftest import devices_of
+from .test_products import tile
 from .texts import sources
 
 
@@ -97,6 +98,13 @@ def test_dense_operands_are_read_and_written_sixteen_bytes_at_once(name, vector)
     source = sources()[name]
     text = nvptx.compiled(source.program(), source.signature, "sm_80")
     assert f"ld.global.{vector}" in text and f"st.global.{vector}" in text and "call" not in text
+
+
+def test_sums_of_a_lane_are_registers_and_products_are_fused_with_them():
+    source = tile()
+    text = nvptx.compiled(source.program(), source.signature, "sm_80", fused=True)
+    assert ".local" not in text and text.count("fma.rn.f32") >= 16
+    assert "fma.rn.f32" not in nvptx.compiled(source.program(), source.signature, "sm_80")
 
 
 def test_what_the_translator_does_not_know_is_not_implemented(own):
