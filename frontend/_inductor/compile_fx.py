@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -296,7 +297,6 @@ def compile_fx_inner(
     cudagraphs: whether a function on a CUDA device is recorded (`mode="reduce-overhead"`); on the CPU it is as it is.
     """
     if any(isinstance(x, Tensor) and x.is_cuda for x in example_inputs):
-        from .cuda import CompiledForCUDA  # here, because who has no device need not import what it takes
-
-        return CompiledForCUDA(module, example_inputs, cudagraphs)
+        made = import_module(f"{__package__}.cuda").CompiledForCUDA  # here, because few have a device
+        return made(module, example_inputs, cudagraphs)
     return CompiledFxGraph(module, example_inputs)

@@ -334,7 +334,7 @@ class Total:
         return f"{self.nest.word('combine', self.recipe.combine, self.real)}({self.acc}, {text})"
 
     def over_block(self, parts: dict[str, str]) -> str:
-        """What all threads of the block have, combined."""
+        """Combines what all threads of the block have."""
         name = parts.setdefault(self.kind, f"parts_{self.kind}")
         return f"{self.nest.word('total', block_of(self.recipe.combine), self.real)}({self.acc}, {name})"
 

@@ -22,6 +22,7 @@ from ..engine.translate.instructions import NOTHING, VARIES, Unknown, Value, con
 from ..engine.translate.promote import BITS, PART, Type, kind, llvm
 from ..engine.translate.statements import Statements, Unit
 from ..maths import vecmath
+from ..maths.vecmath import define
 from . import intrinsics
 
 MOST_TURNS = 16  # of a loop that is written out
@@ -418,15 +419,8 @@ def hashable(thing: Any) -> bool:
 @once
 def bodies() -> dict[Any, Callable]:
     """The functions of the C library for which there are bodies of ours."""
-    found: dict[Any, Callable] = {}
-    for module in (math, np):
-        for name in "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh".split():
-            if hasattr(module, name):
-                found[getattr(module, name)] = getattr(vecmath, name)
-    for name in "asinh acosh atanh erf erfc lgamma atan2".split():
-        if hasattr(math, name) and hasattr(vecmath, name):
-            found[getattr(math, name)] = getattr(vecmath, name)
-    return found
+    named = [(getattr(module, body.__name__, None), body) for module in (math, np) for body in define.BODIES]
+    return {function: body for function, body in named if function is not None}
 
 
 OF_CUDA: dict[str, Callable[..., Value]] = {

@@ -43,7 +43,7 @@ def test_pointwise_operators_are_one_kernel_with_the_cpus_bits(shape):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "bool", "uint8", "complex64"])
 def test_dense_operands_are_read_and_written_sixteen_bytes_at_once(dtype):
-    """Where addresses are aligned; elsewhere a thread has one element, and the results are the same."""
+    """A thread has one element where addresses are not aligned, and the results are the same."""
     dtype = getattr(rd, dtype)
     x = (rd.randn(4, 32, dtype=rd.complex64) * 3).to(dtype) if dtype.is_complex else (rd.randn(4, 32) * 3).to(dtype)
     program = (lambda x: (x != 0, x.clone(), x == x)) if dtype is rd.bool else (lambda x: (x + x, x * x, x != 0))
@@ -189,7 +189,7 @@ def laid_alike(x):
 
 
 def test_a_recorded_function_replays_what_it_did():
-    """Also behind a product, which is a call, and with other numbers."""
+    """It does so behind a product, which is a call, and with other numbers."""
 
     def program(x, w):
         return (x @ w).relu().sum(1), (x * 2).exp()

@@ -178,7 +178,7 @@ $meet:
 
 @pytest.mark.parametrize("early", [False, True])
 def test_lanes_that_a_loop_has_parted_meet_at_a_shuffle(early):
-    """Also where its instructions stand in front of the loop's, which the lanes that leave come to first."""
+    """Its instructions may stand in front of the loop's, where the lanes that leave come to them first."""
     text = PARTED
     if early:
         meet = text[text.index("$meet:") : text.rindex("}")]
