@@ -63,7 +63,7 @@ class Unit:
         return found
 
     def statements(self, program: Program, flags: frozenset[str]) -> Statements:
-        """Who translates a function."""
+        """Returns the translation of a function, to be begun."""
         return Statements(self, program, flags)
 
     def require(self, symbol: str, text: str) -> None:
