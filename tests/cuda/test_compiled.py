@@ -167,7 +167,7 @@ def test_steps_of_training_are_those_of_the_cpu(loss, shapes, others, calls):
     assert calls is None or called == set(calls)
 
 
-@pytest.mark.parametrize("seed", drawn(range(300), "nests on a device", count=6))
+@pytest.mark.parametrize("seed", sorted({152, *drawn(range(300), "nests on a device", count=6)}))
 @pytest.mark.parametrize("reduces", [False, True])
 def test_random_programs_are_those_of_the_cpu(seed, reduces):
     program, inputs = a_program(random.Random(seed + 10_000 * reduces), reduces)
@@ -176,7 +176,12 @@ def test_random_programs_are_those_of_the_cpu(seed, reduces):
     found = compile_fx_inner(make_fx(program, tracing_mode="fake")(*there), there)(*there)
     assert [one.stride() for one in found] == [one.stride() for one in wanted]
     for one, other in zip(found, wanted, strict=True):
-        same(one.cpu().contiguous(), other.contiguous(), exact=not reduces)
+        same(flat(one.cpu()), flat(other), exact=not reduces)
+
+
+def flat(x):
+    """The numbers alone, however they lay."""
+    return rd.empty(x.numel(), dtype=x.dtype).copy_(x.reshape(-1))
 
 
 def laid_alike(x):
