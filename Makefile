@@ -63,6 +63,7 @@ bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=disp
 	$(TORCH_BIN)/python tests/bench/graph.py
 	$(TORCH_BIN)/python tests/bench/tracing.py
 	$(TORCH_BIN)/python tests/bench/host.py
+	$(TORCH_BIN)/python tests/bench/cold.py
 
 # Machines with GPUs often have no network, and everything in an image: then $(PYTHON) is taken as it is, and .typing,
 # where the rooms are one package that need not be installed, is on its path.

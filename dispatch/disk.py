@@ -1,6 +1,7 @@
 """The directory on disk in which work is kept that need not be done again: compiled kernels, specialised code.
 
-- A file is sealed with a hash of its name and content: damage is a miss, and the work is done again, silently.
+- A file is sealed with a hash of its name and content: damage is a miss, and the work is done again. The first time, a
+  warning says so.
 - Files appear by an atomic rename, so many processes may write at once.
 - Where nothing can be written, everything lives in memory.
 
@@ -18,7 +19,7 @@ from pathlib import Path
 
 SEAL = 32  # bytes of sha256 before the content
 
-_warned = False
+_told: set[str] = set()  # the warnings that were given
 
 
 def digest(*parts: bytes) -> bytes:
@@ -52,25 +53,38 @@ def directory(warns: bool = True) -> Path | None:
 
 def warn_once(problem: Exception) -> None:
     """Says that nothing can be kept, the first time."""
-    global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn(
-            f"compiled kernels cannot be kept on disk ({problem}); each process compiles its own. "
-            "Set REDISPATCH_CACHE_DIR to a directory of yours to change this.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+    tell_once(
+        "kept",
+        f"compiled kernels cannot be kept on disk ({problem}); each process compiles its own. "
+        "Set REDISPATCH_CACHE_DIR to a directory of yours to change this.",
+    )
+
+
+def tell_once(topic: str, text: str) -> None:
+    """Warns, the first time for a topic."""
+    if topic not in _told:
+        _told.add(topic)
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def read_sealed(path: Path, key: str) -> bytes | None:
-    """The content of a file that was kept under this key; None where there is none, or none that is whole."""
+    """The content of a file that was kept under this key; None where there is none, or none that is whole.
+
+    Errors: a RuntimeWarning for the first that is not whole.
+    """
     try:
         content = path.read_bytes()
     except OSError:
         return None
     seal, payload = content[:SEAL], content[SEAL:]
-    return payload if digest(key.encode(), payload) == seal else None
+    if digest(key.encode(), payload) == seal:
+        return payload
+    tell_once(
+        "damaged",
+        f"{path} is damaged, or was kept for something else; it is made anew. "
+        "`python -m redispatch.cache clear` removes all that is kept.",
+    )
+    return None
 
 
 def write_sealed(path: Path, key: str, payload: bytes) -> None:

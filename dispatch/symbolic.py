@@ -18,12 +18,15 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from .inspection.frames import users_line
 
 INT_MAX = 2**63 - 1
 HUGE = 1 << 62  # no size comes near: that none exceeds such a bound is not worth a guard
@@ -398,6 +401,7 @@ class ShapeEnv:
         self.allow_dynamic_output_shape_ops = allow_dynamic_output_shape_ops
         self.named = 0  # tensors without a name
         self.guards: list[Guard] = []
+        self.pending_fresh_unbacked_symbols: list[Atom] = []  # which no node of a graph is known to bring
         self.deferred: list[Atom] = []  # what torch._check said of unbacked symbols
         self.var_to_val: dict[Atom, int] = {}
         self.var_to_range: dict[Atom, Range] = {}
@@ -421,8 +425,26 @@ class ShapeEnv:
         self._count[prefix] = number + 1
         return Atom.symbol(f"{prefix}{number}")
 
-    def create_symbol(self, value: int, source: str = "", *, duck: bool | None = None, size: bool = True) -> Expr:
-        """The expression for a size (or an int) that is `value` now: a number for 0 and 1, else a symbol."""
+    def create_symbol(
+        self,
+        value: int,
+        source: Any = "",
+        dynamic_dim: Any = None,
+        constraint_dim: Any = None,
+        *,
+        duck: bool | None = None,
+        size: bool = True,
+    ) -> Expr:
+        """The expression for a size (or an int) that is `value` now: a number for 0 and 1, else a symbol.
+
+        source: its name, or what has one. dynamic_dim: a DimDynamic, which says whether equal sizes share it, and
+        whether it is a number; `duck` says the former.
+        """
+        how = getattr(dynamic_dim, "name", None)
+        if how == "STATIC":
+            return expr(value)
+        duck = how == "DUCK" if how is not None else duck
+        source = getattr(source, "name", source)
         if self.specialize_zero_one and value in (0, 1):
             return expr(value)
         duck = self.duck_shape if duck is None else duck
@@ -447,6 +469,7 @@ class ShapeEnv:
     def create_unbacked_symint(self) -> Any:
         """A whole number of which nothing is known."""
         symbol = self.new_symbol("u")
+        self.pending_fresh_unbacked_symbols.append(symbol)
         self.var_to_range[symbol] = (-INT_MAX - 1, INT_MAX)
         return wrapped(self, expr(symbol))
 
@@ -549,7 +572,13 @@ class ShapeEnv:
 
     def follows(self, difference: Expr) -> bool:
         """Whether an expression is >= 0 because one that is known to be is no greater."""
-        return any(self.bound(difference - fact)[0] >= 0 for fact in self._facts)
+        if any(self.bound(difference - fact)[0] >= 0 for fact in self._facts):
+            return True
+        for step, factor in difference.terms.items():
+            if factor > 0 and len(step) == 1 and step[0].kind == "max":  # no less than either of the two
+                rest = difference - Expr({step: factor})
+                return any(self.bound(rest + one * factor)[0] >= 0 for one in step[0].args)
+        return False
 
     def evaluate(self, condition: Any, oblivious: bool = False) -> bool:
         """The answer to a condition. Where it is not known for certain, the hints give it, and it becomes a guard.
@@ -585,17 +614,18 @@ class ShapeEnv:
     def data_dependent(self, asked: Any, condition: Any) -> GuardOnDataDependentSymNode:
         sizes = ", ".join(sorted(self.size_like & symbols_of(condition))) or "none"
         where = f"data-dependent expression {condition} (unhinted: {asked}).  (Size-like symbols: {sizes})\n\n"
+        here = f"\nIt is asked here:\n{users_line()}"
         why = "The value depends on elements of a tensor, so no answer holds for all of them. "
         if isinstance(condition, Expr):
             return GuardOnDataDependentSymNode(
                 condition,
                 f"Could not extract specialized integer from {where}{why}Compute with it as it is, or say that it is a "
-                f"number by torch._check({condition} == 5).",
+                f"number by torch._check({condition} == 5).{here}",
             )
         return GuardOnDataDependentSymNode(
             condition,
             f"Could not guard on {where}{why}Say what is true of it by torch._check({negated(condition)}) or "
-            f"torch._check({condition}), or compute both ways and choose by torch.where or torch.cond.",
+            f"torch._check({condition}), or compute both ways and choose by torch.where or torch.cond.{here}",
         )
 
     def evaluate_expr(self, value: Any) -> Any:
@@ -668,6 +698,10 @@ class ShapeEnv:
                 mine = self.var_to_range[symbol]
                 if symbol[0] == "u" or not any(one[0] == "u" for one in found.free_symbols):
                     self.is_now(symbol, found)
+                    if mine[0] > -HUGE:
+                        self.at_least(found - mine[0])  # what was known of the symbol is known of the rest
+                    if mine[1] < HUGE:
+                        self.at_least(expr(mine[1]) - found)
                     if len(found.free_symbols) == 1 and len(found.terms) == 1 and found == expr(*found.free_symbols):
                         (other,) = found.free_symbols
                         self.narrow(other, max(low, mine[0]), min(high, mine[1]))
@@ -703,6 +737,48 @@ class ShapeEnv:
                 yield symbolic.storage_offset(), value.storage_offset()
             elif isinstance(symbolic, int | SymInt):
                 yield symbolic, value
+
+    def bind_symbols(self, placeholders: Any, args: Any) -> dict[Atom, Any]:
+        """Returns for each symbol that is a size, stride or offset of placeholders the number in its place."""
+        found: dict[Atom, Any] = {}
+        for symbolic, value in self.placed(placeholders, args):
+            if isinstance(symbolic, SymInt) and symbolic.node.original.terms == {(one := atom_of(symbolic),): 1}:
+                found.setdefault(one, value)
+        return found
+
+    def produce_guards(self, placeholders: Any, sources: Any, **ignored: Any) -> list[str]:
+        """Returns the guards as Python on the sources of placeholders, each a text."""
+        names = {str(one): places[0] for one, places in self.var_to_sources.items() if places}
+        texts = [str(one) for one in self.guards if symbols_of(one.expr)]
+        return [re.sub(r"\b[a-z]+\d+\b", lambda found: names.get(found[0], found[0]), text) for text in texts]
+
+    def evaluate_guards_expression(self, code: str, args: Iterable[Any]) -> bool:
+        """Returns what guards of `produce_guards_expression` say of numbers in the place of the symbols, in order."""
+        symbols = sorted(set(re.findall(r"\bs\d+\b", code)), key=lambda name: int(name[1:]))
+        return bool(eval(code, dict(NAMESPACE), dict(zip(symbols, args, strict=False))))
+
+    @property
+    def num_deferred_runtime_asserts(self) -> int:
+        return len(self.deferred)
+
+    @property
+    def deferred_runtime_asserts(self) -> dict[Any, list[Any]]:
+        """Returns conditions that unbacked symbols were said to meet, by the youngest symbol in each."""
+        found: dict[Any, list[Any]] = {}
+        for condition in self.deferred:
+            found.setdefault(max(symbols_of(condition), default=None, key=lambda one: (len(one), one)), []).append(
+                condition
+            )
+        return found
+
+    @contextmanager
+    def ignore_fresh_unbacked_symbols(self) -> Iterator[None]:
+        """A region whose new unbacked symbols are no results of nodes."""
+        kept = list(self.pending_fresh_unbacked_symbols)
+        try:
+            yield
+        finally:
+            self.pending_fresh_unbacked_symbols[:] = kept
 
     def produce_guards_expression(self, placeholders: Any, *, ignore_static: bool = True, **ignored: Any) -> str | None:
         """The guards as a Python expression of the symbols; None where there is none."""
@@ -802,7 +878,10 @@ class SymNode:
 
     __slots__ = ("original", "shape_env", "made", "pytype", "__weakref__")
 
-    def __init__(self, value: Any, shape_env: ShapeEnv, pytype: type, made: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self, value: Any, shape_env: ShapeEnv, pytype: type, made: tuple[Any, ...] = (), *, hint: Any = None
+    ) -> None:
+        """hint: what PyTorch is told here; the environment knows it."""
         self.original, self.shape_env, self.pytype, self.made = value, shape_env, pytype, made
 
     @property
@@ -863,6 +942,11 @@ class SymNode:
 
     def __str__(self) -> str:
         return str(self.expr)
+
+
+def atom_of(number: Any) -> Any:
+    """Returns the first symbol of a number."""
+    return min(number.node.original.free_symbols, default=None)
 
 
 def wrapped(env: ShapeEnv, value: Any, made: tuple[Any, ...] = ()) -> Any:

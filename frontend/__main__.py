@@ -1,8 +1,9 @@
-"""The command line: `python -m redispatch demo`, `explain`, `trace`, `graph`, `selective`, `version`.
+"""The command line: `python -m redispatch demo`, `explain`, `trace`, `graph`, `compile`, `selective`, `version`.
 
     python -m redispatch explain "add(ones(2, requires_grad=True), 1)"
     python -m redispatch trace --html trace.html program.py what the program is given
     python -m redispatch trace -m package.module
+    python -m redispatch compile --html stages.html program.py
     python -m redispatch graph "lambda x, w: (x @ w).cos().sum()" "ones(2, 3)" "ones(3, 4, requires_grad=True)"
 
 Read next: frontend/demo/story.py, for what the demo shows; dispatch/inspection/explain.py and
@@ -16,6 +17,8 @@ import ast
 import linecache
 import runpy
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -58,6 +61,12 @@ def main(arguments: list[str] | None = None) -> int:
     graph.add_argument("function", help='such as "lambda x, w: (x @ w).cos().sum()"')
     graph.add_argument("values", nargs="*", help='its arguments, such as "ones(2, 3, requires_grad=True)"')
     graph.set_defaults(run=run_graph)
+
+    compiled = commands.add_parser("compile", help="the stages of the graphs that a program compiles, down to assembly")
+    compiled.add_argument("--html", type=Path, metavar="FILE", help="write a page to step through the stages")
+    compiled.add_argument("program", help="a Python program")
+    compiled.add_argument("arguments", nargs="*", help="what the program is given; after --, all of it")
+    compiled.set_defaults(run=run_compile, module=None)
 
     selective = commands.add_parser("selective", help="list the operators of a program, or cut a wheel of no more")
     selective.add_argument("what", choices=("trace", "cut"), help="write such a list, or the wheel of one")
@@ -121,16 +130,26 @@ def run_selective(chosen: argparse.Namespace) -> int:
 
 
 def run_trace(chosen: argparse.Namespace) -> int:
-    """Runs a program as `python program arguments` would; its trace is shown however the program ends."""
+    return run_within(redispatch.trace, show_trace, chosen)
+
+
+def run_compile(chosen: argparse.Namespace) -> int:
+    from redispatch._inductor import stages  # here, because the other commands do without
+
+    return run_within(stages.watched, partial(show_compiled, stages), chosen)
+
+
+def run_within(region: Callable[[], Any], show: Callable[[Any, argparse.Namespace], None], chosen: Any) -> int:
+    """Runs a program as `python program arguments` would, in a region; what that saw is shown however it ends."""
     if chosen.module is None and not Path(chosen.program).is_file():
         print(f"there is no program {chosen.program}", file=sys.stderr)
         return 1
     before = sys.argv, sys.path.copy()
     sys.argv = [chosen.module or chosen.program, *chosen.arguments]
     sys.path.insert(0, str(Path.cwd() if chosen.module else Path(chosen.program).resolve().parent))
-    hops = failed = None
+    seen = failed = None
     try:
-        with redispatch.trace() as hops:
+        with region() as seen:
             if chosen.module:
                 runpy.run_module(chosen.module, run_name="__main__", alter_sys=True)
             else:
@@ -139,8 +158,8 @@ def run_trace(chosen: argparse.Namespace) -> int:
         failed = error
     finally:
         sys.argv, sys.path[:] = before
-        if hops is not None:
-            show_trace(hops, chosen)
+        if seen is not None:
+            show(seen, chosen)
     if failed is None:
         return 0
     failed.__traceback__ = from_program(failed.__traceback__)
@@ -171,6 +190,22 @@ def show_trace(hops: redispatch.Hop, chosen: argparse.Namespace) -> None:
             print(f"{path}: {count} hops", file=sys.stderr)
     if chosen.html is None and chosen.chrome is None:
         print(hops.text(places=chosen.places, times=chosen.times))
+
+
+def show_compiled(stages: Any, graphs: list[Any], chosen: argparse.Namespace) -> None:
+    """Writes the page that was asked for, or prints the stages."""
+    if not graphs:
+        print(
+            "the program compiled no graph; `redispatch.compile`, or `redispatch._inductor.compile_fx_inner`, do",
+            file=sys.stderr,
+        )
+        return
+    found = stages.stages_of(graphs)
+    if chosen.html is None:
+        print(stages.text(found))
+        return
+    stages.page(found, chosen.program, chosen.html)
+    print(f"{chosen.html}: {len(found)} stages", file=sys.stderr)
 
 
 def run_explain(chosen: argparse.Namespace) -> int:

@@ -130,7 +130,6 @@ ABSENT = {
             cache_size_limit capture_scalar_outputs optimize_ddp recompile_limit suppress_errors verbose
         """,
     ),
-    "_dynamo.eval_frame": Absent("nothing traces programs", classes="OptimizedModule"),
     "ao": Absent(QUANTIZED),
     "ao.nn": Absent(QUANTIZED),
     "ao.nn.intrinsic": Absent(QUANTIZED, classes="ConvBn2d ConvBnReLU2d ConvReLU2d LinearReLU"),
@@ -285,10 +284,6 @@ TOP = [  # what the package adds to its own names
     Absent("autograd.forward_ad makes dual tensors", asks="_fw_primal_copy _make_dual_copy"),
     Absent("linalg.eigh finds all eigenvalues", asks="lobpcg"),
 ]
-TRACING = Absent(  # what `_dynamo` adds to its own names
-    "nothing traces programs",
-    classes="OptimizedModule",
-)
 COMPILER = Absent(  # what `_C` adds to its own names
     "Python is not compiled",
     no="""
@@ -302,17 +297,14 @@ COMPILER = Absent(  # what `_C` adds to its own names
     classes="Graph Value",
 )
 
-SCRIPTED = Absent(  # what `jit` adds
-    "nothing is compiled to TorchScript; Python runs functions and modules as they are written",
-    classes="CompilationUnit RecursiveScriptModule ScriptFunction ScriptModule TopLevelTracedModule TracedModule",
-)
-EXTRA = {"": TOP, "_C": [COMPILER], "jit": [SCRIPTED]}  # module of the package -> what it adds to its own names
+EXTRA = {"": TOP, "_C": [COMPILER]}  # module of the package -> what it adds to its own names
 
-SCRIPT = SCRIPTED.reason
+SCRIPT = "TorchScript is compiled and run by redispatch.jit; PyTorch's fusers, phones and bytecode are not here"
 LEAKED = "it is part of PyTorch's C++, which the package lists among its names"
 INTERNAL = "it is a part of PyTorch's own implementation, which this library has not"
-TRACER = "nothing traces programs; redispatch.fx.experimental.proxy_tensor.make_fx records the operators of a call"
-SYMBOLIC = "sizes are numbers and no symbols"
+TRACER = "redispatch.compile records calls; redispatch.fx.experimental.proxy_tensor.make_fx records operators"
+SYMBOLIC = "symbols have no such entry; redispatch.fx.experimental.symbolic_shapes has what programs ask of sizes"
+CHECKED = "types of sizes are not checked beforehand; FakeTensorProp runs a graph on fakes, whose sizes are symbols"
 GRAPHS = "fx rewrites graphs by passes and patterns (fx.passes.post_grad, matching), Interpreter and Transformer"
 OTHER = "it calls a library for other hardware; the operator without the prefix does the same"
 OTHER_DEVICE = "there is no such device"
@@ -386,44 +378,44 @@ MISSING: dict[str, dict[str, str]] = {
         """
     },
     "func": {UNWRITTEN: "rearrange"},
-    "fx": {TRACER: "config", SYMBOLIC: "tensor_type", UNWRITTEN: "operator_schemas"},
+    "fx": {TRACER: "config", CHECKED: "tensor_type"},
     "fx.experimental": {
-        GRAPHS: """
-            accelerator_partitioner const_fold debug merge_matmul meta_tracer normalize optimization partitioner_utils
-            refinement_types rewriter schema_type_annotation
-        """,
-        SYMBOLIC: """
-            dynamic_spec graph_gradual_typechecker migrate_gradual_types recording sym_node unification
+        GRAPHS: "accelerator_partitioner debug meta_tracer partitioner_utils",
+        CHECKED: """
+            dynamic_spec graph_gradual_typechecker migrate_gradual_types recording refinement_types unification
             unify_refinements validator
         """,
     },
+    "fx.experimental.optimization": {
+        OTHER: "MklSubgraph UnionFind gen_mkl_autotuner modules_to_mkldnn optimize_for_inference reset_modules use_*"
+    },
+    "fx.experimental.sym_node": {INTERNAL: "DynamicInt magic_methods sym_*"},
+    "fx.passes.splitter_base": {INTERNAL: "NodeEvent*"},
     "fx.experimental.symbolic_shapes": {
         INTERNAL: """
             *_KEY ConvertIntKey SYMPY_INTERP Specialization SubclassSymbolicContext SymIntEqByExpr SymIntSymbolicContext
-            TrackedFake ValueRangesSLoc canonicalize_bool_expr check_consistent compute_unbacked_bindings
-            create_contiguous is_accessor_node resolve_unbacked_bindings
+            TrackedFake ValueRangesSLoc canonicalize_bool_expr check_consistent create_contiguous
+            is_accessor_node resolve_unbacked_bindings
         """,
     },
     "fx.experimental.proxy_tensor": {
-        INTERNAL: "DecompositionInterpreter dispatch_trace selective_decompose",
+        INTERNAL: "dispatch_trace selective_decompose",
         SYMBOLIC: "handle_sym_dispatch maybe_*able_thunkify py_sym_types",
     },
     "fx.graph_module": {INTERNAL: "reduce_*"},
     "fx.proxy": {INTERNAL: "MetaProxy"},
     "fx.passes": {
         GRAPHS: """
-            annotate_getitem_nodes backends dialect graph_transform_observer net_min_base pass_manager
-            regional_inductor* runtime_assert splitter_base tests
+            backends regional_inductor* runtime_assert tests
         """
     },
     "fx.passes.split_module": {GRAPHS: "split_module_simple"},
     "fx.passes.split_utils": {GRAPHS: "move_non_tensor_nodes_on_boundary"},
     "fx.passes.tools_common": {GRAPHS: "FxNetAccFusionsFinder"},
-    "fx.passes.utils": {GRAPHS: "matcher_utils matcher_with_name_node_map_utils source_matcher_utils"},
     "fx.passes.utils.common": {GRAPHS: "compare_graphs"},
     "jit": {
-        SCRIPT: "enable_onednn_fusion export_opnames freeze frontend generate_bytecode mobile onednn_fusion_enabled "
-        "optimize_for_inference quantized set_fusion_strategy strict_fusion supported_ops unsupported_tensor_ops",
+        SCRIPT: "enable_onednn_fusion frontend generate_bytecode mobile onednn_fusion_enabled "
+        "quantized set_fusion_strategy strict_fusion supported_ops unsupported_tensor_ops",
     },
     "jit.annotations": {
         SCRIPT: "*Type Module ann_to_type check_fn get_* is_dict is_list is_optional is_tuple is_union *type_line "

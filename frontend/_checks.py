@@ -7,6 +7,7 @@ from typing import Any
 
 from redispatch.dispatch.symbolic import SymBool, SymInt, symbols_of
 from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.declare.overridable import overridable_function
 
 
 def _check_with(error_type: type[Exception], cond: Any, message: Any) -> None:
@@ -98,6 +99,7 @@ def sym_constrain_range_for_size(size: Any, *, min: int | None = None, max: int 
     sym_constrain_range(size, min=0 if min is None else min, max=max)
 
 
+@overridable_function
 def _assert(condition: Any, message: Any) -> None:
     """Raises AssertionError unless a condition, which may be a tensor of one element, holds."""
     assert condition, message

@@ -232,6 +232,13 @@ ELSEWHERE = {
         for name in ("", ".common", ".fuser_utils")
     },
     "redispatch.fx.passes.fake_tensor_prop": "redispatch.fx.passes.shape_prop",
+    "redispatch.fx.passes.dialect": "redispatch.fx.passes.cse_pass",
+    "redispatch.fx.passes.dialect.common": "redispatch.fx.passes.cse_pass",
+    "redispatch.fx.passes.dialect.common.cse_pass": "redispatch.fx.passes.cse_pass",
+    "redispatch.fx.passes.utils.matcher_utils": "redispatch.fx.passes.matchers",
+    "redispatch.fx.passes.utils.matcher_with_name_node_map_utils": "redispatch.fx.passes.matchers",
+    "redispatch.fx.passes.utils.source_matcher_utils": "redispatch.fx.passes.source_partitions",
+    "redispatch.fx.experimental.schema_type_annotation": "redispatch.fx.experimental.normalize",
     "redispatch.nn.attention.bias": "redispatch.nn.attention_bias",
     "redispatch._inductor.config": "redispatch.fx.passes.config",
     "redispatch.nn.attention.flex_attention": "redispatch._higher_order_ops.attention",
@@ -239,7 +246,7 @@ ELSEWHERE = {
     "redispatch._inductor.fx_passes": "redispatch.fx.passes.post_grad",
     "redispatch._inductor.fx_passes.reinplace": "redispatch.fx.passes.reinplace",
     "redispatch._inductor.fx_passes.post_grad": "redispatch.fx.passes.post_grad",
-    "redispatch.functorch.compile": "redispatch._functorch.aot_autograd",
+    "redispatch.functorch.compile": "redispatch._functorch.compilers",
     "redispatch.functorch.experimental": "redispatch._functorch.api",
 }
 PRESENT = ALIASES | ELSEWHERE

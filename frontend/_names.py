@@ -50,10 +50,10 @@ def late(
 
     def __getattr__(name: str) -> Any:
         if name in places:
-            return found(scope, name, places[name])
+            return kept(scope, name, places[name])
         for stem, place in families.items():
             if name.startswith(stem) and name in dir(import_module(place)):
-                return scope.setdefault(name, found(scope, name, place))
+                return kept(scope, name, place)
         made = make(name)
         if made is None:
             return explains(scope["__name__"])(name)
@@ -85,6 +85,14 @@ def noted(scope: dict[str, Any], rows: Mapping[str, str]) -> dict[str, str]:
     places = {name: place for place, names in rows.items() for name in names.split()}
     TAKEN.setdefault(scope["__name__"], {}).update(places)
     return places
+
+
+def kept(scope: dict[str, Any], name: str, place: str) -> Any:
+    """Returns what `found` returns, and keeps it if that module has it; what it computes when asked may change."""
+    value = found(scope, name, place)
+    if place == "." or name in vars(import_module(place, scope["__package__"])):
+        scope[name] = value
+    return value
 
 
 def found(scope: dict[str, Any], name: str, place: str) -> Any:

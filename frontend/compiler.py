@@ -1,13 +1,12 @@
-"""`redispatch.compiler`: what programs written for `torch.compile` ask and declare, where nothing is traced.
+"""`redispatch.compiler`: what programs written for `torch.compile` ask and declare.
 
-There is no tracing compiler here: a call of an operator is compiled when it is made (docs/specialiser.md), and Python
-between calls runs as it stands. So every program is in PyTorch's eager mode. What asks about compiling answers no, and
-what marks a function for the tracer hands it back.
+A compiled function runs itself when it is recorded, and as it stands wherever it cannot be recorded: so what asks about
+compiling answers no, and what marks a function for a tracer hands it back. Read next: _dynamo/eval_frame.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any
@@ -18,18 +17,22 @@ from redispatch.dispatch import pytree
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.ops.from_data import from_numpy
 
+from . import _names
+
+# compile and its kin bring graphs and loops: they are imported when they are looked for
+PLACES, __getattr__, __dir__ = _names.late(
+    globals(), {"redispatch._dynamo.eval_frame": "compile explain list_backends reset"}
+)
 __all__ = [
+    *PLACES,
     "allow_in_graph",
     "assume_constant_result",
-    "compile",
     "cudagraph_mark_step_begin",
     "disable",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
-    "list_backends",
     "nested_compile_region",
-    "reset",
     "set_stance",
     "substitute_in_graph",
     "wrap_numpy",
@@ -51,19 +54,6 @@ def is_dynamo_compiling() -> bool:
 def is_exporting() -> bool:
     """False: no program is being exported."""
     return False
-
-
-def compile(model: Any = None, *, backend: Any = "inductor", disable: bool = False, **options: Any) -> Any:
-    """`model` itself, for `backend="eager"` and with `disable`; a decorator where `model` is not given.
-
-    Errors: NotImplementedError for another backend, since a program that runs as it did is not what was asked for.
-    """
-    if backend != "eager" and not disable and STANCE.get() != "force_eager":
-        raise NotImplementedError(
-            f"compile(backend={backend!r}): nothing traces programs here; operators are compiled when they are called. "
-            'Leave `compile` out, pass backend="eager", or set redispatch.compiler.set_stance("force_eager")'
-        )
-    return unchanged if model is None else model
 
 
 def unchanged(fn: Any) -> Any:
@@ -127,10 +117,6 @@ def checked(name: str, fn: Any) -> Any:
     return fn
 
 
-def reset() -> None:
-    """Nothing: there is no compiled program to forget. `redispatch.cache` has the compiled kernels."""
-
-
 STEP_BEGINS: list[Callable[[], None]] = []  # what is done about graphs of CUDA: _inductor/recorded.py
 
 
@@ -138,11 +124,6 @@ def cudagraph_mark_step_begin() -> None:
     """Begins a step: what recorded graphs gave in the one before is lost, and its memory is used again."""
     for begin in STEP_BEGINS:
         begin()
-
-
-def list_backends(exclude_tags: Iterable[str] = ("debug", "experimental")) -> list[str]:
-    """The backends of `compile` beside those for debugging: none. With `exclude_tags=()`, "eager"."""
-    return [] if "debug" in exclude_tags else ["eager"]
 
 
 STANCE: ContextVar[str] = ContextVar("stance", default="default")

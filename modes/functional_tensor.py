@@ -80,8 +80,18 @@ class FunctionalTensorMode(TorchDispatchMode):
         inner, inner_kwargs = pytree.tree_map_only(FunctionalTensor, lambda x: x.elem, (args, kwargs))
         with functionalizing():
             result = func(*inner, **inner_kwargs)
+        if func._schema.is_mutable and func.namespace != "aten":  # copies were written, so nobody has counted it
+            for one in written_by(func, args, kwargs):
+                rd.autograd.graph.increment_version(one)
         dressed = pytree.tree_map_only(rd.Tensor, dress, result)
         return return_and_correct_aliasing(func, args, kwargs, dressed)
+
+
+def written_by(func: Any, args: Any, kwargs: Any) -> list[Any]:
+    """Returns the functional tensors among the arguments that an operator writes."""
+    given = {argument.name: value for argument, value in zip(func._schema.arguments, args, strict=False)} | kwargs
+    values = [given.get(one.name) for one in func._schema.arguments if one.is_write]
+    return [one for one in pytree.tree_leaves(values) if isinstance(one, FunctionalTensor)]
 
 
 class ModeAPI(FunctionalizeAPI):

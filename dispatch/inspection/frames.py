@@ -9,12 +9,16 @@ A `try` costs nothing while nothing is raised. `config.full_tracebacks = True` s
 
 from __future__ import annotations
 
+import sys
+import traceback
+from functools import lru_cache
 from types import FrameType
 from typing import Any
 
 from ..config import config
 
 ROOM = __name__.removesuffix(".inspection.frames")
+LIBRARY = (ROOM.partition(".")[0], "torch")
 OTHERS = ("tensor.", "autograd.", "transforms.")  # parts of the room whose functions say what was wrong
 HIDDEN = {ROOM, f"{ROOM.partition('.')[0]}.specialised"}  # names of modules; upper rooms add what is as much machinery
 
@@ -44,6 +48,25 @@ def is_own(frame: FrameType) -> bool:
     name = frame.f_globals.get("__name__") or ""
     within = name.removeprefix(f"{ROOM}.")
     return name in HIDDEN or (within != name and not f"{within}.".startswith(OTHERS))
+
+
+def users_frame() -> FrameType | None:
+    """Returns the innermost frame outside of the library: where the program is."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARY:
+        frame = frame.f_back
+    return frame
+
+
+def users_line() -> str:
+    """Returns the line of the program that runs, as a traceback shows it; "" outside of any."""
+    frame = users_frame()
+    return "" if frame is None else shown_line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+@lru_cache(1024)
+def shown_line(filename: str, number: int, function: str) -> str:
+    return "".join(traceback.format_list([traceback.FrameSummary(filename, number, function)]))
 
 
 # Stops: the breakpoints that stand. An operator that one concerns runs boxed -----------------------------------------

@@ -1,8 +1,8 @@
 """The layers, from the top of the key stack down: one boxed function per key, for every operator.
 
 function modes and `__torch_function__` come before the dispatcher (`dispatch/protocols/override.py`); then
-transforms > python (its snapshot key) > autocast > autograd > ad_inplace_or_view > zero_tensor > negative > conjugate >
-functionalize > python > backend_select > rare_dtypes > backends, meta.
+transforms > python (its snapshot key) > autocast > tracer > autograd > ad_inplace_or_view > zero_tensor > negative >
+conjugate > functionalize > python > backend_select > rare_dtypes > backends, meta.
 """
 
 from . import (
@@ -15,6 +15,7 @@ from . import (
     lazy_bit,
     python,
     rare_dtypes,
+    tracer,
     transforms,
 )
 
@@ -28,5 +29,6 @@ __all__ = [
     "lazy_bit",
     "python",
     "rare_dtypes",
+    "tracer",
     "transforms",
 ]

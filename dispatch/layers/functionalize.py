@@ -61,6 +61,10 @@ INVERSES: RuleTable[Callable[..., Any]] = RuleTable("inverse")
 # By operator: `rule(op, stack)`, in the place of what is said above.
 FUNCTIONALIZATION: RuleTable[Callable[[OpOverload, list[Any]], Any]] = RuleTable("functionalization rule")
 
+# By the keys of a backend that knows how its wrappers are made: `path(op, stack)`, the result of an operator that
+# neither writes nor shows, wrapped; NotImplemented where `compute` is to give it.
+FAST_PATHS: dict[int, Callable[[OpOverload, list[Any]], Any]] = {}
+
 
 @layer("Functionalize")
 def functionalize(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
@@ -77,7 +81,18 @@ def functionalize(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
         return turn(op, stack)
     if op.schema.is_mutable:
         return write(op, stack)
+    path = fast_path_of(keyset)
+    if path is not None:
+        found = path(op, stack)
+        if found is not NotImplemented:
+            return found
     return compute(op, stack)
+
+
+@pure
+def fast_path_of(keyset: int) -> Callable[[OpOverload, list[Any]], Any] | None:
+    """The fast path of a backend in the keyset; None where there is none."""
+    return next((path for keys, path in FAST_PATHS.items() if keys & keyset == keys), None)
 
 
 @pure

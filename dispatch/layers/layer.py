@@ -58,7 +58,6 @@ skipped(
     "BatchedNestedTensor",
     "VmapMode",
     "Batched",
-    "Tracer",
 )
 
 

@@ -263,6 +263,7 @@ class DeviceKind:
     dlpack: DLPack | None = None  # where other libraries may use its memory
     copy: Callable[[Any, Any], None] | None = None  # writes a tensor of a device into a new one of the same device
     fill: Callable[[Any, Any], None] | None = None  # writes a number into every place of a new one
+    take: Callable[[Any], Any] | None = None  # makes a new tensor of the CPU, nobody else's, one of the device
     spaced: Callable[..., None] | None = None  # writes evenly spaced numbers (kernels/ops/creation.py, `spaced`)
 
 
@@ -270,6 +271,10 @@ KINDS: dict[str, DeviceKind] = {}
 
 # device -> what makes a storage of so many bytes there, where an allocator has a shorter way to do that.
 MAKERS: dict[device, Callable[[int], Any]] = {}
+
+# device -> what makes the array of a fresh tensor there, of so many elements of a numpy type; for devices whose tensors
+# have arrays, as the CPU's do.
+ARRAYS: dict[device, Callable[[int, Any], Any]] = {}
 
 # What makes tensors over the memory of other libraries' objects: by the name of a protocol, or by DLPack's code of the
 # kind of device; a capsule without an object has the code 0.

@@ -15,8 +15,9 @@ import numpy as np
 
 from redispatch.dispatch import LAZY_BITS, STATE
 from redispatch.dispatch.specialiser.annotations import frozen, inline
+from redispatch.dispatch.symbolic import holds
 
-from .devices import CPU, KINDS, MAKERS, device, device_keyset, indexed
+from .devices import ARRAYS, CPU, KINDS, MAKERS, device, device_keyset, indexed
 from .dtypes import dtype
 from .geometry import contiguous_strides
 from .metadata import Metadata, Size, interned
@@ -75,6 +76,8 @@ def memory_for(spec: OutputSpec, t: Tensor) -> np.ndarray | None:
         return None
     if spec.device.type == "cpu":
         return allocate(spec.elements, spec.array)
+    if spec.device in ARRAYS:
+        return ARRAYS[spec.device](spec.elements, spec.array)
     kind = KINDS.get(spec.device.type)
     if kind is not None and kind.allocator is not None:
         on = spec.device
@@ -223,7 +226,7 @@ def view_through(window: Window, base: Tensor) -> Tensor:
 def storage_elements(shape: tuple[int, ...], stride: tuple[int, ...], element: dtype) -> int:
     """The number of elements that a storage needs for this shape and these strides, offset 0."""
     for size in shape:
-        if size < 0:
+        if size < 0 if type(size) is int else not holds(size >= 0):
             raise RuntimeError(f"Trying to create tensor with negative dimension {size}: {list(shape)}")
     if 0 in shape:
         if stride and max(stride) > _MAX_BYTES:

@@ -162,7 +162,7 @@ def functional(value: Tensor, level: Any = None) -> Any:
 @leaf
 def functional_view(storage: FunctionalStorage, steps: Steps, value: Any, like: Tensor, level: Any) -> Any:
     """A wrapper that shows the place of a storage to which the steps lead, in the metadata of `like`."""
-    t: Any = object.__new__(FunctionalTensorWrapper)
+    t: Any = object.__new__(getattr(value, "wrapper", FunctionalTensorWrapper))
     t._counter = [0]
     t._autograd = None
     t._array = None
@@ -174,7 +174,7 @@ def functional_view(storage: FunctionalStorage, steps: Steps, value: Any, like: 
 
 def is_functional(value: Any) -> bool:
     """Whether it is such a wrapper, of whatever level."""
-    return type(value) is FunctionalTensorWrapper
+    return isinstance(value, FunctionalTensorWrapper)
 
 
 __all__ = [

@@ -10,7 +10,7 @@ the storage before they reach a kernel. Read next: `operand.py`, for memory that
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,10 @@ def numel(shape: Iterable[int]) -> int:
 def contiguous_strides(shape: Ints) -> Ints:
     """Row-major strides. A dimension of size 0 counts as 1, as PyTorch has it: (2, 0, 3) gives (3, 3, 1)."""
     strides, step = [], 1
+    size: Any
     for size in reversed(shape):
         strides.append(step)
-        step *= max(size, 1)
+        step *= max(size, 1) if type(size) is int or size.node.has_hint() else size.__sym_max__(1)
     return tuple(reversed(strides))
 
 
@@ -220,11 +221,18 @@ def plan(shape: Ints, all_strides: tuple[Ints, ...]) -> Plan:
 # --- views ------------------------------------------------------------------------------------------------------
 
 
+def lies_in_order(shape: Ints, strides: Ints) -> bool:
+    """Returns whether strides are row-major for all values of symbols; nothing is asked that needs a guard."""
+    return all((one == other) is True for one, other in zip(strides, contiguous_strides(shape), strict=True))
+
+
 @lru_cache(4096)
 def infer_view_strides(shape: Ints, strides: Ints, new_shape: Ints) -> Ints | None:
     """The strides of `view(new_shape)` (no -1 in it, same number of elements), or None where it needs a copy."""
     if numel(shape) == 0:
         return strides if shape == new_shape else contiguous_strides(new_shape)
+    if any(type(size) is not int for size in (*shape, *new_shape)) and lies_in_order(shape, strides):
+        return contiguous_strides(new_shape)
     if not shape:
         return (1,) * len(new_shape)
     result: list[int] = []

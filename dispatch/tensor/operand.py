@@ -86,14 +86,14 @@ def as_ndarray(operand: Operand) -> np.ndarray:
     """The numpy view of an operand, for BLAS and for tests; 16-bit floats come as their `uint16` storage."""
     if 0 in operand.shape:  # its offset may lie behind the end of the memory, which numpy refuses
         return np.empty(operand.shape, operand.array.dtype)
-    size = operand.array.itemsize
-    return np.ndarray(
-        operand.shape,
-        operand.array.dtype,
-        operand.array,
-        operand.offset * size,
-        tuple(stride * size for stride in operand.strides),
-    )
+    return window(operand.array, operand.shape, operand.strides, operand.offset)
+
+
+def window(array: np.ndarray, shape: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray:
+    """A view of a flat array; strides and offset count elements."""
+    size = array.itemsize
+    found = np.ndarray(shape, array.dtype, array, offset * size, [stride * size for stride in strides])
+    return found if TARGET.get() is None else found.view(type(array))
 
 
 # Where kernels run: on the CPU, or on a device whose `Target` stands in for it ----------------------------------------
@@ -134,6 +134,10 @@ class Target:
 
     def put(self, x: Operand, source: Operand, places: Sequence[Place], how: str, skip: int | None = None) -> None:
         """Writes source to places in x: "replace", "sum", "prod", "amax", "amin" says how the new meets the old."""
+        raise NotImplementedError
+
+    def multiply(self, out: np.ndarray, a: np.ndarray, b: np.ndarray, add: bool) -> None:
+        """Writes a @ b to `out`, or adds it; of numpy's views, in the memory of a target that has such."""
         raise NotImplementedError
 
     def do_not_cache(self) -> None:
@@ -212,10 +216,10 @@ class ByTarget(dict[Any, Any]):
     """Entries that are remembered, those of each device apart."""
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return super().get((TARGET.get() is None, key), default)
+        return super().get((type(TARGET.get()), key), default)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__((TARGET.get() is None, key), value)
+        super().__setitem__((type(TARGET.get()), key), value)
 
 
 # Do two elements share a memory cell? An exact answer, found by a bounded search --------------------------------------

@@ -760,10 +760,11 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
             tensor._offset * size,
             (*(step * size for step in tensor._stride), 2),
         )
-        return pairs.astype(np.float32).view(np.complex64)[..., 0]
+        return pairs.view(type(array)).astype(np.float32).view(np.complex64)[..., 0]
     # a step that no second element takes may be too large for numpy
     strides = tuple(step * size if step < 2**58 else 0 for step in tensor._stride)
-    return np.ndarray(tensor._shape, tensor._dtype.numpy, array, tensor._offset * size, strides)
+    seen = np.ndarray(tensor._shape, tensor._dtype.numpy, array, tensor._offset * size, strides)
+    return seen if TARGET.get() is None else seen.view(type(array))  # which says what may be done with it
 
 
 def is_elsewhere(tensor: Tensor) -> bool:

@@ -1,20 +1,19 @@
-"""PyTorch's tracer of Python, `torch._dynamo`: nothing traces programs here, and its marks hand functions on.
+"""`redispatch.compile`: functions of users' as recorded programs, by the names of PyTorch's `torch._dynamo`.
 
-Its questions have the answer that nothing is compiling. Read next: ../compiler.py.
+A chapter is docs/compile.md. Read next: eval_frame.py.
 """
 
-from .._absent import TRACING, names_of
-from .._names import take
+from .. import _names
 
-__all__ = take(
+_, __getattr__, __dir__ = _names.late(
     globals(),
     {
-        ".": "config eval_frame utils",
+        ".": "backends config eval_frame exc source utils",
+        ".eval_frame": "OptimizedModule explain list_backends reset",
         ".decorators": "mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic",
         "redispatch.compiler": """
-            allow_in_graph assume_constant_result disable is_compiling is_dynamo_compiling nested_compile_region reset
+            allow_in_graph assume_constant_result disable is_compiling is_dynamo_compiling nested_compile_region
             set_stance substitute_in_graph
         """,
     },
 )
-globals().update(names_of(__name__, TRACING))

@@ -28,7 +28,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from contextvars import ContextVar
 from functools import wraps
+from itertools import count
 from typing import Any
 
 from redispatch.autograd import Function, SavedTensor, enable_grad, grad, is_grad_enabled, no_grad
@@ -60,6 +62,9 @@ __all__ = [
     "compiled_function",
     "compiled_module",
     "default_partition",
+    "get_aot_compilation_context",
+    "get_aot_graph_name",
+    "get_graph_being_compiled",
     "make_boxed_compiler",
     "make_boxed_func",
     "min_cut_rematerialization_partition",
@@ -90,6 +95,37 @@ def make_boxed_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
 def run(compiled: Any, inputs: list[Any]) -> Any:
     found = compiled(inputs) if getattr(compiled, "_boxed_call", False) else compiled(*inputs)
     return list(found) if isinstance(found, list | tuple) else [found]
+
+
+MODEL = "model"  # what names of graphs begin with
+BEING_COMPILED: ContextVar[tuple[str, int]] = ContextVar("the kind and number of the graph at hand", default=("", 0))
+NUMBERS = count()
+
+
+def get_aot_compilation_context() -> tuple[list[str], str, int]:
+    """Returns ([which graph is at hand in a compiler: "forward", "backward", "inference"], "model", its number)."""
+    kind, number = BEING_COMPILED.get()
+    return [kind] if kind else [], MODEL, number
+
+
+def get_graph_being_compiled() -> str:
+    """Returns which graph is at hand in a compiler: "forward", "backward" or "inference"; "" outside of any."""
+    return BEING_COMPILED.get()[0]
+
+
+def get_aot_graph_name() -> str:
+    """Returns a name for the graph that is at hand in a compiler: `model__0_forward`."""
+    kind, number = BEING_COMPILED.get()
+    return f"{MODEL}__{number}_{kind}"
+
+
+def by(compiler: Callable[..., Any], kind: str, number: int, module: GraphModule) -> Any:
+    """Returns what a compiler makes of a graph."""
+    token = BEING_COMPILED.set((kind, number))
+    try:
+        return compiler(module, examples_of(module))
+    finally:
+        BEING_COMPILED.reset(token)
 
 
 def aot_function(
@@ -132,11 +168,11 @@ def aot_function(
         )
         variants = made.setdefault(key, Variants(dynamic))
         distinct = list({id(one): one for one in tensors}.values())
-        plain = list(filter(is_plain, distinct))
+        plain = plain_of(distinct)
         sizes = sizes_of(plain)
         found, numbers = variants.find(sizes)
         if found is None:
-            changing = variants.changing(plain, sizes, sum(map(is_plain, distinct[:num_params_buffers])))
+            changing = variants.changing(plain, sizes, len(plain_of(distinct[:num_params_buffers])))
             found = Compiled(fn, leaves, structure, decompositions, not disable_functionalization, changing)
             found.compile(fw_compiler, bw_compiler or fw_compiler, inference_compiler or fw_compiler, partition_fn)
             found, numbers = variants.add(found, sizes)
@@ -214,8 +250,8 @@ class Compiled:
         plain = real = plain_of(inputs)
         self.sizes: Sizes | None = None
         if any(changing) and not any(isinstance(one, FakeTensor) for one in plain):
-            dims = iter(changing)
-            self.sizes = Sizes(plain, [next(dims) if is_plain(one) else () for one in inputs for _ in apart(one)[0]])
+            whole = [is_plain(one) for one in inputs for _ in apart(one)[0]]
+            self.sizes = Sizes(plain, [dims if one else () for dims, one in zip(changing, whole, strict=True)])
             plain = self.sizes.fakes
         # What is no leaf may be written, and its casts are not kept: a copy stands for it, or a view if that will do.
         inner = [want and not one.is_leaf for one, want in zip(inputs, self.asked, strict=True)]
@@ -236,6 +272,7 @@ class Compiled:
             self.as_it_is = any(memory(one) in wanting or one.dtype != members[0].dtype for one in members)
             self.owners = [owner if owner in grouped else i for i, owner in enumerate(owners)]
             self.effects = self.observed(plain)
+        self.as_it_is |= self.effects.own_history
         written_ones = {w.number for w in self.effects.written}
         self.stand_ins = [(copied if i in written_ones else aliased) if one else None for i, one in enumerate(inner)]
         self.examples = self.entering(plain)
@@ -282,8 +319,8 @@ class Compiled:
         leaves of its results, their structure).
         """
         inner = self.entered(FunctionalTensor.to_functional(one) if self.functional else one.alias() for one in inputs)
-        roots = [make(inner).requires_grad_(want) for make, want in zip(self.parts, self.asked, strict=True)]
-        with enable_grad() if any(self.asked) else nullcontext():
+        with enable_grad() if any(self.asked) else nullcontext():  # else views of one memory could not be written
+            roots = [make(inner).requires_grad_(want) for make, want in zip(self.parts, self.asked, strict=True)]
             given = [
                 one if stand_in is None else stand_in(one) for one, stand_in in zip(roots, self.stand_ins, strict=True)
             ]
@@ -356,7 +393,7 @@ class Compiled:
                 flat = lambda *primals: self.joint(list(primals), [])[: self.count]  # noqa: E731  # a name for make_fx
                 module = make_fx(flat, self.decompositions, self.tracing_mode)(*self.examples)
                 tidy(module)
-                self.forward = inference(module, examples_of(module))
+                self.forward = by(inference, "inference", next(NUMBERS), module)
                 self.close()
                 return
             wanted = [value for value, want in zip(effects.values, effects.wanted, strict=True) if want]
@@ -371,8 +408,9 @@ class Compiled:
                 return
             tidy(joint)
             first, self.second = partition(joint, (self.examples, tangents), num_fwd_outputs=self.count)
-            self.forward = forward(first, examples_of(first))
-            self.backward = backward(self.second, examples_of(self.second))
+            number = next(NUMBERS)
+            self.forward = by(forward, "forward", number, first)
+            self.backward = by(backward, "backward", number, self.second)
         self.draws = any(
             isinstance(node.target, OpOverload) and Tag.nondeterministic_seeded in node.target.tags
             for node in joint.graph.nodes

@@ -85,6 +85,7 @@ class Effects:
 
     def __init__(self, inputs: list[Any], before: list[Any], leaves: list[Any], structure: Any) -> None:
         self.structure = structure
+        self.own_history = False  # whether a result has the memory of an input, but is no view of it to autograd
         self.written: list[Written] = []
         values: list[Any] = []  # which a graph must return, beside the written inputs
         for index, (one, node) in enumerate(zip(inputs, before, strict=True)):
@@ -92,8 +93,8 @@ class Effects:
             if data or layout:
                 silent = one.requires_grad and one.grad_fn is node
                 self.written.append(Written(index, data, Layout.of(one) if layout else None, silent))
-        owners = {memory(one): i for i, one in reversed([*enumerate(inputs)]) if is_plain(one)}
-        shared = [memory(one) for one in {id(one): one for one in leaves if is_plain(one)}.values()]
+        owners = {memory(one): i for i, one in reversed([*enumerate(inputs)])}
+        shared = [memory(one) for one in {id(one): one for one in leaves if isinstance(one, Tensor)}.values()]
 
         def result(leaf: Any) -> Result:
             if not isinstance(leaf, Tensor):
@@ -106,11 +107,12 @@ class Effects:
             for index, one in enumerate(inputs):
                 if one is leaf:
                     return Result(input=index)
-            if is_plain(leaf) and memory(leaf) in owners:
+            if memory(leaf) in owners:
                 index = owners[memory(leaf)]
+                self.own_history |= leaf.requires_grad and root(leaf) is not root(inputs[index])
                 return Result(None, index, None, Layout.of(leaf, inputs[index]), leaf.requires_grad)
             base = leaf
-            if is_plain(leaf) and shared.count(memory(leaf)) > 1 and leaf._base is not None:
+            if shared.count(memory(leaf)) > 1 and leaf._base is not None:
                 base = leaf._base
             number = next((i for i, one in enumerate(values) if one is base), len(values))
             if number == len(values):
@@ -148,6 +150,10 @@ class Effects:
         for at, (result, first) in enumerate(zip(self.results, self.first, strict=True)):
             made.append(result.made(inputs, rest, numbers) if first == at else made[first])
         return tree_unflatten(made, self.structure)
+
+
+def root(tensor: Tensor) -> Tensor:
+    return tensor if tensor._base is None else tensor._base
 
 
 def is_plain(value: Any) -> bool:

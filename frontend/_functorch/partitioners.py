@@ -43,7 +43,7 @@ from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.symbolic import Symbolic
 from redispatch.dispatch.tensor import Tensor
 from redispatch.fx import Graph, GraphModule, Node
-from redispatch.fx.experimental.proxy_tensor import current_proxy_mode, without_modes
+from redispatch.fx.experimental.proxy_tensor import current_proxy_mode, is_tangent, without_modes
 from redispatch.fx.experimental.symbolic_shapes import hint_int
 from redispatch.fx.node import map_arg
 from redispatch.utils.checkpoint import NOTED, CheckpointPolicy
@@ -103,7 +103,7 @@ class Joint:
     def __init__(self, module: GraphModule, num_fwd_outputs: int) -> None:
         self.module, self.nodes = module, list(module.graph.nodes)
         inputs = [node for node in self.nodes if node.op == "placeholder"]
-        self.tangents = [node for node in inputs if "tangents" in str(node.target)]
+        self.tangents = [node for node in inputs if is_tangent(node)]
         self.primals = [node for node in inputs if node not in self.tangents]
         outputs = list(module.graph.output_node().args[0])
         if not 0 <= num_fwd_outputs <= len(outputs):

@@ -13,21 +13,18 @@ Read next: ../fx/passes/post_grad.py, ../fx/passes/graph_drawer.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
 from functools import partial
-from html import escape
-from pathlib import Path
 from typing import Any
 
 from redispatch.fx import GraphModule
-from redispatch.fx.passes.graph_drawer import FxPicture, joint_picture, picture
+from redispatch.fx.passes.graph_drawer import FxPicture, joint_picture, picture, text_of
 from redispatch.fx.passes.post_grad import run_passes
 from redispatch.fx.traceback import preserve_node_meta
 from redispatch.viz.graph_picture import svg
-from redispatch.viz.tables import filled, in_script
+from redispatch.viz.tables import stages_page
 
 from .aot_autograd import aot_function
 from .partitioners import min_cut_rematerialization_partition
@@ -43,19 +40,6 @@ class Stage:
     text: str
     picture: FxPicture
     before: int | None
-
-
-def text_of(module: GraphModule) -> str:
-    """Returns the code of a module's graph as it is now, with dtypes and shapes, and a user's line above its steps."""
-    found: list[str] = []
-    comment = ""
-    for line in module.graph.python_code("self", verbose=True).src.strip().splitlines():
-        line = line.partition(";  ")[0].removeprefix("    ")  # without what lets values go
-        if not line.startswith("# "):
-            found.append(line)
-        elif line != comment:
-            found.append(comment := line)
-    return "\n".join(found)
 
 
 def diff(before: GraphModule | str, after: GraphModule | str, names: tuple[str, str] = ("before", "after")) -> str:
@@ -116,11 +100,7 @@ class Stages(Sequence[Stage]):
             }
             for one in self.stages
         ]
-        data = in_script(json.dumps({"stages": rows, "unchanged": self.unchanged}, separators=(",", ":")))
-        page = filled("stages.html", title=escape(self.title), data=data)
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        return stages_page(self.title, rows, self.unchanged, path)
 
     def marked(self, stage: Stage) -> list[tuple[str, str]]:
         """Returns the lines of a stage and those that it took away, each with "+", "-" or " "."""

@@ -12,7 +12,11 @@ gradients that are recorded), the graph runs as it stands, by its interpreter.
 from __future__ import annotations
 
 import linecache
+import re
+import threading
+import weakref
 from collections.abc import Callable, Sequence
+from copy import copy
 from importlib import import_module
 from typing import Any
 
@@ -21,31 +25,43 @@ import numpy as np
 from redispatch.dispatch import DEFAULT, STATE, ops
 from redispatch.dispatch.tensor import Size, Tensor, device, empty_from, metadata_of, output_spec
 from redispatch.dispatch.tensor.operand import scratch
+from redispatch.kernels import get_num_threads
 from redispatch.kernels.cpu.blas import allow_threads
-from redispatch.kernels.graphs import Nest, Routine, placed
+from redispatch.kernels.graphs import Nest, Product, Routine, placed
 
 from ..fx.graph_module import GraphModule
 from ..fx.interpreter import Interpreter
 from ..fx.node import Node, map_arg
+from ..fx.passes.post_grad import eliminate_common_subexpressions
 from ..fx.passes.shape_prop import FakeTensorProp
 from .decompositions import expanded
-from .lowering import Call, Lowering, Multiplying, Nesting
-from .operators import rule_of
+from .lowering import AT_ONCE, Call, Lowering, Multiplying, Nesting, Recording, extent
+from .operators import native, rule_of
 
 __all__ = ["CompiledFxGraph", "compile_fx_inner"]
 
 LAZY = {ops.aten._neg_view.default, ops.aten._conj.default}  # whose tensors show other numbers than their memory has
+WATCHED: list[list[CompiledFxGraph]] = []  # lists that want to know of each graph that is compiled
 CPU = device("cpu")
+_MAKING = threading.RLock()  # of threads that call a graph first, one makes its function
+# Names that the texts, those of loops, routines and a device's kernels, too, have for other things than nodes
+RESERVED = re.compile(
+    r"empty_from|scratch|allow_threads|zeros|refuse|status|lo|hi|i|block|pair|count|start|row\w*|run\d*|[vr]\d+|u?int\d+"
+    r"|bool_?|(b?float|complex)\d+|(acc|part|kept|at|number)_*\d*|(spec|call|given|routine|memory|fused|to)_\w*"
+    r"|\w*_(at|row\d*|run\d*)"
+    r"|located|stream_for|error\w*|cuda|j|warp|i_\d+|v\d+_\d+|at\d*_\d+|(operator|dim|all)\d+|(parts|pick)_\w*|acc\d+_parts"
+)
 PLAIN = {DEFAULT.keys.added, DEFAULT.with_grad(False).keys.added}
 
 
 class CompiledFxGraph:
     """A graph's function, for inputs of the metadata of its examples.
 
-    steps: what it does, in order: `Nesting`s and `Call`s. nests: the loops.
+    steps: what it does, in order: `Nesting`s, `Multiplying`s, `Recording`s and `Call`s. nests: the loops.
+    through_python: the calls, by the node's name, and why each is none of the others.
     """
 
-    lower = Lowering
+    steps_of = Lowering
     device = CPU
 
     def __init__(self, module: GraphModule, examples: Sequence[Any]) -> None:
@@ -54,15 +70,30 @@ class CompiledFxGraph:
         if any("val" not in node.meta for node in nodes if node.op != "output"):
             FakeTensorProp(module).propagate(*examples)
         self.graph = expanded(module.graph)
-        self.lowering = self.lower(list(self.graph.nodes), rule_of)
+        eliminate_common_subexpressions(self.graph)
+        for node in self.graph.nodes:
+            if RESERVED.fullmatch(node.name):
+                node.name = self.graph._namespace.create_name(f"n_{node.name}_")
+        self.metadata = [metadata_of(x) if isinstance(x, Tensor) else None for x in examples]
+        tensors = [x for x in examples if isinstance(x, Tensor)]
+        self.plain = not any(x.is_conj() or x.is_neg() for x in tensors) and LAZY.isdisjoint(n.target for n in nodes)
+        self.other: CompiledFxGraph | None = None  # for another number of threads
+        self.lower()
+
+    def lower(self) -> None:
+        """Decides on the steps, for one thread or for several, and writes the function."""
+        self.alone = get_num_threads() == 1
+        self.lowering = self.steps_of(list(self.graph.nodes), rule_of, native, self.alone)
         self.steps = self.lowering.steps
+        self.through_python = {
+            step.node.name: self.lowering.through_python.get(step.node, "it has no kernel")
+            for step in self.steps
+            if isinstance(step, Call)
+        }
         nestings = [step for step in self.steps if isinstance(step, Nesting) and step.outputs]
         self.nests = {step: self.lowering.nest(step, k) for k, step in enumerate(nestings)}
         self.groups = self.grouped()
         self.routines: dict[str, Routine] = {}
-        self.metadata = [metadata_of(x) if isinstance(x, Tensor) else None for x in examples]
-        tensors = [x for x in examples if isinstance(x, Tensor)]
-        self.plain = not any(x.is_conj() or x.is_neg() for x in tensors) and LAZY.isdisjoint(n.target for n in nodes)
         self.known: dict[str, Any] = {
             "empty_from": empty_from, "scratch": scratch, "allow_threads": allow_threads, "zeros": np.zeros,
             "refuse": self.refuse,
@@ -74,9 +105,21 @@ class CompiledFxGraph:
         """Returns what the graph does of these inputs."""
         if len(args) != len(self.metadata) or not self.fits(args):
             return self.interpreter.run(*args)
+        if (get_num_threads() == 1) is not self.alone:
+            return self.otherwise()(*args)
         if self.run is None:
-            self.run = self.made()
+            with _MAKING:
+                self.run = self.run or self.made()
         return self.run(*args)
+
+    def otherwise(self) -> CompiledFxGraph:
+        """The function for one thread, where this is that for several, or the other way round."""
+        if self.other is None:
+            other = copy(self)
+            other.other = self
+            other.lower()
+            self.other = other
+        return self.other
 
     def fits(self, args: Sequence[Any]) -> bool:
         """Whether the inputs are those that the function was made for, and nobody looks."""
@@ -102,15 +145,18 @@ class CompiledFxGraph:
     def grouped(self) -> list[list[Any]]:
         """The steps, those together that one routine does."""
         groups: list[list[Any]] = []
-        joins = False
+        joins, work = False, 0
         for step in self.steps:
             if isinstance(step, Nesting) and step not in self.nests:
                 continue  # nobody wants it
             quick = self.lowering.is_quick(step)
-            if quick and joins:
+            more = self.lowering.work(step) if quick else 0
+            if quick and joins and work + more <= AT_ONCE:
                 groups[-1].append(step)
+                work += more
             else:
                 groups.append([step])
+                work = more
             joins = quick
         return groups
 
@@ -120,12 +166,16 @@ class CompiledFxGraph:
             return [self.given(node).name for node in step.node.all_input_nodes]
         if isinstance(step, Multiplying):
             return [step.product.a.name, step.product.b.name]
+        if isinstance(step, Recording):
+            return [node.name for node in step.reads]
         return [array.name for array in self.nests[step].inputs]
 
     def makes(self, step: Any) -> dict[str, Any]:
         """The nodes and the memory that a step makes, by name."""
         if isinstance(step, Nesting):
             return {node.name: node for node in step.outputs}
+        if isinstance(step, Recording):
+            return {node.name: node for node in step.results.values()}
         return {step.node.name: step.node}
 
     def last_uses(self) -> dict[str, int]:
@@ -171,7 +221,7 @@ class CompiledFxGraph:
 
     def is_routine(self, group: list[Any]) -> bool:
         """Whether several steps are one function, or one that only such a function can do."""
-        return len(group) > 1 or isinstance(group[0], Multiplying)
+        return len(group) > 1 or isinstance(group[0], Multiplying | Recording)
 
     def new(self, node: Any) -> str:
         """The call that makes a tensor, for a step to write."""
@@ -183,8 +233,10 @@ class CompiledFxGraph:
     def routine_lines(self, number: int, group: list[Any], own: set[str]) -> list[str]:
         """Runs steps as one function, with memory for what they alone take."""
         wanted: dict[str, tuple[str, int, int, int]] = {}
-        steps = [step.product if isinstance(step, Multiplying) else self.nests[step] for step in group]
+        steps = [self.part(step) for step in group]
         for at, step in enumerate(group):
+            if isinstance(step, Recording):
+                wanted |= {name: (*memory, at, at) for name, memory in step.recorded.memories.items()}
             for name, node in self.makes(step).items():
                 if name in own:
                     val = node.meta["val"]
@@ -198,8 +250,18 @@ class CompiledFxGraph:
         given += [f"scratch({memories[word][1]}, {memories[word][0]!r})" for word in routine.memories]
         given += ["status"][: routine.has_status]
         given += [f"scratch({size}, {dtype!r})" for dtype, size in routine.scratch.items()]
-        lines = ["    allow_threads(1)"] if any(isinstance(step, Multiplying) for step in group) else []
+        for dtype, array in routine.constants().items():
+            given.append(f"{routine.name}_constants_{dtype}")
+            self.known[given[-1]] = array
+        multiplies = any(isinstance(step, Product) or getattr(step, "has_products", False) for step in steps)
+        lines = ["    allow_threads(1)"] if multiplies else []
         return [*lines, *self.checked(routine.has_status, f"{routine.name}({', '.join(given)})")]
+
+    def part(self, step: Any) -> Any:
+        """A step as a routine has it."""
+        if isinstance(step, Multiplying):
+            return step.product
+        return step.recorded if isinstance(step, Recording) else self.nests[step]
 
     def nest_lines(self, step: Nesting) -> list[str]:
         """Runs a nest."""
@@ -216,11 +278,10 @@ class CompiledFxGraph:
     def refuse(self, status: Any) -> None:
         """Raises IndexError for an index that is none of an array."""
         number, index = map(int, status)
-        node, dim = self.lowering.picks[number - 1], self.lowering.picked_dim(number)
-        source = node.args[0].meta["val"]
+        node, dim, size = self.lowering.picks[number - 1]
         where = (node.meta.get("stack_trace") or "").strip()
         raise IndexError(
-            f"index {index} is out of bounds for dimension {dim} with size {source.shape[dim]}\n"
+            f"index {index} is out of bounds for dimension {dim} with size {size}\n"
             f"  {node.name} = {node.target}" + (f"\n{where}" if where else "")
         )
 
@@ -266,6 +327,7 @@ class CompiledFxGraph:
         namespace = self.known | {one.name: one.ready() for one in self.kernels()}
         name = f"<redispatch graph {id(self):x}>"
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
+        weakref.finalize(self, linecache.cache.pop, name, None).atexit = False
         exec(compile(self.text, name, "exec"), namespace)
         return namespace["run"]
 
@@ -281,13 +343,6 @@ class CompiledFxGraph:
         return "\n".join(one.kernel().assembly(*one.signature()) for one in self.kernels())
 
 
-def extent(val: Tensor) -> int:
-    """The number of elements from the first to the last of a tensor."""
-    if not val.numel():
-        return 0
-    return 1 + sum((size - 1) * step for size, step in zip(val.shape, val.stride(), strict=True))
-
-
 def compile_fx_inner(
     module: GraphModule, example_inputs: Sequence[Any], *, cudagraphs: bool = False
 ) -> CompiledFxGraph:
@@ -298,5 +353,9 @@ def compile_fx_inner(
     """
     if any(isinstance(x, Tensor) and x.is_cuda for x in example_inputs):
         made = import_module(f"{__package__}.cuda").CompiledForCUDA  # here, because few have a device
-        return made(module, example_inputs, cudagraphs)
-    return CompiledFxGraph(module, example_inputs)
+        graph = made(module, example_inputs, cudagraphs)
+    else:
+        graph = CompiledFxGraph(module, example_inputs)
+    for seen in WATCHED:
+        seen.append(graph)
+    return graph

@@ -13,12 +13,12 @@ from typing import Any
 from redispatch.dispatch import OpOverload
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.cuda import nvptx
+from redispatch.kernels.cuda.compiler import ptx
 from redispatch.kernels.cuda.elementwise import VECTOR
-from redispatch.kernels.cuda.nests import GridNest, NestSource, applies
+from redispatch.kernels.cuda.nests import GridNest, NestSource, is_known
 from redispatch.kernels.cuda.reduce import LARGE
 from redispatch.kernels.cuda.runtime.async_errors import late_errors
 from redispatch.kernels.cuda.runtime.operands import block_of, located, stream_for
-from redispatch.kernels.graphs import Apply, Value
 
 from ..fx.node import Node
 from .compile_fx import CompiledFxGraph
@@ -40,13 +40,13 @@ class CUDALowering(Lowering):
     def is_quick(self, step: Step) -> bool:
         return False
 
-    def computes(self, value: Value) -> bool:
-        """Whether its function is translated for a GPU."""
-        return all(applies(one) for one in (value, *value.operands) if isinstance(one, Apply))
+    def knows(self, body: Callable, compute: str, takes: Sequence[str]) -> bool:
+        """Whether a scalar function is translated for a GPU, as for the CPU."""
+        return super().knows(body, compute, takes) and is_known(body, compute, tuple(takes))
 
-    def shares(self, nest: Nesting, columns: int, steps: Strides = ()) -> bool:
-        """Whether it reduces the same way: a block has rows, or columns."""
-        if columns:
+    def shares(self, nest: Nesting, steps: Strides = ()) -> bool:
+        """Whether a nest reduces the same way: a block has rows, or columns."""
+        if not steps:
             return not nest.accumulates
         kept = [bool(step) for step in steps]
         same = all([bool(step) for step in known] == kept for known in nest.accumulates.values())
@@ -59,7 +59,7 @@ class CompiledForCUDA(CompiledFxGraph):
     not_recorded: why it is no graph of CUDA, "" if it is one.
     """
 
-    lower = CUDALowering
+    steps_of = CUDALowering
     nests: Any  # each a `GridNest`
 
     def __init__(self, module: Any, examples: Sequence[Any], cudagraphs: bool = False) -> None:
@@ -100,13 +100,13 @@ class CompiledForCUDA(CompiledFxGraph):
         if nest.picks:
             given += [
                 f"error_words({first})",
-                *(f"pick_{pick.number}, {self.lowering.picked_dim(pick.number)}" for pick in nest.picks),
+                *(f"pick_{pick.number}, {self.lowering.picks[pick.number - 1][1]}" for pick in nest.picks),
             ]
         return [f"    {nest.name}(({', '.join(given)},), stream_for({first}))"]
 
     def pick_name(self, number: int) -> str:
         """The words for a node that reads at an index, for the error's message."""
-        node = self.lowering.picks[number - 1]
+        node, _, _ = self.lowering.picks[number - 1]
         where = (node.meta.get("stack_trace") or "").strip()
         return f"{node.name} = {node.target}" + (f"\n{where}\n" if where else "")
 
@@ -155,8 +155,6 @@ class CompiledForCUDA(CompiledFxGraph):
 
     def assembly(self) -> str:
         """The PTX of each kernel."""
-        from redispatch.kernels.cuda import ptx  # here, because only who looks needs it
-
         return "\n".join(ptx(one, self.target) for one in self.sources())
 
     def calls(self) -> list[str]:

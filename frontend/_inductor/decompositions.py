@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from itertools import zip_longest
 from typing import Any, cast
 
 from redispatch import _decomp
 from redispatch.dispatch import OpOverload, ops
 from redispatch.dispatch.core.boxing import bind
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.pytree import tree_leaves, tree_map
+from redispatch.dispatch.tensor import Tensor, contiguous_format
 from redispatch.modes.fake_tensor import FakeTensor
 
 from ..fx.experimental.proxy_tensor import make_fx
@@ -71,9 +73,9 @@ def log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:
 def logsumexp(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
     if not x.numel() or not x.is_floating_point() or x.dtype.name in HALVES:
         return NotImplemented
-    largest = x.amax(dims, keepdim=True)
-    finite = largest.masked_fill(largest.abs() == math.inf, 0)
-    found = (x - finite).exp().sum(dims, keepdim=True).log() + finite
+    largest = x.amax(dims, keepdim=True)  # as in softmax: a graph with both has one
+    found = (x - largest).exp().sum(dims, keepdim=True).log() + largest
+    found = largest.where(largest.abs() == math.inf, found)
     return found if keepdim else found.squeeze(list(dims))
 
 
@@ -173,6 +175,15 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     return aten.where.self(mask, aten.scalar_tensor.default(value, dtype=x.dtype, device=x.device), x)
 
 
+@formula(aten.select_backward.default)
+def select_backward(grad: Any, sizes: Sequence[int], dim: int, index: int) -> Any:
+    dim %= len(sizes)
+    numbers = aten.arange.default(sizes[dim], device=grad.device).view([-1, *[1] * (len(sizes) - dim - 1)])
+    here = numbers == index % sizes[dim]
+    nothing = aten.scalar_tensor.default(0, dtype=grad.dtype, device=grad.device)
+    return aten.where.self(here, grad.unsqueeze(dim), nothing)
+
+
 TABLE |= {aten.ones_like.default: like(1), aten.zeros_like.default: like(0), aten.full_like.default: like(None)}
 
 
@@ -230,6 +241,13 @@ def expanded(graph: Graph) -> Graph:
     return made
 
 
+def laid(found: Any, wanted: Any) -> Any:
+    """Returns a formula's result, laid as that of its operator; NotImplemented where it lies otherwise yet."""
+    if not isinstance(found, Tensor) or found.stride() == wanted.stride():
+        return found
+    return found.clone(memory_format=contiguous_format) if wanted.is_contiguous() else NotImplemented
+
+
 def is_item(node: Node) -> bool:
     """Whether a node is a result of several."""
     return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
@@ -248,10 +266,27 @@ def traced(function: Callable[..., Any], node: Node) -> Graph | None:
         of = dict(zip(nodes, given, strict=True))
         args, kwargs = map_arg((node.args, node.kwargs), of.__getitem__)
         found = function(*bind(target.schema, args, kwargs))
-        refused = found is NotImplemented
+        if found is not NotImplemented:
+            found = tree_map(laid, found, node.meta["val"])
+        refused = any(one is NotImplemented for one in tree_leaves(found))
         return given[0] if refused else found
 
     mode = next((val.fake_mode for val in vals if isinstance(val, FakeTensor)), None)
     with mode or nullcontext():
         module = make_fx(call)(*vals)
-    return None if refused else expanded(module.graph)  # formulas may be in terms of others
+    if refused or not alike(vals_of(module.graph.output_node().args[0]), node.meta["val"]):
+        return None
+    return expanded(module.graph)  # formulas may be in terms of others
+
+
+def vals_of(results: Any) -> Any:
+    """The metadata of what a graph returns, in the place of nodes."""
+    return map_arg(results, lambda one: one.meta["val"])
+
+
+def alike(made: Any, wanted: Any) -> bool:
+    """Whether the results of a formula have the shapes, strides and dtypes that the operator's have."""
+    pairs = list(zip_longest(tree_leaves(made), tree_leaves(wanted)))
+    return all(isinstance(one, Tensor) and isinstance(other, Tensor) for one, other in pairs) and all(
+        (a.shape, a.stride(), a.dtype) == (b.shape, b.stride(), b.dtype) for a, b in pairs
+    )

@@ -4,8 +4,14 @@ Each pointwise operator, and each reduction of inner dimensions, joins the nest 
 that reads the same, where all that it takes of the nest lies in the same place. A view is no step: who reads it walks
 the memory below by its strides. Everything else is a call of an operator.
 
+Note [Late operators]
+An operator for loops waits until its value is wanted: by a call, a product or the caller. Then it joins a nest together
+with all late ones of which it is computed: an old one, if they all have a place there; else a new one, over its own
+shape, but for those that have no place there, which come first. So a chain of rows and their reductions is one nest,
+however its operators stand in the graph.
+
 Note [Order]
-A step has behind it all that it waits for, directly or not. An operator may join a nest unless one of its operands
+A step has behind it all that it waits for, directly or not. Operators may join a nest unless one of their operands
 waits for that nest: the nest would wait for itself. What writes, or draws random numbers, waits for all before it, and
 whatever follows waits for that.
 
@@ -16,12 +22,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from operator import getitem
+from typing import Any, NamedTuple, cast
 
 from redispatch.dispatch import OpOverload, Tag, ops
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels import DTYPES, broadcast_strides
 from redispatch.kernels.cpu.reduce import BLOCK, PIECE
+from redispatch.kernels.engine.compile import is_translated
+from redispatch.kernels.engine.convert import real_type
 from redispatch.kernels.engine.pool import is_small
 from redispatch.kernels.graphs import (
     Accumulate,
@@ -30,6 +39,7 @@ from redispatch.kernels.graphs import (
     Nest,
     Product,
     Read,
+    Recorded,
     Value,
 )
 
@@ -98,6 +108,23 @@ class Multiplying(Step):
         self.node, self.product = node, Product(node.name, out, a, b, sizes, count)
 
 
+class Late(NamedTuple):
+    """An operator that is in no step yet. `columns`: the inner dimensions that it reduces; `make`: `Lowering.join`."""
+
+    operands: Sequence[Node]
+    shape: tuple[int, ...]
+    columns: int
+    make: Callable[[Nesting], Value | None]
+
+
+class Recording(Step):
+    """The calls that an operator's own kernel makes. results: the nodes that are its results, by their numbers."""
+
+    def __init__(self, node: Node, recorded: Recorded, results: dict[int, Node], reads: list[Node]) -> None:
+        super().__init__()
+        self.node, self.recorded, self.results, self.reads = node, recorded, results, reads
+
+
 class Memory:
     """An array of which the graph knows nothing; to be used as a node is. `val`: a tensor of its metadata."""
 
@@ -106,27 +133,34 @@ class Memory:
 
 
 Rule = Callable[["Lowering", Node], bool]  # False where the operator is to be called after all
+AT_ONCE = 1 << 29  # cheap operations that may be done without a chance for Ctrl-C, about 40 ms
 
 
 class Lowering:
     """The steps of a graph whose nodes know their values' metadata (`meta["val"]`).
 
     rule_of: how an operator joins the steps (operators.py); None for one that is called.
+    native: how its own kernel does, where there is no rule.
+    alone: whether there is one thread, which does all that takes long, too.
     """
 
     device = "cpu"  # in whose memory is what loops read and write
     longest = 2 * PIECE  # elements of a reduction to one number, which is not cut into several
     precise = BLOCK  # elements that accumulators of float32 add up
 
-    def __init__(self, nodes: Sequence[Node], rule_of: Callable[[OpOverload], Rule | None]) -> None:
-        self.nodes, self.rule_of = nodes, rule_of
+    def __init__(
+        self, nodes: Sequence[Node], rule_of: Callable[[OpOverload], Rule | None], native: Rule, alone: bool
+    ) -> None:
+        self.nodes, self.rule_of, self.native, self.alone = nodes, rule_of, native, alone
         self.steps: list[Step] = []
         self.step_of: dict[Node, Step] = {}  # by node, beside inputs and views
         self.base: dict[Node, Node] = {}  # a view -> the node in whose memory it is
         self.stands_for: dict[Node, Node] = {}  # a view -> a node that a call may be given in its place
         self.returns: dict[Node, Node] = {}  # a view -> the node whose tensor, shown by nothing else, is returned
         self.constants: dict[Node, Constant] = {}  # a value that no memory is needed for
-        self.picks: list[Node] = []  # by the number of a `Pick`
+        self.late: dict[Node, Late] = {}  # operators that are in no step yet
+        self.picks: list[tuple[Node, int, int]] = []  # by the number of a `Pick`: dimension and size of what is read
+        self.through_python: dict[Node, str] = {}  # operators that are called, and why
         self.floor: Step | None = None  # what all that follows waits for
         for node in nodes:
             self.add(node)
@@ -153,6 +187,10 @@ class Lowering:
             lowered = self.rule_of(target)
             if lowered is not None and is_plain(node, self.device) and lowered(self, node):
                 return
+            if self.native(self, node):
+                return
+        elif target is getitem and isinstance(self.step_of.get(cast(Node, node.args[0])), Recording):
+            return
         self.call(node)
 
     def call(self, node: Node) -> Call:
@@ -160,10 +198,15 @@ class Lowering:
         step = Call(node)
         for one in node.all_input_nodes:
             self.argument(one)
+        if writes(node):
+            for late in list(self.late):
+                self.settle(late)
         waits = self.waits(node.all_input_nodes)
         if in_order(node):
             waits |= set(self.steps)
             self.floor = step
+            for one in node.all_input_nodes:  # which it may have written
+                self.constants.pop(self.base.get(one, one), None)
         self.place(step, waits)
         self.step_of[node] = step
         return step
@@ -177,6 +220,7 @@ class Lowering:
 
     def tensor(self, node: Node) -> None:
         """Has a node be there as a tensor: an output of its nest, or a call of a view's operator."""
+        self.settle(node)
         step = self.step_of.get(node)
         if isinstance(step, Nesting):
             if node not in step.outputs:
@@ -188,17 +232,17 @@ class Lowering:
             self.join(node, [], tuple(val.shape), 0, lambda nest: self.constants[node](nest.walk(*laid(val))))
             self.tensor(node)
 
+    def picked(self, node: Node, dim: int, size: int) -> int:
+        """The number of an index that a node's kernel reads."""
+        self.picks.append((node, dim, size))
+        return len(self.picks)
+
     def unused(self, name: str) -> str:
         """A name that no node has; `name`, if it is free."""
         names = {node.name for node in self.nodes}
         while name in names:
             name += "_"
         return name
-
-    def picked_dim(self, number: int) -> int:
-        """The dimension along which a `Pick` reads."""
-        dim = self.picks[number - 1].args[1]
-        return dim if isinstance(dim, int) else 0
 
     # Order: see the note ----------------------------------------------------------------------------------------------
 
@@ -234,11 +278,17 @@ class Lowering:
 
     def is_quick(self, step: Step) -> bool:
         """Whether a step is done by the calling thread, without a chance for Ctrl-C."""
-        if isinstance(step, Multiplying):
+        if isinstance(step, Multiplying | Recording) or (self.alone and isinstance(step, Nesting)):
             return True
         return isinstance(step, Nesting) and is_small(math.prod(step.shape), step.work)
 
-    # Nests ------------------------------------------------------------------------------------------------------------
+    def work(self, step: Step) -> int:
+        """The cost of a step that a routine can do, in cheap operations."""
+        if isinstance(step, Nesting):
+            return math.prod(step.shape) * step.work
+        return step.product.work if isinstance(step, Multiplying) else cast(Recording, step).recorded.work
+
+    # Nests: see the note on late operators ----------------------------------------------------------------------------
 
     def join(
         self,
@@ -248,52 +298,98 @@ class Lowering:
         columns: int,
         make: Callable[[Nesting], Value | None],
     ) -> bool:
-        """Has a node's operator be computed in a nest over `shape`; `make(nest)` gives its value there."""
-        waits = self.waits(operands)
-        bases = {self.base.get(one, one) for one in operands}
-        for nest in reversed([step for step in self.steps if isinstance(step, Nesting)]):
+        """Has a node's operator be computed in a nest over `shape`, as soon as somebody wants to have its value;
+        `make(nest)` gives it there."""
+        self.late[node] = Late(operands, shape, columns, make)
+        return True
+
+    def settle(self, node: Node) -> bool:
+        """Takes a late operator into a nest, with those of which it is computed; False where it is for none."""
+        while node in self.late:
+            group, late = self.group(node), self.late[node]
+            if any(self.takes(step, group) is None for step in reversed(self.steps) if isinstance(step, Nesting)):
+                break
+            reduced = next(
+                (one for one in group if self.late[one].columns and self.late[one].shape != late.shape), node
+            )
+            if reduced is not node:
+                self.settle(reduced)
+                continue
+            columns = max(self.late[one].columns for one in group)
+            refused = self.takes(Nesting(late.shape, columns), group)
+            if refused is None:
+                break
+            apart = [base for base in map(self.memory, self.late[refused].operands) if base in self.late]
+            if refused is node and not apart:
+                del self.late[node]
+                return False
+            for one in apart or [refused]:
+                self.settle(one)
+        return True
+
+    def memory(self, node: Node) -> Node:
+        """The node in whose memory one is."""
+        return self.base.get(node, node)
+
+    def group(self, node: Node) -> list[Node]:
+        """A late operator and all late ones of which it is computed, in order."""
+        found, pending = {node}, [node]
+        while pending:
+            for base in map(self.memory, self.late[pending.pop()].operands):
+                if base in self.late and base not in found:
+                    found.add(base)
+                    pending.append(base)
+        return [one for one in self.late if one in found]
+
+    def takes(self, nest: Nesting, group: list[Node]) -> Node | None:
+        """Takes late operators into a nest, all or none: returns the one that has no place there, if one has none."""
+        lates = {one: self.late[one] for one in group}
+        bases = {self.memory(one) for late in lates.values() for one in late.operands} - lates.keys()
+        waits = self.waits(list(bases))
+        if nest in self.steps:
             reads = any(base in nest.values for base in bases) or any(base in bases for base in nest.bases.values())
-            blocked = any(nest in other.behind for other in waits) or (self.floor and self.floor not in nest.behind)
-            if not reads or blocked:
-                continue
-            fits = nest.columns in (0, columns) if columns else True
-            if columns and (not fits or nest.shape != shape or not self.shares(nest, columns)):
-                continue
-            before, nest.columns = nest.columns, columns or nest.columns
-            if before != nest.columns:
-                self.renew(nest)
-            value = make(nest)
-            if value is not None and self.computes(value):
-                self.accept(nest, node, value, waits)
-                return True
-            if before != nest.columns:
-                nest.columns = before
-                self.renew(nest)
-        nest = Nesting(shape, columns)
-        value = make(nest)
-        if value is None or not self.computes(value):
-            return False
-        self.accept(nest, node, value, waits)
-        return True
-
-    def computes(self, value: Value) -> bool:
-        """Whether a nest can compute a value at all."""
-        return True
-
-    def shares(self, nest: Nesting, columns: int, steps: Strides = ()) -> bool:
-        """Whether a nest takes a reduction beside those that it has: of its rows, or accumulators walked by `steps`."""
-        return True
-
-    def renew(self, nest: Nesting) -> None:
-        """Has what a nest reads know of how many dimensions its rows consist: it is asked for each time."""
-        for read in nest.arrays.values():
-            object.__setattr__(read, "columns", nest.columns)
-
-    def accept(self, nest: Nesting, node: Node, value: Value, waits: set[Step]) -> None:
-        """Takes an operator into a nest."""
-        nest.values[node] = value
-        self.step_of[node] = nest
+            if not reads or any(nest in other.behind for other in waits):
+                return group[-1]
+            if self.floor and self.floor not in nest.behind:
+                return group[-1]
+        before = nest.columns
+        for one, late in lates.items():
+            if late.columns:
+                if late.shape != nest.shape or nest.columns not in (0, late.columns) or not self.shares(nest):
+                    return self.leave(nest, group, before, one)
+                self.divide(nest, late.columns)
+            value = late.make(nest)
+            if value is None:
+                return self.leave(nest, group, before, one)
+            nest.values[one] = value
+        for one in group:
+            self.step_of[one] = nest
+            del self.late[one]
         self.place(nest, waits - {nest})
+        return None
+
+    def knows(self, body: Callable, compute: str, takes: Sequence[str]) -> bool:
+        """Whether loops have a scalar function. The bits of a complex one may be those that numba gives it alone."""
+        types = tuple(DTYPES[one].compute for one in takes)
+        return not any("complex" in one for one in types) or is_translated(body, real_type(compute), types)
+
+    def shares(self, nest: Nesting, steps: Strides = ()) -> bool:
+        """Whether a nest takes one more reduction: of its rows, or to accumulators that it walks by `steps`."""
+        return True
+
+    def leave(self, nest: Nesting, group: list[Node], columns: int, refused: Node) -> Node:
+        """Takes late operators out of a nest again, in which one has no place."""
+        for one in group:
+            nest.values.pop(one, None)
+        self.divide(nest, columns)
+        return refused
+
+    def divide(self, nest: Nesting, columns: int) -> None:
+        """Says of how many dimensions a nest's rows consist, to what it reads, too, which is asked each time."""
+        if columns != nest.columns:
+            nest.columns = columns
+            for read in nest.arrays.values():
+                object.__setattr__(read, "columns", columns)
 
     def read(self, nest: Nesting, node: Node, result: Sequence[int]) -> Value | None:
         """The value of a node, for an operator in a nest with a result of this shape; None where it has none there."""
@@ -365,7 +461,15 @@ def is_plain(node: Node, device: str) -> bool:
 
 def is_memory(val: Tensor, device: str) -> bool:
     known = all(type(size) is int for size in (*val.shape, *val.stride()))
-    return known and val.device.type == device and not val.is_conj() and not val.is_neg() and word(val) in DTYPES
+    lazy = val.is_conj() or val.is_neg() or val._is_zerotensor()
+    return known and val.device.type == device and not lazy and word(val) in DTYPES
+
+
+def extent(val: Tensor) -> int:
+    """The number of elements from the first to the last of a tensor."""
+    if not val.numel():
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(val.shape, val.stride(), strict=True))
 
 
 def laid(val: Tensor) -> tuple[Any, Any, Any]:
@@ -389,6 +493,11 @@ def is_alias(node: Node, device: str) -> bool:
 
 def in_order(node: Node) -> bool:
     """Whether a node writes, or draws random numbers: these happen in the order of the program."""
+    return writes(node) or Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+def writes(node: Node) -> bool:
+    """Whether a node may change what others read."""
     if not isinstance(node.target, OpOverload):
         return node.op != "call_function" or getattr(node.target, "__module__", "") != "_operator"
-    return node.target.schema.is_mutable or Tag.nondeterministic_seeded in node.target.tags
+    return node.target.schema.is_mutable

@@ -8,20 +8,27 @@ that are formulas of these.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import getitem
 from typing import Any, cast
 
 import numpy as np
 
 from redispatch.dispatch import OpOverload, ops
 from redispatch.dispatch.core.boxing import bind
-from redispatch.dispatch.tensor import Tensor, dtypes
+from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, dtypes, tensor_over
 from redispatch.dispatch.tensor.geometry import contiguous_strides
+from redispatch.dispatch.tensor.operand import on_target
 from redispatch.kernels import DTYPES
 from redispatch.kernels.declare.declare import DECLARED
+from redispatch.kernels.declare.planned import without_plan
 from redispatch.kernels.declare.pointwise import Pointwise
 from redispatch.kernels.engine.convert import as_is
+from redispatch.kernels.engine.pool import SMALL
 from redispatch.kernels.graphs import (
+    ON_PAPER,
     Accumulate,
     Apply,
     Array,
@@ -29,7 +36,9 @@ from redispatch.kernels.graphs import (
     Pick,
     Position,
     Product,
+    Recorder,
     Reduce,
+    Refused,
     Value,
     is_matrix,
 )
@@ -37,7 +46,19 @@ from redispatch.kernels.ops.creation import empty_strided
 from redispatch.kernels.ops.reductions import Reduced
 
 from ..fx.node import Node, map_arg
-from .lowering import Lowering, Memory, Multiplying, Nesting, Rule, word
+from .lowering import (
+    AT_ONCE,
+    Lowering,
+    Memory,
+    Multiplying,
+    Nesting,
+    Recording,
+    Rule,
+    extent,
+    in_order,
+    is_memory,
+    word,
+)
 
 
 def stack_of(node: Node) -> tuple[list[Any], list[Node | None]]:
@@ -68,12 +89,17 @@ def pointwise(lowering: Lowering, node: Node) -> bool:
     if dtype != word(node.meta["val"]):
         return False
 
+    body, owns = loops.body_for(plan.compute), [nodes[position] for position in variant.positions]
+    takes = [
+        loops.computing_dtype(place, word(own.meta["val"]) if own else None, plan.compute)
+        for place, own in enumerate(owns)
+    ]
+    if not lowering.knows(body, plan.compute, takes):
+        return False
+
     def value(nest: Nesting) -> Value | None:
-        given, takes = [], []
-        for place, position in enumerate(variant.positions):
-            own = nodes[position]
-            kept = word(own.meta["val"]) if own else None
-            takes.append(loops.computing_dtype(place, kept, plan.compute))
+        given: list[Value] = []
+        for position, own, kind in zip(variant.positions, owns, takes, strict=True):
             if own:
                 read = lowering.read(nest, own, shape)
                 if read is None:
@@ -81,8 +107,7 @@ def pointwise(lowering: Lowering, node: Node) -> bool:
                 given.append(read)
             else:
                 number = plan.fit(stack[position]) if plan.fit else stack[position]
-                given.append(Number(takes[-1], np.dtype(DTYPES[takes[-1]].compute).type(number)))
-        body = loops.body_for(plan.compute)
+                given.append(Number(kind, fitted(number, kind)))
         return Apply(dtype, body, tuple(given), tuple(takes), plan.compute, loops.cost)
 
     return lowering.join(node, node.all_input_nodes, shape, 0, value)
@@ -133,6 +158,8 @@ def accumulated(
     recipe, kept = reduction.recipe(dtype), [1 if d in dims else size for d, size in enumerate(shape)]
     start = recipe.start.dtype.name
     accumulator = recipe.block if recipe.block and total <= lowering.precise else start
+    if not lowering.knows(recipe.finish, dtype, (start, "int64")):
+        return False
     numbers = empty_strided(
         val.shape, contiguous_strides(tuple(val.shape)), dtype=getattr(dtypes, accumulator), device="meta"
     )
@@ -140,7 +167,7 @@ def accumulated(
     steps = tuple(0 if d in dims else math.prod(kept[d + 1 :]) for d in range(len(shape)))
 
     def value(nest: Nesting) -> Value | None:
-        fits = nest.shape == shape and lowering.shares(nest, 0, steps)
+        fits = nest.shape == shape and lowering.shares(nest, steps)
         of = element(nest) if fits else None
         return None if of is None else Accumulate(accumulator, reduction, of, math.prod(kept))
 
@@ -150,6 +177,7 @@ def accumulated(
         return read and Apply(word(val), recipe.finish, (read, count), (start, "int64"), dtype)
 
     lowering.join(memory, [source], shape, 0, value)
+    lowering.settle(memory)
     nest = cast(Nesting, lowering.step_of[memory])
     nest.accumulates[memory] = steps
     nest.outputs.append(memory)
@@ -176,7 +204,8 @@ def multiplied(lowering: Lowering, node: Node) -> bool:
     x, y, val = a.meta["val"], b.meta["val"], node.meta["val"]
     (n, k), m, count = x.shape[-2:], y.shape[-1], math.prod(x.shape[:-2])
     sizes = (n, k, m)
-    if not Product.known(word(val)) or 0 in (*sizes, count) or count * math.prod(sizes) > MOST_MULTIPLICATIONS:
+    many = count * math.prod(sizes) > MOST_MULTIPLICATIONS and not lowering.alone
+    if not Product.known(word(val)) or 0 in (*sizes, count) or many:
         return False
     if not all(is_matrix(one.shape[-2:], one.stride()[-2:]) for one in (x, y)) or not val.is_contiguous():
         return False
@@ -198,9 +227,17 @@ def filled(lowering: Lowering, node: Node) -> bool:
     val, schema = node.meta["val"], cast(OpOverload, node.target).schema
     of = {argument.name: value for argument, value in zip(schema.arguments, stack, strict=True)}
     number = of.get("fill_value", of.get("s", 1 if "ones" in schema.name else 0))
-    number = np.dtype(DTYPES[word(val)].compute).type(number)
+    number = fitted(number, word(val))
     lowering.constants[node] = lambda steps, offset=0: Number(word(val), number)
     return True
+
+
+def fitted(number: Any, dtype: str) -> Any:
+    """A Python number as a kernel takes it: an integer wraps."""
+    compute = np.dtype(DTYPES[dtype].compute)
+    if compute.kind in "iu":
+        return np.uint64(int(number) % 2**64).astype(compute)
+    return compute.type(number)
 
 
 def counted(lowering: Lowering, node: Node) -> bool:
@@ -239,10 +276,77 @@ def picked(lowering: Lowering, node: Node) -> bool:
             return None
         offset = x.storage_offset() - base.meta["val"].storage_offset()
         array = lowering.array(nest, base, word(x), walked, offset)
-        lowering.picks.append(node)
+        lowering.picks.append((node, dim, x.shape[dim]))
         return Pick(word(x), array, 0, which, x.stride()[dim], x.shape[dim], len(lowering.picks))
 
-    return lowering.join(node, [source, index], shape, 0, value)
+    return lowering.join(node, [source, index], shape, 0, value) and lowering.settle(node)
+
+
+def native(lowering: Lowering, node: Node) -> bool:
+    """Makes an operator's own kernel a step, by the calls that it makes. False, with the reason noted, where it makes
+    others than of loops and products."""
+    try:
+        step = recording(lowering, node)
+    except Exception as problem:
+        lowering.through_python[node] = f"{type(problem).__name__}: {problem}"
+        return False
+    for one in step.reads:
+        lowering.tensor(one)
+    lowering.place(step, lowering.waits(step.reads))
+    lowering.step_of |= dict.fromkeys([node, *step.results.values()], step)
+    return True
+
+
+def recording(lowering: Lowering, node: Node) -> Recording:
+    """The step of an operator's own kernel. Raises Refused where there is none, or whatever the kernel raises."""
+    target = cast(OpOverload, node.target)
+    if lowering.device != "cpu":
+        raise Refused("Python launches it")
+    kernel = next((found[-1].function for key, found in target.registrations.items() if key.name == "CPU"), None)
+    users = [one for one in node.users if one.op != "output"]
+    val = node.meta.get("val")
+    several = not isinstance(val, Tensor)
+    if kernel is None or in_order(node) or isinstance(DECLARED.get(target), Pointwise):
+        raise Refused("there is no kernel that could be one")
+    if several and (len(users) != len(node.users) or any(one.target is not getitem for one in users)):
+        raise Refused("results that are taken together")
+    recorder = Recorder(node.name, partial(lowering.picked, node))
+    bases: dict[Node, Any] = {}
+
+    def tensor(one: Node) -> Tensor:
+        base, own = lowering.base.get(one, one), one.meta["val"]
+        below = base.meta["val"]
+        if not is_memory(own, "cpu") or not is_memory(below, "cpu"):
+            raise Refused("a tensor that is not plain memory")
+        if base not in bases:
+            array = recorder.block(base.name, extent(below), DTYPES[word(below)].storage)
+            bases[base] = UntypedStorage.of_array(array), array
+        offset = own.storage_offset() - below.storage_offset()
+        if offset < 0 or offset + extent(own) > extent(below):
+            raise Refused("a view that shows more than there is")
+        storage, array = bases[base]
+        return tensor_over(storage, array, Size(own.shape), tuple(own.stride()), offset, own._dtype, ON_PAPER)
+
+    args, kwargs = map_arg((node.args, node.kwargs), tensor)
+    stack = bind(target.schema, args, kwargs)
+    with warnings.catch_warnings(), on_target(recorder):
+        warnings.simplefilter("error")
+        found = without_plan(kernel)(*stack)
+    results = {int(one.args[1]): one for one in users} if several else {0: node}
+    parts = found if several else (found,)
+    arrays = {one.name: array_of(parts[k], one.meta["val"]) for k, one in results.items()}
+    step = recorder.step(arrays)
+    if step.work > (AT_ONCE if lowering.alone else SMALL):
+        raise Refused("it takes long, and threads share it, or Ctrl-C is answered meanwhile")
+    return Recording(node, step, results, list(bases))
+
+
+def array_of(made: Any, val: Tensor) -> Any:
+    """The array of a result. Raises Refused where it does not look as the graph says."""
+    looks = (tuple(made._shape), tuple(made._stride), made._offset, made._dtype)
+    if looks != (tuple(val.shape), tuple(val.stride()), 0, val._dtype):
+        raise Refused("a result that does not lie as it is known to")
+    return made._array
 
 
 MOST_MULTIPLICATIONS = 1 << 22  # of a product that is done without a chance for Ctrl-C: about 100 us

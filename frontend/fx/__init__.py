@@ -9,7 +9,9 @@ from redispatch import _moved, _names
 __all__ = _names.take(
     globals(),
     {
-        "._symbolic_trace": "Tracer symbolic_trace wrap",
+        ".": "operator_schemas",
+        "._symbolic_trace": "PH ProxyableClassMeta Tracer symbolic_trace wrap",
+        ".codegen": "CodeGen",
         ".graph": "Graph",
         ".graph_module": "GraphModule",
         ".interpreter": "Interpreter Transformer",

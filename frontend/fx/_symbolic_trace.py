@@ -13,6 +13,7 @@ Source: PyTorch's torch.fx. Read next: interpreter.py.
 from __future__ import annotations
 
 import builtins
+import copy
 import functools
 import inspect
 import math
@@ -24,13 +25,15 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from redispatch import nn
+from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.tensor import Tensor
 
+from .concrete_args import PH, PHBase, PHWithMeta, flattened, leaves_of
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Node, has_side_effect
-from .proxy import Proxy, TracerBase
+from .node import Node
+from .proxy import Proxy, Scope, ScopeContextManager, TracerBase
 
 Places = dict[tuple[int, str], dict[str, Any]]  # (which module, the name in it) -> the module's names
 WRAPPED: Places = {}
@@ -140,6 +143,17 @@ class Tracer(TracerBase):
         self.submodule_paths: dict[Any, str] = {}
         self.tensor_attrs: dict[int, tuple[Tensor, str]] = {}
         self.parameters: dict[str, Proxy] = {}
+        self.scope = Scope("", None)  # of the forward that is being traced
+        self.module_stack: dict[str, tuple[str, Any]] = {}  # the modules around it, from the outermost
+        self.module_calls: dict[str, int] = {}
+        self.node_name_to_scope: dict[str, tuple[str, Any]] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Copies it; the modules of Python whose functions are steps stay what they are."""
+        made = object.__new__(type(self))
+        memo |= {id(one): one for one in self.autowrap_modules}
+        vars(made).update({name: copy.deepcopy(value, memo) for name, value in vars(self).items()})
+        return made
 
     # What may be overridden ---------------------------------------------------------------------------------------
 
@@ -159,9 +173,16 @@ class Tracer(TracerBase):
     ) -> Any:
         """Records a call of a submodule: as a step, or as the steps of its `forward`."""
         path = self.path_of_module(m)
-        if not self.is_leaf_module(m, path):
-            return forward(*args, **kwargs)
-        return self.create_proxy("call_module", path, args, kwargs)
+        calls = self.module_calls[path] = self.module_calls.get(path, 0) + 1
+        key = path if calls == 1 else f"{path}@{calls - 1}"
+        with ScopeContextManager(self.scope, Scope(path, type(m))):
+            self.module_stack[key] = (path, type(m))
+            try:
+                if self.is_leaf_module(m, path):
+                    return self.create_proxy("call_module", path, args, kwargs)
+                return forward(*args, **kwargs)
+            finally:
+                del self.module_stack[key]
 
     def getattr(self, attr: str, attr_val: Any) -> Any:
         """Returns an attribute of a module: for a parameter, the proxy of a step that reads it."""
@@ -172,6 +193,13 @@ class Tracer(TracerBase):
                     self.parameters[name] = self.create_proxy("get_attr", name, (), {})
                 return self.parameters[name]
         return attr_val
+
+    def create_node(self, *args: Any, **kwargs: Any) -> Node:
+        node = super().create_node(*args, **kwargs)
+        if self.module_stack:
+            node.meta.setdefault("nn_module_stack", dict(self.module_stack))
+        self.node_name_to_scope[node.name] = (self.scope.module_path, self.scope.module_type)
+        return node
 
     def create_leaf(self, a: Any) -> Any:
         if isinstance(a, Tensor):
@@ -201,24 +229,28 @@ class Tracer(TracerBase):
         """The graph of a module or function. concrete_args: values of parameters; the graph holds for these alone."""
         self.graph = Graph()
         self.parameters = {}
-        if isinstance(concrete_args, tuple):
-            names = list(inspect.signature(root.forward if isinstance(root, nn.Module) else root).parameters)
-            if len(names) != len(concrete_args):
-                raise RuntimeError(
-                    f"Tracing expected {len(names)} arguments but got {len(concrete_args)} concrete arguments"
-                )
-            concrete_args = dict(zip(names, concrete_args, strict=True))
+        signature = inspect.signature(root.forward if isinstance(root, nn.Module) else root)
+        names, given = list(signature.parameters), concrete_args
+        if isinstance(concrete_args, tuple) and not takes_any(signature):
+            concrete_args = by_name(root, names, concrete_args)
         is_module = isinstance(root, nn.Module)
         self.root = root if is_module else nn.Module()
         self.submodule_paths = {module: name for name, module in self.root.named_modules(remove_duplicate=False)}
         function: Any = type(root).forward if isinstance(root, nn.Module) else root
-        args = self.create_args_for_root(function, is_module, concrete_args or {})
+        if is_an_operator(function):
+            raise AssertionError(f"Expected FunctionType, got {function}: trace a function of Python that calls it")
+        self.scope, self.module_stack, self.node_name_to_scope = Scope("", type(root)), {}, {}
+        if inputs := self.unnamed(function, is_module, given):
+            call, leaves = (lambda leaves: function(*leaves)), inputs
+        else:
+            args = self.create_args_for_root(function, is_module, concrete_args or {})
+            call, leaves = flattened(self, functools.partial(called_plainly, function), args, names)
         before = set(vars(self.root))
         token = TRACER.set(self)
         try:
-            names = getattr(inspect.unwrap(function), "__globals__", {})
-            with modules_intercepted(), steps_in_place(self.autowrap_functions, names, self.autowrap_modules):
-                result = called_plainly(function, args)
+            space = getattr(inspect.unwrap(function), "__globals__", {})
+            with modules_intercepted(), steps_in_place(self.autowrap_functions, space, self.autowrap_modules):
+                result = call(leaves)
         finally:
             TRACER.reset(token)
             self.constants = {name: value for name, value in vars(self.root).items() if name not in before}
@@ -234,12 +266,23 @@ class Tracer(TracerBase):
         """A placeholder for each parameter of a function, `*args` and `**kwargs` each one of them."""
         args: list[Any] = [self.root] if is_module else []
         parameters = list(inspect.signature(function).parameters.values())
+        if is_module and parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+            raise RuntimeError(
+                "``self`` argument cannot be part of *args expansion! Give forward a parameter `self` ahead of *args"
+            )
         for parameter in parameters[1:] if is_module else parameters:
-            proxy = self.placeholder(parameter)
-            if parameter.name in concrete:
-                self.expect(proxy, parameter.name, concrete[parameter.name])
-            args.append(concrete.get(parameter.name, proxy))
+            known = parameter.name in concrete
+            args.append(leaves_of(self, parameter, concrete[parameter.name]) if known else self.placeholder(parameter))
         return args
+
+    def unnamed(self, function: Any, is_module: bool, given: Any) -> list[Any]:
+        """Returns inputs for a function of `*args` alone, as many as `concrete_args` are given in order; or none."""
+        if not isinstance(given, tuple) or not takes_any(
+            inspect.signature(self.root.forward if is_module else function)
+        ):
+            return []
+        inputs = [self.create_proxy("placeholder", f"input_{i}", (), {}) for i in range(len(given))]
+        return [self.root, *inputs] if is_module else inputs
 
     def placeholder(self, parameter: inspect.Parameter) -> Proxy:
         kind = parameter.kind
@@ -248,16 +291,28 @@ class Tracer(TracerBase):
         annotation = None if parameter.annotation in (parameter.empty, *ANY) else parameter.annotation
         return self.create_proxy("placeholder", stars + parameter.name, default, {}, type_expr=annotation)
 
-    def expect(self, proxy: Proxy, name: str, value: Any) -> None:
-        """A step that refuses another value than the one that the graph was made for, where code can tell."""
-        text = f"{name} has been specialized to have value {value} but got another value"
-        if value is None:
-            self.create_proxy("call_function", assert_is_none, (proxy, text), {})
-        elif isinstance(value, bool | int | float | str) and value == value:
-            self.create_proxy("call_function", assert_true, (proxy == value, text), {})
-
 
 ANY = (Any, "Any")  # annotations that say nothing
+
+
+def by_name(root: Any, names: list[str], concrete: tuple[Any, ...]) -> dict[str, Any]:
+    """Returns the values of parameters that were given in their order."""
+    if len(names) != len(concrete):
+        raise RuntimeError(f"Tracing expected {len(names)} arguments but got {len(concrete)} concrete arguments")
+    return dict(zip(names, concrete, strict=True))
+
+
+def takes_any(signature: inspect.Signature) -> bool:
+    """Returns whether a function names none of its parameters."""
+    return all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in signature.parameters.values())
+
+
+def is_an_operator(function: Any) -> bool:
+    """Returns whether a function has no Python inside that could be run: it calls an operator."""
+    return isinstance(function, OpOverload | OpOverloadPacket) or getattr(function, "__module__", "") in OPERATORS
+
+
+OPERATORS = ("torch", "torch._C._nn", "torch._C._linalg", "torch._C._special", "torch._C._fft")
 
 
 def called_plainly(function: Any, args: list[Any]) -> Any:
@@ -280,18 +335,6 @@ def called_plainly(function: Any, args: list[Any]) -> Any:
     pairs = sorted(zip(parameters, args, strict=True), key=lambda pair: pair[0].kind in stars)
     plain = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
     return plain(*(arg for _, arg in pairs))
-
-
-@has_side_effect
-def assert_true(condition: Any, message: str) -> None:
-    """AssertionError with this message unless the condition holds: a step of graphs that hold for some values."""
-    assert condition, message
-
-
-@has_side_effect
-def assert_is_none(value: Any, message: str) -> None:
-    """AssertionError with this message for anything but None."""
-    assert value is None, message
 
 
 # Modules under a tracer -----------------------------------------------------------------------------------------------
@@ -337,6 +380,24 @@ def traced_getattr(module: Any, name: str) -> Any:
     return value if tracer is None else tracer.getattr(name, value)
 
 
+def is_fx_symbolic_tracing() -> bool:
+    """Returns whether a function is being traced by `symbolic_trace`."""
+    return TRACER.get() is not None
+
+
+is_fx_tracing = is_fx_symbolic_tracing
+
+
+class ProxyableClassMeta(type):
+    """The class of classes whose constructor is a step of its own when it is given proxies."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        proxy = next((leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Proxy)), None)
+        if proxy is None:
+            return super().__call__(*args, **kwargs)
+        return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
+
+
 def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
     """A GraphModule that does what a module or function does, by its operators and those of its submodules.
 
@@ -368,4 +429,16 @@ class WithConstants(nn.Module):
         vars(self).update({**vars(root), **constants})
 
 
-__all__ = ["Tracer", "modules_intercepted", "steps_in_place", "symbolic_trace", "wrap"]
+__all__ = [
+    "PH",
+    "PHBase",
+    "PHWithMeta",
+    "ProxyableClassMeta",
+    "Tracer",
+    "is_fx_symbolic_tracing",
+    "is_fx_tracing",
+    "modules_intercepted",
+    "steps_in_place",
+    "symbolic_trace",
+    "wrap",
+]

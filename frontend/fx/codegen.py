@@ -20,8 +20,8 @@ import re
 import sys
 from cmath import isfinite
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import redispatch
 from redispatch.dispatch import OpOverload, OpOverloadPacket, pytree
@@ -55,10 +55,14 @@ ALWAYS = {
 
 @dataclass(frozen=True)
 class PythonCode:
-    """The source of a function `forward`, and the globals with which it is to be executed."""
+    """The source of a function `forward`, and the globals with which it is to be executed.
+
+    _lineno_map: for each line, which of the graph's nodes it is, or None.
+    """
 
     src: str
     globals: dict[str, Any]
+    _lineno_map: dict[int, int | None] = field(default_factory=dict)
 
 
 class Globals:
@@ -123,8 +127,18 @@ def found_at(root: Any, path: str) -> Any:
 class CodeGen:
     """Makes a function of the nodes of a graph. A subclass says how inputs and outputs are taken apart."""
 
-    def signature(self, free_vars: list[str], annotation: str) -> str:
-        return f"def forward({', '.join(['self', *free_vars])}){annotation}:"
+    _body_transformer: Callable[[list[str]], list[str]] | None = None  # Graph.on_generate_code
+    _names: Globals | None = None  # while code is made
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+        """Returns the first line, or more, for parameters as they are written."""
+        parameters = ", ".join(["self", *self.parameters(free_vars)])
+        lines = [f"def forward({parameters}){maybe_return_annotation}:", *self.prologue(free_vars)]
+        return "\n    ".join(lines)
+
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        """Returns the names that the code uses besides those of the graph, and what they stand for."""
+        return []
 
     def prologue(self, free_vars: list[str]) -> list[str]:
         """Lines at the beginning, which give the placeholders their values."""
@@ -133,8 +147,12 @@ class CodeGen:
     def parameters(self, free_vars: list[str]) -> list[str]:
         return free_vars
 
-    def returned(self, value: str) -> str:
-        return f"return {value}"
+    def generate_output(self, output_args: Any) -> str:
+        """Returns the line that returns what the output node has."""
+        return f"return {self.written(output_args)}"
+
+    def written(self, value: Any) -> str:
+        return written(value, self._names or Globals())
 
     def process_inputs(self, *args: Any) -> Any:
         """Returns the values of the placeholders for the caller's arguments."""
@@ -147,13 +165,15 @@ class CodeGen:
     def generate(self, nodes: Iterable[Node], root: str, verbose: bool) -> PythonCode:
         """The source, with the globals that it needs."""
         steps = list(nodes)
-        names = Globals([node.name for node in steps])
+        names = self._names = Globals([node.name for node in steps])
+        names.names |= dict(self.additional_globals())
         last = last_uses(steps)
         parameters: list[str] = []
         body: list[str] = []
         renamed: list[str] = []
+        made_by: list[int | None] = []  # for each line, the number of its node
         annotation = ""
-        for node in steps:
+        for number, node in enumerate(steps):
             note = f': "{summary(node)}"' if verbose and summary(node) else ""
             let_go = "".join(f"{name} = " for name in last.get(node, []))
             let_go = f";  {let_go}None" if let_go else ""
@@ -168,15 +188,22 @@ class CodeGen:
             if node.op == "output":
                 if node.type is not None:
                     annotation = f" -> {annotated(node.type, names)}"
-                body.append(self.returned(written(node.args[0], names)))
+                body.append(self.generate_output(node.args[0]))
+                made_by.append(number)
                 continue
             if verbose and node.stack_trace:
                 body.append(f"# {node.stack_trace.strip().splitlines()[-1].strip()}")
             typed = f" : {annotated(node.type, names)}" if node.type is not None else note
             body.append(f"{node.name}{typed} = {expression(node, root, names)}{inplace(node, names)}{let_go}")
-        start = [self.signature(self.parameters(parameters), annotation), *self.prologue(parameters), *renamed]
-        source = "\n    ".join([*start, *(body or ["pass"])])
-        return PythonCode(f"\n\n\n{source}\n    ", names.names)
+            made_by += [None] * (len(body) - 1 - len(made_by)) + [number]
+        self._names = None
+        if self._body_transformer is not None:
+            body = [line.rstrip("\n") for line in self._body_transformer([f"{line}\n" for line in body])]
+        start = "\n    ".join([self.gen_fn_def(parameters, annotation), *renamed])
+        source = "\n    ".join([start, *(body or ["pass"])])
+        first = start.count("\n") + 5  # the source begins with three empty lines
+        lines = {first + at: number for at, number in enumerate(made_by)}
+        return PythonCode(f"\n\n\n{source}\n    ", names.names, lines)
 
 
 def last_uses(nodes: list[Node]) -> dict[Node, list[str]]:
@@ -293,6 +320,14 @@ def tree_flatten_spec(tree: Any, spec: Any) -> list[Any]:
     return leaves
 
 
+class PyTreeInfo(NamedTuple):
+    """PyTorch's names for what a PyTreeCodeGen knows."""
+
+    orig_args: list[str]
+    in_spec: Any
+    out_spec: Any
+
+
 class PyTreeCodeGen(CodeGen):
     """For a function whose arguments and result are pytrees: the placeholders are the leaves of the arguments.
 
@@ -302,19 +337,23 @@ class PyTreeCodeGen(CodeGen):
     def __init__(self, names: list[str], in_spec: Any, out_spec: Any) -> None:
         self.names, self.in_spec, self.out_spec = names, in_spec, out_spec
 
+    @property
+    def pytree_info(self) -> PyTreeInfo:
+        return PyTreeInfo(self.names, self.in_spec, self.out_spec)
+
     def parameters(self, free_vars: list[str]) -> list[str]:
         return self.names
 
     def prologue(self, free_vars: list[str]) -> list[str]:
         if not free_vars:
             return []
-        plain = [one.partition(":")[0].strip() for one in free_vars]
+        plain = [re.split("[:=]", one)[0].strip() for one in free_vars]
         notes = " ".join(f"{one};" for one in free_vars if ":" in one)
         taken = f"{', '.join(plain)}, = fx_pytree.tree_flatten_spec([{', '.join(self.names)}], self._in_spec)"
         return [notes, taken] if notes else [taken]
 
-    def returned(self, value: str) -> str:
-        return f"return pytree.tree_unflatten({value}, self._out_spec)"
+    def generate_output(self, output_args: Any) -> str:
+        return f"return pytree.tree_unflatten({self.written(output_args)}, self._out_spec)"
 
     def process_inputs(self, *args: Any) -> Any:
         return tree_flatten_spec(list(args), self.in_spec)

@@ -21,7 +21,7 @@ import inspect
 import keyword
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,7 @@ class Graph:
         self._namespace = Namespace()
         self._insert_before: Node = self._root
         self._codegen = CodeGen()
+        self._tracer_cls = tracer_cls
         self.owning_module = owning_module
 
     @property
@@ -123,7 +124,13 @@ class Graph:
         node = Node(self, self._namespace.create_name(candidate), op, target, args or (), kwargs or {}, type_expr)
         self._insert_before.prepend(node)
         self._len += 1
+        self._tell("create", node)
         return node
+
+    def _tell(self, event: str, *about: Any) -> None:
+        """Calls the hooks that the owning module has for an event."""
+        for hook in vars(self.owning_module).get(f"_{event}_node_hooks", ()) if self.owning_module is not None else ():
+            hook(*about)
 
     def _target_to_str(self, target: Target) -> str:
         if callable(target):
@@ -232,6 +239,7 @@ class Graph:
             return
         if to_erase is self._insert_before:
             self._insert_before = to_erase._next
+        self._tell("erase", to_erase)
         to_erase._set((), {})
         to_erase._remove_from_list()
         to_erase._erased = True
@@ -299,6 +307,17 @@ class Graph:
     def set_codegen(self, codegen: CodeGen) -> None:
         self._codegen = codegen
 
+    def on_generate_code(self, make_transformer: Callable[[Any], Any]) -> Any:
+        """Has a function change the lines of the body whenever code is made; gives a region in which it does.
+
+        make_transformer: is given the function that does so now, or None, and returns the one that does from now on.
+        """
+        codegen, before = self._codegen, self._codegen._body_transformer
+        codegen._body_transformer = make_transformer(before)
+        stack = ExitStack()
+        stack.callback(lambda: setattr(codegen, "_body_transformer", before))
+        return stack
+
     def process_inputs(self, *args: Any) -> Any:
         return self._codegen.process_inputs(*args)
 
@@ -328,7 +347,7 @@ class Graph:
     # Copies -------------------------------------------------------------------------------------------------------
 
     def __deepcopy__(self, memo: Any = None) -> Graph:
-        made = Graph()
+        made = Graph(tracer_cls=self._tracer_cls)
         memo = {} if memo is None else memo
         values: dict[Node, Node] = {}
         for node in self.nodes:

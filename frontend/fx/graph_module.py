@@ -14,6 +14,11 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partialmethod
+from pathlib import Path
 from typing import Any
 
 from redispatch import nn
@@ -22,6 +27,9 @@ from .codegen import PythonCode, PyTreeCodeGen
 from .graph import Graph
 
 _NUMBER = itertools.count(1)
+
+
+NOT_COPIED = ("_graph", "_code", "_lineno_map")
 
 
 class GraphModule(nn.Module):
@@ -74,7 +82,7 @@ class GraphModule(nn.Module):
         if isinstance(codegen, PyTreeCodeGen):
             self._in_spec, self._out_spec = codegen.in_spec, codegen.out_spec
         python_code = self._graph.python_code("self")
-        self._code = python_code.src
+        self._code, self._lineno_map = python_code.src, python_code._lineno_map
         name = f"<fx graph {next(_NUMBER)}>"
         linecache.cache[name] = len(self._code), None, self._code.splitlines(True), name
         namespace = dict(python_code.globals)
@@ -100,6 +108,44 @@ class GraphModule(nn.Module):
         if print_output:
             print(text)
         return text
+
+    def to_folder(self, folder: str, module_name: str = "FxModule") -> None:
+        """Writes a package whose module `module_name` computes the same: its code, and its tensors and submodules in
+        files of their own. Pickled classes must be importable where it is read."""
+        written_to(self, folder, module_name)
+
+    # Hooks --------------------------------------------------------------------------------------------------------
+
+    def _hook(self, event: str, hook: Callable[..., Any]) -> None:
+        vars(self).setdefault(f"_{event}_node_hooks", []).append(hook)
+
+    def _unhook(self, event: str, hook: Callable[..., Any]) -> None:
+        vars(self)[f"_{event}_node_hooks"].remove(hook)
+
+    _register_create_node_hook = partialmethod(_hook, "create")  # called with each new node
+    _register_erase_node_hook = partialmethod(_hook, "erase")  # called with each node that goes
+    _register_replace_node_hook = partialmethod(_hook, "replace")  # called with a node, the new one's name, and a user
+    _unregister_create_node_hook = partialmethod(_unhook, "create")
+    _unregister_erase_node_hook = partialmethod(_unhook, "erase")
+    _unregister_replace_node_hook = partialmethod(_unhook, "replace")
+
+    @contextmanager
+    def _set_replace_hook(self, f: Callable[..., Any]) -> Iterator[None]:
+        """A region in which a function is told of each use that goes from one node to another."""
+        self._hook("replace", f)
+        try:
+            yield
+        finally:
+            self._unhook("replace", f)
+
+    @contextmanager
+    def _set_create_node_hook(self, f: Callable[..., Any]) -> Iterator[None]:
+        """A region in which a function is told of each new node."""
+        self._hook("create", f)
+        try:
+            yield
+        finally:
+            self._unhook("create", f)
 
     # Submodules ---------------------------------------------------------------------------------------------------
 
@@ -147,19 +193,19 @@ class GraphModule(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
         made = _empty(type(self).__name__)
         memo[id(self)] = made
-        state = {key: value for key, value in vars(self).items() if key not in ("_graph", "_code")}
+        state = {key: value for key, value in vars(self).items() if key not in NOT_COPIED}
         vars(made).update(copy.deepcopy(state, memo))
         made.graph = copy.deepcopy(self._graph, memo)
         return made
 
     def __copy__(self) -> GraphModule:
         made = _empty(type(self).__name__)
-        vars(made).update({key: value for key, value in vars(self).items() if key not in ("_graph", "_code")})
+        vars(made).update({key: value for key, value in vars(self).items() if key not in NOT_COPIED})
         made.graph = copy.deepcopy(self._graph)
         return made
 
     def __reduce__(self) -> Any:
-        state = {key: value for key, value in vars(self).items() if key not in ("_graph", "_code")}
+        state = {key: value for key, value in vars(self).items() if key not in NOT_COPIED}
         return _restored, (type(self).__name__, state, self._graph)
 
     def __str__(self) -> str:
@@ -211,3 +257,38 @@ def readable(module: GraphModule, name: str) -> str:
         if isinstance(child, GraphModule):
             lines += ["", *(f"    {line}".rstrip() for line in readable(child, child_name).splitlines())]
     return "\n".join(lines)
+
+
+def written_to(module: GraphModule, folder: str, name: str) -> None:
+    """Writes what `to_folder` says."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    parts = {
+        "add_module": dict(module.named_children()),
+        "register_parameter": dict(module.named_parameters(recurse=False)),
+        "register_buffer": dict(module.named_buffers(recurse=False)),
+    }
+    made = ["super().__init__()"]
+    for method, owned in parts.items():
+        for own, value in owned.items():
+            (place / f"{own}.pickle").write_bytes(pickle.dumps(value))
+            made.append(f'self.{method}("{own}", pickle.loads((HERE / "{own}.pickle").read_bytes()))')
+    forward = "\n".join(f"    {line}".rstrip() for line in module.code.strip("\n").splitlines())
+    init = "\n        ".join(made)
+    (place / "module.py").write_text(
+        f"{MODULE}\n\nclass {name}(torch.nn.Module):\n    def __init__(self):\n        {init}\n\n{forward}\n"
+    )
+    (place / "__init__.py").write_text("from .module import *\n")
+
+
+MODULE = """import pickle
+from math import inf, nan
+from pathlib import Path
+
+import redispatch as torch
+from redispatch import device
+from redispatch.utils import _pytree as pytree
+
+HERE = Path(__file__).parent
+NoneType = type(None)
+"""

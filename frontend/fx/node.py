@@ -86,8 +86,18 @@ def map_items(value: Any, fn: Callable[[Any], Any]) -> Any:
     if isinstance(value, list):
         return immutable_list(map(fn, value))
     if isinstance(value, dict):
-        return immutable_dict((key, fn(item)) for key, item in value.items())
+        return immutable_dict((fixed_key(key), fn(item)) for key, item in value.items())
     return slice(*map(fn, (value.start, value.stop, value.step)))
+
+
+def fixed_key(key: Any) -> Any:
+    """Returns the key of a dict. RuntimeError where it depends on a node: where the values stand would, too."""
+    if isinstance(getattr(key, "node", key), Node):
+        raise RuntimeError(
+            f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key}. Take numbers or strings "
+            "for keys, and put the value of the node among the values"
+        )
+    return key
 
 
 def map_arg(value: Any, fn: Callable[[Node], Any]) -> Any:
@@ -200,6 +210,7 @@ class Node:
             replace_with.meta.update(self.meta)
         changed = [user for user in list(self.users) if user is not replace_with and delete_user_cb(user)]
         for user in changed:
+            self.graph._tell("replace", self, replace_with.name, user)
             user.replace_input_with(self, replace_with)
         return changed
 
@@ -263,14 +274,19 @@ class Node:
             return getattr(target, "_is_impure", False)
         return False
 
+    def _rename(self, candidate: str) -> None:
+        """Gives it a name, or one like it that nobody has."""
+        if candidate != self.name:
+            self.name = self.graph._namespace.create_name(candidate)
+
     def _pretty_print_target(self, target: Any) -> str:
         return target if isinstance(target, str) else qualified_name(target)
 
     def format_node(self) -> str:
         """One line of text."""
-        typed = f" : {type_name(self.type)}" if self.type is not None else ""
+        typed = f"{type_name(self.type)} " if self.type is not None else ""
         target = self._pretty_print_target(self.target)
-        head = f"%{self.name}{typed} : [num_users={len(self.users)}] = {self.op}[target={target}]"
+        head = f"%{self.name} : {typed}[num_users={len(self.users)}] = {self.op}[target={target}]"
         if self.op == "output":
             return f"return {self.args[0]}"
         if self.op == "placeholder":

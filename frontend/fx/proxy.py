@@ -12,7 +12,7 @@ import dis
 import inspect
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from redispatch.dispatch import OpOverload, OpOverloadPacket
@@ -45,7 +45,7 @@ class TracerBase:
     ) -> Node:
         """A new node. To note something of each, override this."""
         node = taken_over(self.graph.create_node(kind, target, args, kwargs, name, type_expr))
-        if not node.stack_trace and (self.record_stack_traces or has_preserved_node_meta()):
+        if not node.stack_trace and kind != "placeholder" and (self.record_stack_traces or has_preserved_node_meta()):
             node.stack_trace = user_stack()
         return node
 
@@ -83,6 +83,9 @@ class TracerBase:
             or type(a).__module__.startswith(("redispatch", "torch"))
         ):
             return a
+        if is_dataclass(a):
+            parts = {one.name: self.create_arg(getattr(a, one.name)) for one in fields(a)}
+            return self.create_node("call_function", type(a), (), parts)
         raise NotImplementedError(f"argument of type: {type(a)}")
 
     def to_bool(self, obj: Proxy) -> bool:
@@ -114,8 +117,8 @@ PLAIN = (bool, int, float, complex, str, bytes, range)
 class Proxy:
     """See above. `node`: what computes its value; `tracer`: who makes the nodes."""
 
-    def __init__(self, node: Node, tracer: TracerBase) -> None:
-        self.node, self.tracer = node, tracer
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+        self.node, self.tracer = node, GraphAppendingTracer(node.graph) if tracer is None else tracer
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"

@@ -39,6 +39,21 @@ Match = ReplacedPatterns
 Filter = Callable[[Match, Graph, Graph], bool]  # of a match, the graph and the pattern's
 
 
+@dataclass(frozen=True)
+class Rules:
+    """Conditions for a step to be as one of the pattern. ignore_literals: any number or string stands for any other."""
+
+    same: Callable[[Node, Node], bool]
+    ignore_literals: bool = False
+
+
+def same_step(wanted: Node, given: Node) -> bool:
+    return wanted.op == given.op and wanted.target == given.target
+
+
+STRICT = Rules(same_step)
+
+
 def replace_pattern(
     gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule
 ) -> list[Match]:
@@ -55,10 +70,15 @@ def replace_pattern_with_filters(
     pattern: Callable[..., Any] | GraphModule,
     replacement: Callable[..., Any] | GraphModule,
     match_filters: Sequence[Filter] = (),
+    ignore_literals: bool = False,
 ) -> list[Match]:
-    """`replace_pattern` for the places of which all `match_filters(match, graph, pattern graph)` say yes."""
+    """`replace_pattern` for the places of which all `match_filters(match, graph, pattern graph)` say yes.
+
+    ignore_literals: whether numbers and strings in the pattern stand for any.
+    """
     wanted, instead = checked(pattern, replacement)
-    return replace_places(gm, wanted, instead, replacement, match_filters)
+    rules = Rules(same_step, ignore_literals)
+    return replace_places(gm, wanted, instead, replacement, match_filters, rules=rules)
 
 
 def replace_places(
@@ -68,12 +88,13 @@ def replace_places(
     replacement: Any,
     filters: Sequence[Filter],
     refused: list[str] | None = None,
+    rules: Rules = STRICT,
 ) -> list[Match]:
     """Replaces each place of which all filters say yes, and says where that was. refused: as of `places`."""
     results = returned(wanted)
     done: list[Match] = []
     now: dict[Node, Any] = {}  # a step that was replaced -> what gives its value since
-    for found in list(places(gm.graph, wanted, refused)):
+    for found in list(places(gm.graph, wanted, refused, rules)):
         if any(found[one]._erased for one in found if one.op != "placeholder"):
             continue  # it shares a step with a place before it
         found = {one: now.get(value, value) if isinstance(value, Node) else value for one, value in found.items()}
@@ -127,12 +148,12 @@ def returned(graph: Graph) -> list[Any]:
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
-def places(graph: Graph, pattern: Graph, refused: list[str] | None = None) -> Iterator[Found]:
+def places(graph: Graph, pattern: Graph, refused: list[str] | None = None, rules: Rules = STRICT) -> Iterator[Found]:
     """Returns where the graph computes the pattern, in the graph's order. refused: gets the reasons against others."""
     results = returned(pattern)
     for node in graph.nodes:
         why = ""
-        for found in extended({}, results, [node], graph):
+        for found in extended({}, results, [node], graph, rules):
             why = read_elsewhere(found, results)
             if not why:
                 yield found
@@ -141,43 +162,45 @@ def places(graph: Graph, pattern: Graph, refused: list[str] | None = None) -> It
             refused.append(why)
 
 
-def extended(found: Found, results: list[Any], candidates: list[Node], graph: Graph) -> Iterator[Found]:
+def extended(
+    found: Found, results: list[Any], candidates: list[Node], graph: Graph, rules: Rules = STRICT
+) -> Iterator[Found]:
     """The ways in which each result of the pattern is computed, the first of them by one of `candidates`."""
     if not results:
         yield found
         return
     for node in candidates:
-        for attempt in fits(results[0], node, found):
-            yield from extended(attempt, results[1:], list(graph.nodes), graph)
+        for attempt in fits(results[0], node, found, rules):
+            yield from extended(attempt, results[1:], list(graph.nodes), graph, rules)
 
 
-def fits(wanted: Any, given: Any, found: Found) -> Iterator[Found]:
+def fits(wanted: Any, given: Any, found: Found, rules: Rules = STRICT) -> Iterator[Found]:
     """The ways in which a value is computed as one of the pattern is: `found`, and what stands for what beside it."""
     if isinstance(wanted, Node):
         if wanted in found:
             yield from [found] if found[wanted] is given else []
         elif wanted.op == "placeholder":
             yield {**found, wanted: given}
-        elif isinstance(given, Node) and given not in found.values() and same_step(wanted, given):
+        elif isinstance(given, Node) and given not in found.values() and rules.same(wanted, given):
             for args in orders(given):
-                yield from fits([wanted.args, wanted.kwargs], [args, given.kwargs], {**found, wanted: given})
+                yield from fits([wanted.args, wanted.kwargs], [args, given.kwargs], {**found, wanted: given}, rules)
     elif isinstance(wanted, tuple | list):
         if isinstance(given, tuple | list) and len(wanted) == len(given):
-            yield from all_fit(list(zip(wanted, given, strict=True)), found)
+            yield from all_fit(list(zip(wanted, given, strict=True)), found, rules)
     elif isinstance(wanted, dict):
         if isinstance(given, dict) and wanted.keys() == given.keys():
-            yield from all_fit([(value, given[name]) for name, value in wanted.items()], found)
-    elif type(wanted) is type(given) and wanted == given:
+            yield from all_fit([(value, given[name]) for name, value in wanted.items()], found, rules)
+    elif type(wanted) is type(given) and wanted == given or rules.ignore_literals and not isinstance(given, Node):
         yield found
 
 
-def all_fit(pairs: list[tuple[Any, Any]], found: Found) -> Iterator[Found]:
+def all_fit(pairs: list[tuple[Any, Any]], found: Found, rules: Rules) -> Iterator[Found]:
     """The ways in which all pairs of values fit."""
     if not pairs:
         yield found
         return
-    for attempt in fits(*pairs[0], found):
-        yield from all_fit(pairs[1:], attempt)
+    for attempt in fits(*pairs[0], found, rules):
+        yield from all_fit(pairs[1:], attempt, rules)
 
 
 COMMUTATIVE = {ops.aten.add.Tensor, ops.aten.mul.Tensor, ops.aten.maximum.default, ops.aten.minimum.default}
@@ -188,10 +211,6 @@ def orders(node: Node) -> list[tuple[Any, ...]]:
     args: tuple[Any, ...] = tuple(node.args)
     swapped = (args[1], args[0]) if node.target in COMMUTATIVE and not node.kwargs and len(args) == 2 else args
     return [args] if swapped == args else [args, swapped]
-
-
-def same_step(wanted: Node, given: Node) -> bool:
-    return wanted.op == given.op and wanted.target == given.target
 
 
 def read_elsewhere(found: Found, results: list[Any]) -> str:

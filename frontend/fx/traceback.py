@@ -7,7 +7,6 @@ with fx.traceback.preserve_node_meta(), fx.traceback.annotate({"stage": 1}):
 from __future__ import annotations
 
 import copy
-import sys
 import traceback
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator
@@ -15,8 +14,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache, wraps
+from functools import wraps
 from typing import Any
+
+from redispatch.dispatch.inspection.frames import users_line
 
 __all__ = [
     "NodeSource",
@@ -195,18 +196,7 @@ def user_stack() -> str | None:
 
     While backward is traced: the line whose gradient is computed.
     """
-    line = LINE.get()
-    if line is not None:
-        return line
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("redispatch", "torch"):
-        frame = frame.f_back  # type: ignore[assignment]  # None at the end
-    return None if frame is None else shown_line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-
-
-@lru_cache(1024)
-def shown_line(filename: str, number: int, function: str) -> str:
-    return "".join(traceback.format_list([traceback.FrameSummary(filename, number, function)]))
+    return LINE.get() or users_line() or None
 
 
 @contextmanager

@@ -1,27 +1,57 @@
-"""`redispatch.jit`: PyTorch's compiler of Python source, which is not here; what programs say to it changes nothing.
+"""`redispatch.jit`: TorchScript, a part of Python with types, compiled to graphs that run and are saved without it.
 
-`script` hands a function or module on as it is, since it runs as it is written; the marks of functions do, too. What
-asks whether anything is compiled or traced is told that nothing is. `trace` runs what it is given, once, and hands it
-on, too; files of programs are an error.
+    @jit.script
+    def f(x: Tensor, n: int):
+        for i in range(n):
+            x = x + i
+        return x
+
+    f.graph, f.code, f(rd.ones(2), 3); f.save("f.pt"); jit.load("f.pt")
+
+source and types, then a graph (graph.py), made of a syntax tree (statements.py, expressions.py, calls.py), run by
+interpreter.py, printed by code.py, written by archive.py. tracing.py makes graphs of calls instead.
 """
 
 from __future__ import annotations
 
-import typing
+import functools
+import inspect
 from collections.abc import Callable
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from redispatch._absent import SCRIPTED, names_of
+from redispatch import nn
 from redispatch.futures import Future
+
+from . import marks, tracing
+from .archive import load, save
+from .classes import Compiler, compiled_source
+from .function import ScriptFunction
+from .graph import Graph
+from .interpreter import Error
+from .marks import Attribute, annotate, export, ignore, is_scripting, isinstance, unused
+from .module import RecursiveScriptModule, ScriptModule, TopLevelTracedModule, TracedModule, scripted
+from .optimizing import freeze, optimize_for_inference, run_frozen_optimizations
+from .source import UnsupportedNodeError
+from .tracing import TracerWarning, TracingCheckError, trace, trace_module
 
 __all__ = [
     "Attribute",
+    "CompilationUnit",
+    "Error",
     "Final",
     "Future",
+    "RecursiveScriptModule",
+    "ScriptFunction",
+    "ScriptModule",
+    "TopLevelTracedModule",
+    "TracedModule",
+    "TracerWarning",
+    "TracingCheckError",
     "annotate",
     "export",
     "fork",
+    "freeze",
     "fuser",
     "ignore",
     "interface",
@@ -29,6 +59,8 @@ __all__ = [
     "is_tracing",
     "isinstance",
     "load",
+    "optimize_for_inference",
+    "run_frozen_optimizations",
     "save",
     "script",
     "script_if_tracing",
@@ -37,69 +69,94 @@ __all__ = [
     "unused",
     "wait",
 ]
-globals().update(names_of(__name__, SCRIPTED))
+
+UNIT = Compiler()  # of functions and classes that are scripted by themselves
 
 
-def is_scripting() -> bool:
-    """False: Python runs this."""
-    return False
+def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
+    """Compiles a function, a module or a class.
+
+    A class is handed back as it is, known from then on to programs. Errors: RuntimeError, which points at the source,
+    for what is no TorchScript.
+    """
+    if type(obj) in (ScriptFunction, RecursiveScriptModule, TopLevelTracedModule):
+        return obj
+    if inspect.isclass(obj):
+        if issubclass(obj, nn.Module):
+            raise RuntimeError(
+                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an "
+                f"instance instead"
+            )
+        UNIT.type_of_class(obj)
+        return obj
+    if type(obj) is dict or type(obj) is list:
+        return obj.copy()
+    if nn.Module in type(obj).__mro__:
+        return scripted(obj, Compiler())
+    made = UNIT.function(obj)
+    made.__doc__ = getattr(obj, "__doc__", None)
+    made._torchdynamo_inline = obj  # type: ignore[attr-defined]  # PyTorch's name
+    return made
 
 
+class CompilationUnit:
+    """Functions that are compiled from text: `CompilationUnit("def f(x): ...").f`."""
+
+    def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
+        self._unit = Compiler({})
+        self._functions: dict[str, ScriptFunction] = {}
+        if lang is not None:
+            self.define(lang)
+
+    def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
+        """Compiles more functions, which may call those that there are."""
+        self._functions |= compiled_source(self._unit, inspect.cleandoc(lang) if lang[:1].isspace() else lang)
+
+    def get_functions(self) -> list[ScriptFunction]:
+        return list(self._functions.values())
+
+    def find_function(self, name: str) -> ScriptFunction | None:
+        return self._functions.get(name)
+
+    def __getattr__(self, name: str) -> Any:
+        found = self.__dict__.get("_functions", {}).get(name)
+        if found is None:
+            raise AttributeError(f"'CompilationUnit' has no attribute '{name}'")
+        return found
+
+
+@marks.special("is_tracing")
 def is_tracing() -> bool:
-    """False: nothing is traced."""
-    return False
+    """Whether `trace` is running a function."""
+    return tracing.TRACING.get()
 
 
-def script(obj: Any, *args: Any, **options: Any) -> Any:
-    """Returns the function, class or module as it is."""
+def script_if_tracing(fn: Any) -> Any:
+    """Compiles a function when it is first called while tracing: its branches and loops stay in the trace."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return script(fn)(*args, **kwargs) if is_tracing() else fn(*args, **kwargs)
+
+    wrapper.__original_fn = fn  # type: ignore[attr-defined]  # PyTorch's names
+    wrapper.__script_if_tracing_wrapper = True  # type: ignore[attr-defined]  # another one
+    return wrapper
+
+
+_script_if_tracing = script_if_tracing
+
+
+def interface(obj: Any) -> Any:
+    """Returns a class as it is: methods by which modules may be called."""
     return obj
 
 
-def unchanged(fn: Any) -> Any:
-    """Returns the function as it is: a mark for a compiler that is not here."""
+def _overload(fn: Any) -> Any:
+    """Returns the function as it is."""
     return fn
 
 
-export = interface = script_if_tracing = _script_if_tracing = _overload = _overload_method = unchanged
-
-
-def ignore(drop: Any = False, **options: Any) -> Any:
-    """Marks a function for Python alone, which it is: a decorator, with options or without."""
-    return drop if callable(drop) else unchanged
-
-
-unused = ignore
-
-
-def annotate(the_type: Any, the_value: Any) -> Any:
-    """Returns the value; the type is for readers."""
-    return the_value
-
-
-class Attribute(typing.NamedTuple):
-    """A value and the type that it is declared with."""
-
-    value: Any
-    type: Any
-
-
-def isinstance(obj: Any, target_type: Any) -> bool:
-    """Returns whether an object is of a type, which may be a container of types such as `list[int]`."""
-    kinds = target_type if type(target_type) is tuple else (target_type,)
-    return any(_is_of(obj, kind) for kind in kinds)
-
-
-def _is_of(obj: Any, kind: Any) -> bool:
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin is None:
-        return kind is Any or issubclass(type(obj), kind)
-    if origin in (list, set, frozenset):
-        return issubclass(type(obj), origin) and all(_is_of(item, inner[0]) for item in obj)
-    if origin is dict:
-        return issubclass(type(obj), dict) and all(_is_of(k, inner[0]) and _is_of(v, inner[1]) for k, v in obj.items())
-    if origin is tuple:
-        return issubclass(type(obj), tuple) and len(obj) == len(inner) and all(map(_is_of, obj, inner))
-    return any(_is_of(obj, one) for one in inner)  # a union
+_overload_method = _overload
 
 
 @contextmanager
@@ -108,13 +165,15 @@ def fuser(name: str) -> Any:
     yield
 
 
+@marks.special("fork")
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
-    """Returns a future whose value is there: Python calls the function at once, and lets its errors pass."""
+    """Returns a future whose value is there: the function is called at once, and its errors pass."""
     future: Future[Any] = Future()
     future.set_result(func(*args, **kwargs))
     return future
 
 
+@marks.special("wait")
 def wait(future: Future[Any]) -> Any:
     """Returns the value of a future, as soon as it is there."""
     return future.wait()
@@ -123,34 +182,13 @@ def wait(future: Future[Any]) -> Any:
 _fork, _wait = fork, wait
 
 
-class Error(RuntimeError):
-    """An error in a program that was compiled; there is none."""
-
-
-def trace(func: Any, example_inputs: Any = (), *args: Any, example_kwarg_inputs: Any = None, **options: Any) -> Any:
-    """Runs a function or module on the examples, and returns it as it is.
-
-    What records a call's operators is `fx.experimental.proxy_tensor.make_fx(func)(*inputs)`.
-    """
-    return trace_module(func, {"__call__": example_kwarg_inputs or example_inputs})
-
-
-def trace_module(mod: Any, inputs: dict[str, Any], *args: Any, **options: Any) -> Any:
-    """Runs methods on their examples, (name -> arguments), and returns the module as it is."""
-    for method, given in inputs.items():
-        call = mod if method == "__call__" else getattr(mod, method)
-        if type(given) is dict:
-            call(**given)
-        else:
-            call(*(given if type(given) in (tuple, list) else (given,)))
-    return mod
-
-
-def load(f: Any, *args: Any, **options: Any) -> NoReturn:
-    """NotImplementedError: a file of jit.save holds a program in TorchScript."""
-    raise NotImplementedError("jit.load: there is no TorchScript here; load(f) reads files of save()")
-
-
-def save(m: Any, f: Any, *args: Any, **options: Any) -> NoReturn:
-    """NotImplementedError: there is no program in TorchScript to write."""
-    raise NotImplementedError("jit.save: there is no TorchScript here; save(m.state_dict(), f) writes the values")
+def export_opnames(m: Any) -> list[str]:
+    """Returns the operators that a compiled module or function calls."""
+    functions = [m] if type(m) is ScriptFunction else list(m._script_type.methods.values())
+    names = {
+        node.op.qualified_name
+        for one in functions
+        for node in one.inlined_graph.all_nodes()
+        if node.op is not None and hasattr(node.op, "qualified_name")
+    }
+    return sorted(names)

@@ -146,25 +146,28 @@ def _same_shape(input: Tensor, target: Tensor, stacklevel: int = 5) -> tuple[Ten
     return left, right
 
 
-def _elementwise_loss(each: Any, input: Tensor, target: Tensor, reduction: int, weight: Tensor | None) -> Any:
-    """Returns a loss that is a mean or sum of one value per element; with weights, a weighted mean or sum."""
+def _elementwise_loss(loss: Any, of: Any, input: Tensor, target: Tensor, reduction: int, weight: Tensor | None) -> Any:
+    """Returns a loss that is a mean or sum of one value per element; with weights, a weighted mean or sum of those `of`
+    the difference. ValueError for weights of another size."""
     left, right = _same_shape(input, target)
     if weight is None:
-        return each(left, right, reduction)
-    weighted = each(left, right, NONE) * weight
+        return loss(left, right, reduction)
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    weighted = of(left - right) * weight
     return weighted.sum() / weight.sum() if reduction == MEAN else reduced(weighted, reduction)
 
 
 @reducing
 def mse_loss(input: Tensor, target: Tensor, reduction: int = MEAN, weight: Tensor | None = None) -> Any:
     """Computes (input - target)², with the weight's elements as factors if one is given."""
-    return _elementwise_loss(pair_losses.mse_loss, input, target, reduction, weight)
+    return _elementwise_loss(pair_losses.mse_loss, lambda error: error.pow(2), input, target, reduction, weight)
 
 
 @reducing
 def l1_loss(input: Tensor, target: Tensor, reduction: int = MEAN, weight: Tensor | None = None) -> Any:
     """Computes |input - target|, with the weight's elements as factors if one is given."""
-    return _elementwise_loss(pair_losses.l1_loss, input, target, reduction, weight)
+    return _elementwise_loss(pair_losses.l1_loss, lambda error: error.abs(), input, target, reduction, weight)
 
 
 @overridable_function

@@ -20,6 +20,7 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch import TensorMeta, _disabled_torch_function_impl
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.tensor import Tensor, empty, get_default_dtype, preserve_format, shell, swap_tensors
+from redispatch.dispatch.tensor.functional import is_functional
 from redispatch.kernels.ops import creation
 
 from .. import _future
@@ -244,8 +245,9 @@ def is_wrapper(tensor: Any) -> bool:
 
 
 def can_take_over(tensor: Any, value: Any) -> bool:
-    """Returns whether `tensor.data = value` works, and is wanted: not between data and no data."""
-    return tensor.is_meta == value.is_meta and not _future.get_overwrite_module_params_on_conversion()
+    """Returns whether `tensor.data = value` works, and is wanted: not between data and no data, or lazy tensors."""
+    alike = tensor.is_meta == value.is_meta and is_functional(tensor) == is_functional(value)
+    return alike and not _future.get_overwrite_module_params_on_conversion()
 
 
 # --- options of factories --------------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ function show(index) {
     const row = made("div", line || " ", at("#text pre"), mark === "+" ? "new" : mark === "-" ? "gone" : "");
     row.dataset.mark = mark;
   }
+  at("#text pre").scrollTop = 0;
+  at("#text pre .new")?.scrollIntoView({ block: "center" });
   at("#drawing div").innerHTML = stage.svg; // made by our own drawing, its text escaped
   at("#drawing svg").onclick = () => at("#drawing").classList.toggle("large");
   history.replaceState(null, "", `#${now + 1}`);

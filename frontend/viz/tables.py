@@ -6,10 +6,11 @@ import inspect
 import json
 import linecache
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from redispatch.dispatch import DispatchKey, Hop, OpOverload, describe
@@ -258,6 +259,18 @@ def page(root: Hop) -> str:
         title=escape(title if len(title) < 80 else f"{title[:79]}…"),
         tables=in_script(json.dumps(Tables(root).made(), separators=(",", ":"))),
     )
+
+
+def stages_page(title: str, stages: Sequence[dict[str, Any]], unchanged: Sequence[str] = (), path: Any = None) -> str:
+    """Returns the page of the stages of a program, and writes it to a file where one is named.
+
+    stages: of each its "name", "caption", picture ("svg"), and "lines", pairs of a mark ("+", "-", " ") and a text.
+    """
+    data = in_script(json.dumps({"stages": stages, "unchanged": unchanged}, separators=(",", ":")))
+    page = filled("stages.html", title=escape(title), data=data)
+    if path is not None:
+        Path(path).write_text(page, encoding="utf-8")
+    return page
 
 
 def filled(name: str, **parts: str) -> str:

@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redispatch.dispatch.tensor.operand import Operand
+from redispatch.dispatch.tensor.operand import TARGET, Operand, memory, window
 
 from ..engine.pool import parallel_for
 from ..engine.primitives import maximum
 from ..engine.program import integral
 from ..engine.template import Template, load_mask, lowest, one, zero
 from ..maths.vecmath import exp, log
-from .blas import allow_threads, bare
+from .blas import allow_threads, bare, multiply
 from .reduce import REASSOCIATE
 
 ROWS, COLUMNS = 64, 512  # queries and keys in a block
@@ -196,11 +196,9 @@ Part = tuple[slice, slice]  # of the batch, and of the key heads
 
 def grouped(x: Operand, repeats: int = 1) -> Callable[[np.ndarray, int], np.ndarray]:
     """Returns a function that views memory of x[batch, heads, ...] as [batch, key heads, query heads of each, ...]."""
-    dtype, (batch, heads, *rest) = x.array.dtype, x.shape
-    size = dtype.itemsize
-    of_batch, of_head, *steps = (size * step for step in x.strides)
+    (batch, heads, *rest), (of_batch, of_head, *steps) = x.shape, x.strides
     shape, strides = (batch, heads // repeats, repeats, *rest), (of_batch, of_head * repeats, of_head, *steps)
-    return lambda array, at: np.ndarray(shape, dtype, array, size * at, strides)
+    return lambda array, at: window(array, shape, strides, at)
 
 
 class Given(NamedTuple):
@@ -275,8 +273,9 @@ class Attention:
     def run(self, work: Callable[..., None], *args: Any) -> None:
         """`work(part, *args)` for each part, on several threads if it is much."""
         allow_threads(0)  # each product is small; parts are shared out instead
-        if len(self.parts) == 1:
-            work(self.parts[0], *args)
+        if len(self.parts) == 1 or TARGET.get() is not None:
+            for part in self.parts:
+                work(part, *args)
             return
 
         def some(lo: int, hi: int) -> None:
@@ -300,7 +299,7 @@ class Attention:
         query, key = given.query[b, g, :, i : i + rows], given.key[b, g, :, j : j + columns]
         shape = (*query.shape[:3], rows, columns)
         block = flat[: query.shape[0] * query.shape[1] * self.repeats * rows * columns].reshape(shape)
-        np.matmul(query, key.swapaxes(-1, -2), out=block)
+        multiply(block, query, key.swapaxes(-1, -2))
         if self.mask is None:
             return block, self.scale
         mask, steps, (array, at) = self.mask, self.mask.strides, given.mask
@@ -325,21 +324,20 @@ class Attention:
             b, g = part
             heads, count = self.heads(part)
             most = count * min(ROWS, self.n)
-            flat, sums = np.empty(most * min(COLUMNS, self.m), self.dtype), np.empty(most * self.width, self.dtype)
-            product = np.empty_like(sums) if self.m > COLUMNS else sums
-            tops, totals, factors = np.empty((3, most), self.dtype)
+            flat, sums = memory(most * min(COLUMNS, self.m), self.dtype), memory(most * self.width, self.dtype)
+            added = memory(most * self.width, self.dtype) if self.m > COLUMNS else sums
+            tops, totals, factors = (memory(most, self.dtype) for _ in range(3))
             for i in range(0, self.n, ROWS):
                 rows = min(ROWS, self.n - i)
                 for j, columns in self.blocks_of(i, rows):
                     block, scale = self.scores(given, part, i, rows, j, columns, flat)
                     seen = self.seen(i, j, columns)
                     WEIGH(x=self.dtype)(0, count, rows, columns, seen, scale, j == 0, flat, tops, totals, factors)
-                    target = (sums if j == 0 else product)[: count * rows * self.width]
-                    np.matmul(
-                        block, given.value[b, g, :, j : j + columns], out=target.reshape(*heads, rows, self.width)
-                    )
+                    target = (sums if j == 0 else added)[: count * rows * self.width]
+                    product = target.reshape(*heads, rows, self.width)
+                    multiply(product, block, given.value[b, g, :, j : j + columns])
                     if j > 0:
-                        GATHER(x=self.dtype)(0, count * rows, self.width, sums, product, factors)
+                        GATHER(x=self.dtype)(0, count * rows, self.width, sums, added, factors)
                 at = self.starts(strides, places, part, i)
                 sizes = rows, self.width, self.repeats, heads[1]
                 FINISH(x=self.dtype)(0, count, *sizes, steps, tops, totals, sums, *at)
@@ -365,8 +363,8 @@ class Attention:
             to_query, to_key, to_value, of_out = (view[b, g] for view in views)
             heads, count = self.heads(part)
             most = count * min(ROWS, self.n)
-            flat, flat_grads = np.empty((2, most * min(COLUMNS, self.m)), self.dtype)
-            row_logs, dots = np.empty((2, most), self.dtype)
+            flat, flat_grads = (memory(most * min(COLUMNS, self.m), self.dtype) for _ in range(2))
+            row_logs, dots = (memory(most, self.dtype) for _ in range(2))
             for i in range((self.n - 1) // ROWS * ROWS, -1, -ROWS):
                 rows = min(ROWS, self.n - i)
                 last, end = i + rows == self.n, 0
@@ -379,7 +377,7 @@ class Attention:
                     keys, values = given.key[b, g, :, j:end], given.value[b, g, :, j:end]
                     weights, scale = self.scores(given, part, i, rows, j, columns, flat)
                     of_weights = flat_grads[: weights.size].reshape(weights.shape)
-                    np.matmul(grads, values.swapaxes(-1, -2), out=of_weights)
+                    multiply(of_weights, grads, values.swapaxes(-1, -2))
                     seen = self.seen(i, j, columns)
                     scales = scale, self.scale
                     WEIGH_AGAIN(x=self.dtype)(0, count, rows, columns, seen, *scales, flat, flat_grads, row_logs, dots)
@@ -401,10 +399,8 @@ def product(x: np.ndarray, y: np.ndarray, out: np.ndarray, first: bool) -> None:
     """out = x @ y if it is the first, else it is added; summed over query heads that share a head of `out`."""
     if x.shape[2] != out.shape[2]:
         (np.copyto if first else add)(out, (x @ y).sum(2, keepdims=True))
-    elif first:
-        np.matmul(x, y, out=out)
     else:
-        out += x @ y
+        multiply(out, x, y, not first)
 
 
 def add(out: np.ndarray, added: np.ndarray) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguous, numel
-from redispatch.dispatch.tensor.operand import DTYPES, Operand, as_ndarray
+from redispatch.dispatch.tensor.operand import DTYPES, TARGET, Operand, as_ndarray
 
 from ..engine.elementwise import Elementwise
 from ..engine.external import External
@@ -158,7 +158,7 @@ def matmul(
         result = np.matmul(x.astype(np.int64), y.astype(np.int64)) != 0
     elif in_place:
         result = as_ndarray(out)
-        np.matmul(x, y, out=result)
+        multiply(result, x, y)
     else:
         result = np.matmul(x, y)
     if both:
@@ -172,6 +172,17 @@ def matmul(
         return
     dense = np.ascontiguousarray(result)
     copy(out, Operand(dense.ravel(), compute, dense.shape, contiguous_strides(dense.shape)))
+
+
+def multiply(out: np.ndarray, a: np.ndarray, b: np.ndarray, add: bool = False) -> None:
+    """out = a @ b, or that is added to it: of numpy's views of memory. Each target has its own way."""
+    target = TARGET.get()
+    if target is not None:
+        target.multiply(out, a, b, add)
+    elif add:
+        out += a @ b
+    else:
+        np.matmul(a, b, out=out)
 
 
 # --- prepared for operands of such metadata ---------------------------------------------------------------------------

@@ -30,14 +30,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides, is_contiguous, numel
-from redispatch.dispatch.tensor.operand import Operand, arrays_of
-from redispatch.dispatch.tensor.storage import allocate
+from redispatch.dispatch.tensor.operand import Operand, arrays_of, memory
 
+from ..engine.elementwise import Elementwise
 from ..engine.pool import parallel_for
 from ..engine.program import integral
 from ..engine.template import Template, zero
 from .blas import matmul
-from .copy import copy
+from .copy import copy, fill
 from .reduce import REASSOCIATE
 
 uint64 = np.uint64
@@ -171,7 +171,7 @@ def fold(x: Operand, columns: Operand, windows: Windows) -> None:
 
 def contiguous(shape: Sequence[int], dtype: str) -> Operand:
     """Memory of its own, with undefined values."""
-    array = allocate(math.prod(shape), getattr(np, dtype))
+    array = memory(math.prod(shape), getattr(np, dtype))
     return Operand(array, dtype, tuple(shape), contiguous_strides(tuple(shape)))
 
 
@@ -190,16 +190,30 @@ def image(x: Operand, index: int) -> Operand:
     return Operand(x.array, x.dtype, x.shape[1:], x.strides[1:], x.offset + index * x.strides[0])
 
 
-def elements(x: Operand) -> np.ndarray:
-    """The elements of a contiguous operand."""
-    return x.array[x.offset : x.offset + numel(x.shape)]
+def row(x: Operand) -> Operand:
+    """The elements of a contiguous operand, one behind the other."""
+    return Operand(x.array, x.dtype, (numel(x.shape),), (1,), x.offset)
+
+
+def clear(x: Operand) -> None:
+    """Makes all elements of a contiguous operand zero."""
+    fill(row(x), 0)
+
+
+def plus(x, y):
+    return x + y
+
+
+ADD = Elementwise("add_to", plus)
 
 
 def add_to_channels(y: Operand, bias: Operand | None, images: int) -> None:
     """Adds to each channel of contiguous images its number."""
-    if bias is not None:
-        by_channel = elements(y).reshape(images, bias.shape[0], -1)
-        by_channel += elements(bias)[:, None]
+    if bias is not None and numel(y.shape):
+        channels = bias.shape[0]
+        each = numel(y.shape) // (images * channels)
+        by_channel = Operand(y.array, y.dtype, (images, channels, each), (channels * each, each, 1), y.offset)
+        ADD.run(by_channel, by_channel, Operand(bias.array, bias.dtype, (channels, 1), (1, 1), bias.offset))
 
 
 class Product:
@@ -241,7 +255,7 @@ class Product:
 
     def spread(self, x: Operand, y: Operand, weight: Operand, bias: Operand | None = None) -> None:
         """x = fold(W^T Y) + bias; all are contiguous."""
-        elements(x)[:] = 0
+        clear(x)
         columns, matrices = contiguous(self.columns_shape, self.dtype), part(weight, 0, self.weight_shape, True)
         for n in range(x.shape[0]):
             matmul(columns, matrices, part(y, n, self.result_shape))
@@ -251,12 +265,12 @@ class Product:
     def correlations(self, weight: Operand, y: Operand, x: Operand) -> None:
         """W = Y X^T; weight and y are contiguous."""
         memory, found = self.scratch(x), contiguous(self.weight_shape, self.dtype)
-        total = elements(weight)
-        total[:] = 0
+        total = row(weight)
+        clear(weight)
         for n in range(x.shape[0]):
             turned = part(self.columns_of(image(x, n), memory), 0, self.columns_shape, True)
             matmul(found, part(y, n, self.result_shape), turned)
-            total += found.array
+            ADD.run(total, total, row(found))
 
 
 # --- one row of a depthwise convolution -------------------------------------------------------------------------------
@@ -339,19 +353,19 @@ class Depthwise:
 
     def correlate(self, y: Operand, x: Operand, weight: Operand, bias: Operand | None = None) -> None:
         """y = the sums, and the bias of each channel; y, weight and bias are contiguous."""
-        elements(y)[:] = 0
+        clear(y)
         self._run(correlate_row, y, dense(x), weight)
         add_to_channels(y, bias, x.shape[0])
 
     def spread(self, x: Operand, y: Operand, weight: Operand, bias: Operand | None = None) -> None:
         """x = the sum of each sum's part, and the bias of each channel; all are contiguous."""
-        elements(x)[:] = 0
+        clear(x)
         self._run(spread_row, y, x, weight)
         add_to_channels(x, bias, x.shape[0])
 
     def correlations(self, weight: Operand, y: Operand, x: Operand) -> None:
         """W = the products of rows; weight and y are contiguous."""
-        elements(weight)[:] = 0
+        clear(weight)
         self._run(multiply_rows, y, dense(x), weight)
 
     def _run(self, row: Callable[..., Any], y: Operand, x: Operand, weight: Operand) -> None:

@@ -30,14 +30,14 @@ from typing import NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides
-from redispatch.dispatch.tensor.operand import Operand
-from redispatch.dispatch.tensor.storage import allocate
+from redispatch.dispatch.tensor.operand import Operand, memory
 
 from ..engine.pool import parallel_for
 from ..engine.program import integral, steps
 from ..engine.template import Template, zero
 from .blas import CONTRACT
-from .convolution import Product, Windows, copy_row, first_behind, first_inside
+from .convolution import Product, Windows, clear, contiguous, copy_row, first_behind, first_inside
+from .copy import copy
 from .reduce import REASSOCIATE
 
 uint64 = np.uint64
@@ -234,6 +234,36 @@ def add_three(w, at, a, b, c):
     w[uint64(at + 2)] += c
 
 
+@integral
+def mend_loop(lo, hi, g, w, w_at, y, y_at, x, x_at):
+    """Elements lo <= i < hi of the gradient of weights that are NaN: the sum of products over all windows.
+
+    g: the fields of Windows; images, channels of x and of y in a group; the strides of x; channels of y, which is
+    contiguous.
+    """
+    d, h, width, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
+    kd, kh, kw, sd, sh, sw = g[6], g[7], g[8], g[9], g[10], g[11]
+    pd, ph, pw, dd, dh, dw = g[12], g[13], g[14], g[15], g[16], g[17]
+    images, into, out = g[18], g[19], g[20]
+    size = into * kd * kh * kw
+    count = g[26]
+    for i in range(lo, hi):
+        if w[uint64(w_at + i)] == w[uint64(w_at + i)]:
+            continue
+        made, tap, total = i // size, i % size, zero
+        channel, kx, ky, kz = tap // (kd * kh * kw), tap % kw, tap // kw % kh, tap // (kw * kh) % kd
+        for n in range(images):
+            image = x_at + n * g[21] + (made // out * into + channel) * g[22]
+            for place in range(od * oh * ow):
+                iz = place // (oh * ow) * sd + kz * dd - pd
+                iy, ix = place // ow % oh * sh + ky * dh - ph, place % ow * sw + kx * dw - pw
+                if iz >= 0 and iz < d and iy >= 0 and iy < h and ix >= 0 and ix < width:
+                    at = image + iz * g[23] + iy * g[24] + ix * g[25]
+                    total += y[uint64(y_at + (n * count + made) * od * oh * ow + place)] * x[uint64(at)]
+        w[uint64(w_at + i)] = total
+
+
+MEND = Template(mend_loop, "int64[] g", "x[] w y x")
 LAY_OUT = Template(lay_out_loop, "int64[] g", "x[] planes x")
 # "contract": a product and a sum may be rounded once, as in BLAS; REASSOCIATE: so may sums be added in any order, which
 # makes vectors of them. NaN and inf count as ever.
@@ -303,9 +333,12 @@ class Batch(NamedTuple):
 
 
 class Direct(Product):
-    """Computes a `Product` of float32 or float64 without columns where that pays: for few rows of the result."""
+    """Computes a `Product` of float32 or float64 without columns where that pays: for few rows of the result.
 
-    def __init__(self, windows: Windows, groups: int, into: int, out: int, dtype: str) -> None:
+    turned: whether the windows are given turned around, the last element first.
+    """
+
+    def __init__(self, windows: Windows, groups: int, into: int, out: int, dtype: str, turned: bool = False) -> None:
         super().__init__(windows, groups, into, out, dtype)
         axes, of_axes = [], []
         for size, count, k, stride, padding, dilation in zip(*windows, strict=True):
@@ -316,6 +349,8 @@ class Direct(Product):
             of_axes.append([(phases.index(at % stride), at // stride) for at in begins])
         self.layout = layout = Layout(axes)
         taps = [tuple(zip(*tap, strict=True)) for tap in itertools.product(*of_axes)]
+        if turned:
+            taps.reverse()
         rows = np.array([layout.phase(phases) for phases, _ in taps], np.int64)
         shifts = np.array([layout.shift(shifts) for _, shifts in taps], np.int64)
         # For each element of the windows, in each channel of a group: the row that it reads, and where it begins there.
@@ -351,12 +386,12 @@ class Direct(Product):
             return
         padding = [d * (k - 1) - p for k, p, d in zip(w.size, w.padding, w.dilation, strict=True)]
         back = Windows(w.counts, w.image, w.size, w.stride, tuple(padding), w.dilation)
-        weights = weight.array[weight.offset : weight.offset + math.prod(self.weight_shape)]
-        by_group = weights.reshape(groups, self.out // groups, self.into // groups, -1)
-        turned = np.ascontiguousarray(by_group[..., ::-1].swapaxes(1, 2)).ravel()
-        turned_weight = Operand(turned, self.dtype, (turned.size,), (1,))
-        direct(back, groups, self.out, self.into, self.dtype).correlate(
-            x, self.images(y, x.shape[0]), turned_weight, bias
+        size, into, out = math.prod(w.size), self.into // groups, self.out // groups
+        shape, steps = (groups, into, out, size), (out * into * size, size, into * size, 1)
+        turned = contiguous(shape, self.dtype)
+        copy(turned, weight._replace(shape=shape, strides=steps))
+        direct(back, groups, self.out, self.into, self.dtype, True).correlate(
+            x, self.images(y, x.shape[0]), turned, bias
         )
 
     def correlations(self, weight: Operand, y: Operand, x: Operand) -> None:
@@ -368,19 +403,25 @@ class Direct(Product):
         axes = zip(self.windows.counts, layout.extents, strict=True)
         of_grad, grad = Layout([Axis(count, 1, extent, (0,)) for count, extent in axes]), self.images(y, x.shape[0])
         found = weight.array[weight.offset : weight.offset + math.prod(self.weight_shape)]
-        found[:] = 0
+        clear(weight)
         for batch in self.batches(x):
             planes = layout.lay_out(x, batch)
-            if not math.isfinite(planes.sum()):
-                # Places that are no windows count for nothing, as the gradient is zero there. But zero times infinity
-                # is NaN: then the columns have to be made.
-                super().correlations(weight, y, x)
-                return
             taps, steps = self.rows * batch.stride + self.shifts, [batch.stride, planes.size // self.groups]
             table = np.array([len(taps), rows, batch.places, chunk_of(batch.places), *steps], np.int64)
             args = (table, taps, found, of_grad.lay_out(grad, batch), planes)
             units = self.groups * -(-rows // ROWS)
             parallel_for(PRODUCTS(x=self.dtype), units, args, len(taps) * batch.places)
+        self.mend(weight, y, x)
+
+    def mend(self, weight: Operand, y: Operand, x: Operand) -> None:
+        """Computes W = Y X^T again where `correlations` has made a NaN.
+
+        Places that are no windows count for nothing, as the gradient is zero there. But zero times infinity is NaN.
+        """
+        w, table = self.windows, [x.shape[0], self.into // self.groups, self.out // self.groups, *x.strides, self.out]
+        elements = math.prod(self.weight_shape)
+        args = (w.table(*table), weight.array, weight.offset, y.array, y.offset, x.array, x.offset)
+        parallel_for(MEND(x=self.dtype), elements, args)
 
     def images(self, y: Operand, n: int) -> Operand:
         """A contiguous y as images of three dimensions."""
@@ -401,9 +442,9 @@ class Direct(Product):
 
 def aligned(n: int, dtype: str) -> np.ndarray:
     """Memory that begins with a line of the cache, so that no vector lies in two of them: a tenth of the time."""
-    memory = allocate(n + VECTOR, getattr(np, dtype))
-    skip = -memory.ctypes.data % 64 // memory.itemsize
-    return memory[skip : skip + n]
+    found = memory(n + VECTOR, getattr(np, dtype))
+    skip = -found.ctypes.data % 64 // found.itemsize
+    return found[skip : skip + n]
 
 
 def row_stride(length: int) -> int:

@@ -277,23 +277,17 @@ def _take(out: Operand, index: Operand, x: Operand, scale: int, size: int, dim: 
     if target is not None:
         target.take(out, x, [Place(index, scale, size, wrap, dim)])
         return True
-    take = _ready_take(out, index, x, scale, size, wrap=wrap)
+    take = ready_take(out, index, x, scale, size, wrap=wrap)
     return take(out.array, out.offset, index.array, index.offset, x.array, x.offset)
 
 
-def _ready_take(
+def ready_take(
     out: Operand, index: Operand, x: Operand, scale: int, size: int, *, wrap: bool = False
 ) -> Callable[..., bool]:
     """Prepares `_take` for operands of such metadata: `f(out, out_at, index, index_at, x, x_at)`."""
-    walk = plan(out.shape, (out.strides, index.strides, x.strides))
-    if walk.numel == 0 or size == 0:
-        return lambda *arrays: walk.numel == 0
-    how: dict[str, Any] = {"x": x.dtype, "index": index.dtype, "counted": from_the_end if wrap else counted}
-    if len(walk.sizes) == 2 and walk.steps == (1, 0, 1):
-        rows, width = (int(n) for n in walk.sizes)
-        run = ready(TAKE_ROWS(**how), rows, (width, *(int(step) for step in walk.strides[::2])), width)
-    else:
-        run = ready(TAKE(**how), walk.numel, (walk.sizes, walk.strides))
+    if 0 in out.shape or size == 0:
+        return lambda *arrays: 0 in out.shape
+    run = ready_to_take(out, index, x, size, wrap=wrap)
 
     def take(*arrays: Any) -> bool:
         bad = np.zeros(1, np.int64)
@@ -301,6 +295,16 @@ def _ready_take(
         return not bad[0]
 
     return take
+
+
+def ready_to_take(out: Operand, index: Operand, x: Operand, size: int, *, wrap: bool = False) -> Callable[..., object]:
+    """The loop of `ready_take`: `f(out, out_at, index, index_at, x, x_at, scale, size, bad)`."""
+    walk = plan(out.shape, (out.strides, index.strides, x.strides))
+    how: dict[str, Any] = {"x": x.dtype, "index": index.dtype, "counted": from_the_end if wrap else counted}
+    if len(walk.sizes) == 2 and walk.steps == (1, 0, 1):
+        rows, width = (int(n) for n in walk.sizes)
+        return ready(TAKE_ROWS(**how), rows, (width, *(int(step) for step in walk.strides[::2])), width)
+    return ready(TAKE(**how), walk.numel, (walk.sizes, walk.strides))
 
 
 def _ready_fold_in(offsets: Operand, index: Operand) -> Callable[..., object]:
@@ -319,11 +323,11 @@ def _put(
     if target is not None:
         target.put(x, source, [Place(index, scale, size, False, dim)], how, skip)
         return
-    put = _ready_put(x, index, source, scale, how, skip)
+    put = ready_put(x, index, source, scale, how, skip)
     put(source.array, source.offset, index.array, index.offset, x.array, x.offset)
 
 
-def _ready_put(
+def ready_put(
     x: Operand, index: Operand, source: Operand, scale: int, how: str, skip: int = NEVER
 ) -> Callable[..., None]:
     """Prepares `_put` for operands of such metadata: `f(source, source_at, index, index_at, x, x_at)`."""
@@ -420,7 +424,7 @@ def ready_embedding(out: Operand, weight: Operand, index: Operand) -> Callable[.
     target = TARGET.get()
     if target is not None:
         return lambda *arrays: target.take(out, columns, [Place(rows, weight.strides[0], size, False, 0)])
-    take = _ready_take(out, rows, columns, weight.strides[0], size)
+    take = ready_take(out, rows, columns, weight.strides[0], size)
 
     def run(out: Any, out_at: int, x: Any, x_at: int, index: Any, at: int) -> BadIndex | None:
         fits = take(out, out_at, index, at, x, x_at)
@@ -551,7 +555,7 @@ def ready_index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> 
     if len(used) == 1 and 0 not in out.shape:
         ((d, one),) = used.items()
         size, metadata = x.shape[d], one[1:4]
-        take = _ready_take(out, widened(one), rest, x.strides[d], size, wrap=True)
+        take = ready_take(out, widened(one), rest, x.strides[d], size, wrap=True)
 
         def run_one(out: Any, out_at: int, x: Any, x_at: int, index: Any, at: int) -> BadIndex | None:
             fits = take(out, out_at, index, at, x, x_at)
@@ -559,7 +563,7 @@ def ready_index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> 
 
         return run_one
     like, fold = _ready_fold(x, used)
-    take = _ready_take(out, widened(like), rest, 1, INT64_MAX)
+    take = ready_take(out, widened(like), rest, 1, INT64_MAX)
 
     def run(out: Any, out_at: int, x: Any, x_at: int, *arrays: Any) -> BadIndex | None:
         offsets = fold(*arrays)
@@ -591,7 +595,7 @@ def ready_index_put(
         how = "sum" if accumulate else "replace"
         return lambda *arrays: target.put(rest, spread, _places(x, used, widened), how)
     like, fold = _ready_fold(x, used)
-    put = _ready_put(rest, widened(like), spread, 1, "sum" if accumulate else "replace")
+    put = ready_put(rest, widened(like), spread, 1, "sum" if accumulate else "replace")
 
     def run(x: Any, x_at: int, source: Any, source_at: int, *arrays: Any) -> BadIndex | None:
         offsets = fold(*arrays)

@@ -26,16 +26,25 @@ UPPER, LOWER, MATRIX = np.uint64(0x80000000), np.uint64(0x7FFFFFFF), np.uint64(0
 MASK_7, MASK_15 = np.uint64(0x9D2C5680), np.uint64(0xEFC60000)
 
 
-def restart(state: np.ndarray, seed: int) -> None:
+UPPER_HALVES = slice(2 * WORDS + 1, 2 * REST, 2)  # of words, in units of 32 bits
+NOTHING = np.zeros(SIZE - REST, uint64).data
+
+
+def restart(state: memoryview, seed: int) -> None:
     """Begins the sequence of a seed; of its bits the lower 32 choose it."""
-    state[SEED], state[LEFT], state[NEXT], state[REST:SIZE] = seed, 1, 0, 0
+    state[SEED], state[LEFT], state[NEXT], state[REST:SIZE] = seed, 1, 0, NOTHING
 
 
 def check(state: np.ndarray) -> None:
     """RuntimeError for what is no state."""
-    left, seeded = int(state[LEFT] & LOW), int(state[LEFT]) >> 32
-    if seeded != 1 or not 1 <= left <= LENGTH or state[NEXT] > LENGTH or (state[WORDS : WORDS + 624] > LOW).any():
+    seeded, left = divmod(state.item(LEFT), 1 << 32)
+    if seeded != 1 or not 1 <= left <= 624 or state.item(NEXT) > 624:
         raise RuntimeError("Invalid mt19937 state")
+
+
+def has_words(state: memoryview) -> bool:
+    """Returns whether the words of the seed were made."""
+    return bool(state[LEFT] >> 32)
 
 
 @integral

@@ -62,10 +62,13 @@ class DeviceLoop:
     signature: tuple[str, ...]
     room: Callable[[], Any]
     facts: tuple[frozenset[int], frozenset[int]] | None = None
-    is_whole = True  # for pool.py: one launch covers all of a range, and the room is the calling thread's
 
     def __post_init__(self) -> None:
         self.kernels = Kernels(self.source)
+
+    def whole(self, n: int, args: Sequence[Any], work: int) -> None:
+        """For pool.py: one launch covers all of a range, and the room is the calling thread's."""
+        self(0, n, *args)
 
     def __call__(self, lo: int, hi: int, *args: Any) -> None:
         steps = hi - lo

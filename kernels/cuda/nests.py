@@ -35,7 +35,7 @@ from ..cpu.reduce import chain
 from ..engine.convert import CONVERT, array_type, as_is, real_type
 from ..engine.program import Program
 from ..engine.translate import Unknown
-from ..graphs.nest import Accumulate, Apply, Array, Nest, Pick, Reduce, Value, Walk, indented
+from ..graphs.nest import Accumulate, Array, Nest, Pick, Reduce, Value, Walk, indented
 from .compiler import CUDA, Source
 from .elementwise import VECTOR
 from .indexing import report
@@ -379,8 +379,3 @@ def is_known(body: Callable, compute: str, takes: tuple[str, ...]) -> bool:
     except Unknown:
         return False
     return True
-
-
-def applies(value: Apply) -> bool:
-    """Whether a value's own function is translated for a GPU."""
-    return value.body is as_is or is_known(value.body, value.compute or value.dtype, value.takes)

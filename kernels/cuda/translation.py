@@ -128,7 +128,7 @@ class GPUUnit(Unit):
                 passed.append(f"{word} %p{k}")
         lines.append(f"  call {llvm(found.result)} @{found.symbol}({', '.join(passed)})")
         head = f'define ptx_kernel void @kernel({", ".join(taken)}) "no-jump-tables"="true"'  # slow on a GPU
-        text = self.text().replace(" alwaysinline {", " alwaysinline convergent {")  # as it may wait for others
+        text = self.text().replace("inline {", "inline convergent {")  # as it may wait for others
         text = REMAINDER.sub(r"call \1 @rest.\1(\1 \2, \1 \3)", text)
         rests = [REST.format(t=t, s=s, infinity=INFINITY, nan=NAN) for t, s in WORDS.values() if f"@rest.{t}(" in text]
         return "\n".join([*rests, text, head + " {", *lines, "  ret void", "}"]) + "\n"

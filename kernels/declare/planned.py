@@ -97,6 +97,25 @@ def run_some(op: ByLoop, plan: Plan, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return outputs
 
 
+def without_plan(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel that decides anew each time, of one that remembers what it did with the CPU's memory."""
+    op = getattr(kernel, "__self__", None)
+    if isinstance(op, Planned) and kernel.__name__ == "run_functional":
+        return lambda *args: Structured.run_functional(op, *args)
+    if isinstance(op, PlannedSeveral):
+        return lambda *args: results_of(op, *args)
+    return kernel
+
+
+def results_of(op: PlannedSeveral, *args: Any) -> tuple[Any, ...]:
+    """The results of an operator that has several."""
+    results = tuple(None if meta is None else meta.allocate() for meta in op.metas_function(*args))
+    run = op.loop_function(results, *args)
+    written = [part for x in results if x is not None for part in (x._operand.array, x._offset)]
+    run(*written, *op.operands(args))
+    return results
+
+
 @frozen
 class Planned(ByLoop, Structured):
     """A structured operator whose call is decided by the metadata of its tensors and by its other arguments.

@@ -15,8 +15,10 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import cache as once
 from time import perf_counter
 from typing import Any
+from weakref import WeakValueDictionary
 
 from redispatch.dispatch.tensor.operand import TARGET
 
@@ -27,6 +29,7 @@ Entry = Callable[..., Any]
 
 # One lock for all compiling: numba's compiler is not re-entrant, and two threads must not compile the same kernel.
 _LOCK = threading.RLock()
+_LINKED: WeakValueDictionary[str, Entry] = WeakValueDictionary()  # by key, as long as somebody has it
 
 
 class Kernel:
@@ -90,6 +93,11 @@ class Kernel:
         """The text that is compiled."""
         return self.program().text()
 
+    def ir(self, *signature: str) -> str:
+        """The loop and what it calls in LLVM's language, as they are written: nothing is optimised or inlined yet."""
+        with _LOCK:
+            return _written(self.program(), signature, self.fastmath)[0]
+
     def assembly(self, *signature: str) -> str:
         """The machine code for a signature, as this machine's assembler spells it. It is compiled for that alone."""
         with _LOCK:
@@ -103,6 +111,9 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
         return program.load()[main]  # type: ignore[return-value]  # the text defines `main` as a function
     flags = ",".join([*sorted(kernel.fastmath), gil_word(kernel.nogil), "no runtime"])
     key = cache.key(program.digest(), main, signature, flags)
+    entry = _LINKED.get(key)
+    if entry is not None:
+        return entry
     code = cache.load(key)
     if code is None or native.outdated(code):
         start = perf_counter()
@@ -110,7 +121,8 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
         _tell(kernel.name, perf_counter() - start)
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
         cache.store(key, code, kernel.name, header + program.text())
-    return native.linked(code, kernel.name)
+    entry = _LINKED[key] = native.linked(code, kernel.name)
+    return entry
 
 
 def gil_word(nogil: bool | int) -> str:
@@ -152,15 +164,31 @@ def _compile(
 
     The second is the version of numba if that has translated it.
     """
-    others, version = None, ""
+    text, others, result = _written(program, signature, fastmath)
+    version = "" if others is None else native.numba_version()
+    return native.optimised(text + native.calling(signature, result, nogil), others), version
+
+
+def _written(program: Program, signature: tuple[str, ...], fastmath: frozenset[str]) -> tuple[str, Any, str]:
+    """The program as LLVM's text; the module that it needs, if numba wrote it; its result's type."""
     try:
         unit = translate.Unit()
         symbol, result = unit.function(program, program.compiled[-1], signature, fastmath)
-        text = unit.text() + native.plain(symbol, signature, result)
+        return unit.text() + native.plain(symbol, signature, result), None, result
     except translate.Unknown:
-        text, others, result = lower.lowered(program, signature, fastmath)
-        version = native.numba_version()
-    return native.optimised(text + native.calling(signature, result, nogil), others), version
+        return lower.lowered(program, signature, fastmath)
+
+
+@once
+def is_translated(body: Callable, real: str | None, types: tuple[str, ...]) -> bool:
+    """Whether a scalar function has no part, for arguments of these types, that only numba knows."""
+    program, words = Program(real), ", ".join(f"x{k}" for k in range(len(types)))
+    name = program.add_text("one", f"def one({words}):\n    return body({words})\n", {"body": body})
+    try:
+        translate.Unit().function(program, name, types)
+    except translate.Unknown:
+        return False
+    return True
 
 
 # --- which of some thousand lines of assembly are the loop that does the work -----------------------------------------

@@ -109,9 +109,7 @@ class Elementwise:
         """
         outs = (out,) if isinstance(out, Operand) else tuple(out)
         first = outs[0]
-        if not isinstance(first.array, np.ndarray):
-            target = TARGET.get()
-            assert target is not None, "operands of a device are for its target"
+        if type(first.array) is not np.ndarray and (target := TARGET.get()) is not None:
             return target.elementwise(self, outs, inputs, dtype)
         facts: list[object] = [dtype, *[o[1:4] for o in outs]]  # [1:4] is dtype, shape and strides
         for x in inputs:
@@ -125,7 +123,11 @@ class Elementwise:
             if len(self._loops) >= LAUNCHES:
                 self._loops.clear()
             found = self._loops[key] = self.decide(outs, inputs, dtype)
-        loop, layout = found
+        self.call(found, outs, inputs)
+
+    def call(self, decided: tuple[Loop, str], outs: Sequence[Operand], inputs: Sequence) -> None:
+        """Runs what `decide` has decided for such operands."""
+        loop, layout = decided
         args: list[object] = []
         for o in outs:
             args += (o.array, o.offset)

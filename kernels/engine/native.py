@@ -297,22 +297,32 @@ def _exits(signature: tuple[str, ...]) -> list[str]:
 
 
 @once
-def _machine() -> Any:
-    """This machine as LLVM knows it: the CPU with all its instructions."""
+def _target() -> Any:
+    """The kind of machine that this one is."""
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
     for initialize in (llvm.initialize_native_target, llvm.initialize_native_asmprinter):
         initialize()
-    target = llvm.Target.from_default_triple()
-    reloc = "static" if target.name.startswith("x86") else "default"  # LLVM's linker needs that on x86
+    return llvm.Target.from_default_triple()
+
+
+def _addressing() -> dict[str, Any]:
+    """Options for machine code: how it finds its data. LLVM's linker needs "static" on x86."""
+    reloc = "static" if _target().name.startswith("x86") else "default"
+    return {"reloc": reloc, "codemodel": "jitdefault", "jit": True}
+
+
+@once
+def _machine() -> Any:
+    """This machine as LLVM knows it: the CPU with all its instructions."""
+    import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
+
     cpu, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
-    return target.create_target_machine(
+    return _target().create_target_machine(
         cpu=cpu or llvm.get_host_cpu_name(),
         features=features if features is not None else "" if cpu else llvm.get_host_cpu_features().flatten(),
         opt=3,
-        reloc=reloc,
-        codemodel="jitdefault",
-        jit=True,
+        **_addressing(),
     )
 
 
@@ -373,23 +383,23 @@ class _Definition(ctypes.Structure):
 
 
 METH_FASTCALL = 0x80
-_kept: list[Any] = []  # what functions made here point at, which Python does not know of
 
 
 def linked(payload: bytes, name: str) -> Any:
-    """The function of an object file, to be called from Python."""
+    """The function of an object file, to be called from Python. Its machine code goes when it does."""
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
     names, _, code = payload.partition(b"\n")
     _provide(json.loads(names)[0])
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    # An engine takes its machine for itself, and this one compiles nothing: any CPU will do, which takes 30 us, not 120
+    machine = _target().create_target_machine(opt=0, **_addressing())
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     definition = _Definition(name.encode(), engine.get_function_address(CALL), METH_FASTCALL, None)
-    _kept.append((engine, definition))
     create = ctypes.pythonapi.PyCFunction_NewEx
-    create.restype, create.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    return create(ctypes.byref(definition), None, None)
+    create.restype, create.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    return create(ctypes.byref(definition), (engine, definition), None)  # its `self`: all that it points at
 
 
 def _provide(names: list[str]) -> None:

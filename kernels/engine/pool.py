@@ -133,11 +133,14 @@ def parallel_for(kernel: Callable[..., object], n: int, args: tuple, work: int =
     """Call `kernel(lo, hi, *args)` on ranges that together cover `range(n)`; `work` is the cost of one index.
 
     The cost is counted in cheap element operations. The caller's own thread takes part. KeyboardInterrupt, and what a
-    kernel raises when it runs as plain Python, reach the caller once no chunk runs any more. A kernel that `is_whole`
-    is called once, by the caller's thread: a device shares its work out itself.
+    kernel raises when it runs as plain Python, reach the caller once no chunk runs any more. A kernel with a method
+    `whole(n, args, work)` is called by it, once: a device shares its work out itself.
     """
-    if is_small(n, work) or getattr(kernel, "is_whole", False):
+    if is_small(n, work):
         kernel(0, n, *args)
+        return
+    if hasattr(kernel, "whole"):
+        kernel.whole(n, args, work)
         return
     total = n * work
     threads = min(_threads, max(1, total // GRAIN))

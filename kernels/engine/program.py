@@ -215,9 +215,11 @@ class Program:
         self, name: str, text: str, given: Mapping[str, object], reals: Mapping[str, str | None] | None = None
     ) -> str:
         """Add a generated function; `given` holds the globals it uses, `reals` the type of literals in some of them."""
-        tree = ast.parse(text).body[0]
+        module = ast.parse(text)
+        tree = module.body[0]
         assert isinstance(tree, ast.FunctionDef)
-        self.reserved |= {name, *_own_names(tree)}
+        code = next(one for one in compile(module, name, "exec").co_consts if isinstance(one, CodeType))
+        self.reserved |= {name, *code.co_varnames}
         renamed, own = {}, self.real
         for word, value in given.items():
             self.real = own if reals is None else reals.get(word, own)
@@ -419,12 +421,6 @@ def _codes(filename: str, text: str) -> frozenset[tuple[str, int, bytes]] | None
         found.add((code.co_name, code.co_firstlineno, code.co_code))
         pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return frozenset(found)
-
-
-def _own_names(tree: ast.FunctionDef) -> set[str]:
-    """The names of a function's parameters and of what it assigns."""
-    assigned = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    return {*assigned, *(argument.arg for argument in tree.args.args)}
 
 
 def _rename(tree: ast.FunctionDef, renamed: Mapping[str, str], text: str) -> str:

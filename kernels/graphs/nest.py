@@ -23,6 +23,7 @@ the results finishes them in a nest behind (`finished`). Such a nest is not shar
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -351,7 +352,9 @@ class Nest:
         return found
 
     def kept(self, value: Value, level: int) -> bool:
-        """Whether an earlier loop has left this value in memory."""
+        """Whether an earlier loop has left this value in memory. What is read is read again."""
+        if not isinstance(value, Apply):
+            return False
         stored = any(one is value for _, one in self.outputs) and self.levels[value] < level
         return stored or (value in self.spilled and self.spilled[value][1] < level)
 
@@ -422,9 +425,13 @@ class Nest:
     # The kernel -------------------------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
-        """The kernel of the text."""
+        """The kernel of the text, where arrays have numbers for names: nests that are alike share one."""
         flags = frozenset().union(*(v.reduction.fastmath for v in self.values if isinstance(v, Reduce)))
-        return Kernel(self.text, name=self.name, given=self.given, reals=self.reals, fastmath=flags, apart=True)
+        name = self.name.rstrip("0123456789").rstrip("_") or self.name
+        renamed = {array.name: f"x{k}" for k, array in enumerate(self.arrays)} | {self.name: name}
+        words = "|".join(map(re.escape, renamed))
+        text = re.sub(rf"\b({words})(?=(?:_at|_(?:row|run)\d*)?\b)", lambda found: renamed[found[1]], self.text)
+        return Kernel(text, name=name, given=self.given, reals=self.reals, fastmath=flags, apart=True)
 
     def signature(self) -> tuple[str, ...]:
         """The types of its parameters."""

@@ -1,4 +1,4 @@
-"""A routine: nests and products, one after the other, in one function; Python is not entered between them.
+"""A routine: nests, products and kernels, one after the other, in one function; Python is not entered between them.
 
     routine = Routine("step", [mm, relu, mm_1], {"mm": Place("memory_float32", 0), "relu": Place(...)})
     routine.ready()(x, x_at, w, w_at, out, out_at, memory_float32)
@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor.operand import DTYPES
 
@@ -20,6 +22,7 @@ from ..engine.compile import Kernel
 from ..engine.convert import array_type
 from .nest import Nest, indented
 from .product import Product
+from .recorded import Recorded
 
 LINE = 64  # bytes: places in memory begin at a multiple
 QUICK = 1 << 16  # cheap operations, up to which a routine keeps Python's lock: giving it up takes 30 ns
@@ -36,28 +39,67 @@ class Place:
 class Routine:
     """The steps, and the text that runs them. places: by name, of the arrays that are no parameters."""
 
-    def __init__(self, name: str, steps: Sequence[Nest | Product], places: Mapping[str, Place]) -> None:
+    def __init__(self, name: str, steps: Sequence[Step], places: Mapping[str, Place]) -> None:
         self.name, self.steps, self.places = name, steps, places
         arrays = {array.name: array for step in steps for array in step.arrays}
         self.arrays = [array for array in arrays.values() if array.name not in places]
-        self.has_status = any(isinstance(step, Nest) and step.picks for step in steps)
+        self.has_status = any(step.picks if isinstance(step, Nest) else has_status(step) for step in steps)
         self.scratch = max_of(need for step in steps if isinstance(step, Nest) for need in memory_of(step))
         self.dtypes = {array.name: array.dtype for array in arrays.values()}
+        for step in steps:
+            if isinstance(step, Recorded):
+                self.dtypes |= {name: dtype for name, (dtype, _) in step.memories.items()}
         self.given: dict[str, Any] = {}
-        self.text = "\n".join(self.lines()) + "\n"
+        self.tables: dict[str, dict[bytes, np.ndarray]] = {}  # constant arrays: by the dtype, by what is in them
+        body = list(self.body())
+        self.text = "\n".join([self.head(), *indented(1, body)]) + "\n"
 
-    def lines(self) -> Iterator[str]:
-        """The text."""
+    def head(self) -> str:
+        """The first line of the text."""
         memories = sorted({place.memory for place in self.places.values()})
         self.memories = {word: next(n for n, place in self.places.items() if place.memory == word) for word in memories}
         words = [word for array in self.arrays for word in (array.name, f"{array.name}_at")]
         words += [*self.memories, *["status"][: self.has_status], *(f"row_{dtype}" for dtype in self.scratch)]
-        yield f"def {self.name}({', '.join(words)}):"
+        words += [f"constants_{dtype}" for dtype in self.tables]
+        return f"def {self.name}({', '.join(words)}):"
+
+    def body(self) -> Iterator[str]:
+        """The other lines."""
         for step in self.steps:
             if isinstance(step, Nest):
-                yield from indented(1, self.nest_lines(step))
+                yield from self.nest_lines(step)
+            elif isinstance(step, Product):
+                yield from self.product_lines(step)
             else:
-                yield from indented(1, self.product_lines(step))
+                yield from step.lines(self.word, self.at, self.table)
+
+    def word(self, name: str, meant: Any) -> str:
+        """Makes a function or a number known to the text; returns its name there."""
+        for known, one in self.given.items():
+            if one is meant or (isinstance(one, np.generic) and same_number(one, meant)):
+                return known
+        taken = {*self.given, *self.dtypes, *(f"{array.name}_at" for array in self.arrays)}
+        word, number = name, 2
+        while word in taken:
+            word, number = f"{name}_{number}", number + 1
+        self.given[word] = meant
+        return word
+
+    def table(self, array: np.ndarray) -> str:
+        """The words for a constant array."""
+        dtype, start = array.dtype.name, 0
+        known = self.tables.setdefault(dtype, {})
+        key = array.tobytes()
+        known.setdefault(key, array)
+        for other, one in known.items():
+            if other == key:
+                break
+            start += one.size
+        return f"constants_{dtype}[{start} : {start + array.size}]"
+
+    def constants(self) -> dict[str, np.ndarray]:
+        """The arrays for the last parameters, by dtype."""
+        return {dtype: np.concatenate([*map(np.ravel, known.values())]) for dtype, known in self.tables.items()}
 
     def at(self, name: str) -> tuple[str, str]:
         """The words for an array, and for where it begins in it."""
@@ -97,11 +139,25 @@ class Routine:
         """The types of its parameters."""
         words = [word for array in self.arrays for word in (array_type(array.dtype), "int64")]
         memories = [array_type(self.dtypes[name]) for name in self.memories.values()]
-        return (*words, *memories, *["int64[]"][: self.has_status], *(f"{dtype}[]" for dtype in self.scratch))
+        words += [*memories, *["int64[]"][: self.has_status]]
+        return (*words, *(f"{dtype}[]" for dtype in self.scratch), *(f"{dtype}[]" for dtype in self.tables))
 
     def ready(self) -> Callable[..., object]:
         """The compiled function."""
         return self.kernel().entry(*self.signature())
+
+
+Step = Nest | Product | Recorded
+
+
+def has_status(step: Step) -> bool:
+    """Whether a step looks at indices."""
+    return isinstance(step, Recorded) and step.has_status
+
+
+def same_number(a: Any, b: Any) -> bool:
+    """Whether two are one number of numpy, of the same bits."""
+    return isinstance(b, np.generic) and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
 def memory_of(nest: Nest) -> Iterator[tuple[str, int]]:

@@ -13,6 +13,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from redispatch import kernels
 from redispatch.dispatch import call, ops
 from redispatch.dispatch.specialiser.annotations import frozen, inline
@@ -250,10 +252,10 @@ def copied(x: Tensor, wanted: dtype, strides: tuple[int, ...] | None = None) -> 
 
 def zeros(shape: Sequence[int], of: dtype, on: device = CPU) -> Tensor:
     made = empty(shape, of, on)
-    if made._array is None:
-        kernels.fill(made._operand, 0)
-    else:
+    if type(made._array) is np.ndarray:
         made._array[:] = 0
+    else:
+        kernels.fill(made._operand, 0)
     return made
 
 
@@ -296,7 +298,7 @@ def convolution_body(out, input, weight, bias, *how):
     compute = compute_dtype(input)
     setting = Setting(input, weight, None, *how)
     whole = out._dtype is compute and is_contiguous(out._shape, out._stride) and out._offset == 0
-    result = out if whole else empty(out._shape, compute)
+    result = out if whole else empty(out._shape, compute, out._device)
     if not out._shape.numel():
         return
     added = None if bias is None else dense(bias, compute)._operand
@@ -349,7 +351,7 @@ def convolution_backward_op(grad_output, input, weight, bias_sizes, *how_and_mas
     product = setting.product(out, into, weight) if transposed else setting.product(into, out, weight)
     full = grad_output._shape.numel() > 0 and input._shape.numel() > 0
     found: list[Any] = [
-        (empty if full else zeros)(shape, compute) if ask else None
+        (empty if full else zeros)(shape, compute, input._device) if ask else None
         for shape, ask in zip(shapes, output_mask, strict=True)
     ]
     of_input, of_weight, of_bias = found

@@ -196,6 +196,10 @@ def move_by(plan: NearPlan, x: Tensor, non_blocking: bool = False) -> Tensor:
             found = pinned_copy(target)
             target = target if found is None else found
         return move(target, x, non_blocking)
+    kind = KINDS.get(metadata.device.type)
+    if kind is not None and kind.take is not None:
+        near = output_spec(metadata.shape, metadata.dtype, CPU, metadata.stride)
+        return kind.take(move(empty_from(near), x))
     made = new(metadata.shape, metadata.dtype, metadata.device, None, metadata.stride)  # as its backend makes tensors
     return move(made, x, non_blocking)
 

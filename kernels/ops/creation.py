@@ -19,6 +19,7 @@ from redispatch import kernels
 from redispatch.dispatch import ARGUMENT_TYPES, STATE, dataclass, impl, within
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
+from redispatch.dispatch.symbolic import holds
 from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
@@ -234,7 +235,7 @@ def shaped(out: Tensor, size: Any) -> Tensor:
 def check_sizes(name: str, size: Any) -> None:
     """Raises RuntimeError for a negative size."""
     for length in size:
-        if length < 0:
+        if length < 0 if type(length) is int else not holds(length >= 0):
             raise RuntimeError(f"{name}: Dimension size must be non-negative.")
 
 

@@ -20,7 +20,6 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import CPU, Tensor, as_numpy, contiguous_format, dtypes, empty
 from redispatch.kernels import Elementwise, broadcast_shapes
 
-from ..declare.declare import no_formula
 from ..declare.operator import SEEDED, leaf_kernel
 from ..declare.out_forms import by, filled
 from ..declare.structured import c_name, not_implemented
@@ -182,7 +181,7 @@ def poisson(self: Tensor, generator: Any) -> Tensor:
 
 
 def no_slope(message: str) -> Callable[[Any], Any]:
-    """The formula of a derivative that PyTorch does not have either."""
+    """Returns a derivative that PyTorch does not have either."""
 
     def refuse(grad: Any) -> Any:
         raise RuntimeError(message)
@@ -190,13 +189,16 @@ def no_slope(message: str) -> Callable[[Any], Any]:
     return refuse
 
 
-NO_SLOPE = no_slope("derivative for aten::binomial is not implemented")
+def without_slope(op: str, *names: str) -> dict[str, Any]:
+    """Returns the facts of an operator that has no derivative for these arguments."""
+    refuse = no_slope(f"derivative for aten::{op} is not implemented")
+    return {"derivative": dict.fromkeys(names, refuse), "node": "NotImplemented"}
 
 
 @leaf_kernel(
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
     out="out",
-    derivative={"count": NO_SLOPE, "prob": NO_SLOPE},
+    **without_slope("binomial", "count", "prob"),
     method=False,
     tags=SEEDED,
     refuses="halves",
@@ -329,7 +331,7 @@ def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
 @leaf_kernel(
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
     out="out",
-    derivative=no_formula("_sample_dirichlet"),
+    **without_slope("_sample_dirichlet", "self"),
     method=False,
     tags=SEEDED,
     refuses="whole halves complex",
@@ -337,12 +339,46 @@ def _standard_gamma(self: Tensor, generator: Any) -> Tensor:
 )
 def _sample_dirichlet(self: Tensor, generator: Any) -> Tensor:
     """Returns random shares, which add up to 1 along the last dimension: Dirichlet's with these concentrations."""
-    check_precise("dirichlet_cpu", self._dtype)
+    check_precise("dirichlet", self._dtype)
     result = like(self, None, None, False, contiguous_format)
-    if result._device.type != "meta":
+    if result._device.type != "meta" and result._shape.numel():
         numbers = gamma_numbers(as_numpy(self).astype(np.float64), generator)
-        as_numpy(result)[...] = numbers / numbers.sum(-1, keepdims=bool(numbers.ndim))
+        shares = numbers.reshape(-1, numbers.shape[-1] if numbers.ndim else 1)
+        as_numpy(result)[...] = (shares / totals(shares.T)[:, None]).reshape(numbers.shape)
     return result
+
+
+def totals(columns: np.ndarray) -> np.ndarray:
+    """Returns the sum of each column, added in the order in which PyTorch's CPU adds the float64 of a row.
+
+    It adds vectors of four numbers, to four sums by turns; and the four numbers of their total to those left over.
+    """
+    length, count = columns.shape
+    vectors = columns[: length // 4 * 4].reshape(-1, 4, count)
+    whole = len(vectors) // 4 * 4
+    sums = by_sixteens(vectors[:whole].reshape(-1, 4, 4, count))
+    for rest in vectors[whole:]:
+        sums[0] += rest
+    lanes = in_turn(sums)
+    return in_turn(np.concatenate([columns[length // 4 * 4 :], lanes]))
+
+
+def in_turn(rows: np.ndarray) -> np.ndarray:
+    """Returns the sum over the first dimension, one after the other: numpy may add by pairs."""
+    total = np.zeros(rows.shape[1:])
+    for row in rows:
+        total += row
+    return total
+
+
+def by_sixteens(rows: np.ndarray) -> np.ndarray:
+    """Returns the sum over the first dimension, by sixteens, their sums by sixteens, and so once more."""
+    sums = []
+    for _ in range(3):
+        whole = len(rows) // 16 * 16
+        sums.append(in_turn(rows[whole:]))
+        rows = in_turn(rows[:whole].reshape(-1, 16, *rows.shape[1:]).swapaxes(0, 1))
+    return in_turn(np.stack([*sums, in_turn(rows)]))
 
 
 def gamma_numbers(a: np.ndarray, generator: Generator | None, single: bool = False) -> np.ndarray:

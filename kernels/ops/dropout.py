@@ -50,7 +50,7 @@ def saturated_or_kept(kept: Any, p: float) -> tuple[Any, Any]:
     variance 1, and shifted by v p times as much to mean 0.
     """
     v = SELU_SCALE * SELU_ALPHA
-    scale = 1 / math.sqrt((1 + p * v * v) * (1 - p))
+    scale = 1 / math.sqrt((v * v * p + 1) * (1 - p))
     added = ops.aten.add.Scalar(kept, -1)
     added = ops.aten.mul_.Scalar(added, v * scale)
     added = ops.aten.add_.Scalar(added, v * scale * p)

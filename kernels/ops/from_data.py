@@ -15,6 +15,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ARGUMENT_TYPES, ops
+from redispatch.dispatch.symbolic import Symbolic
 from redispatch.dispatch.tensor import (
     CONSTRUCT,
     CPU,
@@ -89,8 +90,22 @@ def tensor(
         if over is not None:
             result = ops.aten._to_copy.default(over, dtype=dtype or over._dtype, device=device or over._device)
         else:
-            result = lifted(converted_copy(data, dtype), device)
+            try:
+                result = lifted(converted_copy(data, dtype), device)
+            except Symbols:
+                result = of_symbols(data, dtype, device)
     return with_grad(pinned(result, pin_memory), requires_grad)
+
+
+class Symbols(Exception):
+    """There are symbols among numbers, so that they have no place in memory."""
+
+
+def of_symbols(data: Any, dtype: dtype | None, device: Any) -> Tensor:
+    """Returns a tensor of numbers some of which are symbols, by operators, so that a graph computes it."""
+    if isinstance(data, list | tuple):
+        return ops.aten.stack.default([of_symbols(one, dtype, device) for one in data])
+    return ops.aten.full.default([], data, dtype=dtype, device=device)
 
 
 @factory_function
@@ -570,6 +585,8 @@ def number_kinds(values: Iterable[Any]) -> set[dtype]:
             kinds |= {value._dtype if isinstance(value, Tensor) else from_numpy_dtype(value.dtype) for value in found}
         elif issubclass(kind, list | tuple):
             raise TypeError(f"'{kind.__name__}' object cannot be interpreted as an integer")
+        elif issubclass(kind, Symbolic):
+            raise Symbols
         elif issubclass(kind, bool | int | float | complex):
             kinds.add(next(of_type[base] for base in kind.__mro__ if base in of_type))
         else:

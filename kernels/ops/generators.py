@@ -22,7 +22,19 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES
-from redispatch.dispatch.tensor import CPU, KINDS, Tensor, as_device, as_numpy, device, dtypes, empty, indexed
+from redispatch.dispatch.tensor import (
+    CPU,
+    KINDS,
+    Size,
+    Tensor,
+    as_device,
+    as_numpy,
+    device,
+    dtypes,
+    empty_from,
+    indexed,
+    output_spec,
+)
 from redispatch.kernels import Twister
 
 _STATE = struct.Struct("<QQ")
@@ -45,12 +57,16 @@ class State:
         with self.lock:
             return _STATE.pack(self.seed, self.offset)
 
-    def unpack(self, state: bytes) -> None:
+    def pack_into(self, packed: np.ndarray) -> None:
+        packed[:] = np.frombuffer(self.pack(), np.uint8)
+
+    def unpack(self, state: Any) -> None:
         with self.lock:
             self.seed, self.offset = _STATE.unpack(state)
 
 
 STATES: dict[str, Any] = {"philox": State, "mt19937": Twister}
+PACKED = {kind: output_spec(Size((kind.SIZE,)), dtypes.uint8) for kind in STATES.values()}
 
 
 class Recording(NamedTuple):
@@ -137,9 +153,8 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """The state as a tensor of bytes: of a twister the 5,056 that PyTorch's has, else seed and offset."""
-        packed = self._state.pack()
-        state = empty((len(packed),), dtypes.uint8)
-        as_numpy(state)[:] = np.frombuffer(packed, np.uint8)
+        state = empty_from(PACKED[type(self._state)])
+        self._state.pack_into(state._array)
         return state
 
     def set_state(self, new_state: Tensor) -> Generator:
@@ -152,7 +167,7 @@ class Generator:
                 f"{new_state._shape.numel()}"
             )
         self._check("set_state")
-        self._state.unpack(as_numpy(new_state).tobytes())
+        self._state.unpack(bytes_of(new_state))
         return self
 
     def graphsafe_get_state(self) -> Generator:
@@ -183,6 +198,15 @@ class Generator:
 
     def __reduce__(self) -> Any:
         return _revived, (self.device, self.kind, self._state.pack())
+
+
+def bytes_of(state: Tensor) -> np.ndarray:
+    """Returns the elements of a tensor of bytes, one after the other."""
+    array: Any = state._array
+    if state._stride == (1,):
+        at = state._offset
+        return array[at : at + state._shape[0]]
+    return np.ascontiguousarray(as_numpy(state))
 
 
 class LentGenerator(Generator):

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import STATE, asks, call_overridden, overridden
+from redispatch.dispatch import STATE, asks, call_overridden, ops, overridden
 from redispatch.dispatch.specialiser.annotations import inline
-from redispatch.dispatch.symbolic import SymInt
+from redispatch.dispatch.symbolic import Symbolic, SymInt
 from redispatch.dispatch.tensor import (
     Size,
     Tensor,
@@ -669,6 +669,8 @@ def value_tensor(self: Tensor, value: Any) -> Tensor:
     """Returns what is to be written, as a tensor: a number gets the dtype of the tensor that it goes into."""
     if isinstance(value, Tensor):
         return value
+    if isinstance(value, Symbolic):
+        return ops.aten.full.default([], value, dtype=self._dtype, device=self._device)
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):
         number = value.item() if isinstance(value, np.generic) else value
         if self.is_quantized:  # numbers get their codes where they are written

@@ -16,7 +16,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, dtypes, empty, preserve_format
+from redispatch.dispatch.tensor import Tensor, contiguous_format, dtypes, empty, preserve_format
 from redispatch.kernels import numbers
 
 from ..declare.operator import CPU_FP32, FP32, composite, leaf_kernel, structured
@@ -256,7 +256,7 @@ def full_like(x: Any, value: float) -> Any:
 
 
 def zeros_like(x: Any) -> Any:
-    return ops.aten.zeros_like.default(x)
+    return ops.aten.zeros_like.default(x, memory_format=contiguous_format)
 
 
 @composite(

@@ -6,6 +6,7 @@ that. The loops are in kernels/cpu/random.py and kernels/cpu/twister.py. Read ne
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,16 +14,19 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch.tensor import Tensor, as_numpy, contiguous_format, dtype, dtypes, empty
-from redispatch.kernels import Elementwise
+from redispatch.dispatch import Memo
+from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch.tensor import Tensor, as_numpy, contiguous_format, dtype, dtypes, empty, result_type
+from redispatch.kernels import Elementwise, Twister
 
 from ..declare.declare import Operator
 from ..declare.numbers import storable
 from ..declare.operator import SEEDED, kernel
 from ..declare.out_forms import by
+from ..declare.plan import PLANS, metadata
 from ..declare.public import public
 from ..declare.structured import c_name, not_implemented
-from .creation import LONG, Rule, as_integer_dtype, like, shaped, written
+from .creation import FACTORY, LONG, Rule, as_integer_dtype, like, shaped, written
 from .draws import (
     DRAWS,
     FILLING,
@@ -117,7 +121,25 @@ def bernoulli_number(self: Tensor, p: float) -> Any:
     return kernels.bernoulli, p
 
 
+CHANCES = Memo(PLANS)  # metadata of what is filled and of the chances -> the loop
+
+
+@leaf
+@inline
 def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
+    """Fills the tensor as the loop for tensors that look so does, which is found once; returns it."""
+    source = default_generator if generator is None else generator
+    state, facts = source._state, (metadata(self), metadata(p))
+    choose, array, given = CHANCES.get(facts), self._array, p._array
+    if choose is None or type(state) is not Twister or array is None or given is None:
+        return bernoulli_first(facts, self, p, generator)
+    if choose(state, array, self._offset, given, p._offset):  # refused: nothing was drawn
+        return bernoulli_first(facts, self, p, generator)
+    return self
+
+
+def bernoulli_first(facts: Any, self: Tensor, p: Tensor, generator: Any) -> Tensor:
+    """Fills the tensor the long way; the loop is remembered. RuntimeError for what is no probability."""
     if self._dtype.is_complex:
         raise not_implemented("bernoulli_tensor_cpu_self_", self._dtype)
     check_floating("bernoulli_tensor_cpu_p_", p._dtype)
@@ -127,6 +149,7 @@ def bernoulli_tensor(self: Tensor, p: Tensor, generator: Any) -> Tensor:
     choose = twisted and kernels.chances(self._operand, p._operand)
     if choose and self._array is not None and p._array is not None:
         choose(twisted, self._array, self._offset, p._array, p._offset)
+        CHANCES[facts] = choose
         return self
     units = single_interval if twisted and p._dtype is not dtypes.float64 else unit_interval
     return fill_by(self, generator, BELOW, units, p)
@@ -266,18 +289,31 @@ PERMUTATION = Draw(permutation_of)
 PERMUTATION.op = permuted
 BELOW_HIGH: dict[str, Any] = {"refuses": "bool complex"}
 FROM_LOW: dict[str, Any] = {"refuses": "bool uint8 complex"}
-SIZE, GENERATED = "SymInt[] size", "SymInt[] size, *, Generator? generator"
+SIZE, LIKE, FROM = "SymInt[] size", "Tensor self", ", *, Generator? generator"
+GENERATED = SIZE + FROM
+
+
+def size_last(rule: Callable[..., Rule]) -> Callable[..., Rule]:
+    """Returns the rule of a factory in the shape of a tensor: the size comes behind the generator."""
+
+    @functools.wraps(rule)
+    def of_shape(dtype: Any, *args: Any) -> Rule:
+        *given, generator, size = args
+        return rule(dtype, *given, size, generator)
+
+    return of_shape
 
 
 def floats(name: str, rule: Callable[..., Rule], numbers: str) -> tuple[Operator, Any, Any]:
     """A factory of random floats: its operator, and the functions that take a size and a tensor of that size."""
     op = seeded_factory(rule, f"{name}({SIZE})", out="out", core=True, refuses="whole")
-    generated = seeded_factory(rule, f"{name}.generator({GENERATED})", refuses="whole")
+    generated = seeded_factory(rule, f"{name}.generator({GENERATED})", out="generator_out", refuses="whole")
     like = seeded_factory(rule, f"{name}_like(Tensor self)", refuses="whole")
+    generated_like = seeded_factory(size_last(rule), f"{name}_like.generator({LIKE}{FROM})", refuses="whole")
     return (
         op,
         public(op, generated, doc=f"Returns random numbers {numbers}, of the given size."),
-        public(like, method=False, doc=f"Returns random numbers {numbers}, in the shape of `self`."),
+        public(like, generated_like, method=False, doc=f"Returns random numbers {numbers}, in the shape of `self`."),
     )
 
 
@@ -296,9 +332,38 @@ randint = public(
     ),
     doc="Returns random whole numbers from `low` up to `high`, without it, of the given size.",
 )
+randint_like_ops = [
+    seeded_factory(randint_below, f"randint_like({LIKE}, SymInt high)", **BELOW_HIGH),
+    seeded_factory(randint_from, f"randint_like.low_dtype({LIKE}, SymInt low, SymInt high)", **FROM_LOW),
+    seeded_factory(size_last(randint_below), f"randint_like.generator({LIKE}, SymInt high{FROM})", **BELOW_HIGH),
+    seeded_factory(
+        size_last(randint_from),
+        f"randint_like.low_generator_dtype({LIKE}, SymInt low, SymInt high{FROM})",
+        **FROM_LOW,
+    ),
+]
+
+
+def below_tensor(overload: str, given: str, like_op: Operator) -> Operator:
+    """The overload of `randint_like` whose upper bound is a tensor of one number."""
+    schema = f"randint_like.{overload}({LIKE}, Tensor high, *, {given}{FACTORY}, MemoryFormat? memory_format=None)"
+
+    @kernel(f"{schema} -> Tensor", derivative=False, tags=SEEDED, face=False, **BELOW_HIGH)
+    def randint_like_kernel(self: Tensor, high: Tensor, *args: Any) -> Tensor:
+        if high.dim() or high._device.type != "cpu":
+            raise RuntimeError("high must be a scalar tensor and on CPU")
+        options = dict(zip(op.names[2:], args, strict=True))
+        drawn: Tensor = like_op.functional(self, int(high.item()), **options)
+        return drawn
+
+    op: Operator = getattr(randint_like_kernel, "op", randint_like_kernel)
+    return op
+
+
 randint_like = public(
-    seeded_factory(randint_below, "randint_like(Tensor self, SymInt high)", **BELOW_HIGH),
-    seeded_factory(randint_from, "randint_like.low_dtype(Tensor self, SymInt low, SymInt high)", **FROM_LOW),
+    *randint_like_ops,
+    below_tensor("Tensor", "", randint_like_ops[0]),
+    below_tensor("Tensor_generator", "Generator? generator, ", randint_like_ops[2]),
     method=False,
     doc="Returns random whole numbers from `low` up to `high`, without it, in the shape of `self`.",
 )
@@ -361,11 +426,11 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
         check_std(std)
     result = empty(shape, kind, tensors[0]._device)
     fill(result, generator, kernels.normal, 0.0, 1.0 if isinstance(std, Tensor) else std)
-    if result._device.type != "meta":  # each step is rounded, as in PyTorch
+    if result._device.type != "meta":  # each step is rounded, as in PyTorch, and so is one mean for all
+        mean = mean if isinstance(mean, Tensor) else written(empty((), kind, result._device), mean)
         for step, value in ((PRODUCT, std), (TOTAL, mean)):
-            if step is TOTAL or isinstance(value, Tensor):
-                given = value._operand if isinstance(value, Tensor) else float(value)
-                step.run(result._operand, result._operand, given, dtype=kind.name)
+            if isinstance(value, Tensor):
+                step.run(result._operand, result._operand, value._operand, dtype=result_type(result, value).name)
     return result
 
 

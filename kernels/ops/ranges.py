@@ -7,21 +7,102 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import FunctionSchema, Memo
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf, pure
 from redispatch.dispatch.symbolic import Number, SymInt
-from redispatch.dispatch.tensor import KINDS, Tensor, cannot_allocate, dtype, dtypes, get_default_dtype
+from redispatch.dispatch.tensor import (
+    CPU,
+    KINDS,
+    Tensor,
+    cannot_allocate,
+    depends_on_default,
+    dtype,
+    dtypes,
+    empty_from,
+    get_default_dtype,
+    output_spec,
+    remember,
+)
 
-from ..declare.declare import Function
+from ..declare.declare import Function, Operator
 from ..declare.operator import kernel
 from ..declare.out_forms import by, filled
 from ..declare.overridable import factory_function
+from ..declare.plan import Deciding, Plan
 from ..declare.public import public
 from ..declare.structured import Meta, c_name, not_implemented, resize_out
 from .creation import FACTORY, LONG, Rule, as_integer_dtype, factory, new, written
+
+# --- few numbers, asked for again ------------------------------------------------------------------------------------
+
+FEW, RANGES = 1024, 256  # how many numbers are kept, and of how many ranges: at most 4 MB of an operator
+
+
+@pure
+def number_fact(value: Any) -> Any:
+    """Tells a number from others that are equal to it. A symbol is not asked for its value."""
+    kind = type(value)
+    return (kind, str(value)) if kind is complex or (kind is float and not value) else (kind, value)
+
+
+@frozen
+class Range(Deciding):
+    """The kernel of a factory of numbers that follow from its arguments, around one that goes the long way.
+
+    To find out how takes ten times as long as to write few numbers. So these are kept, and copied when they are asked
+    for again.
+    """
+
+    def __init__(self, op: Operator, long_way: Callable[..., Tensor]) -> None:
+        self.op, self.long_way, self.plans = op.functional, long_way, Memo(RANGES)
+        self.pinned = op.names.index("pin_memory")
+        depends_on_default(self)
+
+    @cached_property
+    def schema(self) -> FunctionSchema:  # type: ignore[override]  # read when it is needed: imports parse none
+        return self.op.schema
+
+    @inline
+    def run(self, *args: Any) -> Tensor:
+        """A new tensor with these numbers."""
+        facts = tuple(number_fact(value) for value in args)
+        plan = self.plans.get(facts)
+        if plan is None:
+            return self.first(facts, args)
+        return copied(plan)
+
+    def first(self, facts: Any, args: tuple[Any, ...]) -> Tensor:
+        """Makes the tensor the long way; its numbers are remembered."""
+        default, result = get_default_dtype(), self.long_way(*args)
+        if type(result) is not Tensor or result._device is not CPU or result._array is None or args[self.pinned]:
+            return result
+        if result._array.size <= FEW and not any(isinstance(value, Number) for value in args):
+            spec = output_spec(result._shape, result._dtype, result._device, result._stride)
+            remember(self, facts, Plan((spec,), result._array.copy()), default)
+        return result
+
+
+@leaf
+@inline
+def copied(plan: Plan) -> Tensor:
+    """A new tensor that holds what is kept."""
+    result = empty_from(plan.outputs[0])
+    memory: Any = result._array
+    memory[:] = plan.run
+    return result
+
+
+def kept(op: Operator, long_way: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The kernel around `long_way` that keeps few numbers."""
+    return Range(op, long_way).run
+
 
 # --- at steps --------------------------------------------------------------------------------------------------------
 
@@ -94,12 +175,13 @@ def spaced(result: Tensor, how: Spacing) -> Tensor:
     return result
 
 
-arange_op = factory(lambda dtype, end: arange_rule(dtype, 0, end), "arange(Scalar end)", out="out")
-arange_start_op = factory(arange_rule, "arange.start(Scalar start, Scalar end)")
+arange_op = factory(lambda dtype, end: arange_rule(dtype, 0, end), "arange(Scalar end)", out="out", around=kept)
+arange_start_op = factory(arange_rule, "arange.start(Scalar start, Scalar end)", around=kept)
 arange_step_op = factory(
     arange_rule,
     "arange.start_step(Scalar start, Scalar end, Scalar step=1)",
     out="start_out",
+    around=kept,
     refuses="bool complex",
     core=True,
 )
@@ -217,7 +299,7 @@ def between_ends(name: str, steps: str, rule: Function, doc: str) -> Any:
             )
         return value.item()
 
-    plain = factory(rule, f"{name}(Scalar start, Scalar end, {steps})", out="out", refuses="bool")
+    plain = factory(rule, f"{name}(Scalar start, Scalar end, {steps})", out="out", around=kept, refuses="bool")
     kinds = (("Tensor", "Tensor"), ("Tensor", "Scalar"), ("Scalar", "Tensor"))
     tensors = [
         factory(of_tensors, f"{name}.{a}_{b}({a} start, {b} end, {steps})", out=f"{a}_{b}_out") for a, b in kinds

@@ -17,6 +17,7 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.dispatch.autograd import pulled_back
+from redispatch.dispatch.symbolic import SymInt
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type, view_over, wrap_dim
 
 from ..declare.operator import composite, kernel, leaf_kernel, structured
@@ -562,9 +563,9 @@ def broadcast_shapes(*shapes: Any) -> Size:
     """
     found: list[int] = []
     for position, given in enumerate(shapes):
-        if not isinstance(given, int | tuple | list):
+        if not isinstance(given, int | SymInt | tuple | list):
             raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {given}")
-        shape = (given,) if isinstance(given, int) else tuple(given)
+        shape = (given,) if isinstance(given, int | SymInt) else tuple(given)
         found = [1] * (len(shape) - len(found)) + found
         for d in range(-1, -1 - len(shape), -1):
             if shape[d] < 0:

@@ -52,8 +52,9 @@ def slopes_of(self: Tensor, lower: float, upper: float, generator: Any) -> Tenso
     slopes, leaks = empty(self._shape, dtypes.float64), as_numpy(self) <= 0
     numbers = empty((int(leaks.sum()),), dtypes.float64)
     real = np.float64 if self._dtype is dtypes.float64 else np.float32  # in which PyTorch holds the bounds
-    twister.fill("uniform", numbers._operand, float(real(lower)), float(real(upper)))
-    as_numpy(slopes)[leaks] = as_numpy(numbers)
+    least, most = float(real(lower)), float(real(upper))
+    twister.fill("uniform", numbers._operand)
+    as_numpy(slopes)[leaks] = as_numpy(numbers) * (most - least) + least  # rounded twice, unlike those of `uniform_`
     return slopes
 
 
@@ -79,7 +80,7 @@ def check(self: Tensor, noise: Tensor, lower: float, upper: float, training: boo
     face=False,
 )
 def with_noise_op(self, noise, lower, upper, training, generator):
-    result = check(self, noise, lower, upper, training).allocate()
+    result = check(self, noise, lower, upper, training)._replace(strides=None).allocate()
     if result._device.type != "meta":
         leak(result, self, noise, lower, upper, training, generator)
     return result

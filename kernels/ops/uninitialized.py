@@ -31,9 +31,7 @@ def filled(made: Tensor, begin: int = 0) -> Tensor:
     if wanted.deterministic > 0 and wanted.fill_uninitialized and getattr(made, "_array", None) is not None:
         element, whole = made._dtype, new_memory(made._storage, made._dtype)
         value: Any = float("nan")
-        if element.is_complex:
-            value = complex(value, value)
-        elif not element.is_floating_point:
+        if not element.is_floating_point and not element.is_complex:
             value = True if element is dtypes.bool else int(np.iinfo(element.numpy).max)
         if begin < whole._shape[0]:
             kernels.fill(whole[begin:]._operand, value)

@@ -16,6 +16,7 @@ from redispatch import kernels
 from redispatch.dispatch import call
 from redispatch.dispatch.layers.lazy_bit import CONJUGATE, NEGATIVE
 from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch.symbolic import holds
 from redispatch.dispatch.tensor import (
     Tensor,
     contiguous_format,
@@ -609,12 +610,12 @@ def split_by_sizes(self: Tensor, split_sizes: Sequence[int], dim: int) -> list[G
     if not self._shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     axis = wrap_dim(dim, len(self._shape))
-    if any(length < 0 for length in split_sizes):
+    if not all(holds(length >= 0) for length in split_sizes):
         raise RuntimeError(
             "split_with_sizes expects split_sizes have only non-negative entries, but got "
             f"split_sizes={list(split_sizes)}"
         )
-    if sum(split_sizes) != self._shape[axis]:
+    if not holds(sum(split_sizes) == self._shape[axis]):
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {self._shape[axis]} (input tensor's size at "
             f"dimension {dim}), but got split_sizes={list(split_sizes)}"

@@ -29,4 +29,5 @@ NOT_ALIKE = {
     "gru.data": LENGTHS,
     "rnn_tanh.data": LENGTHS,
     "rnn_relu.data": LENGTHS,
+    **dict.fromkeys(("randint_like.Tensor", "randint_like.Tensor_generator"), "its bound must be on the CPU"),
 }

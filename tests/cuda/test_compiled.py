@@ -229,3 +229,20 @@ def test_what_cannot_be_recorded_says_why(program, why):
     assert why in graph.not_recorded
     for _ in range(3):
         assert_close(graph(there).cpu(), program(again).cpu())
+
+
+def test_names_of_the_program_are_kept_apart_from_those_of_kernels():
+    def program(cuda, j, at, error, warp, row, i_0, v0_0):
+        located = (cuda + j * at - error).tanh()
+        return located + warp, (located * row).sum(1), (located * i_0).sum(0) + v0_0
+
+    wanted, found, graph = both(program, *[rd.randn(4, 8) for _ in range(7)], rd.randn(8))
+    assert_close(found, wanted)
+    assert not graph.calls()
+
+
+def test_functions_of_complex_numbers_are_calls():
+    """Those that the CPU computes by numpy's loops have no bits that a fused kernel could have, too."""
+    wanted, found, graph = both(lambda z: (z * z + 1, (z * 2).exp()), rd.randn(5, dtype=rd.complex64))
+    assert rd.equal(found[0], wanted[0]) and graph.calls() == ["exp = aten.exp.default"]
+    assert_close(found[1], wanted[1])

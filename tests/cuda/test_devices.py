@@ -613,6 +613,13 @@ def test_a_seed_holds_for_devices_that_start_later():
         assert rd.cuda.initial_seed() == 11
 
 
+def test_the_generators_of_all_devices_are_those_that_there_are_now():
+    assert rd.cuda.default_generators == ()
+    with devices_of(cuda.NullDriver(capacity=1 << 20)):
+        assert [one.device for one in rd.cuda.default_generators] == [rd.device("cuda:0")]
+    assert rd.cuda.default_generators == ()
+
+
 def test_switches_of_cudnn_are_kept():
     assert not cudnn.is_available() and cudnn.version() is None and not cudnn.is_acceptable(rd.ones(2))
     cudnn.benchmark = True

@@ -257,7 +257,7 @@ def test_a_program_is_run_for_a_card(wrong, why, capsys):
 
 
 def test_no_directory_is_told(tmp_path, monkeypatch, recwarn):
-    monkeypatch.setattr(_disk, "_warned", False)
+    monkeypatch.setattr(_disk, "_told", set())
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("REDISPATCH_CACHE_DIR", str(tmp_path / "file"))
     assert command.main(["list"]) == 1

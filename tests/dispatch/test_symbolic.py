@@ -8,16 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import redispatch as rd
+from redispatch._dynamo.source import ConstantSource, LocalSource
 from redispatch.dispatch.symbolic import (
     GuardOnDataDependentSymNode,
     ShapeEnv,
     SymInt,
+    SymNode,
     apply,
     bounds,
     evaluate,
 )
 from redispatch.fx.experimental import symbolic_shapes as shapes
 from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.fx.experimental.sym_node import method_to_operator
+from redispatch.fx.experimental.symbolic_shapes import DimDynamic, statically_known_true
 from redispatch.modes.fake_tensor import FakeTensorMode
 
 OPERATIONS = {
@@ -203,3 +207,41 @@ def test_a_graph_knows_its_symbols():
     assert shapes.fx_placeholder_targets(graph) == ["x_1", "n_1"] and shapes.fx_placeholder_vals(graph)[0].dim() == 1
     assert shapes.eval_guards(graph, rd.ones(9), 4) and not shapes.eval_guards(graph, rd.ones(9), 12)
     assert shapes.optimization_hint(shapes.fx_placeholder_vals(graph)[1]) == 3
+
+
+def test_symbols_are_bound_and_guards_are_called_by_their_sources():
+    env = ShapeEnv()
+    x = FakeTensorMode(shape_env=env).from_tensor(rd.ones(4, 3), source=LocalSource("x"))
+    assert x.shape[0] > 3
+    assert env.produce_guards([x], [LocalSource("x")]) == ["L['x'].size()[0] > 3"]
+    assert {str(one): value for one, value in env.bind_symbols([x], [rd.ones(7, 5)]).items()} == {"s0": 7, "s1": 5}
+    text = env.produce_guards_expression([x])
+    assert env.evaluate_guards_expression(text, [9, 3]) and not env.evaluate_guards_expression(text, [3, 3])
+
+
+def test_nodes_tell_which_symbols_they_bring():
+    graph = make_fx(lambda x: x.nonzero() + 1, tracing_mode="symbolic")(rd.ones(3))
+    nonzero = graph.graph.find_nodes(op="call_function", target=rd.ops.aten.nonzero.default)[0]
+    ((symbol, way),) = nonzero.meta["unbacked_bindings"].items()
+    assert str(symbol) == "u0" and [str(step) for step in way] == [".size()", "[0]"]
+    env = graph.shape_env
+    assert not env.pending_fresh_unbacked_symbols
+    with env.ignore_fresh_unbacked_symbols():
+        number = env.create_unbacked_symint()
+    assert not env.pending_fresh_unbacked_symbols
+    rd._check(number > 5)
+    assert env.num_deferred_runtime_asserts == 1 and len(env.deferred_runtime_asserts) == 1
+
+
+def test_symbols_are_made_as_is_said():
+    env = ShapeEnv()
+    duck, own = (
+        SymInt(SymNode(env.create_symbol(5, ConstantSource(name), how, None), env, int, hint=5))
+        for name, how in (("a", DimDynamic.DUCK), ("b", DimDynamic.DYNAMIC))
+    )
+    assert statically_known_true(duck + own - own == duck) and not statically_known_true(duck == own)
+    assert env.create_symbol(5, "c", DimDynamic.STATIC) == 5
+    assert method_to_operator("int_floordiv")(duck, 2) == 2 and method_to_operator("sym_float")(own) == 5.0
+    assert method_to_operator("floor") is math.floor and method_to_operator("bitwise_and")(6, 3) == 2
+    with pytest.raises(ValueError, match="no function does what"):
+        method_to_operator("nothing_such")

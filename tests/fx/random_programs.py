@@ -58,7 +58,9 @@ def cast(x):
 
 
 def scale_in_place(x, by):
-    x.copy_(x * by)
+    """Writes as an operator with no derivative does: autograd does not see into it, with a graph or without one."""
+    with rd._C._AutoDispatchBelowAutograd():
+        x.copy_(x * by)
 
 
 def define_operators():

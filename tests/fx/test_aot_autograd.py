@@ -21,6 +21,7 @@ from redispatch._functorch.aot_autograd import (
 from redispatch._functorch.max_flow import Network
 from redispatch._functorch.partitioners import Joint, bytes_of, cheapest, may_recompute, saved_bytes
 from redispatch.dispatch.pytree import tree_leaves
+from redispatch.functorch import compile as compilers
 from redispatch.fx import Graph, GraphModule
 from redispatch.fx.experimental.proxy_tensor import make_fx
 from redispatch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
@@ -67,6 +68,25 @@ def test_programs_do_what_they_do_untraced(program, partition):
 @pytest.mark.parametrize("step", ["dropout", "checkpoint"])
 def test_dropout_of_what_lies_in_another_order_draws_the_same_numbers(step):
     check(Program(("transposed",), ((step, 0, 0),), (0,)))
+
+
+FOUND = {  # programs that hypothesis found to differ once, and whether their sizes are symbols
+    "a result has the memory of an input, and gradients of its own": (
+        ("leaf",),
+        (("detach", 0, 7), ("copy_", 1, 0)),
+        0,
+        False,
+    ),
+    "an operator writes what was saved": (("leaf", "inner"), (("checkpoint", 1, 7), ("custom_", 2, 3)), 0, False),
+    "a view of an input that shares its memory is written": (("plain", "view", "leaf"), (("add_", 0, 2),), 0, False),
+    "a subclass has numbers for sizes": (("two", "plain"), (("mul", 0, 1),), 0, True),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_programs_that_differed_once_do_so_no_more(what):
+    inputs, steps, returned, dynamic = FOUND[what]
+    check(Program(inputs, steps, (returned,)), dynamic=dynamic)
 
 
 @at_length(500)
@@ -408,3 +428,27 @@ def test_a_partition_that_cannot_be_names_the_line():
     joint, count = joint_of(lambda x: x.sin(), rd.ones(2))
     with pytest.raises(RuntimeError, match="The node comes from:\n.*test_aot_autograd.py"):
         Joint(joint, count).parted([])
+
+
+def test_compilers_know_which_graph_they_have(capsys, tmp_path):
+    names = []
+
+    def note(module, inputs):
+        names.append(compilers.get_aot_graph_name().rpartition("_")[2])
+        assert compilers.get_aot_compilation_context()[0] == [compilers.get_graph_being_compiled()]
+        return module
+
+    x = rd.ones(3, requires_grad=True)
+    aot_function(lambda x: x.sin(), note)(x)
+    aot_function(lambda x: x.sin(), note)(x.detach())
+    assert names == ["forward", "backward", "inference"] and compilers.get_graph_being_compiled() == ""
+    compilers.memory_efficient_fusion(lambda x: nn.functional.silu(x).sin())(x).sum().backward()
+    layer = compilers.memory_efficient_fusion(nn.Linear(3, 2))
+    assert layer(x).shape == (2,)
+    for compiler in (
+        compilers.print_compile,
+        compilers.debug_compile,
+        compilers.draw_graph_compile(str(tmp_path / "g")),
+    ):
+        aot_function(lambda x: x.sin(), compiler)(x)
+    assert "torch.ops.aten.sin.default" in capsys.readouterr().out and (tmp_path / "g.svg").exists()

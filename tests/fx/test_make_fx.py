@@ -17,7 +17,9 @@ from redispatch._decomp import (
 from redispatch._functorch.aot_autograd import aot_function, aot_module
 from redispatch._higher_order_ops import auto_functionalized, cond, map, out_dtype, scan, while_loop
 from redispatch.func import functionalize, grad, vmap
-from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.fx import Graph, GraphModule
+from redispatch.fx.experimental.proxy_tensor import DecompositionInterpreter, get_isolated_graphmodule, make_fx
+from redispatch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from redispatch.modes.fake_tensor import FakeTensor
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from redispatch.testing import assert_close
@@ -441,3 +443,62 @@ def test_nodes_name_the_lines_that_they_come_from():
         assert __file__ in node.stack_trace and "nn.functional.silu(x).sum()" in node.stack_trace
     with pytest.raises(RuntimeError, match="asked here:\n.*test_make_fx.py.*\n.*if x.sum"):
         make_fx(lambda x: x if x.sum() > 0 else -x)(rd.ones(2))
+
+
+def test_numbers_that_elements_decide_are_sizes():
+    """Answers to the questions of operators about such sizes are known, or found when the graph runs."""
+
+    def parts(lengths, values):
+        sizes = [lengths[i].item() for i in range(lengths.shape[0])]
+        for size in sizes:
+            rd._check_is_size(size)
+        return rd.split(values, sizes)
+
+    def viewed(x):
+        return rd.zeros(x.item(), 192).view(12, -1, 192), rd.randn(3, x.item(), 3).cumsum(0)
+
+    graph = make_fx(parts, tracing_mode="symbolic")(rd.tensor([2, 3, 4]), rd.randn(9))
+    assert [one.shape[0] for one in graph(rd.tensor([4, 3, 1]), rd.randn(8))] == [4, 3, 1]
+    graph = make_fx(viewed, tracing_mode="symbolic")(rd.tensor(24))
+    assert [one.shape for one in graph(rd.tensor(36))] == [(12, 3, 192), (3, 36, 3)]
+
+
+def test_sizes_are_numbers_in_tensors():
+    def f(x):
+        x[0] = x.shape[0]
+        table = rd.tensor([[x.shape[0], 2], [x.shape[0] * 1.5, 3]])
+        return x, table, rd.tensor(x.shape[0] / 2), rd.broadcast_shapes(x.shape[0], (2, 1)), rd.sym_sqrt(x.shape[0])
+
+    graph = make_fx(f, tracing_mode="symbolic")(rd.zeros(4))
+    x, table, half, shape, root = graph(rd.zeros(9))
+    assert x[0] == 9 and table.tolist() == [[9, 2], [13.5, 3]] and half == 4.5 and shape == (2, 9) and root == 3
+
+
+def test_constants_are_known_part_by_part():
+    graph = make_fx(lambda x: x + rd.tensor([2]).unbind(0)[0].item())(rd.ones(2))
+    assert graph(rd.ones(2)).tolist() == [3, 3]
+
+
+def test_a_question_that_elements_decide_names_the_line():
+    def f(x):
+        return x if x.item() > 3 else x + 1
+
+    with pytest.raises(GuardOnDataDependentSymNode, match=r"(?s)torch._check\(u0 > 3\).*asked here.*test_make_fx.py"):
+        make_fx(f, tracing_mode="symbolic")(rd.tensor(3))
+
+
+def test_a_graph_within_a_graph_is_apart():
+    inner = []
+
+    def f(x):
+        inner.append(get_isolated_graphmodule(lambda a, *, b: a.digamma() + b, (x,), {"b": x}))
+        return x * 2
+
+    outer = make_fx(f)(rd.ones(2))
+    assert "digamma" in inner[0].code and "digamma" not in outer.code
+    graph = Graph()
+    table = {rd.ops.aten.silu.default: lambda x: x * x.sigmoid()}
+    module = make_fx(lambda x: rd.nn.functional.silu(x))(rd.ones(2))
+    DecompositionInterpreter(module, graph, table).run(rd.ones(2))
+    made = GraphModule(module, graph)
+    assert "sigmoid" in made.code and rd.allclose(made(rd.ones(2)), module(rd.ones(2)))

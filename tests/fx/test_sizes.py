@@ -209,3 +209,16 @@ def test_regions_and_functions_of_scores_stand_in_joint_graphs_as_their_operator
     assert len(compiler.graphs) == (2 if dynamic else 4)
     products = [node for node in compiler.graphs[0].graph.nodes if node.name.startswith("mm")]
     assert len(products) == 2 and all("(x @ w).sin()" in node.stack_trace for node in products)
+
+
+def test_a_size_that_a_result_has_first_is_no_size_of_its_tangent():
+    def f(x):
+        both = rd.cat([x, x])
+        return both + rd.ones(both.shape)
+
+    for partition in (default_partition, min_cut_rematerialization_partition):
+        compiled = aot_function(f, nop, partition_fn=partition, dynamic=True)
+        for size in (3, 5):
+            x = rd.ones(size, 3, requires_grad=True)
+            compiled(x).sum().backward()
+            assert x.grad.tolist() == [[2.0] * 3] * size

@@ -46,7 +46,7 @@ def helper(x):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("REDISPATCH_CACHE_DIR", str(tmp_path / "kernels"))
-    monkeypatch.setattr(_disk, "_warned", False)
+    monkeypatch.setattr(_disk, "_told", set())
     return tmp_path / "kernels"
 
 
@@ -104,7 +104,7 @@ def test_kernels_are_compiled_and_linked_without_numba(folder):
     assert second.stdout == "tensor(2470.) tensor(2.7183) False\n", second.stderr
 
 
-def test_a_damaged_file_is_a_miss(folder):
+def test_a_damaged_file_is_a_miss_of_which_one_warning_tells(folder, recwarn):
     run_shifted()
     (kernel,) = folder.glob("*.kernel")
     whole = kernel.read_bytes()
@@ -116,13 +116,16 @@ def test_a_damaged_file_is_a_miss(folder):
         assert cache.load(kernel.stem) is None
     assert run_shifted() == [3, 5, 7]
     assert cache.load(kernel.stem) is not None
+    (warning,) = recwarn
+    assert "is damaged" in str(warning.message) and warning.category is RuntimeWarning
 
 
 def test_a_file_under_another_kernels_name_is_a_miss(folder):
     run_shifted()
     (kernel,) = folder.glob("*.kernel")
     kernel.rename(folder / ("0" * 64 + ".kernel"))
-    assert cache.load("0" * 64) is None
+    with pytest.warns(RuntimeWarning, match="was kept for something else"):
+        assert cache.load("0" * 64) is None
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])

@@ -174,6 +174,7 @@ def test_deterministic_programs_find_no_values_of_before_in_new_memory():
             for dtype in (rd.float32, rd.bfloat16, rd.complex64):
                 assert make(dtype).isnan().all()
             assert make(rd.bool).all() and (make(rd.int16) == 2**15 - 1).all()
+        assert rd.view_as_real(rd.empty(3, dtype=rd.complex64))[:, 1].tolist() == [0, 0, 0]
         assert rd.zeros(2).resize_(3)[:2].tolist() == [0, 0] and rd.ones(2).tolist() == [1, 1]
         deterministic.fill_uninitialized_memory = False
         x = rd.zeros(2).resize_(2000)
@@ -181,6 +182,26 @@ def test_deterministic_programs_find_no_values_of_before_in_new_memory():
     finally:
         deterministic.fill_uninitialized_memory = True
         rd.use_deterministic_algorithms(False)
+
+
+def test_a_range_that_is_asked_for_again_is_new_memory_and_tells_numbers_that_are_equal():
+    def once():
+        calls = [
+            *[rd.arange(3), rd.arange(3.0), rd.arange(True), rd.arange(3, dtype=rd.int8), rd.linspace(-1, 0, 2)],
+            *[rd.linspace(-1, -0.0, 2), rd.arange(2000)[:3], rd.arange(0)],
+        ]
+        found = [(x.dtype, x.tolist(), x.signbit().tolist()) for x in calls]
+        for x in calls:
+            x.add_(x + 1)
+        return found
+
+    first = once()
+    assert once() == first == once() and first[4] != first[5]
+    try:
+        rd.set_default_dtype(rd.float64)
+        assert rd.arange(3.0).dtype is rd.float64 is rd.linspace(-1, 0, 2).dtype
+    finally:
+        rd.set_default_dtype(rd.float32)
 
 
 def test_bernoulli_writes_into_whole_numbers():

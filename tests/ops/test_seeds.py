@@ -71,6 +71,16 @@ CALLS = {
     "_standard_gamma(t.arange(60, dtype=t.float64) / 9, generator=g)": "6b4b120ce433",
     "_sample_dirichlet(t.arange(1.0, 61.0).reshape(6, 10) / 9, generator=g)": "08bda594a538",
     "rrelu(t.arange(-20.0, 5.0), 0.1, 0.3, True, g)": "32ce2fca34b1",
+    "rand(33, out=t.empty(33), generator=g)": "76d199edc2d3",
+    "randn((4, 6), out=t.empty(6, 4).t(), generator=g)": "14487817157f",
+    "rand_like(t.zeros(4, 6).t(), generator=g)": "b3f182e79083",
+    "randn_like(t.zeros(4, 6, dtype=t.float64), generator=g)": "c0eb2bb10b8f",
+    "randint_like(t.zeros(9), 2, 50, generator=g)": "6dcd9616fa97",
+    "randint_like(t.zeros(9), t.tensor(50), generator=g)": "6acfbe3b2c63",
+    "normal(2.136, t.arange(9, dtype=t.bfloat16), generator=g)": "69e825733094",
+    "normal(t.arange(99.0), t.full((99,), 0.3, dtype=t.float64), generator=g)": "072d9091b8ca",
+    "_sample_dirichlet(t.arange(1.0, 1001.0, dtype=t.float64).reshape(2, 500) / 9, generator=g)": "d89420f19124",
+    "rrelu(t.arange(-200.0, 5.0, dtype=t.float64), 0.0525, 0.3, True, g)": "c028f45339f4",
 }
 # ... and of what draws from the default generator
 PROGRAMS = {
@@ -107,6 +117,7 @@ PROGRAMS = {
     "nn.functional.dropout2d(t.ones(7, 9, 2, 3), 0.4)": "569ae1883e21",
     "nn.functional.alpha_dropout(t.ones(7, 9), 0.4, True)": "8d9e708464c5",
     "nn.functional.feature_alpha_dropout(t.ones(7, 9, 4), 0.4, True)": "0d498d7bed53",
+    "nn.functional.feature_alpha_dropout(t.ones(8, 9, dtype=t.float64), 0.351, True)": "2d26e8a9f245",
     "ops.aten.native_dropout(t.ones(7, 9).t(), 0.4, True)[1]": "abb19c9f39c2",
     "func.vmap(lambda x: x.clone().t().normal_(), randomness='different')(t.zeros(3, 5, 4))": "885091be2e0e",
     "func.vmap(lambda x: x.clone().t().normal_(), randomness='same')(t.zeros(3, 5, 4))": "299b5521d79d",
@@ -170,6 +181,9 @@ def test_a_twister_refuses_what_is_no_state_and_keeps_its_own():
     with pytest.raises(RuntimeError, match="Invalid mt19937 state"):
         g.set_state(rd.full((5056,), 255, dtype=rd.uint8))
     assert g.get_state().equal(before)
+    above = before.clone()
+    above.view(rd.int64)[3:627] += 5 << 32  # of words the lower half counts, as in PyTorch
+    assert twister(0).set_state(above).get_state().equal(before)
     with pytest.raises(ValueError, match="got 'dice'"):
         rd.Generator(kind="dice")
 
@@ -209,6 +223,7 @@ def test_what_is_remembered_of_a_fill_is_for_a_twister_and_the_numbers_that_it_w
         lambda: rd.zeros(3).normal_(0.0, 2.0),
         lambda: rd.zeros(2, dtype=rd.complex64).normal_(),
         lambda: rd.zeros(4, 3).t().exponential_(),
+        lambda: rd.zeros(4, 3).t().bernoulli_(rd.full((3, 4), 0.4)),
     ]
     philox = rd.Generator(kind="philox")
     with rd.random.fork_rng():
@@ -228,12 +243,15 @@ def test_a_fill_is_refused_each_time_and_changes_nothing():
     g = twister(3)
     for _ in range(4):
         rd.zeros(3).uniform_(0, 1, generator=g)
+        rd.zeros(3).bernoulli_(rd.tensor([0.1, 0.2, 0.3]), generator=g)
     before = g.get_state()
     for _ in range(4):
         with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single"):
             rd.zeros(1).expand(3).uniform_(0, 1, generator=g)
         with pytest.raises(RuntimeError, match="found from=2 > to=1"):
             rd.zeros(3).uniform_(2, 1, generator=g)
+        with pytest.raises(RuntimeError, match="Expected p_in >= 0 && p_in <= 1"):
+            rd.zeros(3).bernoulli_(rd.tensor([0.1, 0.2, 1.3]), generator=g)
         with pytest.raises(RuntimeError, match="'from' to be less than 'to'"):
             rd.randint(3, 3, (2,), generator=g)
     assert g.get_state().equal(before)

@@ -23,15 +23,12 @@ import redispatch.utils._python_dispatch
 
 # How a program's name begins -> why PyTorch shows other operators
 CASTS = "autocast casts the arguments of linear in another order, and statistics of layer_norm are kept in bfloat16"
-SHAPED = "zeros_like without a memory format, where PyTorch's C++ names one"
 FILLED = "arguments behind an undefined tensor are shown by PyTorch's graphs"
 ALL = "dispatch loss,grad,graph"
 LOSSES = {
     "cross_entropy weight smoothing": ("grad,graph", "under grad a fill is not in place"),
-    "mse_loss weight": (ALL, "a weighted mse_loss is mse_loss; PyTorch's is a difference and a power"),
     "bce_logits": ("grad,graph", "under grad the operator is composite, with in-place steps"),
-    "hinge_embedding": ("dispatch loss,grad", SHAPED),
-    "cosine_embedding": (ALL, f"{SHAPED}; neg comes before add"),
+    "cosine_embedding": (ALL, "neg comes before add"),
     "triplet": (ALL, "the gradient of a norm avoids 0 / 0 before the division, PyTorch fills its result"),
 }
 KNOWN: dict[str, str] = {

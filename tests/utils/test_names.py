@@ -312,13 +312,13 @@ def test_a_fork_has_run():
     assert not isinstance(nn.Linear(1, 1), rd.jit.ScriptModule)
 
 
-def test_what_jit_traces_runs_on_its_examples_and_is_itself():
+def test_what_jit_traces_runs_on_its_examples():
     seen, layer = [], nn.Linear(2, 1)
     layer.register_forward_hook(lambda module, args, out: seen.append(out))
     x = rd.ones(1, 2)
-    assert rd.jit.trace(layer, x) is layer is rd.jit.trace(layer, example_kwarg_inputs={"input": x})
-    assert rd.jit.trace_module(layer, {"forward": (x,), "requires_grad_": False}) is layer
-    assert len(seen) == 2 and not layer.weight.requires_grad
+    for traced in (rd.jit.trace(layer, x), rd.jit.trace(layer, example_kwarg_inputs={"input": x})):
+        assert rd.equal(traced(x), layer(x)) and "aten::linear" in str(traced.graph)
+    assert seen
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         rd.jit.trace(layer, rd.ones(1, 3))
 

@@ -24,7 +24,7 @@ import inspect
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import Any, NamedTuple
 
 import redispatch
@@ -52,16 +52,20 @@ from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 
 from .._symbolic_trace import Tracer
 from ..codegen import PyTreeCodeGen
+from ..graph import Graph
 from ..graph_module import GraphModule
+from ..interpreter import Interpreter
 from ..node import Node
 from ..proxy import Proxy
 from ..traceback import user_stack
 from .pre_dispatch import PreDispatchTorchFunctionMode
+from .symbolic_shapes import compute_unbacked_bindings, statically_known_true
 
 # By kind of operation on symbolic numbers, the function that a graph calls.
 SYMBOLIC = {
     **FUNCTIONS,
     **{kind: getattr(redispatch, f"sym_{kind}") for kind in ("max", "min", "not", "float", "ite")},
+    **{name.removeprefix("_sym_"): getattr(redispatch, name) for name in dir(redispatch) if name.startswith("_sym_")},
     "and": operator.and_,
     "or": operator.or_,
     "trunc": redispatch.sym_int,
@@ -77,7 +81,9 @@ class TensorMetadata(NamedTuple):
     dtype: Any
     requires_grad: bool
     stride: tuple[int, ...]
-    device: Any
+    memory_format: Any
+    is_quantized: bool
+    qparams: dict[str, Any]
 
     @property
     def summary(self) -> str:
@@ -88,8 +94,18 @@ class TensorMetadata(NamedTuple):
 def metadata_of(value: Any) -> Any:
     """Returns the metadata of a tensor, or of each in a list or tuple; None for anything else."""
     if isinstance(value, Tensor):
-        return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride(), value.device)
+        return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride(), order_of(value), False, {})
     return tree_map(metadata_of, value) if isinstance(value, list | tuple) and value else None
+
+
+def order_of(tensor: Tensor) -> Any:
+    """Returns the memory format in which a tensor is dense, or None; of symbols nothing is asked that needs a guard."""
+    if any(isinstance(one, Symbolic) for one in (*tensor.shape, *tensor.stride())):
+        wanted = [*accumulate(reversed(tensor.shape[1:]), operator.mul, initial=1)][::-1]
+        dense = all(statically_known_true(one == other) for one, other in zip(tensor.stride(), wanted, strict=True))
+        return redispatch.contiguous_format if dense else None
+    formats = redispatch.contiguous_format, redispatch.channels_last, redispatch.channels_last_3d
+    return next((one for one in formats if tensor.is_contiguous(memory_format=one)), None)
 
 
 class Known(NamedTuple):
@@ -131,11 +147,13 @@ class PythonKeyTracer(Tracer):
             self.offer(tensor.storage_offset(), aten.sym_storage_offset.default, proxy)
 
     def offer(self, value: Any, func: Any, *args: Any) -> None:
-        """Remembers how a graph comes by a symbolic number, unless it knows a way."""
+        """Remembers how a graph comes by a symbolic number, unless it knows a way: tangents are no way for forward."""
         if isinstance(value, SymInt):
             made = functools.partial(self.create_proxy, "call_function", func, args, {}, name=f"{func._opname}_int")
-            self.symbols.setdefault(value.node, made)
-            self.symbols.setdefault(str(value), made)
+            for key in (value.node, str(value)):
+                known = self.symbols.get(key)
+                if known is None or isinstance(known, functools.partial) and is_tangent(known.args[2][0].node):
+                    self.symbols[key] = made
 
     def symbol_node(self, value: Symbolic) -> Node:
         """The node of a symbolic number: that of an input or a tensor's size, or the steps in which it was made."""
@@ -158,7 +176,8 @@ class PythonKeyTracer(Tracer):
             return value.detach()
         if isinstance(value, Tensor):
             with without_modes():
-                elem = redispatch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+                converter: Any = self.fakes.fake_tensor_converter
+                elem = converter.meta_like(value, None)
             return FakeTensor(self.fakes, elem, value.device)
         return tree_map(self.faked, value) if isinstance(value, list | tuple) and value else value
 
@@ -179,7 +198,7 @@ class PythonKeyTracer(Tracer):
             proxy.node.meta["val"] = self.faked(value)
             for index, one in enumerate(value):
                 if any(isinstance(leaf, Tensor) for leaf in tree_leaves(one)):
-                    self.track_tree(one, proxy[index])
+                    self.track_tree(one, proxy[index], None if constant is None else constant[index])
 
     def create_leaf(self, a: Any) -> Any:
         if isinstance(a, nn.Module):
@@ -212,6 +231,10 @@ class PythonKeyTracer(Tracer):
         node = super().tensor_node(tensor)
         node.meta.setdefault("val", self.faked(tensor))
         return node
+
+
+def is_tangent(node: Node) -> bool:
+    return node.op == "placeholder" and "tangents" in str(node.target)
 
 
 def place_of(tensor: Any) -> Any:
@@ -286,6 +309,9 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             constant = self.constant(func, args, kwargs, given, constants)
         result = run(*args, **kwargs)
         tracer.track_tree(result, proxy, constant)
+        bindings = compute_unbacked_bindings(shape_env_of(result), result)
+        if bindings:
+            proxy.node.meta["unbacked_bindings"] = bindings
         return result
 
     def constants(self, given: list[Tensor]) -> dict[Tensor, Tensor] | None:
@@ -300,7 +326,18 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             return None
         with without_modes():
             result = func(*tree_map_only(Tensor, constants.__getitem__, args), **kwargs)
-        return result if isinstance(result, Tensor) and result.numel() <= CONSTANT_NUMEL_LIMIT else None
+        parts = result if isinstance(result, list | tuple) else [result]
+        small = all(isinstance(one, Tensor) and one.numel() <= CONSTANT_NUMEL_LIMIT for one in parts)
+        return result if small else None
+
+
+def shape_env_of(result: Any) -> ShapeEnv | None:
+    """Returns the environment of the symbols in a result; None where there are none."""
+    for one in tree_leaves(result):
+        for number in (*one.shape, *one.stride()) if isinstance(one, FakeTensor) else (one,):
+            if isinstance(number, Symbolic):
+                return number.node.shape_env
+    return None
 
 
 @contextmanager
@@ -443,3 +480,57 @@ def disable_proxy_modes_tracing() -> Iterator[None]:
     """A region whose operators are not entered."""
     with redispatch.utils._python_dispatch._disable_infra_mode(TorchDispatchModeKey.PROXY):
         yield
+
+
+def get_isolated_graphmodule(
+    func: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    tracing_mode: str = "real",
+    decomposition_table: dict[Any, Callable[..., Any]] | None = None,
+) -> GraphModule:
+    """Returns the graph of a function for these arguments. Of a graph that is being traced around it, nothing is seen,
+    and that one sees nothing of this."""
+    leaves, spec = tree_flatten((args, kwargs))
+
+    def flat(*leaves: Any) -> Any:
+        given, named = tree_unflatten(leaves, spec)
+        return func(*given, **named)
+
+    with disable_proxy_modes_tracing():
+        return make_fx(flat, decomposition_table, tracing_mode)(*leaves)
+
+
+class DecompositionInterpreter(Interpreter):
+    """Runs a graph, and enters what runs in `new_graph`, by the functions of a table where that has some."""
+
+    def __init__(
+        self,
+        module: Any,
+        new_graph: Graph,
+        decomposition_table: dict[Any, Callable[..., Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(module, **kwargs)
+        self.new_graph = new_graph
+        self.tracer = PythonKeyTracer()
+        self.tracer.graph, self.tracer.root = new_graph, module
+        self.mode = ProxyTorchDispatchMode(self.tracer, "real", decomposition_table=decomposition_table)
+
+    def placeholder(self, target: Any, args: Any, kwargs: Any) -> Any:
+        value = super().placeholder(target, args, kwargs)
+        self.tracer.track_tree(value, Proxy(self.new_graph.placeholder(str(target)), self.tracer))
+        return value
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        value = super().get_attr(target, args, kwargs)
+        self.tracer.track_tree(value, Proxy(self.new_graph.get_attr(str(target)), self.tracer))
+        return value
+
+    def output(self, target: Any, args: Any, kwargs: Any) -> Any:
+        self.new_graph.output(written(args[0], self.tracer.node_of))
+        return super().output(target, args, kwargs)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        with self.mode:
+            return super().run(*args, **kwargs)

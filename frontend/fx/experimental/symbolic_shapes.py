@@ -128,6 +128,48 @@ def rebind_unbacked(shape_env: ShapeEnv | None, node: Any, result: Any) -> None:
                     shape_env.replacements[symbol] = old.node.expr
 
 
+@dataclass(frozen=True)
+class CallMethodKey:
+    """A step on the way from a value to a symbol in it: a call of a method."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}()"
+
+    def get(self, value: Any) -> Any:
+        return getattr(value, self.name)()
+
+
+def compute_unbacked_bindings(
+    shape_env: ShapeEnv | None, example_value: Any, old_example_value: Any = None, peek: bool = False
+) -> dict[Any, tuple[Any, ...]] | None:
+    """Returns for each new unbacked symbol in a value the way to it, `(CallMethodKey("size"), SequenceKey(0))`.
+
+    They are no longer new then, unless `peek`.
+    """
+    if shape_env is None or not shape_env.pending_fresh_unbacked_symbols:
+        return None
+    fresh = set(shape_env.pending_fresh_unbacked_symbols)
+    found: dict[Any, tuple[Any, ...]] = {}
+    for way, one in pytree.tree_flatten_with_path(example_value)[0]:
+        parts: list[Any] = [((), one)]
+        if isinstance(one, Tensor):
+            methods = ("size", one.shape), ("stride", one.stride())
+            parts = [
+                ((CallMethodKey(name), pytree.SequenceKey(i)), part)
+                for name, numbers in methods
+                for i, part in enumerate(numbers)
+            ]
+            parts.append(((CallMethodKey("storage_offset"),), one.storage_offset()))
+        for further, number in parts:
+            for symbol in fresh & free_symbols(number):
+                found.setdefault(symbol, (*way, *further))
+    if not peek:
+        shape_env.pending_fresh_unbacked_symbols[:] = [one for one in fresh if one not in found]
+    return found
+
+
 def has_free_unbacked_symbols(value: Any) -> bool:
     return bool(free_unbacked_symbols(value))
 

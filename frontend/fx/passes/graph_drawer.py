@@ -9,7 +9,7 @@ They are drawn by frontend/viz/graph_picture.py. `FxGraphDrawer` is PyTorch's na
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from redispatch.viz.graph_picture import Box, Graph, GraphPicture, metadata_text
 from ..graph_module import GraphModule
 from ..node import Node, qualified_name
 
-__all__ = ["FxGraphDrawer", "FxPicture", "joint_picture", "picture"]
+__all__ = ["FxGraphDrawer", "FxPicture", "joint_picture", "picture", "text_of"]
 
 KINDS = {"placeholder": "leaf", "get_attr": "constant", "output": "result"}
 LONG = 40  # characters of a line in a box
@@ -52,17 +52,26 @@ class FxPicture(GraphPicture):
     write_dot = write = write_raw
 
 
-def picture(module: GraphModule, *, without: Iterable[Node] = (), limit: int = 500) -> FxPicture:
+def picture(
+    module: GraphModule,
+    *,
+    without: Iterable[Node] = (),
+    limit: int = 500,
+    marks: Mapping[Node, tuple[str, str]] | None = None,
+) -> FxPicture:
     """Returns a picture of a graph: a box for each node, with its operator, shape and dtype.
 
-    without: nodes that are left out. limit: of a larger graph, only so many nodes are shown, the first.
+    without: nodes that are left out. limit: of a larger graph, only so many nodes are shown, the first. marks: of some
+    nodes the kind of their box, and a line more in it.
     """
     left_out = set(without)
     nodes = [node for node in module.graph.nodes if node not in left_out]
     graph = Graph(name="graph")
     numbers = {node: number for number, node in enumerate(nodes[:limit])}
     for node in numbers:
-        graph.boxes.append(box_of(node, KINDS.get(node.op, "node")))
+        kind, line = (marks or {}).get(node, (KINDS.get(node.op, "node"), ""))
+        graph.boxes.append(box_of(node, kind))
+        graph.boxes[-1].lines += [line] if line else []
         graph.arrows += [(numbers[one], numbers[node]) for one in node.all_input_nodes if one in numbers]
     if len(nodes) > limit:
         graph.boxes.append(Box("more", "...", [f"{len(nodes) - limit} nodes not shown"]))
@@ -111,6 +120,19 @@ def joint_picture(joint: GraphModule, forward: GraphModule, backward: GraphModul
     again = sum(box.kind == "again" for box in graph.boxes)
     graph.text = f"{len(kept)} values saved, {spoken_bytes(sum(map(bytes_of, kept)))}; {again} computed again"
     return FxPicture(graph)
+
+
+def text_of(module: GraphModule) -> str:
+    """Returns the code of a module's graph as it is now, with dtypes and shapes, and a user's line above its steps."""
+    found: list[str] = []
+    comment = ""
+    for line in module.graph.python_code("self", verbose=True).src.strip().splitlines():
+        line = line.partition(";  ")[0].removeprefix("    ")  # without what lets values go
+        if not line.startswith("# "):
+            found.append(line)
+        elif line != comment:
+            found.append(comment := line)
+    return "\n".join(found)
 
 
 def box_of(node: Node, kind: str) -> Box:

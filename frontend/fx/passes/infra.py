@@ -65,6 +65,9 @@ def this_before_that_pass_constraint(this: Pass, that: Pass) -> Constraint:
     return lambda a, b: a != that or b != this
 
 
+these_before_those_pass_constraint = this_before_that_pass_constraint
+
+
 class PassManager:
     """Runs passes, `steps` times at the most or until they change nothing.
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
@@ -179,11 +179,18 @@ def place_of(value: Tensor) -> tuple[Any, ...]:
 @register_pass()
 def eliminate_common_subexpressions(graph: Graph) -> None:
     """Has nodes that compute the same of the same be one. What draws random numbers or writes is left alone."""
+    merge_equals(graph)
+
+
+def merge_equals(graph: Graph, banned: Collection[Any] = ()) -> None:
+    """Has nodes that compute the same of the same be one. banned: operators to leave alone, as those with effects."""
     if any(isinstance(node.target, OpOverload) and node.target.schema.is_mutable for node in graph.nodes):
         return
     first: dict[Any, Node] = {}
     for node in graph.nodes:
         if node.op not in ("call_function", "get_attr") or node.is_impure():
+            continue
+        if node.target in banned or getattr(node.target, "overloadpacket", None) in banned:
             continue
         other = first.setdefault((node.op, node.target, written(node.args), written(node.kwargs)), node)
         if other is not node and (is_view(node) or may_share(graph, node, other)):

@@ -29,8 +29,8 @@ from redispatch.kernels.cuda import CUDAReduction, Launch, current_stream
 from redispatch.kernels.cuda.indexing import Indexing
 from redispatch.kernels.cuda.loops import DeviceLoop
 from redispatch.kernels.declare.declare import DECLARED
-from redispatch.kernels.declare.planned import Planned, PlannedSeveral
-from redispatch.kernels.declare.structured import Structured, common_device, resize
+from redispatch.kernels.declare.planned import without_plan
+from redispatch.kernels.declare.structured import common_device, resize
 
 from .async_errors import late_errors
 from .copies import fetch, on_cuda, send, sent, table_on, uploaded
@@ -192,25 +192,6 @@ def served() -> Iterator[tuple[OpOverload, Callable[..., Any]]]:
         keys = {key.name: found for key, found in op.registrations.items()}
         if "CPU" in keys and "CUDA" not in keys and "_for_cpu" not in op._opname:
             yield op, without_plan(keys["CPU"][-1].function)
-
-
-def without_plan(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel that decides anew each time, of one that remembers what it did with the CPU's memory."""
-    op = getattr(kernel, "__self__", None)
-    if isinstance(op, Planned) and kernel.__name__ == "run_functional":
-        return lambda *args: Structured.run_functional(op, *args)
-    if isinstance(op, PlannedSeveral):
-        return lambda *args: several(op, *args)
-    return kernel
-
-
-def several(op: PlannedSeveral, *args: Any) -> tuple[Any, ...]:
-    """The results of an operator that has several, decided anew."""
-    results = tuple(None if meta is None else meta.allocate() for meta in op.metas_function(*args))
-    run = op.loop_function(results, *args)
-    written = [part for x in results if x is not None for part in (x._operand.array, x._offset)]
-    run(*written, *op.operands(args))
-    return results
 
 
 # --- by the host ------------------------------------------------------------------------------------------------------

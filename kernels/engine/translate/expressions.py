@@ -25,7 +25,7 @@ from .flow import Flow, Join
 from .instructions import NOTHING, VARIES, Unknown, Value, constant, maths
 from .promote import NUMBERS, PART, Meant, Type, kind, llvm
 
-CONTRACT = frozenset({"contract"})  # of the math functions' bodies: see define.py
+ONE_ROUNDING = frozenset({"one rounding"})  # of the math functions' bodies, for us: see the note
 FOLDED: dict[type, Callable] = {  # operators that Python computes itself where both sides are literals
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
@@ -34,6 +34,12 @@ FOLDED: dict[type, Callable] = {  # operators that Python computes itself where 
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }  # fmt: skip
+
+# Note [One rounding]
+# In the math functions' bodies a product and a sum in one expression, a * b + c, are one operation, which rounds once,
+# where the machine has one. LLVM's flag "contract" would leave it to LLVM which of them are: then a function's bits
+# depend on what stands beside it in a loop (a product that two functions share is not contracted), and on whether LLVM
+# knows an argument.
 
 
 class Function(NamedTuple):
@@ -46,7 +52,9 @@ class Function(NamedTuple):
 class Functions(Protocol):
     """Those of a module."""
 
-    def function(self, program: Program, name: str, types: tuple[Type, ...], flags: frozenset[str]) -> Function:
+    def function(
+        self, program: Program, name: str, types: tuple[Type, ...], flags: frozenset[str], inline: bool
+    ) -> Function:
         """Writes a function for arguments of these types."""
 
     def require(self, symbol: str, text: str) -> None:
@@ -57,7 +65,7 @@ class Expressions(Flow):
     """Translates the expressions of one function."""
 
     def __init__(self, unit: Functions, program: Program, flags: frozenset[str]) -> None:
-        super().__init__("".join(f" {flag}" for flag in sorted(flags)), unit.require)
+        super().__init__("".join(f" {flag}" for flag in sorted(flags - ONE_ROUNDING)), unit.require)
         self.unit, self.program, self.flags = unit, program, flags
 
     def value(self, node: ast.expr) -> Value:
@@ -111,7 +119,21 @@ class Expressions(Flow):
         folded = _literal(node)
         if folded is not None:
             return constant(folded)
+        if isinstance(node.op, ast.Add | ast.Sub) and self.flags >= ONE_ROUNDING:
+            for product, other in ((node.left, node.right), (node.right, node.left)):
+                if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult) and _literal(product) is None:
+                    a, b, c = map(self.value, (product.left, product.right, other))
+                    return self.with_product(node.op, a, b, c, first=product is node.left)
         return self.binary(node.op, self.value(node.left), self.value(node.right))
+
+    def with_product(self, op: ast.operator, a: Value, b: Value, c: Value, first: bool) -> Value:
+        """`c op a * b`, or `a * b op c` where the product comes first. Note [One rounding]"""
+        if not a.type == b.type == c.type or a.type not in ("float32", "float64"):
+            product = self.binary(ast.Mult(), a, b)
+            return self.binary(op, *((product, c) if first else (c, product)))
+        if isinstance(op, ast.Sub):
+            a, c = (a, self.unary(ast.USub(), c)) if first else (self.unary(ast.USub(), a), c)
+        return self.call_intrinsic("fmuladd", a.type, (a, b, c))
 
     def of_Compare(self, node: ast.Compare) -> Value:
         left, op, right = self.value(node.left), node.ops[0], self.value(node.comparators[0])
@@ -181,10 +203,13 @@ class Expressions(Flow):
         return self.load(self.at(Value("ptr", f"@{symbol}"), element, index), element)
 
     def rest(self, array: Value, which: ast.Slice) -> Value:
-        """The part of an array from an element on; nothing where there is no such element."""
-        if kind(array.type) != "a" or which.lower is None or which.upper is not None or which.step is not None:
+        """The part of an array from an element on, up to another; nothing where there is no such element."""
+        if kind(array.type) != "a" or which.lower is None or which.step is not None:
             raise Unknown("a slice")
         index, (start, size) = self.value(which.lower), self.parts(array)
+        if which.upper is not None:
+            end = self.cast(self.value(which.upper), "int64")
+            size = self.extreme(ast.Lt(), (self.wrapped(end, size), size))
         if kind(index.type) not in "iu":
             raise Unknown(f"a slice from {index.type}")
         index = self.wrapped(self.cast(index, "int64"), size)
@@ -272,9 +297,11 @@ class Expressions(Flow):
         real, imaginary = self.parts(x)
         return Value(x.type, None, (real, self.unary(ast.USub(), imaginary)))
 
-    def call(self, program: Program, name: str, arguments: tuple[Value, ...], flags: frozenset[str]) -> Value:
+    def call(
+        self, program: Program, name: str, arguments: tuple[Value, ...], flags: frozenset[str], inline: bool = True
+    ) -> Value:
         """Calls a function of a program."""
-        found = self.unit.function(program, name, tuple(one.type for one in arguments), flags)
+        found = self.unit.function(program, name, tuple(one.type for one in arguments), flags, inline)
         passed = ", ".join(leaf for one in arguments for leaf in self.leaves(one))
         call = f"call {llvm(found.result)} @{found.symbol}({passed})"
         if found.result == "none":
@@ -288,7 +315,7 @@ class Expressions(Flow):
             (value,) = arguments
             return self.cast(value, np.dtype(function).name)
         if isinstance(function, Part):
-            return self.call(function.program, function.program.compiled[-1], arguments, function.flags)
+            return self.call(function.program, function.program.compiled[-1], arguments, function.flags, False)
         if isinstance(function, External):
             return self.external(function, arguments)
         known = BUILTINS.get(function) if _hashable(function) else None
@@ -312,7 +339,7 @@ class Expressions(Flow):
         if form.in_double:
             arguments = tuple(self.cast(one, "float64") for one in arguments)
         program = define.program_of(form.body, form.real)
-        found = self.call(program, program.compiled[-1], arguments, CONTRACT)
+        found = self.call(program, program.compiled[-1], arguments, ONE_ROUNDING)
         return self.apply(primitives.rounded, (found,)) if form.rounds else found
 
     def primitive(self, function: Callable, form: primitives.Form, arguments: tuple[Value, ...]) -> Value:

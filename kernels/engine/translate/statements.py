@@ -44,17 +44,23 @@ class Unit:
         self.functions: dict[tuple, Function | None] = {}  # None: it is being written
 
     def function(
-        self, program: Program, name: str, types: tuple[Type, ...], flags: frozenset[str] = frozenset()
+        self,
+        program: Program,
+        name: str,
+        types: tuple[Type, ...],
+        flags: frozenset[str] = frozenset(),
+        inline: bool = True,
     ) -> Function:
         """Writes a function of a program, and all that it calls, for arguments of these types.
 
-        flags: LLVM's, of all operations on floats.
+        flags: LLVM's, of all operations on floats. inline: whether it becomes part of who calls it.
         """
         key = (program, name, types, flags)
         if key not in self.functions:
             self.functions[key] = None
             symbol = f"{name}.{len(self.functions)}"
             text, result = self.statements(program, flags).translated(symbol, program.trees[name], types)
+            text = text if inline else text.replace(" alwaysinline {", " noinline {", 1)
             self.require(symbol, text)
             self.functions[key] = Function(symbol, result)
         found = self.functions[key]

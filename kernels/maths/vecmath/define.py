@@ -151,7 +151,8 @@ def program_of(body: Callable, real: str) -> Program:
     return program
 
 
-# "contract" lets a multiply and an add become one instruction, which rounds once instead of twice
+# "contract" lets a multiply and an add become one instruction, which rounds once instead of twice. The translator has
+# a rule of its own for that: Note [One rounding].
 OPTIONS: dict[str, Any] = dict(error_model="numpy", fastmath={"contract"}, forceinline=True)
 
 

@@ -15,7 +15,7 @@ from .coefficients import EXP, TANH_32
 from .define import ROUND, compiled, compiled_paired, of_numpy, paired, quiet
 from .pieces import expm1_complex, power_of_two, scaled, tanh_complex, two_product
 
-LOG2_E = 1.4426950408889634
+LOG2_E, HALF_LOG2_E = 1.4426950408889634, 0.7213475204444817
 LN2, LN2_REST = 0.6931471805599453, 2.3190468138462996e-17
 LN2_32, LN2_REST_32 = 0.693147182464599609375, -1.904654299957768e-09
 # beyond which the results of exp, exp2 and expm1 / 2 are infinite, 0 or -1/2
@@ -53,11 +53,12 @@ def tail(high, low):
 @paired
 @compiled_paired(times_exp)
 def times_exp_body(x, rest, y):
-    clamped = EXP_MOST if x > EXP_MOST else (EXP_LEAST if x < EXP_LEAST else x)  # NaN passes
-    shifted = clamped * LOG2_E + ROUND
+    least = EXP_LEAST if x < EXP_LEAST else x  # NaN passes; each line is one instruction
+    clamped = EXP_MOST if least > EXP_MOST else least
+    shifted, halved = clamped * LOG2_E + ROUND, clamped * HALF_LOG2_E + ROUND
     n = shifted - ROUND
     high, low = fma(-n, LN2, clamped), -n * LN2_REST
-    return scaled(y * (1.0 + tail(high, rest + low)), shifted)
+    return scaled(y * (1.0 + tail(high, rest + low)), shifted, halved)
 
 
 @compiled_paired(exp)
@@ -67,16 +68,18 @@ def exp_body(x):
 
 @compiled_paired(exp2)
 def exp2_body(x):
-    clamped = EXP2_MOST if x > EXP2_MOST else (EXP2_LEAST if x < EXP2_LEAST else x)
-    shifted = clamped + ROUND
+    least = EXP2_LEAST if x < EXP2_LEAST else x
+    clamped = EXP2_MOST if least > EXP2_MOST else least
+    shifted, halved = clamped + ROUND, clamped * 0.5 + ROUND
     f = clamped - (shifted - ROUND)  # exact
     high, lost = two_product(f, LN2)
-    return scaled(1.0 + tail(high, lost + f * LN2_REST), shifted)
+    return scaled(1.0 + tail(high, lost + f * LN2_REST), shifted, halved)
 
 
 @compiled_paired(half_expm1)
 def half_expm1_body(x):
-    clamped = HALF_MOST if x > HALF_MOST else (HALF_LEAST if x < HALF_LEAST else x)
+    least = HALF_LEAST if x < HALF_LEAST else x
+    clamped = HALF_MOST if least > HALF_MOST else least
     shifted = clamped * LOG2_E + ROUND
     n = shifted - ROUND
     high, low = fma(-n, LN2, clamped), -n * LN2_REST

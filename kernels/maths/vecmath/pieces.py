@@ -23,6 +23,7 @@ from_bits, from_bits_32 = double_of_bits, float_of_bits
 DIGITS, DIGITS_32 = 52, 23
 BIAS, BIAS_32 = 1023, 127
 ROUND_BITS, ROUND_BITS_32 = 0x4338000000000000, 0x4B400000
+ONE_BITS, ONE_BITS_32 = 0x3FF0000000000000, 0x3F800000
 # from the bits of sqrt(1/2) to those of 1
 ROOT_TO_ONE, ROOT_TO_ONE_32 = 0x3FF0000000000000 - 0x3FE6A09E667F3BCD, 0x3F800000 - 0x3F3504F3
 
@@ -43,11 +44,13 @@ def power_of_two(shifted):
 
 @paired
 @integral
-def scaled(x, shifted):
-    """x 2^n for `shifted` = n + ROUND, rounded once; in two steps, as 2^n may leave the range before the result."""
-    n = bits_of(shifted) - ROUND_BITS
-    half = n >> 1
-    return x * from_bits(integer((half + BIAS) << DIGITS)) * from_bits(integer((n - half + BIAS) << DIGITS))
+def scaled(x, shifted, halved):
+    """x 2^n for `shifted` = n + ROUND, rounded once; in two steps, as 2^n may leave the range before the result.
+
+    `halved` is about n / 2, + ROUND: of its bits, shifted, only those of the integer are left.
+    """
+    n, half = bits_of(shifted), bits_of(halved)
+    return x * from_bits(integer((half << DIGITS) + ONE_BITS)) * from_bits(integer(((n - half) << DIGITS) + ONE_BITS))
 
 
 @paired

@@ -123,10 +123,10 @@ def power_of_size(x, y):
     inside = abs(t) < 1100.0
     t_low = fma(y, high, -t) + y * low if inside else 0.0
     clamped = 1100.0 if t > 1100.0 else (-1100.0 if t < -1100.0 else t)
-    shifted = clamped + ROUND
+    shifted, halved = clamped + ROUND, clamped * 0.5 + ROUND
     r = (clamped - (shifted - ROUND)) + t_low
     most, rest = two_product(r, LN2)
-    return scaled(1.0 + tail(most, rest + r * LN2_REST), shifted)
+    return scaled(1.0 + tail(most, rest + r * LN2_REST), shifted, halved)
 
 
 @compiled(pow, "float64")

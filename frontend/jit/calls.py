@@ -1,0 +1,551 @@
+"""Calls and attributes in a program: operators, methods, functions of the program, classes, modules.
+
+Read next: classes.py, which makes types of classes and modules; statements.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from typing import Any, NoReturn
+
+import redispatch
+from redispatch import nn
+from redispatch.dispatch.schema.schema import (
+    ANY,
+    INT,
+    NONE,
+    TENSOR,
+    DictType,
+    GenericType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+)
+from redispatch.dispatch.tensor import Tensor
+
+from . import marks
+from .graph import Value
+from .iterating import Iterations
+from .overloads import Unfit, candidates
+from .source import Place, ScriptError, UnsupportedNodeError, fail
+from .sugared import SAME, Condition, Functional, Method, Op, Py, Several, is_library, member, of_object
+from .types import (
+    BOOL,
+    DEVICE,
+    DTYPE,
+    LAYOUT,
+    STR,
+    NamedTupleType,
+    ObjectType,
+    is_subtype,
+    members,
+    normal,
+    of_annotation,
+    of_value,
+    spoken,
+    union,
+)
+
+# Attributes of tensors that are no methods -> their types; the operator that computes one, where there is one.
+TENSOR_ATTRIBUTES: dict[str, Type] = {
+    "shape": ListType(INT), "ndim": INT, "dtype": DTYPE, "device": DEVICE, "layout": LAYOUT,
+    "grad": OptionalType(TENSOR), "itemsize": INT, "nbytes": INT, "name": OptionalType(STR),
+} | dict.fromkeys("requires_grad is_leaf is_cuda is_cpu is_sparse is_quantized is_meta is_mkldnn is_xla is_mps "
+                  "retains_grad".split(), BOOL) | dict.fromkeys(
+    "data T H mT mH real imag".split(), TENSOR
+)  # fmt: skip
+# Nodes that no schema describes, which printed programs call by name -> the type of their result
+RAW: dict[str, Type | None] = {
+    "prim::RaiseException": None, "prim::EnterGrad": BOOL, "prim::ExitGrad": None, "aten::format": STR,
+    "aten::percentFormat": STR, "aten::str": STR,
+}  # fmt: skip
+ATTRIBUTE_OPS = {
+    "shape": "aten::size",
+    "ndim": "aten::dim",
+    "T": "aten::numpy_T",
+    "real": "aten::real",
+    "imag": "aten::imag",
+}
+
+
+class Calls(Iterations):
+    """Reads calls and attributes. Fields: `env` (name -> value), `find` (name -> Python object), `source`, `unit`."""
+
+    env: dict[str, Any]
+    undefined: dict[str, Any]
+    casts: dict[Value, Value]
+    find: Any
+    source: Any
+    unit: Any  # what compiles functions and classes: classes.Compiler
+
+    # from the files above this one
+    expr: Any
+    value: Any
+    place: Any
+    as_value: Any
+    condition: Any
+    assign: Any
+    plain_loop: Any
+    literal: Any
+    tuple_of: Any
+    binary: Any
+
+    def unsupported(self, node: Any) -> NoReturn:
+        raise UnsupportedNodeError(Place(self.source, node), f"{marks.spoken_syntax(node)} aren't supported")
+
+    def constant_type(self, found: Any) -> Type | None:
+        """Returns the type of a Python object that may stand as a constant, or None."""
+        if not isinstance(found, Py) or isinstance(found.object, Tensor | type):
+            return None
+        return of_value(found.object, lambda kind: None)
+
+    def annotation(self, node: ast.expr) -> Type:
+        try:
+            return of_annotation(node, self.find, self.unit.type_of_class)
+        except (ValueError, AttributeError) as problem:
+            fail(self.place(node), str(problem))
+
+    def unpacked(self, value: Value, node: Any, place: Place | None = None) -> list[Value]:
+        """Returns the members of a tuple."""
+        kind = value.type
+        if not isinstance(kind, TupleType):
+            fail(place or self.place(node), f"{spoken(kind)} cannot be used as a tuple")
+        if value.node is not None and value.node._kind == "prim::TupleConstruct":
+            return value.node.input_values
+        return self.node("prim::TupleUnpack", [value], list(kind.elems), place or self.place(node)).output_values
+
+    # Attributes -----------------------------------------------------------------------------------------------
+
+    def read_Attribute(self, node: ast.Attribute) -> Any:
+        owner = self.expr(node.value)
+        if isinstance(owner, Py):
+            return self.python_attribute(owner.object, node.attr, self.place(node))
+        if not isinstance(owner, Value):
+            owner = self.as_value(owner, node.value)
+        return self.attribute(owner, node.attr, self.place(node))
+
+    def python_attribute(self, owner: Any, name: str, place: Place) -> Any:
+        if owner in (redispatch, redispatch.ops.prim) and not hasattr(owner, name):
+            word = f"{'aten' if owner is redispatch else 'prim'}::{name}"
+            if candidates(word) or word in RAW:
+                return Op(word)
+        if not hasattr(owner, name):
+            fail(
+                place,
+                f"python value of type '{type(owner).__name__}' cannot be used as a value: it has no attribute '{name}'"
+                if not inspect.ismodule(owner)
+                else f"object has no attribute {name}",
+            )
+        if inspect.ismodule(owner) and is_library(owner):
+            return member(owner, name)
+        found = getattr(owner, name)
+        return (
+            member(owner, name)
+            if is_library(type(owner)) and not isinstance(owner, nn.Module) and callable(found)
+            else of_object(found)
+        )
+
+    def attribute(self, owner: Value, name: str, place: Place) -> Any:
+        """Returns an attribute of a value: of a tensor, a module, an instance, a named tuple."""
+        kind = owner.type
+        if isinstance(kind, NamedTupleType) and name in kind.fields:
+            index = kind.fields.index(name)
+            return self.node("prim::TupleIndex", [owner, self.constant(index)], [kind.elems[index]], place).output()
+        if isinstance(kind, ObjectType):
+            return self.object_attribute(owner, kind, name, place)
+        if kind == TENSOR and name in TENSOR_ATTRIBUTES:
+            if name in ATTRIBUTE_OPS:
+                return self.call(ATTRIBUTE_OPS[name], [owner], {}, place)
+            made = self.node("prim::TensorAttr", [owner], [TENSOR_ATTRIBUTES[name]], place, name=name)
+            return made.output()
+        if kind == DEVICE and name in ("type", "index"):
+            return self.node(
+                "prim::TensorAttr", [owner], [STR if name == "type" else OptionalType(INT)], place, name=name
+            ).output()
+        if isinstance(kind, GenericType) and kind.name == "Future" and name == "wait":
+            return Method(owner, name)
+        if (candidates(f"aten::{name}") or (name == "format" and kind == STR)) and not isinstance(kind, OptionalType):
+            return Op(f"aten::{name}", owner)
+        fail(place, f"'{spoken(kind)}' object has no attribute or method '{name}'.")
+
+    def object_attribute(self, owner: Value, kind: ObjectType, name: str, place: Place) -> Any:
+        if name in kind.attributes:
+            found = kind.attributes[name]
+            if found == NONE:
+                return self.constant(None)
+            return self.node("prim::GetAttr", [owner], [found], place, name=name).output()
+        if name in kind.constants:
+            return of_object(kind.constants[name])
+        if self.unit.has_method(kind, name):
+            return Method(owner, name)
+        fail(
+            place,
+            f"{'Module' if kind.is_module else 'Class'} '{kind.name.rpartition('.')[2]}' has no attribute "
+            f"'{name}' {self.unit.why_no_attribute(kind, name)}",
+        )
+
+    def module_item(self, owner: Value, node: ast.Subscript) -> Any:
+        """Reads `modules[1]`, `modules["name"]`: which one is known while the program is compiled."""
+        names = self.unit.children(owner.type)
+        if isinstance(node.slice, ast.Slice):
+            kept = names[self.known_slice(node.slice)]  # type: ignore[attr-defined]  # of the file above
+            return Several([self.attribute(owner, name, self.place(node)) for name in kept])
+        found = self.value(node.slice)
+        if found.node is None or found.node._kind != "prim::Constant":
+            fail(
+                self.place(node),
+                "Unable to extract string literal index: ModuleDict and ModuleList indexing is only supported "
+                "with literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal.",
+            )
+        key = found.node.attributes["value"]
+        name = names[key] if type(key) is int and -len(names) <= key < len(names) else key
+        if name not in names:
+            fail(
+                self.place(node),
+                f"Key Error, {key}"
+                if isinstance(key, str)
+                else f"Index {key} out of range of modules: there are {len(names)}",
+            )
+        return self.attribute(owner, name, self.place(node))
+
+    # Calls ----------------------------------------------------------------------------------------------------
+
+    def read_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "super":
+            return Py(super)
+        callee = self.expr(node.func)
+        if isinstance(callee, Py):
+            special = self.special(callee.object, node)
+            if special is not NotImplemented:
+                return special
+        args: list[Any] = []
+        for one in node.args:
+            if isinstance(one, ast.Starred):
+                found = self.expr(one.value)
+                args += (
+                    found.items if isinstance(found, Several) else self.unpacked(self.as_value(found, one.value), one)
+                )
+            else:
+                args.append(self.expr(one))
+        kwargs = {one.arg: self.expr(one.value) for one in node.keywords if one.arg is not None}
+        if len(kwargs) != len(node.keywords):
+            self.unsupported(node)
+        return self.called(callee, args, kwargs, node)
+
+    def called(self, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+        """Returns the result of a call whose arguments are read."""
+        place = self.place(node.func)
+        if isinstance(callee, Value) and isinstance(callee.type, ObjectType):
+            callee = Method(callee, "forward" if callee.type.is_module else "__call__")
+        if (
+            isinstance(callee, Py)
+            and callee.object in (builtins.list, builtins.dict, builtins.tuple, enumerate, zip, reversed)
+            and args
+        ):
+            return self.container(callee.object, args, kwargs, node)
+        values = [self.as_value(one, node) for one in args]
+        named = {name: self.as_value(one, node) for name, one in kwargs.items()}
+        if isinstance(callee, Op):
+            first = [] if callee.self is None else [callee.self]
+            if callee.name in RAW:
+                return self.raw(callee.name, [*first, *values], place)
+            return self.call(callee.name, [*first, *values], named, place, callee.overloads)
+        if isinstance(callee, Functional):
+            return self.functional(callee.name, values, named, place)
+        if isinstance(callee, Method):
+            if callee.name in ("items", "keys", "values", "children", "named_children") and self.unit.is_container(
+                callee.self.type
+            ):
+                return Several(self.module_iteration(callee.self, callee.name, node).items or [])
+            if isinstance(callee.self.type, GenericType):
+                return self.node("aten::wait", [callee.self], list(callee.self.type.elems), place).output()
+            return self.call_method(callee.self, callee.name, values, named, place)
+        if isinstance(callee, Py):
+            return self.call_python(callee.object, values, named, node)
+        fail(
+            place,
+            f"cannot call a value of type "
+            f"'{spoken(callee.type) if isinstance(callee, Value) else type(callee).__name__}'",
+        )
+
+    def raw(self, name: str, values: list[Value], place: Place) -> Value:
+        """Appends a node that no schema describes, as printed programs write it."""
+        if name == "prim::EnterGrad":
+            assert values[0].node is not None
+            return self.node(name, [], [BOOL], place, name=values[0].node.attributes["value"]).output()
+        made = self.node(name, values, [one for one in [RAW[name]] if one is not None], place)
+        return made.output() if made.output_values else self.constant(None)
+
+    def call_method(self, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
+        """Appends the call of a method, compiled if it is not yet."""
+        assert isinstance(owner.type, ObjectType)
+        if not self.unit.has_method(owner.type, name):
+            fail(place, f"'{spoken(owner.type)}' object has no attribute or method '{name}'.")
+        function = self.unit.method(owner.type, name, place, self)
+        return self.call_function(function, [owner, *args], kwargs, place, "prim::CallMethod")
+
+    def call_function(
+        self, function: Any, args: list[Value], kwargs: dict[str, Value], place: Place, kind: str = "prim::CallFunction"
+    ) -> Value:
+        """Appends the call of a function of the program."""
+        if function.by_arguments is not None:
+            function = function.by_arguments(args)
+        schema = function.schema
+        try:
+            inputs, _ = self.matched(schema, args, kwargs, place)
+        except Unfit as problem:
+            raise ScriptError(
+                f"\nArguments for call are not valid.\nThe following variants are available:\n  \n  {schema}:\n "
+                f" {problem}\n\nThe original call is:\n{place.pointed()}\n"
+            ) from None
+        made = self.node(kind, inputs, [], place, name=function.name, value=function)
+        return made.add_output(normal(schema.returns[0].type), loose=function.loose)
+
+    def functional(self, name: str, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
+        """Appends the call of a function of nn.functional: its operator, where that takes the same arguments under the
+        same names, and else the function itself."""
+        function = getattr(nn.functional, name)
+        signature = inspect.signature(function)
+        names = list(signature.parameters)
+        is_operator = names == ["args", "kwargs"]  # an operator's own function, which reads arguments by its schemas
+        for op in candidates(f"aten::{name}"):
+            ours = ["input" if one.name == "self" else one.name for one in op.schema.arguments]
+            if (is_operator or ours[: len(args)] == names[: len(args)]) and kwargs.keys() <= set(ours):
+                try:
+                    return self.call(f"aten::{name}", args, kwargs, None, [op])
+                except ScriptError:
+                    pass
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            fail(place, f"nn.functional.{name}: {problem}")
+        tells = signature.return_annotation
+        made = self.node(
+            "prim::FunctionalCall",
+            [*args, *kwargs.values()],
+            [],
+            place,
+            name=name,
+            arguments=[*([None] * len(args)), *kwargs],
+        )
+        return made.add_output(TENSOR, loose=tells not in ("Tensor", Tensor))
+
+    def call_python(self, function: Any, args: list[Value], kwargs: dict[str, Value], node: ast.Call) -> Any:
+        place = self.place(node.func)
+        if function in SAME:
+            return self.same(function, args, kwargs, place)
+        if function is print:
+            self.node("prim::Print", args, [], place)
+            return self.constant(None)
+        if isinstance(function, type):
+            return self.construct(function, args, kwargs, place)
+        if isinstance(function, str):  # a name that only printed programs have
+            return self.node("prim::Uninitialized", [], [TENSOR], place).output()
+        if marks.of(function) == "ignore":
+            return self.ignored(function, args, place)
+        if marks.of(function) == "unused":
+            self.node("prim::RaiseException", [self.constant(marks.IGNORED), self.constant(None)], [], place)
+            return self.node("prim::Uninitialized", [], [self.unit.declared(function).returns[0].type], place).output()
+        if not callable(function):
+            fail(place, f"python value of type '{type(function).__name__}' cannot be called")
+        return self.call_function(self.unit.function(function, place, self), args, kwargs, place)
+
+    def ignored(self, function: Any, args: list[Value], place: Place, method: bool = False) -> Value:
+        """Appends a call that Python runs as it is; such a program cannot be saved."""
+        schema = self.unit.declared(function, method)
+        return self.node(
+            "prim::PythonOp", args, [schema.returns[0].type], place, function, name=function.__name__
+        ).output()
+
+    def same(self, function: Any, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
+        """Appends the operator that one of Python's functions is."""
+        name = SAME[function]
+        special = {len: "__len__", int: "__int__", float: "__float__", bool: "__bool__", abs: "__abs__"}.get(function)
+        if args and isinstance(args[0].type, ObjectType):
+            if args[0].type.is_module and function is len:
+                return self.constant(len(self.unit.children(args[0].type)))
+            if special:
+                return self.call_method(args[0], special, args[1:], kwargs, place)
+        if function is len and isinstance(args[0].type, TupleType):
+            return self.constant(len(args[0].type.elems))
+        if function in (min, max) and len(args) > 2:
+            first = args[0]
+            for one in args[1:]:
+                first = self.call(name, [first, one], {}, place)
+            return first
+        if function in (min, max) and all(one.type == TENSOR for one in args):
+            name = name.replace("prim", "aten")
+        return self.call(name, args, kwargs, place)
+
+    def construct(self, kind: type, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
+        """Appends what makes an instance of a class."""
+        if issubclass(kind, Exception):
+            fail(place, f"{kind.__name__} can only be raised")
+        if kind is str:
+            return self.node("aten::str", args, [STR], place).output() if args else self.constant("")
+        if kind is redispatch.device:
+            return self.call("aten::device", args, kwargs, place)
+        if kind in (list, dict):
+            made: Type = ListType(TENSOR) if kind is list else DictType(STR, TENSOR)
+            return self.node(
+                "prim::ListConstruct" if kind is list else "prim::DictConstruct", [], [made], place
+            ).output()
+        if kind is Tensor:
+            fail(place, "Tensor() cannot be called in a program; use torch.tensor")
+        made = self.unit.type_of_class(kind)
+        if isinstance(made, NamedTupleType):
+            defaults = getattr(kind, "_field_defaults", {})
+            given = dict(zip(made.fields, args, strict=False)) | kwargs
+            missing = [one for one in made.fields if one not in given and one not in defaults]
+            if missing or len(args) > len(made.fields):
+                fail(
+                    place,
+                    f"Argument {missing[0] if missing else len(args)} not provided. {kind.__name__} has the "
+                    f"fields {', '.join(made.fields)}",
+                )
+            values = [
+                given.get(one) or self.constant(defaults[one], of_value(defaults[one]) or NONE, place)
+                for one in made.fields
+            ]
+            for name, value, wanted in zip(made.fields, values, made.elems, strict=True):
+                if not is_subtype(value.type, wanted):
+                    fail(
+                        place,
+                        f"Expected a value of type '{spoken(wanted)}' for argument '{name}' but instead found "
+                        f"type '{spoken(value.type)}'.",
+                    )
+            return self.node("prim::TupleConstruct", values, [made], place).output()
+        if not isinstance(made, ObjectType):
+            fail(place, f"'{kind.__name__}' cannot be made in a program")
+        owner = self.node("prim::CreateObject", [], [made], place).output()
+        if self.unit.has_method(made, "__init__"):
+            self.call_method(owner, "__init__", args, kwargs, place)
+        return owner
+
+    # What reads its own arguments -----------------------------------------------------------------------------
+
+    def special(self, function: Any, node: ast.Call) -> Any:
+        """Reads the calls whose arguments are no values; NotImplemented for others."""
+        name = marks.special_name(function)
+        if name is None:
+            return NotImplemented
+        args, place = node.args, self.place(node)
+        if name == "annotate":
+            kind = self.annotation(args[0])
+            return self.widened(self.value(args[1], kind), kind, place)
+        if name == "unchecked_cast":
+            return self.node("prim::unchecked_cast", [self.value(args[1])], [self.annotation(args[0])], place).output()
+        if name == "uninitialized":
+            return self.node("prim::Uninitialized", [], [self.annotation(args[0])], place).output()
+        if name in ("isinstance", "hasattr", "is_scripting", "is_tracing"):
+            found = self.static_call(node)
+            return self.constant(found.always) if found.value is None else found.value
+        if name == "getattr":
+            owner, attribute = self.expr(args[0]), self.known_text(args[1])
+            if attribute is None:
+                fail(place, "getattr's second argument must be a string literal")
+            if isinstance(owner, Py):
+                return self.python_attribute(owner.object, attribute, place)
+            if len(args) == 3 and attribute not in getattr(owner.type, "attributes", {}):
+                return self.expr(args[2])
+            return self.attribute(owner, attribute, place)
+        if name == "unwrap_optional":
+            value = self.value(args[0])
+            return self.node(
+                "aten::_unwrap_optional", [value], [union(k for k in members(value.type) if k != NONE)], place
+            ).output()
+        if name == "fork":
+            callee = self.expr(args[0])
+            values = [self.value(one) for one in args[1:]]
+            if isinstance(callee, Py):
+                function = self.unit.function(callee.object, place, self)
+            elif isinstance(callee, Method):
+                function = self.unit.method(callee.self.type, callee.name, place, self)
+                values = [callee.self, *values]
+            elif isinstance(callee, Value) and isinstance(callee.type, ObjectType):
+                function, values = self.unit.method(callee.type, "forward", place, self), [callee, *values]
+            else:
+                fail(place, "fork takes a function or a method of the program")
+            inputs, _ = self.matched(function.schema, values, {}, place)
+            made = self.node(
+                "prim::fork",
+                inputs,
+                [GenericType("Future", (function.schema.returns[0].type,))],
+                place,
+                name=function.name,
+                value=function,
+            )
+            return made.output()
+        if name == "wait":
+            future = self.value(args[0])
+            return self.node("aten::wait", [future], list(future.type.containedTypes()), place).output()
+        if name == "warn":
+            return self.node("aten::warn", [self.value(args[0])], [NONE], place).output()
+        if name == "range":
+            return self.ranged([self.value(one) for one in args], node)
+        return NotImplemented
+
+    def known_text(self, node: ast.expr) -> str | None:
+        """Returns a string that is known while the program is compiled, or None."""
+        if isinstance(node, ast.JoinedStr):
+            parts = [self.known_text(one.value if isinstance(one, ast.FormattedValue) else one) for one in node.values]
+            return None if None in parts else "".join(map(str, parts))
+        found = Py(node.value) if isinstance(node, ast.Constant) else self.expr(node)
+        return str(found.object) if isinstance(found, Py) and isinstance(found.object, str | int) else None
+
+    def widened(self, value: Value, kind: Type, place: Place) -> Value:
+        """Returns a value as one of a wider type that the program declares."""
+        if value.node is not None and value.type == NONE:
+            return self.constant(None, kind)
+        if value.type == kind:
+            return value
+        empty = value.node is not None and not value.node.input_values
+        if value.node is not None and value.node._kind in ("prim::ListConstruct", "prim::DictConstruct") and empty:
+            value.type = next((one for one in members(kind) if type(one) is type(value.type)), value.type)
+        if not is_subtype(value.type, kind):
+            fail(
+                place,
+                f"Variable is annotated with type {spoken(kind)} but is being assigned to a value of type "
+                f"{spoken(value.type)}",
+            )
+        return self.node("prim::unchecked_cast", [value], [kind], place).output()
+
+    def static_call(self, node: ast.Call) -> Any:
+        """Reads a call that says something of types: isinstance, hasattr, is_scripting. None for others."""
+        callee = self.expr(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
+        name = marks.special_name(callee.object) if isinstance(callee, Py) else None
+        if name in ("is_scripting", "is_tracing"):
+            return Condition(None, name == "is_scripting")
+        if name == "hasattr":
+            owner, attribute = self.value(node.args[0]), node.args[1].value  # type: ignore[attr-defined]  # a constant
+            kind = owner.type
+            known = isinstance(kind, ObjectType) and (
+                attribute in kind.attributes or attribute in kind.constants or self.unit.has_method(kind, attribute)
+            )
+            return Condition(None, bool(known or (isinstance(kind, NamedTupleType) and attribute in kind.fields)))
+        if name != "isinstance":
+            return None
+        subject = self.value(node.args[0])
+        asked = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
+        kinds = [self.asked_type(one, subject.type) for one in asked]
+        own = members(subject.type)
+        yes = [one for one in own if any(is_subtype(one, kind) for kind in kinds)]
+        no = [one for one in own if one not in yes]
+        if subject.type == ANY:
+            yes, no = kinds, [subject.type]
+        elif not no or not yes:
+            return Condition(None, not no)
+        made = self.node("prim::isinstance", [subject], [BOOL], self.place(node), types=kinds)
+        first = node.args[0].id if isinstance(node.args[0], ast.Name) else ""
+        return Condition(made.output(), None, {first: union(yes)}, {first: union(no)})
+
+    def asked_type(self, node: ast.expr, subject: Type) -> Type:
+        """Returns the type that `isinstance` asks for; a bare `list` is any list."""
+        found = self.expr(node) if isinstance(node, ast.Name) else None
+        bare = {list: ListType, tuple: TupleType, dict: DictType}.get(found.object) if isinstance(found, Py) else None
+        if bare is not None:
+            return next((one for one in members(subject) if isinstance(one, bare)), ListType(NONE))
+        return self.annotation(node)

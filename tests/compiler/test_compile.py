@@ -1,0 +1,365 @@
+"""compile: recorded programs do what their function does, whatever changed; where there is none, it says why."""
+
+import copy
+import functools
+import math
+import threading
+
+import pytest
+
+import redispatch as rd
+from redispatch import compiler, nn
+from redispatch._dynamo.exc import InvalidBackend, Unsupported
+from redispatch.nn import functional as F
+from tests import drawing
+
+from .changing import run
+
+RATE = 2.0
+
+
+def shifted(x, by=1):
+    return (x * RATE + by).relu()
+
+
+def programs(compiled):
+    return compiled.dynamo_ctx.programs
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "native"])
+def test_no_call_is_wrong_whatever_changed_before_it(backend):
+    calls = {"eager": 120, "aot_eager": 40, "native": 25}[backend] * (20 if drawing.everything else 1)
+    wrong, recorded = run(drawing.number("compile", backend), calls, backend)
+    assert wrong == [] and recorded > 0
+
+
+def test_a_program_is_recorded_once_and_anew_when_what_it_read_changes(monkeypatch):
+    graphs = []
+
+    def backend(module, examples):
+        graphs.append((module, examples))
+        return module.forward
+
+    f = rd.compile(shifted, backend=backend)
+    x = rd.randn(3)
+    for _ in range(3):
+        assert rd.equal(f(x), shifted(x))
+    assert len(graphs) == 1 and len(graphs[0][1]) == 1
+    names = [node.target.__name__ for node in graphs[0][0].graph.nodes if node.op == "call_function"]
+    assert names == ["mul", "add", "relu"]
+    monkeypatch.setitem(globals(), "RATE", -1.0)
+    for _ in range(2):
+        assert rd.equal(f(x), shifted(x)) and rd.equal(f(rd.ones(2, 5)), shifted(rd.ones(2, 5)))
+    assert len(programs(f)) == 3  # sizes alone are no reason, the number of dimensions is
+
+
+def test_guards_are_a_function_that_can_be_read():
+    f = rd.compile(shifted, backend="eager")
+    f(rd.ones(2))
+    text = programs(f)[0].guards.text
+    assert "args[0]" in text and "['RATE']" in text and "type(" in text
+
+
+def test_an_argument_is_never_asked_whether_it_is_equal():
+    class Evil:
+        def __eq__(self, other):
+            raise AssertionError("it was asked")
+
+        __hash__ = None
+        __bool__ = __eq__
+
+    f = rd.compile(lambda x, other: x * 2 if other is None else x, backend="eager")
+    for other in (None, Evil(), 3, None):
+        assert f(rd.ones(2), other).sum().item() == (4 if other is None else 2)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.drop = nn.Linear(4, 4), nn.LayerNorm(4), nn.Dropout(0.5)
+
+    def forward(self, x, *, scale=1.0):
+        return self.drop(self.norm(F.gelu(self.first(x)))) * scale
+
+
+def test_a_module_is_compiled_with_its_parameters_and_stays_a_module():
+    block, x = Block(), rd.randn(5, 4)
+    compiled = rd.compile(block, backend="aot_eager")
+    assert isinstance(compiled, nn.Module) and compiled._orig_mod is block and compiled.first is block.first
+    for training in (True, False):
+        compiled.train(training)
+        for seed in range(3):
+            rd.manual_seed(seed)
+            expected = block(x, scale=2.0)
+            rd.manual_seed(seed)
+            found = compiled(x, scale=2.0)
+            rd.testing.assert_close(found, expected)
+    assert len(compiled.dynamo_ctx.programs) == 2
+    compiled.train()
+    rd.manual_seed(0)
+    compiled(x).sum().backward()
+    assert block.first.weight.grad is not None
+    assert copy.deepcopy(compiled)(x).shape == (5, 4)
+    assert [*compiled.state_dict()][0] == "_orig_mod.first.weight"
+
+
+def branches(x):
+    return x if x.sum() > 0 else -x
+
+
+def test_what_cannot_be_recorded_runs_as_it_stands_and_says_why():
+    f = rd.compile(branches)
+    assert f(rd.ones(2)).tolist() == [1, 1] and f(-rd.ones(2)).tolist() == [1, 1]
+    explained = compiler.explain(f)(rd.ones(2))
+    assert explained.graph_count == 0 and "__bool__ gives what depends on a tensor's values" in str(explained)
+    assert "test_compile.py" in explained.reasons[0] and "in branches" in explained.reasons[0]
+    with pytest.raises(Unsupported, match="depends on a tensor's values"):
+        rd.compile(branches, fullgraph=True)(rd.ones(2))
+    assert rd.ones(2).add(1).sum() == 4  # nothing of the recorder is left
+
+
+def test_effects_happen_once_at_each_call():
+    seen = []
+
+    def program(x):
+        seen.append(x.shape[0])
+        return x + 1
+
+    f = rd.compile(program)
+    for n in (2, 3, 2):
+        f(rd.ones(n))
+    assert seen == [2, 3, 2]
+
+
+def test_exceptions_are_the_programs_own_and_leave_nothing_behind():
+    f = rd.compile(lambda x, y: x @ y, backend="eager")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
+            f(rd.ones(2, 3), rd.ones(2, 3))
+        assert f(rd.ones(2, 3), rd.ones(3, 2)).shape == (2, 2)
+
+
+def test_modes_and_subclasses_see_every_call():
+    class Count(rd.overrides.TorchFunctionMode):
+        calls = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            Count.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    f, x = rd.compile(shifted, backend="eager"), rd.ones(2)
+    f(x)
+    with Count():
+        f(x)
+    assert Count.calls == 3
+
+    class Named(rd.Tensor):
+        pass
+
+    assert type(f(rd.ones(2).as_subclass(Named))) is Named
+
+
+def test_many_programs_end_in_one_warning_that_names_the_guard():
+    f = rd.compile(lambda x, n: x * n, backend="eager")
+    with pytest.warns(UserWarning, match=r"8 compiled programs.*args\[1\]") as warned:
+        for n in range(12):
+            assert f(rd.ones(1), n).item() == n
+    assert len(warned) == 1 and len(programs(f)) == 8
+    compiler.reset()
+    assert programs(f) == [] and f(rd.ones(1), 3).item() == 3
+
+
+def test_math_and_library_code_between_operators():
+    def program(x, sizes):
+        total = sum(size * 2 for size in sizes)
+        return [x * math.sqrt(total), *(x + i for i, _ in enumerate(sizes))][:: len(sizes)]
+
+    f, sizes = rd.compile(program, backend="eager"), [2, 6]
+    for _ in range(2):
+        assert [one.item() for one in f(rd.ones(()), sizes)] == [4, 2]
+    sizes.append(10)
+    assert f(rd.ones(()), sizes)[0].item() == 6
+    assert len(programs(f)) == 2 and all(hasattr(one, "graph") for one in programs(f))
+
+
+def test_bad_options_are_refused_in_pytorchs_words():
+    with pytest.raises(InvalidBackend, match="Invalid backend: 'fast'"):
+        rd.compile(shifted, backend="fast")
+    with pytest.raises(RuntimeError, match="Unrecognized mode=quick"):
+        rd.compile(shifted, mode="quick")
+    with pytest.raises(RuntimeError, match="both can't be specified"):
+        rd.compile(shifted, mode="default", options={})
+    assert rd.compile(shifted, disable=True) is shifted and rd.compile(backend="eager")(shifted).__name__ == "shifted"
+    assert compiler.list_backends() == ["inductor", "native"]
+    assert compiler.list_backends(()) == ["aot_eager", "eager", "inductor", "native"]
+
+
+def test_a_compiled_function_is_part_of_another():
+    inner = rd.compile(shifted, backend="eager")
+    outer = rd.compile(lambda x: inner(x) * 3, backend="eager")
+    assert [outer(rd.ones(1)).item() for _ in range(2)] == [shifted(rd.ones(1)).item() * 3] * 2
+    assert len(programs(inner)) == 0 and len(programs(outer)) == 1
+
+
+def test_builtin_functions_of_modules_and_containers():
+    layers = nn.ModuleList([nn.Linear(2, 2), nn.Tanh()])
+    chosen = {"b", "a"}
+
+    def program(x):
+        for _, layer in enumerate(layers):
+            x = layer(x)
+        return (
+            x * len(layers) + len(chosen),
+            sorted(chosen),
+            bool(layers),
+            [type(one).__name__ for one in reversed([*layers])],
+        )
+
+    f, x = rd.compile(program, backend="eager"), rd.ones(1, 2)
+    for change in (lambda: None, lambda: layers.append(nn.ReLU()), lambda: chosen.add("c")):
+        change()
+        for _ in range(2):
+            expected, found = program(x), f(x)
+            assert rd.equal(found[0], expected[0]) and found[1:] == expected[1:]
+    assert [type(one).__name__ for one in programs(f)] == ["Program"] * 3
+
+
+def test_methods_of_classes_without_a_dict_and_of_instances():
+    class Slotted:
+        __slots__ = ("rate",)
+
+        def times(self, x):
+            return x * self.rate
+
+    class Usual(Slotted):
+        pass
+
+    slotted, usual = Slotted(), Usual()
+    slotted.rate = usual.rate = 2
+    f, x = rd.compile(lambda x: slotted.times(x) + usual.times(x), backend="eager"), rd.ones(())
+
+    def own():
+        usual.times = lambda x: x
+
+    def another():
+        Slotted.times = lambda self, x: x * 10
+
+    for change, expected in ((lambda: None, 4), (own, 3), (another, 11), (lambda: setattr(slotted, "rate", 3), 11)):
+        change()
+        assert [f(x).item() for _ in range(2)] == [expected] * 2
+    assert [type(one).__name__ for one in programs(f)] == ["Program"] * 3  # the last change is of what is not read
+
+
+def test_what_an_operator_gives_back_as_it_is_may_be_a_copy_for_others():
+    """`contiguous` gives its very input, if that is contiguous."""
+    f = rd.compile(lambda x: x.contiguous().view(-1) * 2, backend="eager")
+    x = rd.arange(6.0).view(2, 3)
+    for one in (x, x, x.t(), x.t()):
+        assert f(one).tolist() == [2 * value for value in one.contiguous().view(-1).tolist()]
+
+
+FEW, PART, DOUBLED = range(3), slice(0, 2), functools.partial(rd.mul, other=2)
+
+
+@pytest.mark.parametrize(
+    "name, value, program",
+    [
+        ("FEW", range(4), lambda x: x * sum(FEW) + len(FEW)),
+        ("PART", slice(1, None), lambda x: x[PART] * len([1, 2, 3][PART])),
+        ("DOUBLED", functools.partial(rd.mul, other=3), lambda x: DOUBLED(x)),
+    ],
+)
+def test_ranges_slices_and_partials_are_guarded_by_what_they_hold(monkeypatch, name, value, program):
+    f, x = rd.compile(program, backend="eager"), rd.ones(3)
+    assert [f(x).tolist() for _ in range(2)] == [program(x).tolist()] * 2
+    monkeypatch.setitem(globals(), name, value)
+    assert [f(x).tolist() for _ in range(2)] == [program(x).tolist()] * 2
+    assert [type(one).__name__ for one in programs(f)] == ["Program"] * 2
+
+
+def test_iterators_that_others_see_are_not_recorded():
+    left = iter([1.0, 2.0, 3.0])
+    f = rd.compile(lambda x: x * next(left), backend="eager")
+    assert [f(rd.ones(())).item() for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_compiled_method_in_another_function_reads_its_object():
+    class Scaled:
+        rate = 2
+
+        def times(self, x):
+            return x * self.rate
+
+    scaled = Scaled()
+    times = rd.compile(scaled.times, backend="eager")
+    f, x = rd.compile(lambda x: times(x) + 1, backend="eager"), rd.ones(())
+    assert [f(x).item(), f(x).item(), times(x).item(), times(x).item()] == [3, 3, 2, 2]
+    scaled.rate = 5
+    assert [f(x).item(), f(x).item(), times(x).item(), times(x).item()] == [6, 6, 5, 5]
+
+
+def test_results_of_tensors_and_none_are_recorded():
+    layer, x = nn.MultiheadAttention(4, 2, batch_first=True), rd.randn(2, 3, 4)
+    f = rd.compile(lambda x: layer(x, x, x, need_weights=False), backend="eager")
+    for _ in range(2):
+        found, expected = f(x), layer(x, x, x, need_weights=False)
+        assert rd.equal(found[0], expected[0]) and found[1] is None
+
+
+def test_objects_in_containers_are_compared_by_their_own_code_at_each_call():
+    class Version:
+        number = 1
+
+        def __eq__(self, other):
+            return self.number == other
+
+        __hash__ = None
+
+    versions = [Version()]
+    f = rd.compile(lambda x: x * 2 if 1 in versions else x, backend="eager")
+    assert [f(rd.ones(())).item() for _ in range(2)] == [2, 2]
+    versions[0].number = 3
+    assert f(rd.ones(())).item() == 1
+
+
+def test_threads_that_call_first_record_and_compile_once():
+    made = []
+
+    def backend(module, examples):
+        made.append(len(examples))
+        return module.forward
+
+    f, start = rd.compile(shifted, backend=backend), threading.Barrier(8)
+
+    def run(found):
+        start.wait()
+        found += [f(rd.ones(2)).tolist() for _ in range(3)]
+
+    found: list = []
+    threads = [threading.Thread(target=run, args=(found,)) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found == [shifted(rd.ones(2)).tolist()] * 24 and made == [1] and len(programs(f)) == 1
+
+
+def test_an_account_shows_the_guards_of_its_graphs():
+    f = rd.compile(lambda x, n: x * n if n else x.sum().item(), backend="eager")
+    f(rd.ones(2), 0)
+    explained = compiler.explain(f)(rd.ones(2), 3)
+    assert len(explained.reasons) == len(explained.guards) == 1 and "!= 3" in explained.guards[0]
+
+
+def test_a_state_that_is_left_changed_and_keys_that_are_tensors_run_as_they_stand():
+    def program(x, recorded):
+        rd.set_grad_enabled(recorded)
+        return {x: 1} if recorded else x * 2
+
+    f, x = rd.compile(program, backend="aot_eager"), rd.ones(2, requires_grad=True)
+    with rd.enable_grad():
+        for recorded in (False, True, False, False):
+            result = f(x, recorded)
+            assert rd.is_grad_enabled() is recorded
+            assert [*result][0] is x if recorded else not result.requires_grad
+    assert "the state of the dispatcher is another afterwards" in programs(f)[0].reason
