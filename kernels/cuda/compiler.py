@@ -232,7 +232,8 @@ def _here(own: bool) -> bytes:
     folder = Path(__file__).parent
     files = [folder / name for name in ("intrinsics.py", "compiler.py")]
     if own:
-        files = [folder / "translation.py", folder / "nvptx.py", folder.parent / "engine" / "primitives.py"]
+        files = [folder / name for name in ("translation.py", "of_complex.py", "nvptx.py")]
+        files.append(folder.parent / "engine" / "primitives.py")
         files += sorted((folder.parent / "engine" / "translate").glob("*.py"))
     return digest(*(file.read_bytes() for file in files))
 

@@ -24,6 +24,7 @@ from ..engine.translate.statements import Statements, Unit
 from ..maths import vecmath
 from ..maths.vecmath import define
 from . import intrinsics
+from .of_complex import OF_COMPLEX
 
 MOST_TURNS = 16  # of a loop that is written out
 SHARED = 3  # LLVM's number of the memory of a block
@@ -195,9 +196,10 @@ class GPUStatements(Statements):
     # Loops
 
     def do_For(self, node: ast.For) -> None:
-        """A loop over `range`; a short one whose ends are known may be written out."""
+        """A loop over `range`; a short one that chooses among registers is written out."""
         given = [self.value(one).known for one in node.iter.args] if isinstance(node.iter, ast.Call) else []
-        known = self.unit.writes_out and all(type(one) is int for one in given) and not leaves_early(node)
+        known = self.unit.writes_out and all(type(one) is int for one in given)
+        known = known and not leaves_early(node) and chooses(node)
         if not known or len(range(*given)) > MOST_TURNS:
             return super().do_For(node)
         for number in range(*given):
@@ -386,12 +388,22 @@ class GPUStatements(Statements):
             self.require(symbol, FROM_MEMORY.format(symbol=symbol, **GIVEN[function]))
             words = [self.cast(one, "uint64").text for one in arguments]
             return self.line("uint64", f"call i64 @{symbol}(i64 {words[0]}, i64 {words[1]})")
+        if any(kind(one.type) == "c" for one in arguments) and function in OF_COMPLEX:
+            return self.of_complex(OF_COMPLEX[function], arguments)
         body = bodies().get(function)
         if body is not None and all(kind(one.type) in "biuf" for one in arguments):
             if all(kind(one.type) != "f" for one in arguments):
                 arguments = tuple(self.cast(one, "float64") for one in arguments)
             return super().apply(body, arguments)
         return super().apply(function, arguments)
+
+    def of_complex(self, body: Callable, arguments: tuple[Value, ...]) -> Value:
+        """Calls a function of complex numbers, which is computed in double precision."""
+        single = all(one.type in ("complex64", "float32") for one in arguments)
+        program = define.program_of(body, "float64")
+        given = tuple(self.cast(one, "complex128") for one in arguments)
+        found = self.call(program, program.compiled[-1], given, frozenset())
+        return self.cast(found, {"complex128": "complex64"}.get(str(found.type), "float32")) if single else found
 
     def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
         if isinstance(op, ast.Pow) and not isinstance(b.known, int):
@@ -405,6 +417,17 @@ class GPUStatements(Statements):
 def leaves_early(node: ast.For) -> bool:
     """Whether a loop may end in the middle of a turn."""
     return any(isinstance(one, ast.Break | ast.Continue | ast.Return) for one in ast.walk(node))
+
+
+def chooses(node: ast.For) -> bool:
+    """Whether a loop's number says which element of a lane's memory is meant: of other memory, `uint64(...)` says that.
+
+    To write out loops that only walk through other memory would ask for registers for all that their turns read.
+    """
+    name = ast.unparse(node.target)
+    places = [one.slice for one in ast.walk(node) if isinstance(one, ast.Subscript)]
+    own = [one for one in places if not (isinstance(one, ast.Call) and ast.unparse(one.func) == "uint64")]
+    return any(isinstance(one, ast.Name) and one.id == name for place in own for one in ast.walk(place))
 
 
 def bytes_of(element: str) -> int:

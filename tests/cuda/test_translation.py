@@ -1,6 +1,8 @@
 """Kernels that the library's own translator compiles: families of operators, and what a GPU's functions mean there."""
 
+import math
 import os
+import re
 import subprocess
 import sys
 
@@ -69,6 +71,35 @@ def test_a_family_of_operators_gives_what_it_gives_on_the_cpu(own, name):
 def test_random_numbers_are_those_of_their_place(own):
     found = rd.rand(1000, device="cuda", generator=rd.Generator("cuda").manual_seed(3)).cpu()
     assert rd.equal(found, rd.rand(1000, generator=rd.Generator(kind="philox").manual_seed(3)))
+
+
+OF_COMPLEX = """
+    abs exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh
+""".split()
+# On both sides of the cuts, near what cancels, and where a part alone would overflow
+AWKWARD = [
+    1.3 - 0.4j, -2.0 + 3e-9j, complex(-2, -0.0), complex(3, -0.0), 1 + 1e-9j, 0.6 + 0.8j, 1e-200 - 3e-180j, -5j, 0.25,
+    709.9 + 1j, -3e200 + 1e200j, 20.5 - 7j, 11 + 0.3j, complex(math.inf, 2), complex(-math.inf, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_a_function_of_complex_numbers_is_exact_to_some_ulp(own, name):  # 1 s each: compiled and run
+    z, function = np.array(AWKWARD), getattr(np, re.sub("^a(?=sin|cos|tan)", "arc", name))
+    with np.errstate(all="ignore"):
+        wanted = rd.from_numpy(function(z))
+    found = getattr(rd, name)(rd.from_numpy(z).cuda()).cpu()
+    parts = (rd.view_as_real(one) if one.is_complex() else one for one in (found, wanted))
+    assert_close(*parts, rtol=3e-14, atol=1e-16, equal_nan=True)
+
+
+def test_powers_of_complex_numbers(own):
+    z = rd.tensor([3 + 4j, -1 + 0.5j, 0j, 2 - 2j], dtype=rd.complex128)
+    for w in (3 + 0j, -2 + 0j, 0.5 + 1j, 2.5 + 0j):
+        exponent = rd.full((4,), w, dtype=rd.complex128)
+        found, wanted = (z.cuda() ** exponent.cuda()).cpu(), z**exponent
+        keep = slice(None) if w.real > 0 and w.imag == 0 else [0, 1, 3]
+        assert_close(found[keep], wanted[keep], rtol=1e-14, atol=1e-15)
 
 
 def rest_element(x, y):
