@@ -111,7 +111,7 @@ def expm1_complex(z):
 
 
 def tanh_complex(z):
-    """tanh (Kahan, 1987). From 22 on its real part is 1 or -1 to the last digit, and soon sinh² too large for a number."""
+    """tanh (Kahan, 1987). From 22 on its real part is 1 or -1 to the last digit, and sinh² would soon overflow."""
     x, y = z.real, z.imag
     if abs(x) < 22:
         turn, rise = math.tan(y), math.sinh(x)
