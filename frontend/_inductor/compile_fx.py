@@ -338,6 +338,11 @@ class CompiledFxGraph:
         routines = [routine.text for routine in self.routines.values()]
         return "\n\n".join([self.text, *routines, *(nest.text for nest in self.nests.values())])
 
+    def machine_code(self, nest: Nest) -> tuple[str, str]:
+        """A nest as it is written for LLVM, and what LLVM makes of it."""
+        kernel, signature = nest.kernel(), nest.signature()
+        return kernel.ir(*signature), kernel.assembly(*signature)
+
     def assembly(self) -> str:
         """The machine code of each nest, as this machine's assembler spells it."""
         return "\n".join(one.kernel().assembly(*one.signature()) for one in self.kernels())

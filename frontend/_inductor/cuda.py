@@ -15,7 +15,7 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.cuda import nvptx
 from redispatch.kernels.cuda.compiler import ptx
 from redispatch.kernels.cuda.elementwise import VECTOR
-from redispatch.kernels.cuda.nests import GridNest, NestSource, is_known
+from redispatch.kernels.cuda.nests import GridNest, is_known
 from redispatch.kernels.cuda.reduce import LARGE
 from redispatch.kernels.cuda.runtime.async_errors import late_errors
 from redispatch.kernels.cuda.runtime.operands import block_of, located, stream_for
@@ -145,17 +145,18 @@ class CompiledForCUDA(CompiledFxGraph):
         """The compute capability of the card, or one of the oldest that is served."""
         return TARGET if self.driver is None else self.driver.target
 
-    def sources(self) -> list[NestSource]:
-        """The kernels, to be compiled."""
-        return [(nest.wider or nest).source_on_device() for nest in self.nests.values() if nest.turns]
+    def machine_code(self, nest: Any) -> tuple[str, str]:
+        """A kernel in LLVM's language, before it is optimised, and its PTX."""
+        source = (nest.wider or nest).source_on_device()
+        return nvptx.llvm_text(source.program(), source.signature), ptx(source, self.target)
 
     def llvm(self) -> str:
         """The kernels in LLVM's language, before it optimises them."""
-        return "\n".join(nvptx.llvm_text(one.program(), one.signature) for one in self.sources())
+        return "\n".join(self.machine_code(nest)[0] for nest in self.nests.values() if nest.turns)
 
     def assembly(self) -> str:
         """The PTX of each kernel."""
-        return "\n".join(ptx(one, self.target) for one in self.sources())
+        return "\n".join(self.machine_code(nest)[1] for nest in self.nests.values() if nest.turns)
 
     def calls(self) -> list[str]:
         """The operators that are called as their own kernels, by the names of their nodes; views compute nothing."""

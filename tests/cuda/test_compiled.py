@@ -6,6 +6,7 @@ import pytest
 
 import redispatch as rd
 from redispatch._inductor import compile_fx_inner
+from redispatch._inductor.stages import stages_of, watched
 from redispatch.fx import Interpreter
 from redispatch.fx.experimental.proxy_tensor import make_fx
 from redispatch.testing import assert_close
@@ -246,3 +247,33 @@ def test_functions_of_complex_numbers_are_calls():
     wanted, found, graph = both(lambda z: (z * z + 1, (z * 2).exp()), rd.randn(5, dtype=rd.complex64))
     assert rd.equal(found[0], wanted[0]) and graph.calls() == ["exp = aten.exp.default"]
     assert_close(found[1], wanted[1])
+
+
+@pytest.mark.parametrize("how", [{"mode": "reduce-overhead"}, {"options": {"triton.cudagraphs": True}}, {}], ids=str)
+def test_compile_has_both_passes_recorded_where_that_is_asked_for(how):
+    def loss(x, w):
+        return ((x @ w).tanh() ** 2).mean()
+
+    x, w = rd.randn(6, 5), rd.randn(5, 3)
+    with watched() as graphs:
+        there, step = w.cuda().requires_grad_(), rd.compile(loss, fullgraph=True, **how)
+        for _ in range(4):
+            rd.compiler.cudagraph_mark_step_begin()
+            here = there.detach().cpu().requires_grad_()
+            for one, call, given in ((there, step, x.cuda()), (here, loss, x)):
+                one.grad = None
+                call(given, one).backward()
+            assert_close(there.grad.cpu(), here.grad)
+            there = (there.detach() - there.grad).requires_grad_()
+    assert [graph.not_recorded for graph in graphs] == ["" if how else "nobody asked for that"] * 2
+
+
+def test_stages_of_a_graph_for_a_device_end_in_ptx():
+    x = rd.randn(4, 8)
+    with watched() as graphs:
+        both(lambda x: (x - x.amax(1, keepdim=True)).exp(), x)
+    stages = {one.name: one.text for one in stages_of(graphs[1:])}
+    assert list(stages)[-3:] == [f"fused_amax_sub_exp_0: {one}" for one in ("loops", "LLVM", "assembly")]
+    loops, ir, assembly = list(stages.values())[-3:]
+    assert "cuda.blockIdx.x" in loops and "cuda.threadIdx.x" in loops
+    assert "define ptx_kernel void @kernel(" in ir and "shfl.sync" in assembly
