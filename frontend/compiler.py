@@ -117,8 +117,13 @@ def checked(name: str, fn: Any) -> Any:
     return fn
 
 
+STEP_BEGINS: list[Callable[[], None]] = []  # what is done about graphs of CUDA: _inductor/recorded.py
+
+
 def cudagraph_mark_step_begin() -> None:
-    """Nothing: no graph of CUDA is recorded."""
+    """Begins a step: what recorded graphs gave in the one before is lost, and its memory is used again."""
+    for begin in STEP_BEGINS:
+        begin()
 
 
 STANCE: ContextVar[str] = ContextVar("stance", default="default")

@@ -6,6 +6,7 @@ backend(graph_module, example_inputs) -> a callable that takes the inputs, and g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from redispatch._functorch.aot_autograd import aot_function, nop
@@ -26,6 +27,18 @@ def aot_eager(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any
 def native(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
     """Joint graphs, forward and backward, each compiled to loops."""
     return aot_function(module.forward, compile_fx_inner)
+
+
+def recorded(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+    """As `native`; what is on a CUDA device is recorded as graphs of CUDA, which later calls replay."""
+    return aot_function(module.forward, partial(compile_fx_inner, cudagraphs=True))
+
+
+def backend_named(name: str, mode: str | None, options: dict[str, Any] | None) -> Callable[..., Any]:
+    """The backend of a name, which may ask for graphs of CUDA by a mode or by an option, as PyTorch's does."""
+    found = BACKENDS[name]
+    graphs = mode in ("reduce-overhead", "max-autotune") or (options or {}).get("triton.cudagraphs", False)
+    return recorded if graphs and found is native else found
 
 
 BACKENDS: dict[str, Callable[..., Any]] = {"native": native, "inductor": native, "aot_eager": aot_eager, "eager": eager}

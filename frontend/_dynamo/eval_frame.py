@@ -15,7 +15,7 @@ from typing import Any
 
 from redispatch.nn import Module
 
-from .backends import BACKENDS
+from .backends import BACKENDS, backend_named
 from .capture import EVERY, Compiled, Program
 from .exc import InvalidBackend
 
@@ -89,8 +89,9 @@ def compile(
     A call that finds what an earlier one found (its arguments' metadata, globals, attributes, the state of the
     dispatcher) runs the graph of that one. Whatever cannot be recorded runs as it stands: `compiler.explain` says why.
     fullgraph: that is an error. dynamic: ignored, as sizes that the program does not read are no part of it.
-    backend: a name of `list_backends(())`, or a function (graph module, example inputs) -> callable. mode, options: for
-    PyTorch's backends; they change nothing here. disable: returns `model` itself.
+    backend: a name of `list_backends(())`, or a function (graph module, example inputs) -> callable. mode,
+    options: "reduce-overhead", "max-autotune" and {"triton.cudagraphs": True} have what is on a CUDA device recorded as
+    graphs of CUDA; others, for PyTorch's backends, change nothing here. disable: returns `model` itself.
     Errors: InvalidBackend for an unknown name; Unsupported, at a call, with `fullgraph`; RuntimeError for an unknown
     mode, or `mode` together with `options`.
     """
@@ -111,7 +112,8 @@ def compile(
     if not callable(model):
         raise RuntimeError(f"compile: expected a function or module, got {type(model).__name__}")
     model = getattr(model, "__compiles__", model)
-    made = Compiled(model, BACKENDS[backend] if isinstance(backend, str) else backend, fullgraph)
+    chosen = backend_named(backend, mode, options) if isinstance(backend, str) else backend
+    made = Compiled(model, chosen, fullgraph)
     if isinstance(model, Module):
         return OptimizedModule(model, made)
 

@@ -17,6 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from copy import copy
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,12 @@ LAZY = {ops.aten._neg_view.default, ops.aten._conj.default}  # whose tensors sho
 WATCHED: list[list[CompiledFxGraph]] = []  # lists that want to know of each graph that is compiled
 CPU = device("cpu")
 _MAKING = threading.RLock()  # of threads that call a graph first, one makes its function
-# Names that the texts, those of loops and routines, too, have for other things than nodes
+# Names that the texts, those of loops, routines and a device's kernels, too, have for other things than nodes
 RESERVED = re.compile(
     r"empty_from|scratch|allow_threads|zeros|refuse|status|lo|hi|i|block|pair|count|start|row\w*|run\d*|[vr]\d+|u?int\d+"
     r"|bool_?|(b?float|complex)\d+|(acc|part|kept|at|number)_*\d*|(spec|call|given|routine|memory|fused|to)_\w*"
     r"|\w*_(at|row\d*|run\d*)"
+    r"|located|stream_for|error\w*|cuda|j|warp|i_\d+|v\d+_\d+|at\d*_\d+|(operator|dim|all)\d+|(parts|pick)_\w*|acc\d+_parts"
 )
 PLAIN = {DEFAULT.keys.added, DEFAULT.with_grad(False).keys.added}
 
@@ -58,6 +60,9 @@ class CompiledFxGraph:
     steps: what it does, in order: `Nesting`s, `Multiplying`s, `Recording`s and `Call`s. nests: the loops.
     through_python: the calls, by the node's name, and why each is none of the others.
     """
+
+    steps_of = Lowering
+    device = CPU
 
     def __init__(self, module: GraphModule, examples: Sequence[Any]) -> None:
         self.module, self.interpreter = module, Interpreter(module)
@@ -78,7 +83,7 @@ class CompiledFxGraph:
     def lower(self) -> None:
         """Decides on the steps, for one thread or for several, and writes the function."""
         self.alone = get_num_threads() == 1
-        self.lowering = Lowering(list(self.graph.nodes), rule_of, native, self.alone)
+        self.lowering = self.steps_of(list(self.graph.nodes), rule_of, native, self.alone)
         self.steps = self.lowering.steps
         self.through_python = {
             step.node.name: self.lowering.through_python.get(step.node, "it has no kernel")
@@ -126,11 +131,14 @@ class CompiledFxGraph:
         for x, known in zip(args, self.metadata, strict=True):
             if known is None:
                 continue
-            if type(x) is not Tensor or (x._interned or metadata_of(x)) is not known or x._array is None:
+            if type(x) is not Tensor or (x._interned or metadata_of(x)) is not known or not self.has_memory(x):
                 return False
             if recorded and x.requires_grad:
                 return False
         return True
+
+    def has_memory(self, x: Tensor) -> bool:
+        return x._array is not None
 
     # The steps --------------------------------------------------------------------------------------------------------
 
@@ -219,7 +227,7 @@ class CompiledFxGraph:
         """The call that makes a tensor, for a step to write."""
         val = node.meta["val"]
         spec = f"spec_{node.name}"
-        self.known[spec] = output_spec(Size(val.shape), val._dtype, CPU, tuple(val.stride()))
+        self.known[spec] = output_spec(Size(val.shape), val._dtype, self.device, tuple(val.stride()))
         return f"empty_from({spec})"
 
     def routine_lines(self, number: int, group: list[Any], own: set[str]) -> list[str]:
@@ -330,17 +338,29 @@ class CompiledFxGraph:
         routines = [routine.text for routine in self.routines.values()]
         return "\n\n".join([self.text, *routines, *(nest.text for nest in self.nests.values())])
 
+    def machine_code(self, nest: Nest) -> tuple[str, str]:
+        """A nest as it is written for LLVM, and what LLVM makes of it."""
+        kernel, signature = nest.kernel(), nest.signature()
+        return kernel.ir(*signature), kernel.assembly(*signature)
+
     def assembly(self) -> str:
         """The machine code of each nest, as this machine's assembler spells it."""
         return "\n".join(one.kernel().assembly(*one.signature()) for one in self.kernels())
 
 
-def compile_fx_inner(module: GraphModule, example_inputs: Sequence[Any]) -> CompiledFxGraph:
+def compile_fx_inner(
+    module: GraphModule, example_inputs: Sequence[Any], *, cudagraphs: bool = False
+) -> CompiledFxGraph:
     """Compiles a graph of operators that make no views of each other's results for its caller to write to.
 
     example_inputs: tensors, of which the metadata counts.
+    cudagraphs: whether a function on a CUDA device is recorded (`mode="reduce-overhead"`); on the CPU it is as it is.
     """
-    graph = CompiledFxGraph(module, example_inputs)
+    if any(isinstance(x, Tensor) and x.is_cuda for x in example_inputs):
+        made = import_module(f"{__package__}.cuda").CompiledForCUDA  # here, because few have a device
+        graph = made(module, example_inputs, cudagraphs)
+    else:
+        graph = CompiledFxGraph(module, example_inputs)
     for seen in WATCHED:
         seen.append(graph)
     return graph

@@ -118,7 +118,7 @@ def nll_loss_backward(
     each = grad / total_weight if reduction == MEAN else grad
     target = target.unsqueeze(1)
     hit = (aten.arange.default(x.shape[1], device=x.device) == target) & (target != ignored)
-    return (-each).where(hit, aten.scalar_tensor.default(0, dtype=x.dtype))
+    return (-each).where(hit, aten.scalar_tensor.default(0, dtype=x.dtype, device=x.device))
 
 
 @formula(aten.native_layer_norm.default)
@@ -172,7 +172,7 @@ def like(number: Any) -> Callable[..., Any]:
 def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     if x.dim() < mask.dim():
         return NotImplemented
-    return aten.where.self(mask, aten.scalar_tensor.default(value, dtype=x.dtype), x)
+    return aten.where.self(mask, aten.scalar_tensor.default(value, dtype=x.dtype, device=x.device), x)
 
 
 @formula(aten.select_backward.default)
@@ -180,7 +180,8 @@ def select_backward(grad: Any, sizes: Sequence[int], dim: int, index: int) -> An
     dim %= len(sizes)
     numbers = aten.arange.default(sizes[dim], device=grad.device).view([-1, *[1] * (len(sizes) - dim - 1)])
     here = numbers == index % sizes[dim]
-    return aten.where.self(here, grad.unsqueeze(dim), aten.scalar_tensor.default(0, dtype=grad.dtype))
+    nothing = aten.scalar_tensor.default(0, dtype=grad.dtype, device=grad.device)
+    return aten.where.self(here, grad.unsqueeze(dim), nothing)
 
 
 TABLE |= {aten.ones_like.default: like(1), aten.zeros_like.default: like(0), aten.full_like.default: like(None)}
@@ -256,7 +257,7 @@ def traced(function: Callable[..., Any], node: Node) -> Graph | None:
     """The graph of a node's formula, of one input for each of its nodes; None where there is none for its arguments."""
     nodes, target = node.all_input_nodes, cast(OpOverload, node.target)
     vals = [one.meta.get("val") for one in nodes]
-    if not all(isinstance(val, Tensor) and val.device.type == "cpu" for val in vals):
+    if not all(isinstance(val, Tensor) and val.device.type in ("cpu", "cuda") for val in vals):
         return None
     refused = False
 

@@ -28,6 +28,9 @@ from typing import Any, NamedTuple, cast
 from redispatch.dispatch import OpOverload, Tag, ops
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels import DTYPES, broadcast_strides
+from redispatch.kernels.cpu.reduce import BLOCK, PIECE
+from redispatch.kernels.engine.compile import is_translated
+from redispatch.kernels.engine.convert import real_type
 from redispatch.kernels.engine.pool import is_small
 from redispatch.kernels.graphs import (
     Accumulate,
@@ -141,6 +144,10 @@ class Lowering:
     alone: whether there is one thread, which does all that takes long, too.
     """
 
+    device = "cpu"  # in whose memory is what loops read and write
+    longest = 2 * PIECE  # elements of a reduction to one number, which is not cut into several
+    precise = BLOCK  # elements that accumulators of float32 add up
+
     def __init__(
         self, nodes: Sequence[Node], rule_of: Callable[[OpOverload], Rule | None], native: Rule, alone: bool
     ) -> None:
@@ -173,12 +180,12 @@ class Lowering:
             return
         target = node.target
         if isinstance(target, OpOverload) and target.namespace == "aten":
-            if is_alias(node):
+            if is_alias(node, self.device):
                 source = cast(Node, node.args[0])
                 self.base[node] = self.base.get(source, source)
                 return
             lowered = self.rule_of(target)
-            if lowered is not None and is_plain(node) and lowered(self, node):
+            if lowered is not None and is_plain(node, self.device) and lowered(self, node):
                 return
             if self.native(self, node):
                 return
@@ -347,9 +354,9 @@ class Lowering:
                 return group[-1]
         before = nest.columns
         for one, late in lates.items():
-            if late.columns and (late.shape != nest.shape or nest.columns not in (0, late.columns)):
-                return self.leave(nest, group, before, one)
-            if late.columns and not nest.columns:
+            if late.columns:
+                if late.shape != nest.shape or nest.columns not in (0, late.columns) or not self.shares(nest):
+                    return self.leave(nest, group, before, one)
                 self.divide(nest, late.columns)
             value = late.make(nest)
             if value is None:
@@ -360,6 +367,15 @@ class Lowering:
             del self.late[one]
         self.place(nest, waits - {nest})
         return None
+
+    def knows(self, body: Callable, compute: str, takes: Sequence[str]) -> bool:
+        """Whether loops have a scalar function. The bits of a complex one may be those that numba gives it alone."""
+        types = tuple(DTYPES[one].compute for one in takes)
+        return not any("complex" in one for one in types) or is_translated(body, real_type(compute), types)
+
+    def shares(self, nest: Nesting, steps: Strides = ()) -> bool:
+        """Whether a nest takes one more reduction: of its rows, or to accumulators that it walks by `steps`."""
+        return True
 
     def leave(self, nest: Nesting, group: list[Node], columns: int, refused: Node) -> Node:
         """Takes late operators out of a nest again, in which one has no place."""
@@ -419,7 +435,9 @@ class Lowering:
             assert steps is not None
             outputs.append((Array(node.name, word(val), steps), value))
         names = dict.fromkeys(name_of(node) for node in step.values if isinstance(node, Node))
-        return Nest("_".join(["fused", *list(names)[:6], str(number)]), step.shape, step.columns, outputs)
+        return self.made("_".join(["fused", *list(names)[:6], str(number)]), step.shape, step.columns, outputs)
+
+    made = Nest  # what makes loops of values
 
 
 # What a node is -------------------------------------------------------------------------------------------------------
@@ -435,16 +453,16 @@ def name_of(node: Node) -> str:
     return getattr(node.target, "name", lambda: str(node.target))().partition("::")[2].partition(".")[0].strip("_")
 
 
-def is_plain(node: Node) -> bool:
-    """Whether a node's value, and all that it reads, are tensors in the CPU's memory that show what is there."""
+def is_plain(node: Node, device: str) -> bool:
+    """Whether a node's value, and all that it reads, are tensors in the device's memory that show what is there."""
     vals = [node.meta.get("val"), *(one.meta.get("val") for one in node.all_input_nodes)]
-    return all(isinstance(val, Tensor) and is_memory(val) for val in vals)
+    return all(isinstance(val, Tensor) and is_memory(val, device) for val in vals)
 
 
-def is_memory(val: Tensor) -> bool:
+def is_memory(val: Tensor, device: str) -> bool:
     known = all(type(size) is int for size in (*val.shape, *val.stride()))
     lazy = val.is_conj() or val.is_neg() or val._is_zerotensor()
-    return known and val.device.type == "cpu" and not lazy and word(val) in DTYPES
+    return known and val.device.type == device and not lazy and word(val) in DTYPES
 
 
 def extent(val: Tensor) -> int:
@@ -464,10 +482,10 @@ def alike(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and a.stride() == b.stride() and a.storage_offset() == b.storage_offset()
 
 
-def is_alias(node: Node) -> bool:
+def is_alias(node: Node, device: str) -> bool:
     """Whether a node is a view of its first argument, whose elements it shows as they are."""
     target = cast(OpOverload, node.target)
-    if not (target.schema.is_view or target is ops.aten._unsafe_view.default) or not is_plain(node):
+    if not (target.schema.is_view or target is ops.aten._unsafe_view.default) or not is_plain(node, device):
         return False
     source = node.args[0]
     return isinstance(source, Node) and word(source.meta["val"]) == word(node.meta["val"])

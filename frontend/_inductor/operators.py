@@ -22,12 +22,10 @@ from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, dtypes, ten
 from redispatch.dispatch.tensor.geometry import contiguous_strides
 from redispatch.dispatch.tensor.operand import on_target
 from redispatch.kernels import DTYPES
-from redispatch.kernels.cpu.reduce import BLOCK, PIECE
 from redispatch.kernels.declare.declare import DECLARED
 from redispatch.kernels.declare.planned import without_plan
 from redispatch.kernels.declare.pointwise import Pointwise
-from redispatch.kernels.engine.compile import is_translated
-from redispatch.kernels.engine.convert import as_is, real_type
+from redispatch.kernels.engine.convert import as_is
 from redispatch.kernels.engine.pool import SMALL
 from redispatch.kernels.graphs import (
     ON_PAPER,
@@ -96,9 +94,8 @@ def pointwise(lowering: Lowering, node: Node) -> bool:
         loops.computing_dtype(place, word(own.meta["val"]) if own else None, plan.compute)
         for place, own in enumerate(owns)
     ]
-    types = tuple(DTYPES[one].compute for one in takes)
-    if any("complex" in one for one in types) and not is_translated(body, real_type(plan.compute), types):
-        return False  # its bits are those that numba gives it where it stands alone
+    if not lowering.knows(body, plan.compute, takes):
+        return False
 
     def value(nest: Nesting) -> Value | None:
         given: list[Value] = []
@@ -136,7 +133,7 @@ def reduced(lowering: Lowering, node: Node) -> bool:
 
     if sorted(dims) != list(range(len(shape) - columns, len(shape))):
         return accumulated(lowering, node, dims, word(x) if exact else kind.name, element)
-    if columns == len(shape) and math.prod(shape) > 2 * PIECE:  # which threads share among them
+    if columns == len(shape) and math.prod(shape) > lowering.longest:  # which threads share among them
         return False
 
     def value(nest: Nesting) -> Value | None:
@@ -160,14 +157,18 @@ def accumulated(
         return False  # the innermost loop would wait for each sum
     recipe, kept = reduction.recipe(dtype), [1 if d in dims else size for d, size in enumerate(shape)]
     start = recipe.start.dtype.name
-    accumulator = recipe.block if recipe.block and total <= BLOCK else start
+    accumulator = recipe.block if recipe.block and total <= lowering.precise else start
+    if not lowering.knows(recipe.finish, dtype, (start, "int64")):
+        return False
     numbers = empty_strided(
         val.shape, contiguous_strides(tuple(val.shape)), dtype=getattr(dtypes, accumulator), device="meta"
     )
     memory: Any = Memory(lowering.unused(f"{node.name}_sums"), numbers)
+    steps = tuple(0 if d in dims else math.prod(kept[d + 1 :]) for d in range(len(shape)))
 
     def value(nest: Nesting) -> Value | None:
-        of = element(nest) if nest.shape == shape else None
+        fits = nest.shape == shape and lowering.shares(nest, steps)
+        of = element(nest) if fits else None
         return None if of is None else Accumulate(accumulator, reduction, of, math.prod(kept))
 
     def finished(nest: Nesting) -> Value | None:
@@ -178,7 +179,7 @@ def accumulated(
     lowering.join(memory, [source], shape, 0, value)
     lowering.settle(memory)
     nest = cast(Nesting, lowering.step_of[memory])
-    nest.accumulates[memory] = tuple(0 if d in dims else math.prod(kept[d + 1 :]) for d in range(len(shape)))
+    nest.accumulates[memory] = steps
     nest.outputs.append(memory)
     return lowering.join(node, [memory], tuple(val.shape), 0, finished)
 
@@ -197,6 +198,8 @@ def copied(lowering: Lowering, node: Node) -> bool:
 
 def multiplied(lowering: Lowering, node: Node) -> bool:
     """Makes a product of matrices a step. False for one that BLAS does not do, or takes long for."""
+    if lowering.device != "cpu":
+        return False
     a, b = (cast(Node, one) for one in node.args)
     x, y, val = a.meta["val"], b.meta["val"], node.meta["val"]
     (n, k), m, count = x.shape[-2:], y.shape[-1], math.prod(x.shape[:-2])
@@ -297,6 +300,8 @@ def native(lowering: Lowering, node: Node) -> bool:
 def recording(lowering: Lowering, node: Node) -> Recording:
     """The step of an operator's own kernel. Raises Refused where there is none, or whatever the kernel raises."""
     target = cast(OpOverload, node.target)
+    if lowering.device != "cpu":
+        raise Refused("Python launches it")
     kernel = next((found[-1].function for key, found in target.registrations.items() if key.name == "CPU"), None)
     users = [one for one in node.users if one.op != "output"]
     val = node.meta.get("val")
@@ -311,7 +316,7 @@ def recording(lowering: Lowering, node: Node) -> Recording:
     def tensor(one: Node) -> Tensor:
         base, own = lowering.base.get(one, one), one.meta["val"]
         below = base.meta["val"]
-        if not is_memory(own) or not is_memory(below):
+        if not is_memory(own, "cpu") or not is_memory(below, "cpu"):
             raise Refused("a tensor that is not plain memory")
         if base not in bases:
             array = recorder.block(base.name, extent(below), DTYPES[word(below)].storage)

@@ -18,7 +18,6 @@ from typing import Any
 
 from redispatch.kernels import busiest_loop
 from redispatch.kernels.engine.compile import DIRECTIVE, is_vector
-from redispatch.kernels.graphs import Nest
 from redispatch.viz.graph_picture import svg
 from redispatch.viz.tables import stages_page
 
@@ -85,20 +84,20 @@ def stages_of_one(graph: CompiledFxGraph, of: str) -> Iterator[Stage]:
         drawn = picture(module, marks=inside)
         names = ", ".join(node.name for node in inside)
         yield Stage(f"{of}{nest.name}: loops", nest.text.rstrip(), drawn, f"computes {names}")
-        yield from machine_code(nest, f"{of}{nest.name}", drawn)
+        if nest.turns:
+            yield from machine_code(graph.machine_code(nest), f"{of}{nest.name}", drawn)
 
 
-def machine_code(nest: Nest, name: str, drawn: FxPicture) -> Iterator[Stage]:
+def machine_code(texts: tuple[str, str], name: str, drawn: FxPicture) -> Iterator[Stage]:
     """The last two stages of a nest: as it is written for LLVM, and what LLVM makes of it."""
-    kernel, signature = nest.kernel(), nest.signature()
-    yield Stage(f"{name}: LLVM", kernel.ir(*signature).strip(), drawn, "as it is written: nothing is inlined yet")
-    lines = [
-        one.rstrip() for one in kernel.assembly(*signature).splitlines() if one.strip() and not DIRECTIVE.match(one)
-    ]
+    ir, assembly = texts
+    yield Stage(f"{name}: LLVM", ir.strip(), drawn, "as it is written: nothing is inlined yet")
+    lines = [one.rstrip() for one in assembly.splitlines() if one.strip() and not DIRECTIVE.match(one)]
     loop = busiest_loop("\n".join(lines)).splitlines()
     begin = next((at for at in range(len(lines)) if loop and lines[at : at + len(loop)] == loop), 0)
-    caption = f"{len(lines)} lines; the busiest loop has {len(loop)}, {sum(map(is_vector, loop))} of them on vectors"
-    yield Stage(f"{name}: assembly", "\n".join(lines), drawn, caption, frozenset(range(begin, begin + len(loop))))
+    busy = f"; the busiest loop has {len(loop)}, {sum(map(is_vector, loop))} of them on vectors" if loop else ""
+    main = frozenset(range(begin, begin + len(loop)))
+    yield Stage(f"{name}: assembly", "\n".join(lines), drawn, f"{len(lines)} lines{busy}", main)
 
 
 def places_of(graph: CompiledFxGraph) -> dict[Node, tuple[str, bool]]:

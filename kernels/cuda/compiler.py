@@ -1,12 +1,15 @@
-"""From a program to PTX, and from PTX to machine code: the one place that talks to numba-cuda, and needs no GPU.
+"""From a program to PTX, and from PTX to machine code: the one place that talks to compilers, and needs no GPU.
 
 A `Source` is a kernel's complete text and its signature; `ptx(source, target)` is what the simulator runs, and
 `cubin(source, target)` what a card runs. Both are kept on disk, under a hash of all that decides them but the compiler,
 whose versions stand in the file: where numba-cuda is not installed, what lies there is used as it is. So a directory
 that was filled on one machine serves another one that has neither compiler nor, when it is filled, a GPU.
 
-numba-cuda is used as a compiler alone: not its launcher, its arrays or its allocator. Arguments are addresses, int64
-and float64. Another compiler takes its place by another `emit_ptx`.
+There are two compilers. numba-cuda, with NVIDIA's libraries, compiles the operators' kernels where it is installed; it
+is used as a compiler alone: not its launcher, its arrays or its allocator. The library's own translator, with the LLVM
+that numba brings along (`nvptx.py`), compiles everything elsewhere, and a graph's kernels in any case: these compute
+with the CPU's scalar functions. REDISPATCH_CUDA_COMPILER=own in the environment has it compile all. Arguments are
+addresses, int64 and float64.
 
 Note [The compute capability that numba-cuda asks for]
 To compile a function that calls another, numba-cuda asks the driver which card there is. There need be none here; so
@@ -20,6 +23,7 @@ It is lent one meanwhile: parts of numba-cuda are imported when the first kernel
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -36,6 +40,8 @@ import numpy as np
 from redispatch.dispatch.disk import digest, directory, read_sealed, warn_once, write_sealed, write_whole
 
 from ..engine.program import Program
+from ..engine.translate import Unknown
+from . import nvptx
 
 FORMAT = "1"  # of files on disk; another one makes all of them be compiled again
 PACKAGES = ("numba-cuda", "numba", "llvmlite", "nvidia-nvvm")
@@ -60,6 +66,7 @@ class Source:
     real: str | None  # what literals in its functions become
     threads: int = field(default=0, kw_only=True)
     together: int = field(default=0, kw_only=True)
+    is_own: bool = field(default=False, kw_only=True)  # for the library's own translator, whatever is installed
 
     def program(self) -> Program:
         """The function and all that it calls."""
@@ -69,32 +76,41 @@ class Source:
 
 
 def available() -> bool:
-    """Whether there is a compiler: numba-cuda, and NVIDIA's NVVM that it calls."""
+    """Whether there is numba-cuda, and NVIDIA's NVVM that it calls."""
     return util.find_spec("numba_cuda") is not None and util.find_spec("nvidia") is not None
+
+
+def is_own(source: Source) -> bool:
+    """Whether the library's own translator compiles a kernel."""
+    return source.is_own or not available() or os.environ.get("REDISPATCH_CUDA_COMPILER") == "own"
 
 
 def ptx(source: Source, target: str = "sm_80") -> str:
     """The kernel's PTX for a compute capability ("sm_90") and all later ones: from disk, or compiled.
 
-    Errors: ImportError where it must be compiled and numba-cuda is not installed; NotImplementedError for what cannot
-    be compiled for a GPU.
+    Errors: NotImplementedError for what cannot be compiled for a GPU.
     """
-    program = source.program()
-    key = _key(program, source, target)
-    text = _kept(key)
+    program, own = source.program(), is_own(source)
+    key = _key(program, source, target, own)
+    text = _kept(key, own)
+    if text is None and own and not source.is_own and not available():  # what numba-cuda left there serves, too
+        text = _kept(_key(program, source, target, False), False)
     if text is None:
         with _LOCK:
             text = emit_ptx(program, source, target)
-        _keep(key, source, target, text)
+        _keep(key, source, target, text, own)
     return text
 
 
 def cubin(source: Source, target: str) -> bytes:
     """The machine code for cards of that compute capability: from disk, or linked from the PTX by nvJitLink."""
     program = source.program()
-    key = _key(program, source, target)
+    key = _key(program, source, target, is_own(source))
     path = directory()
     file = None if path is None else path / f"{key}.cubin"
+    if path is not None and file is not None and not available() and not source.is_own and not file.exists():
+        key = _key(program, source, target, False)  # which numba-cuda left there
+        file = path / f"{key}.cubin"
     kept = None if file is None else read_sealed(file, key)
     if kept is not None:
         return kept
@@ -113,9 +129,13 @@ def link(text: str, target: str) -> bytes:
 
 
 def emit_ptx(program: Program, source: Source, target: str) -> str:
-    """Has numba-cuda compile a program."""
-    if not available():
-        raise ImportError(f"compiling {source.name} for CUDA needs a compiler that is not there; {INSTALL}")
+    """Has a program compiled: by the library's own translator, or by numba-cuda."""
+    if is_own(source):
+        try:
+            text = nvptx.compiled(program, source.signature, target, not source.is_own)
+            return bounded(tidy(text, source.name), source)
+        except Unknown as problem:
+            raise refused(source, problem) from problem
     capability = capability_of(target)
     with compiling_for(capability) as cuda:
         namespace = program.load()
@@ -127,12 +147,17 @@ def emit_ptx(program: Program, source: Source, target: str) -> str:
         try:
             text, _ = cuda.compile_ptx(main, tuple(map(_type, source.signature)), cc=capability)
         except Exception as problem:  # numba's own, NVVM's, and a KeyError for a function that numba-cuda lacks
-            said = " ".join(str(problem).split())
-            raise NotImplementedError(
-                f"{source.name} has no CUDA kernel for {', '.join(source.signature)}: its scalar function cannot be "
-                f"compiled for a GPU yet ({type(problem).__name__}: {said[:200]}). Copy the tensors by .cpu() before"
-            ) from problem
+            raise refused(source, problem) from problem
     return bounded(tidy(text, source.name), source)
+
+
+def refused(source: Source, problem: Exception) -> NotImplementedError:
+    """The error for what a compiler does not take."""
+    said = " ".join(str(problem).split())
+    return NotImplementedError(
+        f"{source.name} has no CUDA kernel for {', '.join(source.signature)}: its scalar function cannot be "
+        f"compiled for a GPU yet ({type(problem).__name__}: {said[:200]}). Copy the tensors by .cpu() before"
+    )
 
 
 def bounded(text: str, source: Source) -> str:
@@ -202,15 +227,24 @@ def tidy(text: str, name: str) -> str:
 
 
 @once
-def _here() -> bytes:
+def _here(own: bool) -> bytes:
     """A hash of the files that say what a program means on a GPU."""
     folder = Path(__file__).parent
-    return digest(*((folder / name).read_bytes() for name in ("intrinsics.py", "compiler.py")))
+    files = [folder / name for name in ("intrinsics.py", "compiler.py")]
+    if own:
+        files = [folder / name for name in ("translation.py", "of_complex.py", "nvptx.py")]
+        files.append(folder.parent / "engine" / "primitives.py")
+        files += sorted((folder.parent / "engine" / "translate").glob("*.py"))
+    return digest(*(file.read_bytes() for file in files))
 
 
 @once
-def versions() -> str:
+def versions(own: bool = False) -> str:
     """The compiler's versions; "" where there is none."""
+    if own:
+        import llvmlite  # here, because importing it takes 40 ms, and no kernel may be needed
+
+        return f"llvmlite {llvmlite.__version__}"
     if not available():
         return ""
     from importlib import metadata  # here, because it brings half of the standard library along
@@ -224,16 +258,16 @@ def versions() -> str:
     return ", ".join(found)
 
 
-def _key(program: Program, source: Source, target: str) -> str:
+def _key(program: Program, source: Source, target: str, own: bool) -> str:
     facts = [FORMAT, program.digest(), source.name, repr(source.signature), target]
     facts += [f"{source.threads} {source.together}"] if source.together else []
-    return digest("\0".join(facts).encode(), _here()).hex()
+    return digest("\0".join(facts).encode(), _here(own)).hex()
 
 
 HEADER = re.compile(rb"// (?P<title>.*?)   for: (?P<target>\w+)   by: (?P<by>.*?)   seal: (?P<seal>[0-9a-f]{64})\n")
 
 
-def _kept(key: str) -> str | None:
+def _kept(key: str, own: bool) -> str | None:
     """The PTX on disk, or None: where there is none, where it is damaged, and where another compiler made it."""
     path = directory()
     if path is None:
@@ -246,18 +280,17 @@ def _kept(key: str) -> str | None:
     if found is None or digest(key.encode(), content[found.end() :]).hex().encode() != found["seal"]:
         return None
     by = found["by"].decode()
-    return content[found.end() :].decode() if versions() in ("", by) else None
+    return content[found.end() :].decode() if versions(own) in ("", by) else None
 
 
-def _keep(key: str, source: Source, target: str, text: str) -> None:
+def _keep(key: str, source: Source, target: str, text: str, own: bool) -> None:
     path = directory()
     if path is None:
         return
     seal = digest(key.encode(), text.encode()).hex()
     title = f"{source.name}({', '.join(source.signature)})"
     try:
-        write_whole(
-            path / f"{key}.ptx", f"// {title}   for: {target}   by: {versions()}   seal: {seal}\n{text}".encode()
-        )
+        head = f"// {title}   for: {target}   by: {versions(own)}   seal: {seal}\n"
+        write_whole(path / f"{key}.ptx", (head + text).encode())
     except OSError as problem:
         warn_once(problem)

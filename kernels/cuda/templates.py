@@ -196,7 +196,9 @@ class Written:
         signature = (*(f"{storage_type(dtype)}*" for dtype in dtypes), *["int64"] * count)
         threads = known.get("THREADS", THREADS)
         assert isinstance(threads, int)
-        bounds = {"threads": threads, "together": max(self.at_once // threads, 1)} if self.at_once else {}
+        bounds: dict[str, Any] = (
+            {"threads": threads, "together": max(self.at_once // threads, 1)} if self.at_once else {}
+        )
         return Source(self.function.__name__, self.text, named, signature, real_type(compute), **bounds)
 
     @cached_property

@@ -499,6 +499,7 @@ class Walk:
         self.rows, self.row_size = math.prod(self.outer), math.prod(self.inner)
         self.in_row = "uint64(i)" if len(self.inner) == 1 else f"uint64(run * {self.inner[-1]} + i)"
         self.steps = {id(array): steps[-1] for array, steps in zip(arrays, inner, strict=True)}
+        self.rows_of = dict(zip(arrays, outer, strict=True))  # by array: the steps from row to row
         self.begins: dict[int, str] = {}  # by array: the word for where its row begins
         self.words: dict[int, str] = {}  # and for where it begins for the inner loop
         self.lines: dict[str, dict[str, str]] = {"row": {}, "run": {}}  # where each row begins, and each run in it

@@ -10,13 +10,17 @@ GROUP = Group()
 row = GROUP.row
 
 
+RECORDED = False  # whether what is compiled is recorded as a graph of CUDA: tests/gpu/speed.py
+
+
 def compiled(t, function, *inputs):
     """The call of a compiled function."""
     if t.__name__ == "torch":
-        made = t.compile(function)
+        made = t.compile(function, mode="reduce-overhead" if RECORDED else "default")
         return lambda: made(*inputs)
     make_fx = importlib.import_module("redispatch.fx.experimental.proxy_tensor").make_fx
-    graph = importlib.import_module("redispatch._inductor").compile_fx_inner(make_fx(function)(*inputs), inputs)
+    module = make_fx(function)(*inputs)
+    graph = importlib.import_module("redispatch._inductor").compile_fx_inner(module, inputs, cudagraphs=RECORDED)
     return lambda: graph(*inputs)
 
 
@@ -40,7 +44,8 @@ def softmax(t):
 def training(t, loss, *weights):
     """The call of a compiled step of SGD, from the function of the weights that is to become less."""
     if t.__name__ == "torch":
-        made, leaves = t.compile(loss), [one.clone().requires_grad_() for one in weights]
+        made = t.compile(loss, mode="reduce-overhead" if RECORDED else "default")
+        leaves = [one.clone().requires_grad_() for one in weights]
 
         def train():
             gradients = t.autograd.grad(made(*leaves), leaves)

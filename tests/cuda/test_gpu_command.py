@@ -22,9 +22,10 @@ def command(monkeypatch):
     """The command's modules, which it finds beside itself; afterwards their names are free again."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module("run")
-    for name in ("run", "table", "speed", "workers", "missing"):
+    for name in ("run", "table", "speed", "workers", "missing", "compiled", "rows"):
         sys.modules.pop(name, None)
-    sys.path.remove(str(FOLDER.parent / "cuda"))
+    for name in ("cuda", "bench"):
+        sys.path.remove(str(FOLDER.parent / name))
 
 
 def test_on_the_null_device_everything_is_timed_and_nothing_claimed(tmp_path):  # 6 s: a process of its own
@@ -37,7 +38,9 @@ def test_on_the_null_device_everything_is_timed_and_nothing_claimed(tmp_path):  
     speed = found["speed"]
     for name in ("copy", "gelu", "row sums", "add a row", "cast to bfloat16"):
         assert speed[name]["ours seconds"] > 0 and speed[name]["ours of the copy"] > 0
-    for name in ("add(64)", "graph of 100", "allocator churn"):
+    programs = [name for name in speed if name.startswith("compiled")]
+    assert len(programs) == 2
+    for name in ("add(64)", "graph of 100", "allocator churn", *programs):
         assert speed[name]["ours seconds"] > 0 and "torch seconds" not in speed[name]
     failed = {name: row["ours error"] for name, row in speed.items() if "ours error" in row}
     assert all("has no CUDA kernel yet" in error for error in failed.values()), failed

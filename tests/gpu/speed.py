@@ -7,12 +7,17 @@ first. A time is the median of rounds between two events; for small operators th
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import redispatch as rd
+
+sys.path.append(str(Path(__file__).parents[1] / "bench"))
+import compiled  # whose folder is no package
 
 LARGE, SMALL = 64 << 20, 1 << 12  # bytes of an operand
 ROUNDS = 21
@@ -157,6 +162,24 @@ def churn(t: Any) -> Callable[[], Any]:
     return go
 
 
+def program(t: Any, row: Callable[[Any], Callable[[], Any]], recorded: bool) -> Callable[[], Any]:
+    """A program of `make bench GROUP=compiled`, on the device; a step of its own each time, where it is recorded."""
+    compiled.RECORDED = recorded
+    try:
+        with t.device("cuda"):
+            call = row(t)
+    finally:
+        compiled.RECORDED = False
+    if not recorded:
+        return call
+
+    def step() -> Any:
+        t.compiler.cudagraph_mark_step_begin()
+        return call()
+
+    return step
+
+
 # --- all of it --------------------------------------------------------------------------------------------------------
 
 
@@ -183,12 +206,25 @@ def bench(torch: Any, only: str, small: bool) -> Iterator[tuple[str, dict[str, A
             name: lambda t, name=name: {"seconds": until_done(t, small_operators(t)[name](), loops)}
             for name in small_operators(rd)
         },
+        **{
+            f"compiled{', recorded' * recorded}: {name}": lambda t, row=row, recorded=recorded: {
+                "seconds": between_events(t, program(t, row.build, recorded), rounds)
+            }
+            for name, row in programs(small).items()
+            for recorded in (False, True)
+        },
         "graph of 100": lambda t: {"seconds": until_done(t, graph_of_a_chain(t, 4 if small else 100), loops)},
         "allocator churn": lambda t: {"seconds": until_done(t, churn(t), max(loops // 10, 1))},
     }
     for name, measure in rows.items():
         if only in name:
             yield name, on_both(sides, name, measure)
+
+
+def programs(small: bool) -> dict[str, Any]:
+    """The programs that are compiled; a small one alone, where a simulator runs them."""
+    found = {row.name: row for row in compiled.GROUP}
+    return {name: row for name, row in found.items() if name.startswith("MLP 32")} if small else found
 
 
 def on_both(sides: dict[str, Any], name: str, measure: Callable[[Any], dict[str, float]]) -> dict[str, Any]:

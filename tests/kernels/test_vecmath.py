@@ -286,6 +286,16 @@ def test_complex_numbers_are_numpys():
         np.testing.assert_allclose(apply(scalar_function(name), x), reference(x))
 
 
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128])
+def test_both_parts_of_a_complex_tanh_are_exact(kind):
+    x = np.array([11 + 0.3j, -9 + 2j, 0.1 - 1.5j, 21 - 7j, 3 - 1e-9j, 25 + 1j, complex(-0.0, 1)], kind)
+    found, wanted = apply(scalar_function("tanh"), x), np.tanh(x.astype(np.complex128))
+    for part in ("real", "imag"):
+        rtol = 30 * np.finfo(kind).eps
+        np.testing.assert_allclose(getattr(found, part), getattr(wanted, part), rtol=rtol)
+        assert (np.signbit(getattr(found, part)) == np.signbit(getattr(wanted, part))).all()
+
+
 def test_the_error_of_gelu_in_float32_is_small_beside_its_argument():
     x = np.concatenate([np.linspace(-12, 6, 4001), [-1e3, 1e3, -1e-40, 0]]).astype(np.float32)
     exact = np.array([v * math.erfc(-v / math.sqrt(2)) / 2 for v in x.astype(float)])

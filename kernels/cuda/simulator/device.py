@@ -6,6 +6,8 @@ number of the stretch that it is to run next. The lowest number among the lanes 
 lanes that a branch has parted meet again where their ways join, as on a GPU, and a loop ends for all before what
 follows it begins.
 
+A lane at a shuffle or a vote waits for those of its warp that can still come to it.
+
 A lane at a barrier waits. When nobody else can go on, each block must have all of its lanes at the same barrier;
 a block where some wait and others have left, or wait elsewhere, is the error of a divergent barrier.
 """
@@ -36,7 +38,11 @@ class Stretch:
         self, steps: Sequence[tuple[Callable[[Grid, Lanes], None], Instruction]], end: Instruction | None
     ) -> None:
         self.steps, self.end = steps, end
+        self.meets = bool(steps) and steps[0][1].name in TOGETHER  # whether the lanes of a warp meet at the top
         self.next = self.target = -1
+
+
+TOGETHER = ("shfl", "vote")  # what the lanes of a warp do together
 
 
 def is_barrier(instruction: Instruction) -> bool:
@@ -56,6 +62,8 @@ class Program:
                 cuts |= {instruction.target, k + 1}
             elif instruction.name in ("exit", "trap") or is_barrier(instruction):
                 cuts.add(k + 1)
+            elif instruction.name in TOGETHER:
+                cuts.add(k)
         starts = sorted(cut for cut in cuts if cut <= len(instructions))
         number = {start: k for k, start in enumerate(starts)}
         self.stretches = []
@@ -92,8 +100,23 @@ class Program:
                 self._release(state)
                 continue
             mine = ready == current
+            if self.stretches[current].meets and not mine.all():
+                current, mine = self._met(state, ready)
             lanes: Lanes = EVERY if mine.all() else np.flatnonzero(mine)
             self._run_stretch(state, self.stretches[current], lanes)
+
+    def _met(self, state: Grid, ready: np.ndarray) -> tuple[int, np.ndarray]:
+        """The lowest stretch that lanes can run now, and these: without those that wait for others of their warp."""
+        for current in np.unique(ready[ready != self.end]).tolist():
+            mine = ready == current
+            if self.stretches[current].meets:
+                apart = np.zeros(state.count, bool)
+                apart[state.first_of_warp[~mine & (ready != self.end)]] = True
+                mine &= ~apart[state.first_of_warp]
+            if mine.any():
+                return current, mine
+        current = int(ready.min())  # they wait for each other: the shuffle says who is missing
+        return current, ready == current
 
     def _run_stretch(self, state: Grid, stretch: Stretch, lanes: Lanes) -> None:
         instruction = stretch.end

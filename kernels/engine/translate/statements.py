@@ -59,7 +59,7 @@ class Unit:
         if key not in self.functions:
             self.functions[key] = None
             symbol = f"{name}.{len(self.functions)}"
-            text, result = Statements(self, program, flags).translated(symbol, program.trees[name], types)
+            text, result = self.statements(program, flags).translated(symbol, program.trees[name], types)
             text = text if inline else text.replace(" alwaysinline {", " noinline {", 1)
             self.require(symbol, text)
             self.functions[key] = Function(symbol, result)
@@ -67,6 +67,10 @@ class Unit:
         if found is None:
             raise Unknown(f"{name} calls itself")
         return found
+
+    def statements(self, program: Program, flags: frozenset[str]) -> Statements:
+        """Returns the translation of a function, to be begun."""
+        return Statements(self, program, flags)
 
     def require(self, symbol: str, text: str) -> None:
         """Has the module contain a function, given as text."""

@@ -111,11 +111,13 @@ def expm1_complex(z):
 
 
 def tanh_complex(z):
-    """tanh. Its real part is 1 or -1, to the last digit, long before the square of cosh is too large for a number."""
+    """tanh (Kahan, 1987). From 22 on its real part is 1 or -1 to the last digit, and sinh² would soon overflow."""
     x, y = z.real, z.imag
-    if abs(x) < 10:
-        real, imag = math.tanh(x), math.tan(y)
-        return quotient(complex(real, imag), complex(1.0, real * imag))
+    if abs(x) < 22:
+        turn, rise = math.tan(y), math.sinh(x)
+        steep = 1 + turn * turn
+        below = 1 + steep * rise * rise
+        return complex(steep * math.cosh(x) * rise / below, turn / below)
     if x != x:
         return complex(x, x)
     small = 4 * math.exp(-2 * abs(x)) * math.sin(y) * math.cos(y) if abs(y) < math.inf else 0 * x
