@@ -111,18 +111,32 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
         return program.load()[main]  # type: ignore[return-value]  # the text defines `main` as a function
     flags = ",".join([*sorted(kernel.fastmath), gil_word(kernel.nogil), "no runtime"])
     key = cache.key(program.digest(), main, signature, flags)
-    entry = _LINKED.get(key)
-    if entry is not None:
-        return entry
-    code = cache.load(key)
-    if code is None or native.outdated(code):
+    entry = kept(key, kernel.name)
+    if entry is None:
         start = perf_counter()
         code = native.packed(*_compile(program, signature, kernel.fastmath, kernel.nogil))
         _tell(kernel.name, perf_counter() - start)
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
         cache.store(key, code, kernel.name, header + program.text())
-    entry = _LINKED[key] = native.linked(code, kernel.name)
+        entry = _LINKED[key] = native.linked(code, kernel.name, key)
     return entry
+
+
+def kept(key: str, name: str) -> Entry | None:
+    """The entry that is kept under a key, in this process or on disk; None where there is none."""
+    with _LOCK:
+        entry = _LINKED.get(key)
+        if entry is None:
+            code = cache.load(key)
+            if code is not None and not native.outdated(code):
+                entry = _LINKED[key] = native.linked(code, name, key)
+        return entry
+
+
+def key_of(entry: Entry | None) -> str | None:
+    """The key under which an entry's code is kept; None for one that is plain Python."""
+    held = getattr(entry, "__self__", None)
+    return held[-1] if isinstance(held, tuple) else None
 
 
 def gil_word(nogil: bool | int) -> str:

@@ -385,8 +385,11 @@ class _Definition(ctypes.Structure):
 METH_FASTCALL = 0x80
 
 
-def linked(payload: bytes, name: str) -> Any:
-    """The function of an object file, to be called from Python. Its machine code goes when it does."""
+def linked(payload: bytes, name: str, key: str = "") -> Any:
+    """The function of an object file, to be called from Python. Its machine code goes when it does.
+
+    key: under which the file is kept.
+    """
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
     names, _, code = payload.partition(b"\n")
@@ -399,7 +402,7 @@ def linked(payload: bytes, name: str) -> Any:
     definition = _Definition(name.encode(), engine.get_function_address(CALL), METH_FASTCALL, None)
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.restype, create.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    return create(ctypes.byref(definition), (engine, definition), None)  # its `self`: all that it points at
+    return create(ctypes.byref(definition), (engine, definition, key), None)  # its `self`: all that it points at
 
 
 def _provide(names: list[str]) -> None:

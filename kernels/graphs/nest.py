@@ -37,8 +37,8 @@ from ..cpu.reduce import BLOCK, Reduction, chain
 from ..engine.compile import Entry, Kernel
 from ..engine.convert import CONVERT, array_type, as_is, conversion, load, real_type, store
 from ..engine.elementwise import has_usual
-from ..engine.pool import in_scratch, nothing_to_do, ready, serial_for
 from ..engine.program import Part
+from .launch import Launch
 
 DEAR = 4  # cheap operations, from which on a value is kept and not computed again
 
@@ -461,19 +461,18 @@ class Nest:
         cost = sum(value.cost if isinstance(value, Apply) else 1 for value in self.values)
         return cost if self.walk.flat else cost * self.walk.row_size
 
-    def entry(self) -> Entry:
-        """The compiled kernel."""
-        return self.kernel().entry(*self.signature())
+    def entry(self) -> Entry | None:
+        """The compiled kernel, unless there is nothing to do."""
+        return self.kernel().entry(*self.signature()) if self.turns else None
+
+    @property
+    def launch(self) -> Launch:
+        """How it is run; large ones are shared out among threads. Note [Columns]"""
+        return Launch(self.turns, self.work, self.scratches, bool(self.accumulates))
 
     def ready(self) -> Callable[..., object]:
-        """The nest as `f(array, at, ...)`, of `arrays` in order; large ones are shared out among threads."""
-        if not self.turns:
-            return nothing_to_do
-        if self.accumulates:
-            scratches, entry, count, work = self.scratches, self.entry(), self.turns, self.work
-            entry = in_scratch(entry, scratches) if scratches else entry
-            return lambda *args: serial_for(entry, count, args, work)
-        return ready(self.entry(), self.turns, (), self.work, self.scratches)
+        """The nest as `f(array, at, ...)`, of `arrays` in order."""
+        return self.launch.of(self.entry())
 
     def source(self) -> str:
         """The text, with the scalar functions."""

@@ -1,7 +1,7 @@
 """A routine: nests, products and kernels, one after the other, in one function; Python is not entered between them.
 
     routine = Routine("step", [mm, relu, mm_1], {"mm": Place("memory_float32", 0), "relu": Place(...)})
-    routine.ready()(x, x_at, w, w_at, out, out_at, memory_float32)
+    routine.entry()(x, x_at, w, w_at, out, out_at, memory_float32)
 
 What only its own steps read lies in memory that is one array of each dtype: two results share a place if the last step
 that reads the one comes before the first that writes the other (`placed`).
@@ -9,7 +9,7 @@ that reads the one comes before the first that writes the other (`placed`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor.operand import DTYPES
 
 from ..cpu.blas import gemm
-from ..engine.compile import Kernel
+from ..engine.compile import Entry, Kernel
 from ..engine.convert import array_type
 from .nest import Nest, indented
 from .product import Product
@@ -142,7 +142,7 @@ class Routine:
         words += [*memories, *["int64[]"][: self.has_status]]
         return (*words, *(f"{dtype}[]" for dtype in self.scratch), *(f"{dtype}[]" for dtype in self.tables))
 
-    def ready(self) -> Callable[..., object]:
+    def entry(self) -> Entry:
         """The compiled function."""
         return self.kernel().entry(*self.signature())
 
