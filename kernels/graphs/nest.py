@@ -431,7 +431,7 @@ class Nest:
         renamed = {array.name: f"x{k}" for k, array in enumerate(self.arrays)} | {self.name: name}
         words = "|".join(map(re.escape, renamed))
         text = re.sub(rf"\b({words})(?=(?:_at|_(?:row|run)\d*)?\b)", lambda found: renamed[found[1]], self.text)
-        return Kernel(text, name=name, given=self.given, reals=self.reals, fastmath=flags, apart=True)
+        return Kernel(text, name=name, given=self.given, reals=self.reals, fastmath=flags, apart=True, one_program=True)
 
     def signature(self) -> tuple[str, ...]:
         """The types of its parameters."""

@@ -133,7 +133,7 @@ class Routine:
 
     def kernel(self) -> Kernel:
         """The kernel of the text."""
-        return Kernel(self.text, name=self.name, given=self.given, nogil=self.work > QUICK)
+        return Kernel(self.text, name=self.name, given=self.given, nogil=self.work > QUICK, one_program=True)
 
     def signature(self) -> tuple[str, ...]:
         """The types of its parameters."""
