@@ -46,8 +46,8 @@ CPU = device("cpu")
 _MAKING = threading.RLock()  # of threads that call a graph first, one makes its function
 # Names that the texts, those of loops and routines, too, have for other things than nodes
 RESERVED = re.compile(
-    r"empty_from|scratch|allow_threads|zeros|refuse|status|lo|hi|i|block|pair|count|start|row\w*|run\d*|[vr]\d+|u?int\d+"
-    r"|bool_?|(b?float|complex)\d+|(acc|part|kept|at|number)_*\d*|(spec|call|given|routine|memory|fused|to)_\w*"
+    r"empty_from|scratch|allow_threads|zeros|refuse|status|lo|hi|i|strange|block|pair|count|start|row\w*|run\d*|[vr]\d+|u?int\d+"
+    r"|bool_?|(b?float|complex)\d+|(acc|part|kept|at|number)_*\d*(_before)?|(spec|call|given|routine|memory|fused|to)_\w*"
     r"|\w*_(at|row\d*|run\d*)"
 )
 HELPERS: dict[str, Any] = {

@@ -20,9 +20,10 @@ from redispatch.dispatch.tensor.operand import DTYPES
 from ..cpu.blas import gemm
 from ..engine.compile import Entry, Kernel
 from ..engine.convert import array_type
-from .nest import Nest, indented
+from .nest import Nest
 from .product import Product
 from .recorded import Recorded
+from .walk import indented
 
 LINE = 64  # bytes: places in memory begin at a multiple
 QUICK = 1 << 16  # cheap operations, up to which a routine keeps Python's lock: giving it up takes 30 ns
