@@ -34,6 +34,7 @@ from ..fx.interpreter import Interpreter
 from ..fx.node import Node, map_arg
 from ..fx.passes.post_grad import eliminate_common_subexpressions
 from ..fx.passes.shape_prop import FakeTensorProp
+from . import kept
 from .decompositions import expanded
 from .lowering import AT_ONCE, Call, Lowering, Multiplying, Nesting, Recording, extent
 from .operators import native, rule_of
@@ -46,11 +47,16 @@ CPU = device("cpu")
 _MAKING = threading.RLock()  # of threads that call a graph first, one makes its function
 # Names that the texts, those of loops, routines and a device's kernels, too, have for other things than nodes
 RESERVED = re.compile(
-    r"empty_from|scratch|allow_threads|zeros|refuse|status|lo|hi|i|block|pair|count|start|row\w*|run\d*|[vr]\d+|u?int\d+"
-    r"|bool_?|(b?float|complex)\d+|(acc|part|kept|at|number)_*\d*|(spec|call|given|routine|memory|fused|to)_\w*"
+    r"empty_from|scratch|allow_threads|zeros|refuse|status|lo|hi|i|strange|block|pair|count|start|row\w*|run\d*|[vr]\d+|u?int\d+"
+    r"|bool_?|(b?float|complex)\d+|(acc|part|kept|at|number)_*\d*(_before)?|(spec|call|given|routine|memory|fused|to)_\w*"
     r"|\w*_(at|row\d*|run\d*)"
     r"|located|stream_for|error\w*|cuda|j|warp|i_\d+|v\d+_\d+|at\d*_\d+|(operator|dim|all)\d+|(parts|pick)_\w*|acc\d+_parts"
 )
+HELPERS: dict[str, Any] = {
+    "empty_from": empty_from, "scratch": scratch, "allow_threads": allow_threads, "zeros": np.zeros,
+}  # fmt: skip
+# What a graph that is taken from disk knows as soon as somebody asks
+LOWERED = {"graph", "lowering", "steps", "through_python", "nests", "groups", "routines", "known", "text"}
 PLAIN = {DEFAULT.keys.added, DEFAULT.with_grad(False).keys.added}
 
 
@@ -69,20 +75,37 @@ class CompiledFxGraph:
         nodes = list(module.graph.nodes)
         if any("val" not in node.meta for node in nodes if node.op != "output"):
             FakeTensorProp(module).propagate(*examples)
-        self.graph = expanded(module.graph)
-        eliminate_common_subexpressions(self.graph)
-        for node in self.graph.nodes:
-            if RESERVED.fullmatch(node.name):
-                node.name = self.graph._namespace.create_name(f"n_{node.name}_")
         self.metadata = [metadata_of(x) if isinstance(x, Tensor) else None for x in examples]
         tensors = [x for x in examples if isinstance(x, Tensor)]
         self.plain = not any(x.is_conj() or x.is_neg() for x in tensors) and LAZY.isdisjoint(n.target for n in nodes)
         self.other: CompiledFxGraph | None = None  # for another number of threads
-        self.lower()
+        self.examples = examples
+        self.begin()
+
+    def begin(self) -> None:
+        """Takes the function from disk, or makes one, for one thread or for several."""
+        for name in LOWERED & vars(self).keys():
+            delattr(self, name)
+        self.alone = get_num_threads() == 1
+        self.run: Callable[..., Any] | None = None
+        self.key = kept.key_of(self)
+        self.record = kept.load(self.key)
+        if self.record is None:
+            self.lower()
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in LOWERED:
+            raise AttributeError(name)
+        self.lower()  # somebody wants to see what is not on disk
+        return vars(self)[name]
 
     def lower(self) -> None:
-        """Decides on the steps, for one thread or for several, and writes the function."""
-        self.alone = get_num_threads() == 1
+        """Decides on the steps, and writes the function."""
+        self.graph = expanded(self.module.graph)
+        eliminate_common_subexpressions(self.graph)
+        for node in self.graph.nodes:
+            if RESERVED.fullmatch(node.name):
+                node.name = self.graph._namespace.create_name(f"n_{node.name}_")
         self.lowering = self.steps_of(list(self.graph.nodes), rule_of, native, self.alone)
         self.steps = self.lowering.steps
         self.through_python = {
@@ -94,12 +117,8 @@ class CompiledFxGraph:
         self.nests = {step: self.lowering.nest(step, k) for k, step in enumerate(nestings)}
         self.groups = self.grouped()
         self.routines: dict[str, Routine] = {}
-        self.known: dict[str, Any] = {
-            "empty_from": empty_from, "scratch": scratch, "allow_threads": allow_threads, "zeros": np.zeros,
-            "refuse": self.refuse,
-        }  # fmt: skip
+        self.known: dict[str, Any] = {}
         self.text = self.written()
-        self.run: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any) -> Any:
         """Returns what the graph does of these inputs."""
@@ -117,7 +136,7 @@ class CompiledFxGraph:
         if self.other is None:
             other = copy(self)
             other.other = self
-            other.lower()
+            other.begin()
             self.other = other
         return self.other
 
@@ -199,7 +218,7 @@ class CompiledFxGraph:
         lines = [f"def run({', '.join(inputs)}):"]
         for node in self.graph.nodes:
             if node.op == "get_attr":
-                self.known[node.name] = self.attribute(node)
+                self.known[node.name] = self.of_module(str(node.target))
         last, there = self.last_uses(), set[str]()
         for number, group in enumerate(self.groups):
             made = {name: node for step in group for name, node in self.makes(step).items()}
@@ -285,17 +304,17 @@ class CompiledFxGraph:
             f"  {node.name} = {node.target}" + (f"\n{where}" if where else "")
         )
 
-    def attribute(self, node: Node) -> Any:
-        """The tensor of the module that a node is."""
+    def of_module(self, path: str) -> Any:
+        """An attribute of the module."""
         found: Any = self.module
-        for word in str(node.target).split("."):
+        for word in path.split("."):
             found = getattr(found, word)
         return found
 
     def called(self, node: Node) -> str:
         """The call of a node's operator."""
         name = f"call_{node.name}"
-        self.known[name] = node.target if node.op == "call_function" else self.attribute(node)
+        self.known[name] = node.target if node.op == "call_function" else self.of_module(str(node.target))
         args, kwargs = map_arg((node.args, node.kwargs), self.given)
         given = [*map(self.value, args), *(f"{key}={self.value(one)}" for key, one in kwargs.items())]
         return f"{name}({', '.join(given)})"
@@ -324,11 +343,20 @@ class CompiledFxGraph:
 
     def made(self) -> Callable[..., Any]:
         """The function; its loops are compiled here, or loaded from disk."""
-        namespace = self.known | {one.name: one.ready() for one in self.kernels()}
+        namespace = None if self.record is None else self.record.names(self)
+        text = self.record.text if self.record is not None and namespace is not None else self.text
+        if namespace is None:
+            entries = {one.name: one.entry() for one in self.kernels()}
+            kept.store(self.key, self, entries)
+            launched = {
+                nest.name: nest.launch.of(entries[nest.name]) for nest in self.kernels() if isinstance(nest, Nest)
+            }
+            namespace = self.known | entries | launched
         name = f"<redispatch graph {id(self):x}>"
-        linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
         weakref.finalize(self, linecache.cache.pop, name, None).atexit = False
-        exec(compile(self.text, name, "exec"), namespace)
+        namespace |= HELPERS | {"refuse": self.refuse}
+        exec(compile(text, name, "exec"), namespace)
         return namespace["run"]
 
     # Seen -------------------------------------------------------------------------------------------------------------

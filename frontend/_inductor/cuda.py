@@ -21,7 +21,7 @@ from redispatch.kernels.cuda.runtime.async_errors import late_errors
 from redispatch.kernels.cuda.runtime.operands import block_of, located, stream_for
 
 from ..fx.node import Node
-from .compile_fx import CompiledFxGraph
+from .compile_fx import HELPERS, CompiledFxGraph
 from .decompositions import is_item
 from .lowering import Call, Lowering, Nesting, Step, Strides
 from .recorded import hindrance, recorded
@@ -114,7 +114,7 @@ class CompiledForCUDA(CompiledFxGraph):
         """The function; its kernels are compiled here, or loaded from disk."""
         errors = late_errors(self.driver)
         numbers = {f"pick_{k + 1}": errors.number(self.pick_name(k + 1)) for k in range(len(self.lowering.picks))}
-        namespace = self.known | numbers | {nest.name: self.started(nest) for nest in self.nests.values()}
+        namespace = HELPERS | self.known | numbers | {nest.name: self.started(nest) for nest in self.nests.values()}
         name = f"<redispatch graph {id(self):x}>"
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
         exec(compile(self.text, name, "exec"), namespace)

@@ -65,8 +65,8 @@ def store(key: str, code: bytes, name: str, source: str) -> None:
 
 # Listing and clearing -------------------------------------------------------------------------------------------------
 
-# The names of files that `store` makes, and cuda/compiler.py
-OURS = re.compile(r"[0-9a-f]{64}\.(?:kernel|ptx|cubin)|.+-[0-9a-f]{12}\.py|tmp.+\.new")
+# The names of files that `store` makes, cuda/compiler.py, and the compiler of graphs
+OURS = re.compile(r"[0-9a-f]{64}\.(?:kernel|graph|ptx|cubin)|.+-[0-9a-f]{12}\.py|tmp.+\.new")
 
 
 @dataclass(frozen=True)

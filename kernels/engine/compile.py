@@ -39,7 +39,8 @@ class Kernel:
     floats are "uint16[]").  `real` is the type of literals in scalar functions, and `reals` that of single ones, by the
     word that `given` has for them. `fastmath` names the LLVM flags, each of which needs a reason where it is given.
     `nogil` says whether other Python threads may run meanwhile, or beyond which length of a range they may. `apart`
-    says that the loop writes to no array which it has by another name, too.
+    says that the loop writes to no array which it has by another name, too. `one_program` says that it is made for a
+    single program, whose user waits: compiling it well takes longer than it would ever save (`native.QUICK`).
     """
 
     def __init__(
@@ -53,13 +54,14 @@ class Kernel:
         fastmath: frozenset[str] = frozenset(),
         nogil: bool | int = True,
         apart: bool = False,
+        one_program: bool = False,
     ) -> None:
         self.loop = loop
         self.name = name or loop.__name__  # type: ignore[union-attr]  # text comes with a name
         self.given = dict(given or {})
         self.real, self.reals = real, reals
         self.fastmath = fastmath
-        self.nogil, self.apart = nogil, apart
+        self.nogil, self.apart, self.one_program = nogil, apart, one_program
         self.entries: dict[tuple[str, ...], Entry] = {}
 
     def entry(self, *signature: str) -> Entry:
@@ -101,7 +103,7 @@ class Kernel:
     def assembly(self, *signature: str) -> str:
         """The machine code for a signature, as this machine's assembler spells it. It is compiled for that alone."""
         with _LOCK:
-            return native.assembly(_compile(self.program(), signature, self.fastmath, self.nogil)[0])
+            return native.assembly(_compile(self, self.program(), signature)[0], self.one_program)
 
 
 def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
@@ -109,20 +111,35 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
     main = program.compiled[-1]
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return program.load()[main]  # type: ignore[return-value]  # the text defines `main` as a function
-    flags = ",".join([*sorted(kernel.fastmath), gil_word(kernel.nogil), "no runtime"])
+    quick = ["quick"] if kernel.one_program else []
+    flags = ",".join([*sorted(kernel.fastmath), gil_word(kernel.nogil), "no runtime", *quick])
     key = cache.key(program.digest(), main, signature, flags)
-    entry = _LINKED.get(key)
-    if entry is not None:
-        return entry
-    code = cache.load(key)
-    if code is None or native.outdated(code):
+    entry = kept(key, kernel.name)
+    if entry is None:
         start = perf_counter()
-        code = native.packed(*_compile(program, signature, kernel.fastmath, kernel.nogil))
+        code = native.packed(*_compile(kernel, program, signature), quick=kernel.one_program)
         _tell(kernel.name, perf_counter() - start)
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
         cache.store(key, code, kernel.name, header + program.text())
-    entry = _LINKED[key] = native.linked(code, kernel.name)
+        entry = _LINKED[key] = native.linked(code, kernel.name, key)
     return entry
+
+
+def kept(key: str, name: str) -> Entry | None:
+    """The entry that is kept under a key, in this process or on disk; None where there is none."""
+    with _LOCK:
+        entry = _LINKED.get(key)
+        if entry is None:
+            code = cache.load(key)
+            if code is not None and not native.outdated(code):
+                entry = _LINKED[key] = native.linked(code, name, key)
+        return entry
+
+
+def key_of(entry: Entry | None) -> str | None:
+    """The key under which an entry's code is kept; None for one that is plain Python."""
+    held = getattr(entry, "__self__", None)
+    return held[-1] if isinstance(held, tuple) else None
 
 
 def gil_word(nogil: bool | int) -> str:
@@ -157,16 +174,14 @@ def _tell(name: str, seconds: float) -> None:
     _seconds = -1.0
 
 
-def _compile(
-    program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool | int
-) -> tuple[Any, str]:
+def _compile(kernel: Kernel, program: Program, signature: tuple[str, ...]) -> tuple[Any, str]:
     """The last function of the program, as an optimised module of LLVM with a function for Python to call it.
 
     The second is the version of numba if that has translated it.
     """
-    text, others, result = _written(program, signature, fastmath)
-    version = "" if others is None else native.numba_version()
-    return native.optimised(text + native.calling(signature, result, nogil), others), version
+    text, others, result = _written(program, signature, kernel.fastmath)
+    version, quick = "" if others is None else native.numba_version(), kernel.one_program
+    return native.optimised(text + native.calling(signature, result, kernel.nogil), others, quick), version
 
 
 def _written(program: Program, signature: tuple[str, ...], fastmath: frozenset[str]) -> tuple[str, Any, str]:

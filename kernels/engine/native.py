@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 from functools import cache as once
 from typing import Any
 
@@ -313,7 +314,7 @@ def _addressing() -> dict[str, Any]:
 
 
 @once
-def _machine() -> Any:
+def _machine(quick: bool = False) -> Any:
     """This machine as LLVM knows it: the CPU with all its instructions."""
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
@@ -321,19 +322,28 @@ def _machine() -> Any:
     return _target().create_target_machine(
         cpu=cpu or llvm.get_host_cpu_name(),
         features=features if features is not None else "" if cpu else llvm.get_host_cpu_features().flatten(),
-        opt=3,
+        opt=1 if quick else 3,
         **_addressing(),
     )
 
 
-def optimised(text: str, others: Any = None) -> Any:
+# Note [Quick compiling]
+# A program's own loops are called a few times per step, and somebody waits for them. LLVM takes a third less for them
+# where it leaves the C function as it is written, does not make copies of a loop for what does not change in it, and
+# does not look for the best order of instructions: loops over arrays are as fast, a call takes 50 ns more.
+INLINED = re.compile(rf"^(define internal \w+ @(?:whole\.|{LOOP}\().*) alwaysinline ", re.M)
+
+
+def optimised(text: str, others: Any = None, quick: bool = False) -> Any:
     """A text that has a loop and the C function that calls it, as one module, optimised.
 
-    others: a module with functions that the text calls.
+    others: a module with functions that the text calls. quick: Note [Quick compiling]
     """
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
-    machine = _machine()
+    machine = _machine(quick)
+    if quick:
+        text = INLINED.sub(r"\1 noinline ", text).replace("i64 %count) {", "i64 %count) noinline optnone {")
     layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     module = llvm.parse_assembly(layout + text)
     if others is not None:
@@ -341,26 +351,26 @@ def optimised(text: str, others: Any = None) -> Any:
     for one in (*module.functions, *module.global_variables):
         if not one.is_declaration and one.name != CALL:
             one.linkage = "internal"
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options = llvm.create_pipeline_tuning_options(speed_level=2 if quick else 3)
     options.loop_vectorization, options.slp_vectorization = True, False
-    builder = llvm.create_pass_builder(_machine(), options)
+    builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return module
 
 
-def assembly(module: Any) -> str:
+def assembly(module: Any, quick: bool = False) -> str:
     """The machine code of a module, as this machine's assembler spells it."""
-    return _machine().emit_assembly(module)
+    return _machine(quick).emit_assembly(module)
 
 
-def packed(module: Any, version: str = "") -> bytes:
+def packed(module: Any, version: str = "", quick: bool = False) -> bytes:
     """A module as bytes that `linked` takes: a line of JSON, and an object file.
 
     The line has the names that it wants from others, and the version of numba if that has translated it.
     """
     wanted = [one.name for one in (*module.functions, *module.global_variables) if one.is_declaration]
     names = json.dumps([sorted(name for name in wanted if not name.startswith("llvm.")), version])
-    return names.encode() + b"\n" + _machine().emit_object(module)
+    return names.encode() + b"\n" + _machine(quick).emit_object(module)
 
 
 def outdated(payload: bytes) -> bool:
@@ -385,8 +395,11 @@ class _Definition(ctypes.Structure):
 METH_FASTCALL = 0x80
 
 
-def linked(payload: bytes, name: str) -> Any:
-    """The function of an object file, to be called from Python. Its machine code goes when it does."""
+def linked(payload: bytes, name: str, key: str = "") -> Any:
+    """The function of an object file, to be called from Python. Its machine code goes when it does.
+
+    key: under which the file is kept.
+    """
     import llvmlite.binding as llvm  # here, because importing it takes 40 ms, and no kernel may be needed
 
     names, _, code = payload.partition(b"\n")
@@ -399,7 +412,7 @@ def linked(payload: bytes, name: str) -> Any:
     definition = _Definition(name.encode(), engine.get_function_address(CALL), METH_FASTCALL, None)
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.restype, create.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    return create(ctypes.byref(definition), (engine, definition), None)  # its `self`: all that it points at
+    return create(ctypes.byref(definition), (engine, definition, key), None)  # its `self`: all that it points at
 
 
 def _provide(names: list[str]) -> None:

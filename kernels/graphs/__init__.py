@@ -3,12 +3,13 @@
 `frontend/_inductor/` makes them of graphs.
 """
 
+from .launch import Launch
 from .nest import Accumulate, Apply, Array, Nest, Number, Pick, Position, Read, Reduce, Value
 from .product import Product, is_matrix
 from .recorded import ON_PAPER, Recorded, Recorder, Refused
 from .routine import Place, Routine, placed
 
 __all__ = [
-    "ON_PAPER", "Accumulate", "Apply", "Array", "Nest", "Number", "Pick", "Place", "Position", "Product", "Read",
-    "Recorded", "Recorder", "Reduce", "Refused", "Routine", "Value", "is_matrix", "placed",
+    "ON_PAPER", "Accumulate", "Apply", "Array", "Launch", "Nest", "Number", "Pick", "Place", "Position", "Product",
+    "Read", "Recorded", "Recorder", "Reduce", "Refused", "Routine", "Value", "is_matrix", "placed",
 ]  # fmt: skip

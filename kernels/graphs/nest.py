@@ -18,11 +18,15 @@ loop: in an output, if it is one, else in memory for one row; everything else is
 Note [Columns]
 A reduction of other dimensions than the innermost adds each element to an accumulator of its own, in memory: who wants
 the results finishes them in a nest behind (`finished`). Such a nest is not shared out among threads.
+
+Note [Usual elements]
+A few elements, such as large angles, want another way of computing, which is no vector's (`usually`, elementwise.py). A
+block of elements is computed as if none were among them; where one is, the block is computed once more, each element in
+its way. So a loop that is walked again must not have changed what it reads: accumulators in memory want the slow way.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,15 +34,15 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor.geometry import coalesce, loop_order
 from redispatch.dispatch.tensor.operand import DTYPES
 
 from ..cpu.reduce import BLOCK, Reduction, chain
 from ..engine.compile import Entry, Kernel
 from ..engine.convert import CONVERT, array_type, as_is, conversion, load, real_type, store
 from ..engine.elementwise import has_usual
-from ..engine.pool import in_scratch, nothing_to_do, ready, serial_for
 from ..engine.program import Part
+from .launch import Launch
+from .walk import Walk, indented
 
 DEAR = 4  # cheap operations, from which on a value is kept and not computed again
 
@@ -132,6 +136,11 @@ class Apply(Value):
     @property
     def operands(self) -> tuple[Value, ...]:
         return self.given
+
+    @property
+    def computes(self) -> str:
+        """The dtype of its literals."""
+        return self.compute or self.dtype
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -288,33 +297,62 @@ class Nest:
             depth, indent = depth + 1, indent + "    "
             yield from indented(depth, walk.run_lines())
         bounds = ("lo", "hi") if walk.flat else ("0", str(walk.inner[-1]))
+        here = self.needed(level)
         blocked = [recipe for recipe in recipes.values() if recipe.block]
-        if blocked:
+        guesses = self.guesses(level, here)
+        if blocked or guesses:
             yield f"{indent}for block in range({bounds[0]}, {bounds[1]}, {BLOCK}):"
             depth, indent = depth + 1, indent + "    "
-            for recipe in blocked:
-                yield f"{indent}{recipe.part} = {recipe.narrow(recipe.start)}"
             bounds = ("block", f"min(block + {BLOCK}, {bounds[1]})")
+        starts = [f"{indent}{recipe.part} = {recipe.narrow(recipe.start)}" for recipe in blocked]
+        yield from starts
+        if guesses:
+            others = [recipe.acc for recipe in recipes.values() if not recipe.block]
+            yield from (f"{indent}{acc}_before = {acc}" for acc in others)
+            yield from (f"{indent}strange = False", f"{indent}for i in range({bounds[0]}, {bounds[1]}):")
+            yield from self.elements_lines(level, here, recipes, indent + "    ", True)
+            yield f"{indent}if strange:"
+            yield from (f"    {line}" for line in starts)
+            yield from (f"{indent}    {acc} = {acc}_before" for acc in others)
+            indent += "    "
         yield f"{indent}for i in range({bounds[0]}, {bounds[1]}):"
-        known = dict(self.known)
-        within = "    " * (depth + 1)
-        for value in self.needed(level):
-            yield from self.computed(value, known, within, level)
-            if value in self.spilled and self.spilled[value][1] == level:
-                yield f"{within}{self.spilled[value][0]}[{walk.in_row}] = {known[value]}"
-        for array, value in self.outputs:
-            if self.levels[value] == level and not self.row_output(array, value):
-                place = f"{array.name}[{walk.at(array)}]"
-                yield f"{within}{place} = {self.entering(array, value, place, known)}"
-        for reduce, recipe in recipes.items():
-            into = recipe.part if recipe.block else recipe.acc
-            yield f"{within}{into} = {recipe.combined(into, recipe.prepared(known[reduce.of]))}"
+        yield from self.elements_lines(level, here, recipes, indent + "    ", False)
+        indent = "    " * depth
         for recipe in blocked:
             yield f"{indent}{recipe.acc} = {recipe.combined(recipe.acc, recipe.widen(recipe.part))}"
         for reduce, recipe in recipes.items():
             name = self.known[reduce] = f"r{len(self.known)}"
             finished = recipe.finished(f"{recipe.acc}, {walk.row_size}")
             yield f"        {name} = {self.through(self.rounding(reduce.dtype), finished)}"
+
+    def guesses(self, level: int, here: Sequence[Value]) -> bool:
+        """Whether a loop first takes all elements of a block for usual ones. Note [Usual elements]"""
+        adds = any(isinstance(value, Accumulate) and self.levels[value] == level for _, value in self.outputs)
+        return not adds and any(is_sorted(value) and not self.kept(value, level) for value in here)
+
+    def elements_lines(
+        self, level: int, here: Sequence[Value], recipes: dict[Reduce, Recipes], indent: str, guess: bool
+    ) -> Iterator[str]:
+        """The lines for one element: values, outputs, what is reduced. guess: take it for a usual one, and count it as
+        strange if it is not."""
+        known = dict(self.known)
+        for value in here:
+            if is_sorted(value) and guess and not self.kept(value, level):
+                usual, when = self.usual_and_when(value, known)
+                yield f"{indent}strange = strange | (not {when})"
+                known[value] = f"v{self.values.index(value)}"
+                yield f"{indent}{known[value]} = {self.through(self.rounding(value.dtype), usual)}"
+            else:
+                yield from self.computed(value, known, indent, level)
+            if value in self.spilled and self.spilled[value][1] == level:
+                yield f"{indent}{self.spilled[value][0]}[{self.walk.in_row}] = {known[value]}"
+        for array, value in self.outputs:
+            if self.levels[value] == level and not self.row_output(array, value):
+                place = f"{array.name}[{self.walk.at(array)}]"
+                yield f"{indent}{place} = {self.entering(array, value, place, known)}"
+        for reduce, recipe in recipes.items():
+            into = recipe.part if recipe.block else recipe.acc
+            yield f"{indent}{into} = {recipe.combined(into, recipe.prepared(known[reduce.of]))}"
 
     def entering(self, array: Array, value: Value, place: str, known: dict[Value, str]) -> str:
         """The expression for what an output's element becomes."""
@@ -391,18 +429,24 @@ class Nest:
                 return f"{self.spilled[value][0]}[{self.walk.in_row}]"
             array = next(array for array, one in self.outputs if one is value)
             return self.through([load(value.dtype)], f"{array.name}[{self.walk.at(array)}]")
-        given = [
-            self.through(conversion(one.dtype, takes), known[one])
-            for one, takes in zip(value.given, value.takes, strict=True)
-        ]
-        compute = value.compute or value.dtype
-        real, passed = real_type(compute), ", ".join(given)
+        given, real = self.given_to(value, known), real_type(value.computes)
         body = self.word("body", value.body, real)
-        text = f"{body}({passed})" if body else given[0]
-        if has_usual(value.body, compute):
-            usual, when = (self.word(name, getattr(value.body, name), real) for name in ("usual", "when"))
-            text = f"{usual}({passed}) if {when}({passed}) else {text}"
+        text = f"{body}({', '.join(given)})" if body else given[0]
+        if is_sorted(value):
+            usual, when = self.usual_and_when(value, known)
+            text = f"{usual} if {when} else {text}"
         return self.through(self.rounding(value.dtype), text)
+
+    def given_to(self, value: Apply, known: dict[Value, str]) -> list[str]:
+        """The expressions of a scalar function's arguments."""
+        pairs = zip(value.given, value.takes, strict=True)
+        return [self.through(conversion(one.dtype, takes), known[one]) for one, takes in pairs]
+
+    def usual_and_when(self, value: Any, known: dict[Value, str]) -> list[str]:
+        """The expressions for a value of usual elements, and for whether this is one."""
+        passed = ", ".join(self.given_to(value, known))
+        functions = (getattr(value.body, name) for name in ("usual", "when"))
+        return [f"{self.word('f', function, real_type(value.computes))}({passed})" for function in functions]
 
     def checked(self, value: Pick, known: dict[Value, str], indent: str) -> Iterator[str]:
         """Lines that note an index beyond the array, and take the first element instead."""
@@ -431,7 +475,7 @@ class Nest:
         renamed = {array.name: f"x{k}" for k, array in enumerate(self.arrays)} | {self.name: name}
         words = "|".join(map(re.escape, renamed))
         text = re.sub(rf"\b({words})(?=(?:_at|_(?:row|run)\d*)?\b)", lambda found: renamed[found[1]], self.text)
-        return Kernel(text, name=name, given=self.given, reals=self.reals, fastmath=flags, apart=True)
+        return Kernel(text, name=name, given=self.given, reals=self.reals, fastmath=flags, apart=True, one_program=True)
 
     def signature(self) -> tuple[str, ...]:
         """The types of its parameters."""
@@ -461,106 +505,22 @@ class Nest:
         cost = sum(value.cost if isinstance(value, Apply) else 1 for value in self.values)
         return cost if self.walk.flat else cost * self.walk.row_size
 
-    def entry(self) -> Entry:
-        """The compiled kernel."""
-        return self.kernel().entry(*self.signature())
+    def entry(self) -> Entry | None:
+        """The compiled kernel, unless there is nothing to do."""
+        return self.kernel().entry(*self.signature()) if self.turns else None
+
+    @property
+    def launch(self) -> Launch:
+        """How it is run; large ones are shared out among threads. Note [Columns]"""
+        return Launch(self.turns, self.work, self.scratches, bool(self.accumulates))
 
     def ready(self) -> Callable[..., object]:
-        """The nest as `f(array, at, ...)`, of `arrays` in order; large ones are shared out among threads."""
-        if not self.turns:
-            return nothing_to_do
-        if self.accumulates:
-            scratches, entry, count, work = self.scratches, self.entry(), self.turns, self.work
-            entry = in_scratch(entry, scratches) if scratches else entry
-            return lambda *args: serial_for(entry, count, args, work)
-        return ready(self.entry(), self.turns, (), self.work, self.scratches)
+        """The nest as `f(array, at, ...)`, of `arrays` in order."""
+        return self.launch.of(self.entry())
 
     def source(self) -> str:
         """The text, with the scalar functions."""
         return self.kernel().source()
-
-
-class Walk:
-    """The ways of a nest through its arrays: dimensions as memory lies, those merged that all arrays walk as one.
-
-    outer, inner: the sizes of both parts, outermost first: rows, and elements of a row. Where no row has a value of its
-    own, the innermost dimension is the inner part; `flat`: then there may be no other.
-    """
-
-    def __init__(self, sizes: Sequence[int], columns: int, arrays: Sequence[Array]) -> None:
-        split = len(sizes) - columns
-        self.arrays = arrays
-        self.outer, outer = merged(sizes[:split], [array.strides[:split] for array in arrays])
-        self.inner, inner = merged(sizes[split:], [array.strides[split:] for array in arrays])
-        if not columns:
-            self.inner, inner = [self.outer[-1]], [steps[-1:] for steps in outer]
-            self.outer, outer = self.outer[:-1], [steps[:-1] for steps in outer]
-        self.flat = not columns and not self.outer
-        self.rows, self.row_size = math.prod(self.outer), math.prod(self.inner)
-        self.in_row = "uint64(i)" if len(self.inner) == 1 else f"uint64(run * {self.inner[-1]} + i)"
-        self.steps = {id(array): steps[-1] for array, steps in zip(arrays, inner, strict=True)}
-        self.rows_of = dict(zip(arrays, outer, strict=True))  # by array: the steps from row to row
-        self.begins: dict[int, str] = {}  # by array: the word for where its row begins
-        self.words: dict[int, str] = {}  # and for where it begins for the inner loop
-        self.lines: dict[str, dict[str, str]] = {"row": {}, "run": {}}  # where each row begins, and each run in it
-        for array, over, under in zip(arrays, outer, inner, strict=True):
-            own = f"{array.name}_at" if array.name else "0"
-            start = own + (f" + {array.offset}" if array.offset else "")
-            if self.flat:
-                self.words[id(array)] = start
-                continue
-            name = array.name or "count"
-            row = self.begins[id(array)] = self.begin(name, "row", start, self.terms("row", self.outer, over))
-            run = self.begin(name, "run", row, self.terms("run", self.inner[:-1], under[:-1]))
-            self.words[id(array)] = run if len(self.inner) > 1 else row
-
-    def begin(self, name: str, part: str, start: str, terms: list[str]) -> str:
-        """The word for a place, which stands for one or several arrays that begin there."""
-        text, known = " + ".join([start, *terms]), self.lines[part]
-        for word, other in known.items():
-            if other == text:
-                return word
-        word = f"{name}_{part}" + (str(len(known)) if f"{name}_{part}" in known else "")
-        known[word] = text
-        return word
-
-    def terms(self, index: str, sizes: Sequence[int], steps: Sequence[int]) -> list[str]:
-        """Returns the terms that the number of a row, or of a run, adds to a place."""
-        numbers = [index] if len(sizes) == 1 else [f"{index}{d}" for d in range(len(sizes))]
-        return [f"{one} * {step}" if step != 1 else one for one, step in zip(numbers, steps, strict=True) if step]
-
-    def row_lines(self) -> list[str]:
-        """Lines that find where each array's row begins."""
-        return [*divided("row", self.outer), *(f"{word} = {text}" for word, text in self.lines["row"].items())]
-
-    def run_lines(self) -> list[str]:
-        """Lines that find where each array's run begins, in a row of several dimensions."""
-        return [*divided("run", self.inner[:-1]), *(f"{word} = {text}" for word, text in self.lines["run"].items())]
-
-    def row(self, array: Array) -> str:
-        """The place of a row's one element."""
-        return f"uint64({self.begins[id(array)]})"
-
-    def at(self, array: Array) -> str:
-        """The place of element `i` of the inner loop."""
-        step = self.steps[id(array)]
-        term = "" if not step else " + i" if step == 1 else f" + i * {step}"
-        return f"uint64({self.words[id(array)]}{term})"
-
-
-def divided(index: str, sizes: Sequence[int]) -> list[str]:
-    """Lines that find the index in each dimension, from a number that counts through all."""
-    lines, rest = [], index
-    for d in range(len(sizes) - 1, 0, -1):
-        lines.append(f"{index}{d} = {rest} % {sizes[d]}")
-        left = f"{index}0" if d == 1 else f"{index}_{d}"
-        lines.append(f"{left} = {rest} // {sizes[d]}")
-        rest = left
-    return lines
-
-
-def indented(depth: int, lines: Sequence[str]) -> list[str]:
-    return ["    " * depth + line for line in lines]
 
 
 class Recipes:
@@ -598,6 +558,11 @@ class Recipes:
         return f"{word}({text})"
 
 
+def is_sorted(value: Value) -> bool:
+    """Whether a value is computed in another way for usual elements."""
+    return isinstance(value, Apply) and has_usual(value.body, value.computes)
+
+
 def ordered(values: Sequence[Value]) -> list[Value]:
     """These values and all of which they are computed, each behind its operands."""
     found: dict[Value, None] = {}
@@ -610,9 +575,3 @@ def ordered(values: Sequence[Value]) -> list[Value]:
             pending.append((value, True))
             pending += [(one, False) for one in reversed(value.operands)]
     return list(found)
-
-
-def merged(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """The dimensions, outermost first, as memory lies, those merged that all walk as one."""
-    order = loop_order(tuple(sizes), [tuple(one) for one in strides])[::-1]
-    return coalesce([sizes[d] for d in order], [[one[d] for d in order] for one in strides])

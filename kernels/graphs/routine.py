@@ -1,7 +1,7 @@
 """A routine: nests, products and kernels, one after the other, in one function; Python is not entered between them.
 
     routine = Routine("step", [mm, relu, mm_1], {"mm": Place("memory_float32", 0), "relu": Place(...)})
-    routine.ready()(x, x_at, w, w_at, out, out_at, memory_float32)
+    routine.entry()(x, x_at, w, w_at, out, out_at, memory_float32)
 
 What only its own steps read lies in memory that is one array of each dtype: two results share a place if the last step
 that reads the one comes before the first that writes the other (`placed`).
@@ -9,7 +9,7 @@ that reads the one comes before the first that writes the other (`placed`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,12 @@ from redispatch.dispatch import dataclass
 from redispatch.dispatch.tensor.operand import DTYPES
 
 from ..cpu.blas import gemm
-from ..engine.compile import Kernel
+from ..engine.compile import Entry, Kernel
 from ..engine.convert import array_type
-from .nest import Nest, indented
+from .nest import Nest
 from .product import Product
 from .recorded import Recorded
+from .walk import indented
 
 LINE = 64  # bytes: places in memory begin at a multiple
 QUICK = 1 << 16  # cheap operations, up to which a routine keeps Python's lock: giving it up takes 30 ns
@@ -133,7 +134,7 @@ class Routine:
 
     def kernel(self) -> Kernel:
         """The kernel of the text."""
-        return Kernel(self.text, name=self.name, given=self.given, nogil=self.work > QUICK)
+        return Kernel(self.text, name=self.name, given=self.given, nogil=self.work > QUICK, one_program=True)
 
     def signature(self) -> tuple[str, ...]:
         """The types of its parameters."""
@@ -142,7 +143,7 @@ class Routine:
         words += [*memories, *["int64[]"][: self.has_status]]
         return (*words, *(f"{dtype}[]" for dtype in self.scratch), *(f"{dtype}[]" for dtype in self.tables))
 
-    def ready(self) -> Callable[..., object]:
+    def entry(self) -> Entry:
         """The compiled function."""
         return self.kernel().entry(*self.signature())
 

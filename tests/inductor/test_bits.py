@@ -1,5 +1,7 @@
 """Compiled graphs of pointwise operators have the bits of the operators run one by one."""
 
+import math
+
 import pytest
 
 import redispatch as rd
@@ -101,3 +103,29 @@ def test_a_constant_that_is_written_is_none_any_more():
         return [zeros.clone(), before, row * 2, ones + x, rd.nn.utils.rnn.pad_sequence([x[0, :2], x[1]])]
 
     made(program, rd.randn(3, 4))
+
+
+@pytest.mark.parametrize("dtype", [rd.float32, rd.float64, rd.bfloat16])
+@pytest.mark.parametrize("strange", [[], [0], [511, 512], [1499], range(1500), [600, 601]])
+def test_a_block_with_strange_elements_is_computed_again(dtype, strange):
+    """Large angles, and arguments below 0, are computed in another way; alone, in chains, in rows that are reduced."""
+    x = rd.randn(2, 1500).abs() + 0.5
+    for number, at in enumerate(strange):
+        x[number % 2, at] = [2e5, -3.5, math.nan, math.inf, -1e30][number % 5]
+    x = x.to(dtype)
+
+    def functions(x):
+        waves = x.sin(), x.cos() * 2, x.tan(), x.lgamma(), x.digamma(), x.pow(2.5), (x.sin() + 1).pow(x).cos()
+        rows = [one.amax(-1) for one in waves] + [(x.sin() - x.sin().amax(-1, keepdim=True)).cos()]
+        return [*waves, *rows, x.cos().amax(0), x.t().sin().amin(1)]
+
+    for one, other in zip(made_all(functions, x), functions(x), strict=True):
+        same_bits(one, other)
+    sums = lambda x: [x.sin().sum(-1), x.cos().sum(0), (x.sin() * x.sin().sum(-1, keepdim=True)).mean()]
+    for one, other in zip(made_all(sums, x), sums(x), strict=True):
+        rd.testing.assert_close(one, other, equal_nan=True)
+
+
+def made_all(function, x):
+    """The results of a compiled function."""
+    return compile_fx_inner(make_fx(function)(x), [x])(x)
