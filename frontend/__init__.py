@@ -151,6 +151,7 @@ has_mkl = has_openmp = False
 
 for _row in _absent.TOP:
     globals().update(_absent.names_of(__name__, _row))
+globals().update(dsmm=mm, spmm=mm, hsmm=hspmm, saddmm=sspaddmm, _segment_reduce=segment_reduce)  # noqa: F821  # of tables
 del _row
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.

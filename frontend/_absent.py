@@ -252,14 +252,32 @@ ABSENT = {
     "xpu": device("Intel's", " mem_get_info"),
 }
 
+SCRIPT = "TorchScript is compiled and run by redispatch.jit; PyTorch's fusers, phones and bytecode are not here"
+LEAKED = "it is part of PyTorch's C++, which the package lists among its names"
+INTERNAL = "it is a part of PyTorch's own implementation, which this library has not"
+TRACER = "redispatch.compile records calls; redispatch.fx.experimental.proxy_tensor.make_fx records operators"
+SYMBOLIC = "symbols have no such entry; redispatch.fx.experimental.symbolic_shapes has what programs ask of sizes"
+CHECKED = "types of sizes are not checked beforehand; FakeTensorProp runs a graph on fakes, whose sizes are symbols"
+GRAPHS = "fx rewrites graphs by passes and patterns (fx.passes.post_grad, matching), Interpreter and Transformer"
+OTHER = "it calls a library for other hardware; the operator without the prefix does the same"
+OTHER_DEVICE = "there is no such device"
+GPU = "the GPU's driver is asked by nvidia-smi; redispatch.cuda has devices, streams, memory and graphs"
+PROCESSES = "processes are not coordinated here; modules and batches stay on one device"
+PIPES = "loading is done by Dataset, IterableDataset and DataLoader; there are no data pipes"
+OLD = "PyTorch keeps it for programs that were written long ago"
+BUILD = "it belongs to PyTorch's build in C++; kernels are Python, compiled by LLVM"
+TOOL = "it writes for, or reads from, a tool of its own; redispatch.profiler exports traces for Chrome"
+FILES = "files are read and written in one format, and in one way; see redispatch.save and load"
+DIMENSIONS = "dimensions are numbers and no objects; einsum has letters for them"
+UNWRITTEN = "it has not been written yet"
+
 TOP = [  # what the package adds to its own names
     Absent("Python is not compiled", nothing="init_num_threads", classes="ScriptFunction ScriptModule"),
     Absent(
         SPARSE,
-        "dsmm",
         asks="""
             _indices_copy _sparse_broadcast_to_copy _values_copy ccol_indices_copy col_indices_copy crow_indices_copy
-            hsmm hspmm indices_copy native_norm row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor
+            hspmm indices_copy native_norm row_indices_copy smm sparse_bsc_tensor sparse_bsr_tensor
             sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm values_copy
         """,
     ),
@@ -285,6 +303,33 @@ TOP = [  # what the package adds to its own names
     ),
     Absent("autograd.forward_ad makes dual tensors", asks="_fw_primal_copy _make_dual_copy"),
     Absent("linalg.eigh finds all eigenvalues", asks="lobpcg"),
+    Absent("a size that elements decide has a symbol already", asks="_functional_assert_async"),
+    Absent("nn.functional.rms_norm is made of others", asks="_fused_rms_norm"),
+    Absent(
+        OTHER,
+        """
+            cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu
+            cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable miopen_ctc_loss
+            mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d
+            mkldnn_max_pool3d mkldnn_rnn_layer
+        """,
+    ),
+    Absent(
+        OTHER_DEVICE,
+        """
+            get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled
+            set_autocast_xla_dtype set_autocast_xla_enabled
+        """,
+    ),
+    Absent(
+        LEAKED,
+        """
+            import_ir_module import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_type_comment
+            unify_type_list
+        """,
+    ),
+    Absent(SYMBOLIC, "_functional_sym_constrain_range _make_dep_token sym_fresh_size"),
+    Absent(QUANTIZED, "empty_quantized"),
 ]
 COMPILER = Absent(  # what `_C` adds to its own names
     "Python is not compiled",
@@ -304,30 +349,17 @@ NVIDIA = Absent(  # what `autograd.profiler` adds to its own
     classes="emit_itt emit_nvtx",
 )
 
+FUNCTIONAL = [  # what `nn.functional` does
+    Absent(UNWRITTEN, "grouped_mm scaled_grouped_mm scaled_mm"),
+    Absent(INTERNAL, "assert_int_or_pair boolean_dispatch _canonical_mask _none_or_dtype"),
+]
+
 EXTRA = {
     "": TOP,
     "_C": [COMPILER],
     "autograd.profiler": [NVIDIA],
+    "nn.functional": FUNCTIONAL,
 }  # module of the package -> what it adds to its own names
-
-SCRIPT = "TorchScript is compiled and run by redispatch.jit; PyTorch's fusers, phones and bytecode are not here"
-LEAKED = "it is part of PyTorch's C++, which the package lists among its names"
-INTERNAL = "it is a part of PyTorch's own implementation, which this library has not"
-TRACER = "redispatch.compile records calls; redispatch.fx.experimental.proxy_tensor.make_fx records operators"
-SYMBOLIC = "symbols have no such entry; redispatch.fx.experimental.symbolic_shapes has what programs ask of sizes"
-CHECKED = "types of sizes are not checked beforehand; FakeTensorProp runs a graph on fakes, whose sizes are symbols"
-GRAPHS = "fx rewrites graphs by passes and patterns (fx.passes.post_grad, matching), Interpreter and Transformer"
-OTHER = "it calls a library for other hardware; the operator without the prefix does the same"
-OTHER_DEVICE = "there is no such device"
-GPU = "the GPU's driver is asked by nvidia-smi; redispatch.cuda has devices, streams, memory and graphs"
-PROCESSES = "processes are not coordinated here; modules and batches stay on one device"
-PIPES = "loading is done by Dataset, IterableDataset and DataLoader; there are no data pipes"
-OLD = "PyTorch keeps it for programs that were written long ago"
-BUILD = "it belongs to PyTorch's build in C++; kernels are Python, compiled by LLVM"
-TOOL = "it writes for, or reads from, a tool of its own; redispatch.profiler exports traces for Chrome"
-FILES = "files are read and written in one format, and in one way; see redispatch.save and load"
-DIMENSIONS = "dimensions are numbers and no objects; einsum has letters for them"
-UNWRITTEN = "it has not been written yet"
 
 # A module -> reason -> its names that are not here, `*` standing for any letters. A name may be a module: with it all
 # that it would have is not here. The module "" is the package, `Tensor` its class.
@@ -340,19 +372,14 @@ MISSING: dict[str, dict[str, str]] = {
             GraphExecutorState IODescriptor InferredType InterfaceType JITException LiteScriptModule LockingLogger
             ModuleDict Node NoopLogger OperatorInfo ParameterDict PyObjectType PyTorchFileWriter RRefType SUM Script*
             SerializationStorageContext StaticModule SymBoolType SymIntType ThroughputBenchmark TracingState UnionType
-            Use Value cpp import_ir_module* merge_type_from_type_comment parse_ir parse_type_comment unify_type_list
+            Use Value cpp
         """,
-        OTHER: "cudnn_* miopen_* mkldnn_*",
-        QUANTIZED: "empty_quantized",
-        SPARSE: "resize_as_sparse_ spmm",
-        SYMBOLIC: "sym_fresh_size",
-        OTHER_DEVICE: "get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_* set_autocast_xla_*",
+        SPARSE: "resize_as_sparse_",
         OLD: "contrib",
         BUILD: "nativert",
         TOOL: "monitor",
     },
     "accelerator": {GPU: "Graph graphs"},
-    "Tensor": {DIMENSIONS: "index"},
     "autograd": {OLD: "NestedIOFunction profiler_legacy"},
     "autograd.function": {OLD: "NestedIOFunction"},
     "autograd.gradcheck": {INTERNAL: "get_numerical_jacobian_wrt_specific_input"},
@@ -438,7 +465,7 @@ MISSING: dict[str, dict[str, str]] = {
     },
     "nn": {OLD: "backends cpp", QUANTIZED: "intrinsic qat quantizable"},
     "nn.attention": {OTHER: "*_flash_attention_impl* experimental varlen"},
-    "nn.functional": {UNWRITTEN: "ScalingType SwizzleType *_mm", INTERNAL: "assert_int_or_pair"},
+    "nn.functional": {UNWRITTEN: "ScalingType SwizzleType"},
     "nn.parallel.parallel_apply": {INTERNAL: "get_a_var"},
     "nn.parallel.scatter_gather": {INTERNAL: "scatter_kwargs"},
     "nn.utils.spectral_norm": {INTERNAL: "SpectralNorm*Hook"},

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import keyword
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from redispatch.dispatch import (
@@ -175,18 +177,32 @@ def get_default_nowrap_functions() -> set[Any]:
 
 # Which functions can be overridden -----------------------------------------------------------------------------------
 
-# PyTorch lists these among those that cannot be overridden, though handlers see most of them: they make tensors of what
-# may be one, have another name under which they are listed, or are no business of a subclass. Tests that go through the
-# lists, one function after the other, count on that.
+# PyTorch lists these among those that cannot be overridden, though handlers see some of them: they make tensors of what
+# may be one, have another name under which they are listed, are no functions, or no business of a subclass. Tests that
+# go through the lists, one function after the other, count on that.
 NOT_LISTED = frozenset(
     """
-    as_strided as_tensor asarray can_cast fill from_dlpack from_file from_numpy frombuffer linspace logspace normal
-    promote_types rand_like randint_like randn_like range result_type sparse_bsc_tensor sparse_bsr_tensor
-    sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor vander
+    _functional_sym_constrain_range _make_dep_token
+    as_strided as_tensor asarray can_cast default_generator device dtype enable_grad fill finfo from_file from_numpy
+    frombuffer has_lapack has_mkl iinfo inference_mode is_vulkan_available layout linspace logspace memory_format
+    no_grad normal promote_types qscheme rand_like randint_like randn_like range result_type set_grad_enabled
+    sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+    sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor vander
+    export.export export.load export.register_dataclass export.save nested.to_padded_tensor
+    nn.functional._canonical_mask nn.functional._none_or_dtype
     nn.functional.hardsigmoid nn.functional.hardswish nn.functional.sigmoid nn.functional.tanh nn.functional.upsample
     nn.functional.upsample_bilinear nn.functional.upsample_nearest
-    Tensor.__delitem__ Tensor.__dir__ Tensor._conj Tensor._conj_physical Tensor._is_all_true Tensor._is_any_true
-    Tensor._is_zerotensor Tensor._neg_view Tensor._typed_storage
+    overrides.handle_torch_function overrides.has_torch_function overrides.has_torch_function_unary
+    overrides.has_torch_function_variadic
+    Tensor.__class__ Tensor.__delattr__ Tensor.__delitem__ Tensor.__dir__ Tensor.__getattribute__ Tensor.__hash__
+    Tensor.__init__ Tensor.__init_subclass__ Tensor.__iter__ Tensor.__new__ Tensor.__setattr__ Tensor.__subclasshook__
+    Tensor.__torch_dispatch__ Tensor.__torch_function__ Tensor._addmm_activation Tensor._conj Tensor._conj_physical
+    Tensor._dtensor__new__ Tensor._fix_weakref Tensor._has_symbolic_sizes_strides.__get__ Tensor._is_all_true
+    Tensor._is_any_true Tensor._is_zerotensor Tensor._lazy_clone Tensor._make_subclass Tensor._make_wrapper_subclass
+    Tensor._neg_view Tensor._philox_normal_ Tensor._philox_uniform_ Tensor._python_dispatch.__get__
+    Tensor._reduce_ex_internal Tensor._rev_view_func_unsafe Tensor._to_sparse Tensor._to_sparse_bsc
+    Tensor._to_sparse_bsr Tensor._to_sparse_csc Tensor._to_sparse_csr Tensor._typed_storage Tensor._use_count
+    Tensor._view_func Tensor._view_func_unsafe
     Tensor.new Tensor.new_empty Tensor.new_empty_strided Tensor.new_full Tensor.new_ones Tensor.new_tensor
     Tensor.new_zeros Tensor.reinforce Tensor.stride Tensor.to_padded_tensor Tensor.to_sparse_bsc Tensor.to_sparse_bsr
     Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr Tensor.unflatten
@@ -195,7 +211,7 @@ NOT_LISTED = frozenset(
 # these in neither list: no names of PyTorch's, or names that it lists in another module
 UNLISTED = frozenset(
     """
-    DisableTorchFunction DisableTorchFunctionSubclass breakpoint define_backend define_key eig explain
+    DisableTorchFunction DisableTorchFunctionSubclass breakpoint define_backend define_key eig explain from_dlpack
     install installed is_autocast_available lstsq lu matrix_rank nn.init.overridable_initializer pca_lowrank
     segment_reduce set_default_dtype solve svd_lowrank symeig to_dlpack uninstall unique while_loop without_overrides
     without_subclasses
@@ -206,10 +222,19 @@ UNLISTED = frozenset(
 # and for these of its private names it has stand-ins; for `_sym_` and `_copy` functions, too
 PRIVATE = frozenset(
     """
-    _assert_async _functional_assert_async _fused_rms_norm _native_batch_norm_legit _rowwise_prune
+    _assert_async _functional_assert_async _fused_rms_norm _native_batch_norm_legit _rowwise_prune _segment_reduce
     _wrapped_linear_prepack _wrapped_quantized_linear_prepacked
     """.split()
 )
+NOT_TESTED = frozenset(("_sym_log2", "from_dlpack", "_test_autograd_multiple_dispatch_view_copy"))
+LISTED_TWICE = frozenset(("chunk", "matmul", "split", "stack"))  # functions of Python, and of C++ under the same name
+SAME = {
+    "__abs__": "abs",
+    "__neg__": "neg",
+    "__pos__": "positive",
+    "__rdiv__": "__rtruediv__",
+    "__idiv__": "__itruediv__",
+}
 _NAMESPACES = (
     *("", "functional", "nn.functional", "nn.init", "linalg", "fft", "special", "distributed.distributed_c10d"),
 )
@@ -260,6 +285,9 @@ class _Listing:
                     callable(value) and not isinstance(value, types.ModuleType) and getattr(object, name, None) != value
                 ):
                     self._enter(f"{path}.{name}", namespace, name, value)
+        library = import_module(__name__.rpartition(".")[0])
+        self.overridable[library] += [library.autocast, *(getattr(library, name) for name in sorted(LISTED_TWICE))]
+        self.ignored |= {attrgetter(path)(library) for path in NOT_LISTED}
 
     def _enter_property(self, path: str, value: property) -> None:
         if isinstance(value, overridable_property):
@@ -269,17 +297,22 @@ class _Listing:
 
     def _enter(self, path: str, namespace: Any, name: str, value: Any) -> None:
         if is_overridable(value):
-            if value not in self.names or namespace is Tensor or not name.startswith("_"):
+            former = self.names.get(value, "._").rpartition(".")[2]
+            if namespace is Tensor or former.startswith("_") or name == value.__name__:  # not spmm, which is mm
                 self.names[value] = path  # the last room's: conv1d is at home in nn.functional, einsum in functional
         elif isinstance(value, types.FunctionType):
             self.names.setdefault(value, path)
         short = path.removeprefix("torch.")
         is_private = name.startswith("_") or name.endswith("_") or isinstance(value, type)
         if short in NOT_LISTED:
-            self.ignored.add(value)
-        elif is_overridable(value) and _takes_tensors(value):
+            return
+        if namespace is Tensor and name in SAME:
+            value = getattr(Tensor, SAME[name])
+        if is_overridable(value) and _takes_tensors(value):
             if (namespace is Tensor or not is_private) and short not in UNLISTED:
                 self.overridable.setdefault(namespace, []).append(value)
+            elif namespace is Tensor or name in NOT_TESTED:
+                return
             elif not is_private or name in PRIVATE or name.startswith("_sym_") or name.endswith("_copy"):
                 self.tested.append(value)
         elif isinstance(value, types.FunctionType) and not is_private and short not in UNLISTED:
@@ -303,7 +336,8 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
     """For each function that can be overridden, one with the same parameters, which checks them and returns -1."""
-    functions = [function for group in _listing().overridable.values() for function in group]
+    listed = itertools.chain(*_listing().overridable.values())
+    functions = [function for function in listed if not isinstance(function, type)]
     functions += _listing().tested
     functions += filter(is_overridable, vars(import_module("redispatch.nn.init")).values())
     return {function: _stand_in(signatures_of(function)) for function in functions}

@@ -211,7 +211,7 @@ def cast_all(stack: list[Any], device: str, dtype: Any) -> list[Any]:
                 return kept_cast(cache, value, dtype)
         return CAST()(value, dtype)
 
-    return [cast(value) for value in stack]
+    return [cast(value) for value in reversed(stack)][::-1]  # from the last on, as compilers of C++ read arguments
 
 
 @inline

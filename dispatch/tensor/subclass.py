@@ -33,7 +33,7 @@ def shell(cls: type, like: Tensor) -> Any:
     t: Any = object.__new__(cls)
     t._store = like._storage if like._store is None else like._store
     t._array, t._shape, t._stride, t._offset = like._array, like._shape, like._stride, like._offset
-    t._dtype, t._device, t._counter, t._interned = like._dtype, like._device, like._counter, None
+    t._dtype, t._device, t._counter, t._interned = like._dtype, like._device, like._counter, like._interned
     t._keyset = keys_of_class(cls, like._keyset)
     t._autograd = t._view = None
     if like._quantizer is not None:

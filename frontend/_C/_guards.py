@@ -136,8 +136,8 @@ def _EnablePythonDispatcher() -> Region:
 
 @guard
 def _DisablePythonDispatcher() -> Region:
-    """A region in which they are not."""
-    return exclude(keyset("PythonDispatcher"))
+    """A region in which they are not, and calls do not note the key."""
+    return Setting(included=lambda state: state.included & ~keyset("PythonDispatcher"))
 
 
 @guard

@@ -4,7 +4,7 @@ They are thin: each reads its arguments as PyTorch's does (names, deprecated swi
 functional.pyi lists them with types.
 """
 
-from redispatch import _names
+from redispatch import _absent, _names
 
 __all__ = _names.take(
     globals(),
@@ -47,3 +47,6 @@ __all__ = _names.take(
         ".": "grad",
     },
 )
+for _row in _absent.FUNCTIONAL:
+    globals().update(_absent.names_of("redispatch.nn.functional", _row))
+del _row

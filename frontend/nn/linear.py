@@ -49,9 +49,9 @@ class Linear(Module):
         """Draws weight and bias anew."""
         # With this slope the bound of kaiming_uniform_, gain * sqrt(3 / in_features), is 1/sqrt(in_features).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
+        if (bias := self.bias) is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
-            init.uniform_(self.bias, -bound, bound)
+            init.uniform_(bias, -bound, bound)
 
     def forward(self, input: Any) -> Any:
         return functional.linear(input, self.weight, self.bias)

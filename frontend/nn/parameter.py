@@ -19,7 +19,15 @@ from typing import Any
 from redispatch.autograd import no_grad
 from redispatch.dispatch import TensorMeta, _disabled_torch_function_impl
 from redispatch.dispatch.layers.python import has_handler
-from redispatch.dispatch.tensor import Tensor, empty, get_default_dtype, preserve_format, shell, swap_tensors
+from redispatch.dispatch.tensor import (
+    SET_REQUIRES_GRAD,
+    Tensor,
+    empty,
+    get_default_dtype,
+    preserve_format,
+    shell,
+    swap_tensors,
+)
 from redispatch.dispatch.tensor.functional import is_functional
 from redispatch.kernels.ops import creation
 
@@ -55,7 +63,10 @@ class Parameter(Tensor, metaclass=_Flagged):
         if data is None:
             data = empty((0,), get_default_dtype())
         if type(data) is Tensor or type(data) is Parameter:
-            return Tensor._make_subclass(cls, data, requires_grad)
+            parameter = shell(cls, data)
+            if requires_grad:
+                SET_REQUIRES_GRAD()(parameter, True)
+            return parameter
         flagged = data.detach()
         if type(flagged) is not type(data):  # by a handler that unwraps: an alias is made without asking it
             flagged = shell(type(data), data)

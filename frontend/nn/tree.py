@@ -30,6 +30,8 @@ class Kind(NamedTuple):
 PARAMETER = Kind("_parameters", "parameter", "torch.nn.Parameter or None expected", "parameters")
 MODULE = Kind("_modules", "child module", "torch.nn.Module or None expected", "module")
 BUFFER = Kind("_buffers", "buffer", "torch.nn.Buffer, torch.Tensor or None expected", "buffer")
+KINDS = tuple((kind.store, kind) for kind in (PARAMETER, MODULE, BUFFER))
+STORES = (PARAMETER.store, BUFFER.store, MODULE.store)  # in the order in which a name is looked for
 # `hook(module, name, value)` of all modules, by kind and by the number of the handle that takes it away again
 ON_REGISTRATION: dict[str, OrderedDict[int, Callable[..., Any]]] = {
     kind.store: OrderedDict() for kind in (PARAMETER, MODULE, BUFFER)
@@ -52,17 +54,17 @@ class ModuleTree:
     # Attributes -----------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        for kind in (PARAMETER, BUFFER, MODULE):
-            entries = self.__dict__.get(kind.store)
-            if entries is not None and name in entries:
-                return entries[name]
+        own = self.__dict__
+        for store in STORES:
+            if store in own and name in own[store]:
+                return own[store][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
         kind = self._kind_for(name, value)
         if kind is None:
-            object.__setattr__(self, name, value)
-        elif kind.store not in self.__dict__:
+            return object.__setattr__(self, name, value)
+        if kind.store not in self.__dict__:
             raise AttributeError(f"cannot assign {kind.before_init} before Module.__init__() call")
         elif not fits(kind, value):
             raise TypeError(f"cannot assign '{typename(value)}' as {kind.noun} '{name}' ({kind.expected})")
@@ -97,8 +99,9 @@ class ModuleTree:
     def _kind_for(self, name: str, value: Any = None) -> Kind | None:
         """The first kind that the value is of, or under which the name is filed already."""
         wanted = None if value is None else kind_of(value)
-        for kind in (PARAMETER, MODULE, BUFFER):
-            if kind is wanted or name in self.__dict__.get(kind.store, ()):
+        own = self.__dict__
+        for store, kind in KINDS:
+            if kind is wanted or store in own and name in own[store]:
                 return kind
         return None
 

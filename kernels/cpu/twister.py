@@ -180,7 +180,7 @@ class Twister:
         self.items = self.state.data  # the same, whose numbers Python reads in a quarter of the time
         self.lock = Lock(self.items)
         self.scratch, self.values = np.empty(2 * CHUNK, np.uint32), np.empty(CHUNK)  # words and numbers under way
-        self.packed = self.state[: mersenne.SIZE].view(np.uint8)
+        self.packed = self.state[: mersenne.SIZE].view(np.uint8).data
         self.upper = self.state.view(np.uint32)[mersenne.UPPER_HALVES]
         self.restart(seed)
 
@@ -200,10 +200,11 @@ class Twister:
 
     def pack_into(self, packed: np.ndarray) -> None:
         """Writes the state, as `pack` gives it, into an array of bytes."""
-        with self.lock:
+        with self.lock.lock:  # a copy of memoryviews keeps the GIL: Note [Small draws take no lock]
             if not mersenne.has_words(self.items):
-                mersenne.DRAW_WORDS()(0, 0, self.state, self.scratch)
-            packed[:] = self.packed
+                with self.lock:
+                    mersenne.DRAW_WORDS()(0, 0, self.state, self.scratch)
+            packed.data[:] = self.packed
 
     def unpack(self, state: Any) -> None:
         """Goes on from bytes that `pack` or PyTorch wrote. RuntimeError for what is no state."""

@@ -66,6 +66,7 @@ from redispatch.dispatch.tensor import (
     promote_types,
     show_same,
     storage_elements,
+    strided,
     view_over,
 )
 from redispatch.dispatch.tensor.functional import is_functional
@@ -293,7 +294,7 @@ def to_copy_op(
 def to_copy_backward(grad: Tensor, self_dtype: dtype, self_device: device) -> Tensor:
     if grad._dtype is self_dtype and grad._device == self_device:
         return grad
-    return to_copy_op.functional(grad, dtype=self_dtype, device=self_device)
+    return to_copy_op.functional(grad, dtype=self_dtype, layout=strided, device=self_device)
 
 
 to_copy_op.derivative(self=to_copy_backward)

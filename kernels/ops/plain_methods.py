@@ -13,6 +13,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from redispatch.dispatch import ops
+from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.tensor import (
     Size,
     Tensor,
@@ -297,6 +299,7 @@ def no(self: Any) -> bool:
 
 COO, ROWS, COLUMNS = "sparse coordinate tensor", "sparse row compressed tensor", "sparse column compressed tensor"
 
+aten = ops.aten
 METHODS: dict[str, Any] = {
     "__cuda_array_interface__": __cuda_array_interface__,
     "__array_namespace__": __array_namespace__,
@@ -329,6 +332,7 @@ METHODS: dict[str, Any] = {
             "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc",
             "_nnz", "_indices", "_values", "_dimI", "_dimV", "_to_dense", "_coalesced_", "_sparse_mask_projection",
             "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "smm", "sspaddmm",
+            "_to_sparse", "_to_sparse_csr", "_to_sparse_csc", "_to_sparse_bsr", "_to_sparse_bsc",
         )
     },
     **{name: not_built(name, f"{name} devices") for name in ("xpu", "ipu", "mtia")},
@@ -339,6 +343,21 @@ METHODS: dict[str, Any] = {
             "to_padded_tensor", "_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets",
         )
     },
+    **{
+        name: not_built(name, "views that are repeated by hand")
+        for name in ("_view_func", "_view_func_unsafe", "_rev_view_func_unsafe")
+    },
+    **{name: not_built(name, "keys of random numbers") for name in ("_philox_normal_", "_philox_uniform_")},
+    "_lazy_clone": not_built("_lazy_clone", "copies that wait for a write"),
+    "_use_count": not_built("_use_count", "counts of references in C++"),
+    "_dtensor__new__": not_built("_dtensor__new__", "distributed tensors"),
+    "index": not_built("index", "dimensions that are objects"),
+    "_addmm_activation": overridable(lambda self, *args, **kwargs: aten._addmm_activation(self, *args, **kwargs)),
+    "_reduce_ex_internal": lambda self, protocol: Tensor.__reduce_ex__(self, protocol),
+    "_python_dispatch": property(lambda self: has_handler(type(self))),
+    "_has_symbolic_sizes_strides": property(
+        lambda self: any(type(one) is not int for one in (*self._shape, *self._stride))
+    ),
     "_autocast_to_full_precision": _autocast_to_full_precision,
     "_autocast_to_reduced_precision": _autocast_to_reduced_precision,
     "_clear_non_serializable_cached_data": overridable_in_python(_clear_non_serializable_cached_data),

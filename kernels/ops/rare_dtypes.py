@@ -118,6 +118,7 @@ u f      *                            randperm
 # By other rules: float8 with a number, where PyTorch has another loop; sums of whole numbers, which are int64
 REDUCED = {"mul": "mul_cpu_reduced_float", "div": "div_cpu_reduced_float", "sigmoid": "sigmoid_cpu_reduced_float"}
 REDUCED["floor_divide"] = "div_floor_cpu_reduced_float"
+OF_EXPONENTS = {"abs": "abs_cpu", "mm": "addmm_impl_cpu_", "addmm": "addmm_impl_cpu_"}  # not of float8_e8m0fnu
 WIDENED = {"sum", "prod", "cumsum", "cumprod", "nansum"}
 
 
@@ -163,6 +164,8 @@ def check_dtypes(op: OpOverload, stack: list[Any]) -> None:
     if name == "copy_":
         check_copy(element, stack[1]._dtype)
     kernel = KERNELS.get((kind, f"{name}.{op._overloadname or 'default'}")) or KERNELS.get((kind, name))
+    if element is dtypes.float8_e8m0fnu:
+        kernel = kernel or OF_EXPONENTS.get(name)
     number = isinstance(declared, Pointwise) and any(
         isinstance(stack[i], bool | int | float | complex) for i in declared._operands
     )

@@ -21,6 +21,8 @@ from redispatch.dispatch.layers import autocast as layer
 from redispatch.library import Library
 from redispatch.nn import functional as F
 
+from ..seeing import Seen
+
 
 def matrix(dtype=rd.float32, **options):
     return rd.ones(2, 2, dtype=dtype, **options)
@@ -480,3 +482,14 @@ def test_one_bool_turns_autocast_for_cuda_on_and_off():
         assert not rd.is_autocast_enabled()
 
     contextvars.copy_context().run(both)
+
+
+def test_a_mode_sees_casts_in_pytorchs_order_and_with_pytorchs_arguments():
+    x, weight, bias = rd.ones(2, 3), rd.ones(4, 3, requires_grad=True), rd.ones(4, requires_grad=True)
+    with Seen() as mode:
+        with rd.autocast("cpu", dtype=rd.bfloat16):
+            result = F.linear(x, weight, bias)
+        result.sum().backward()
+    casts = [(args[0].shape, kwargs) for func, _, args, kwargs in mode.calls if func is rd.ops.aten._to_copy.default]
+    assert [shape for shape, _ in casts[:3]] == [(4,), (4, 3), (2, 3)]  # from the last argument on
+    assert all(kwargs["layout"] is rd.strided for _, kwargs in casts[3:]) and len(casts) == 5

@@ -418,7 +418,7 @@ def test_python_kernels_answer_while_the_python_dispatcher_is_on(with_python_ker
         assert (op(x).item(), op(x, n=3).item(), rd.ops.py.f(x).item()) == (20, 30, 20)
         assert op(wanted).grad_fn is not None  # below autograd, as the table's kernel is
         with no_python_dispatcher():
-            assert op(x).item() == 2
+            assert op(x).item() == 2 and not rd._C._dispatch_tls_is_dispatch_key_included(DispatchKey.PythonDispatcher)
     op.py_impl(DispatchKey.Autograd)(lambda x, n=2: x * 100)
     op.py_impl(DispatchKey.Meta)(lambda x, n=2: x.new_empty(7))
     with enable_python_dispatcher():

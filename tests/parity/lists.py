@@ -17,8 +17,8 @@ from redispatch import _absent
 
 SPACES = ["", "Tensor", "functional", "nn.functional", "linalg", "fft", "special"]
 KEYS = ("AutocastCPU", "AutocastCUDA")
-# of PyTorch's list: a class; a name of Python 2; a method that is here as part of another one; mm under another name
-KNOWN = {"autocast", "Tensor.__idiv__", "Tensor.__pos__", "dsmm"}
+# of PyTorch's list: other names of methods, which are functions of their own here
+KNOWN = {f"Tensor.__{name}__" for name in ("abs", "idiv", "neg", "pos", "rdiv")}
 
 
 def overridable(library) -> set[str]:

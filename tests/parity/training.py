@@ -22,7 +22,7 @@ import redispatch.fx.experimental.proxy_tensor
 import redispatch.utils._python_dispatch
 
 # How a program's name begins -> why PyTorch shows other operators
-CASTS = "autocast casts the arguments of linear in another order, and statistics of layer_norm are kept in bfloat16"
+CASTS = "statistics of layer_norm of bfloat16 with float32 weights are kept in bfloat16, PyTorch keeps float32"
 FILLED = "arguments behind an undefined tensor are shown by PyTorch's graphs"
 ALL = "dispatch loss,grad,graph"
 LOSSES = {
@@ -36,7 +36,7 @@ KNOWN: dict[str, str] = {
     "dispatch train lstm": "PyTorch's CPU library has one operator for a layer of an LSTM, mkldnn_rnn_layer",
     "dispatch step SGD lr=": "a rate of NaN is refused, so the question is another",
     "function step SGD lr=": "a rate of NaN is refused, so the question is another",
-    "dispatch autocast": CASTS,
+    "dispatch autocast mlp": CASTS,
     "graph bce": FILLED,
     "graph multi_margin": FILLED,
     "graph gaussian": "a logarithm that nothing uses is left in the graph",

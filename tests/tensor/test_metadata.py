@@ -467,3 +467,11 @@ def test_decompositions_ask_for_dtypes_and_strides():
         _prims.utils.compare_tensor_meta(x, x.contiguous(), check_strides=True)
     with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"):
         _prims_common.canonicalize_dims(2, (0, 2))
+
+
+@pytest.mark.parametrize("name", ["abs", "mm", "linear"])
+def test_exponents_alone_are_refused_where_other_numbers_of_8_bits_compute(name):
+    calls = {"abs": rd.abs, "mm": lambda x: x.mm(x), "linear": lambda x: rd.nn.functional.linear(x, x)}
+    assert calls[name](rd.ones(2, 2).to(rd.float8_e4m3fn)).dtype is rd.float8_e4m3fn
+    with pytest.raises(NotImplementedError, match="(abs_cpu|addmm_impl_cpu_)\" not implemented for 'Float8_e8m0fnu'"):
+        calls[name](rd.ones(2, 2).to(rd.float8_e8m0fnu))
