@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from .core.registry import LOCK, Undo, forget_entries
 from .errors import RegistrationError
-from .specialiser.annotations import frozen, pure
+from .specialiser.annotations import code_of, frozen, pure
 
 # Places of source: which files are the library's own, and how a place in one of them is written for people ------------
 
@@ -43,7 +43,7 @@ def caller(depth: int = 1) -> str:
 
 def place_of(function: Callable[..., object]) -> str:
     """The place of a function, as "file:line"; its name where it has no source."""
-    code = getattr(function, "__code__", None)
+    code = code_of(function)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", repr(function))
 
 

@@ -169,6 +169,7 @@ _places, __getattr__, __dir__ = _names.late(
         ".backend": "get_device_module",
         ".backends": "_import_device_backends _is_device_backend_autoload_enabled",
         ".compiler": "_disable_dynamo compile",
+        "._swap_points": "swap",
         ".futures": "Future",
         ".jit": "fork wait",
         "redispatch.kernels.ops.foreach": "_foreach_*",

@@ -38,13 +38,14 @@ KEYS_MASK = (1 << KEYSET_BITS) - 1
 class StateKeys:
     """The keys that a state adds to those of a call, and then takes away. Interned: see `state_keys`.
 
-    by_mode: whether a public function first asks a function mode.
+    by_mode: whether a public function first asks a function mode. slow: whether it takes no fast path, for that or since
+    a part of the dispatcher is swapped.
     """
 
-    __slots__ = ("added", "kept", "by_mode")
+    __slots__ = ("added", "kept", "by_mode", "slow")
 
-    def __init__(self, added: int, kept: int, by_mode: bool) -> None:
-        self.added, self.kept, self.by_mode = added, kept, by_mode
+    def __init__(self, added: int, kept: int, by_mode: bool, swapped: bool = False) -> None:
+        self.added, self.kept, self.by_mode, self.slow = added, kept, by_mode, by_mode or swapped
 
     def __repr__(self) -> str:
         return f"StateKeys(added={self.added:#x}, kept={self.kept:#x}, by_mode={self.by_mode})"
@@ -113,6 +114,7 @@ class State:
     autocast_policies: tuple[Any, ...]  # what regions say of single operators, the innermost last
     entry: State | None  # the state in which the running operator was called by the user
     tracer: Any  # what records every hop, or None
+    swaps: tuple[Any, ...]  # parts of the library that are swapped, the innermost last: ../swap.py
     levels: tuple[LevelKind, ...]  # what is to be known of the transforms at work, the innermost last: the note below
     dual_level: Any  # the level of forward mode that is entered, or None
     reapply_views: bool  # whether views of values stay views under functionalization, or are copies
@@ -295,7 +297,7 @@ def _derive(fields: dict[str, Any]) -> None:
     asks_classes_only = fields["overrides"] == "all" and not fields["function_modes"] and fields["tracer"] is None
     fields["by_default"] = DEFAULT_TENSORS if asks_classes_only else NO_TENSORS
     flags = 0
-    if fields["tracer"] is not None:
+    if fields["tracer"] is not None or fields["swaps"]:
         flags |= TRACED
     if not fields["grad_enabled"]:
         flags |= NO_GRAD
@@ -309,7 +311,8 @@ def _derive(fields: dict[str, Any]) -> None:
     if fields["levels"]:
         flags |= fields["levels"][-1].flag
     by_mode = bool(fields["function_modes"]) and fields["overrides"] != "none"
-    fields["keys"] = state_keys(fields["included"] | flags, (KEYS_MASK | FLAGS) & ~fields["excluded"], by_mode)
+    kept = (KEYS_MASK | FLAGS) & ~fields["excluded"]
+    fields["keys"] = state_keys(fields["included"] | flags, kept, by_mode, bool(fields["swaps"]))
 
 
 DEFAULT = object.__new__(State)
@@ -332,6 +335,7 @@ vars(DEFAULT).update(
     autocast_policies=(),
     entry=None,
     tracer=None,
+    swaps=(),
     levels=(),
     dual_level=None,
     reapply_views=True,
