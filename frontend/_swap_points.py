@@ -29,7 +29,7 @@ ROWS: Iterable[Point] = (
         "dispatch.core.interpreter:dispatch_keyset",
         "The keys of a call: those of all tensors among the arguments, items of lists too, with those that the state "
         "includes, without those that it excludes. Numbers and None stand where tensors may.",
-        ("tests/dispatch/test_keys.py", "tests/dispatch/test_state.py", "tests/dispatch/test_explain_trace.py"),
+        ("tests/dispatch/test_keys.py", "tests/dispatch/test_state.py", "tests/dispatch/test_boxing.py"),
         said="first",
     ),
     Point(
@@ -127,7 +127,7 @@ ROWS: Iterable[Point] = (
         "dispatch.layers.lazy_bit:conjugate",
         "The layer Conjugate: runs an operator on the conjugates themselves, where an argument is a tensor with that "
         "bit; what is written goes back through it.",
-        ("tests/ops/test_complex.py",),
+        ("tests/ops/test_complex_numbers.py",),
     ),
     Point(
         "batching",

@@ -114,13 +114,13 @@ class State:
     autocast_policies: tuple[Any, ...]  # what regions say of single operators, the innermost last
     entry: State | None  # the state in which the running operator was called by the user
     tracer: Any  # what records every hop, or None
-    swaps: tuple[Any, ...]  # parts of the library that are swapped, the innermost last: ../swap.py
     levels: tuple[LevelKind, ...]  # what is to be known of the transforms at work, the innermost last: the note below
     dual_level: Any  # the level of forward mode that is entered, or None
     reapply_views: bool  # whether views of values stay views under functionalization, or are copies
     outside: State | None  # while the innermost of them is at work on a call: the state for what is outside of it
 
     _FIELDS = tuple(__annotations__)
+    swaps: tuple[Any, ...]  # parts of the library that are swapped, the innermost last: ../swap.py
     keys: StateKeys  # added: `included` with the flags, Note [Flags above the keys]; kept: all but `excluded`
     inner: int  # the place of the innermost transform among those at work; -1 where there is none
     plain: dict[int, Any]  # ids of the classes of tensors that have no say in a call: Note [Plain classes of tensors]

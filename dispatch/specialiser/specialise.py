@@ -80,13 +80,13 @@ class Table(dict[int, Callable[..., Any]]):
 
     def made(self, keys: int) -> Callable[..., Any]:
         """The code for a keyset and flags, made now if there is none."""
-        if keys in self:
-            return self[keys]
         swaps = STATE.get().swaps
         if swaps:  # what was made of other parts is not kept
             made: Any = boxed(self.op, self.facts, keys & KEYS_MASK)
             made.source = f"# {self.op} runs boxed: {', '.join(str(one) for one in swaps)}\n"
             return made
+        if keys in self:
+            return self[keys]
         generation = self.op.generation
         made = specialised(self.op, self.facts, keys)
         with LOCK:
@@ -160,7 +160,7 @@ def usual_facts(schema: FunctionSchema) -> Facts:
 def run_specialised(op: Operator, keyset: int, stack: list[Any]) -> Any:
     """`run`, by specialised code."""
     flags = STATE.get().keys.added & FLAGS
-    if flags & TRACED:
+    if flags & TRACED and not config.debug_origins:
         return hop(op, keyset, stack)
     facts, values = facts_of(op, stack)
     return op.table(facts)[keyset | flags](*values)
