@@ -91,7 +91,9 @@ def around_the_dispatcher():
     with FakeTensorMode():
         found.append((rd.ones(2, 3) @ rd.ones(3, 4)).shape)
     x = rd.ones(3, requires_grad=True)
-    joint = aot_function(lambda x: x.sin().exp().sum(), lambda g, i: g, partition_fn=min_cut_rematerialization_partition)
+    joint = aot_function(
+        lambda x: x.sin().exp().sum(), lambda g, i: g, partition_fn=min_cut_rematerialization_partition
+    )
     joint(x).backward()
     found.append(x.grad.tolist())
     found.append(str(parse_schema("ours::f.of(Tensor x, int[] sizes, *, bool? late=None) -> Tensor")))
