@@ -144,9 +144,10 @@ class Target:
         )
         made.__kwdefaults__, made.__qualname__ = function.__kwdefaults__, function.__qualname__
         self.default = made
-        names = {"co_name": self.code.co_name, "co_qualname": self.code.co_qualname}
         self.taken: CodeType = taken.__code__.replace(
-            co_consts=tuple(self if constant == MARK else constant for constant in taken.__code__.co_consts), **names
+            co_consts=tuple(self if constant == MARK else constant for constant in taken.__code__.co_consts),
+            co_name=self.code.co_name,
+            co_qualname=self.code.co_qualname,
         )
         BEHIND[self.taken] = self.code
 
@@ -169,7 +170,7 @@ MARK = "the target of this code"
 
 def taken(*args: Any, **kwargs: Any) -> Any:
     """Stands in for each function that is swapped: a copy has its `Target` in the place of the string."""
-    return "the target of this code".join(*args, **kwargs)  # type: ignore[call-arg]  # of a Target
+    return "the target of this code".join(*args, **kwargs)
 
 
 def release(targets: tuple[Target, ...]) -> None:
@@ -288,7 +289,7 @@ def notes_of_hop(first: bool) -> list[str]:
     return [f"{one.point.name} by {one.name}" for one in STATE.get().swaps if one.point.said in wanted]
 
 
-# How yours is called where that takes more than to call it -------------------------------------------------------------
+# How yours is called where that takes more than to call it ------------------------------------------------------------
 
 
 def hop_of_yours(swapped: Swapped, op: Any, keyset: int, stack: list[Any]) -> Any:

@@ -147,8 +147,8 @@ ROWS: Iterable[Point] = (
     Point(
         "fake",
         "modes.fake_tensor:FakeTensorMode.computed",
-        "The result of an operator on fakes of this mode: fakes with the shape, strides, dtype and device that it would "
-        "have. Nothing is remembered of yours.",
+        "The result of an operator on fakes of this mode: fakes with the shape, strides, dtype and device that it has "
+        "elsewhere. Nothing is remembered of yours.",
         ("tests/modes/test_fake_tensors.py",),
         also={"modes.fake_tensor:FakeTensorMode.__torch_dispatch__": fake_by_yours},
     ),

@@ -38,8 +38,7 @@ KEYS_MASK = (1 << KEYSET_BITS) - 1
 class StateKeys:
     """The keys that a state adds to those of a call, and then takes away. Interned: see `state_keys`.
 
-    by_mode: whether a public function first asks a function mode. slow: whether it takes no fast path, for that or since
-    a part of the dispatcher is swapped.
+    by_mode: whether a public function first asks a function mode. slow: for that, or a swap, it takes no fast path.
     """
 
     __slots__ = ("added", "kept", "by_mode", "slow")
@@ -296,13 +295,10 @@ def _derive(fields: dict[str, Any]) -> None:
     fields["plain"] = PLAIN_TENSORS if fields["overrides"] == "all" else SILENT_TENSORS
     asks_classes_only = fields["overrides"] == "all" and not fields["function_modes"] and fields["tracer"] is None
     fields["by_default"] = DEFAULT_TENSORS if asks_classes_only else NO_TENSORS
-    flags = 0
-    if fields["tracer"] is not None or fields["swaps"]:
-        flags |= TRACED
+    flags = TRACED if fields["tracer"] is not None or fields["swaps"] else 0
     if not fields["grad_enabled"]:
         flags |= NO_GRAD
-    if fields["inference"]:
-        flags |= INFERENCE
+    flags |= INFERENCE if fields["inference"] else 0
     if fields["modes"]:
         flags |= MODES
     if fields["autocast_policies"]:

@@ -50,7 +50,7 @@ def frozen(kind: C) -> C:
     return kind
 
 
-def code_of(function: Any) -> CodeType | None:
+def code_of(function: Any) -> Any:
     """Returns the code with which a function was written, if it has any."""
     code = getattr(function, "__code__", None)
     return BEHIND.get(code, code)

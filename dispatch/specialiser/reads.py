@@ -161,7 +161,7 @@ def restored(written: Any, objects: Sequence[Any]) -> Any:
 _DIGESTS: dict[CodeType, bytes] = {}
 
 
-def code_digest(code: CodeType | None) -> bytes:
+def code_digest(code: CodeType) -> bytes:
     """Returns a digest of a function: its code, place and names, which is all that its syntax tree says."""
     import marshal  # version 2 writes the same code the same way: later ones count who refers to what
 
