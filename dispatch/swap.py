@@ -341,4 +341,9 @@ EMPTY_FROM = "dispatch.tensor.factory:empty_from"
 
 def fake_by_yours(swapped: Swapped, mode: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """`FakeTensorMode.__torch_dispatch__` without its cache, which all modes share."""
+    if mode.propagate_real_tensors or not mode.cache_enabled:
+        return target_named(FAKE).default(mode, func, types, args, kwargs)  # which asks yours
     return swapped.implementation(mode, func, args, kwargs or {})
+
+
+FAKE = "modes.fake_tensor:FakeTensorMode.__torch_dispatch__"

@@ -26,6 +26,7 @@ from redispatch.kernels.ops import random
 from . import (
     _C,
     _absent,
+    _hints,
     _names,
     _ops,
     amp,
@@ -206,5 +207,6 @@ __all__ = [
 __all__ += [name for name, place in _places.items() if "kernels" in place and not name.startswith("_")]
 _enter_former_paths()
 _absent.enter(_PRESENT)
+_hints.install()
 _resume()
 backends.autoload()

@@ -63,7 +63,7 @@ ROWS: Iterable[Point] = (
         "dispatch.entry.signature:Parser.parse",
         "Which overload a call of a public function means: (operator, stack, whether the result is to require grad). "
         "The first that fits, in the parser's order; TypeError where none does.",
-        ("tests/dispatch/test_entries.py", "tests/test_refused.py"),
+        ("tests/dispatch/test_entries.py",),
     ),
     Point(
         "overrides",
@@ -149,7 +149,7 @@ ROWS: Iterable[Point] = (
         "modes.fake_tensor:FakeTensorMode.computed",
         "The result of an operator on fakes of this mode: fakes with the shape, strides, dtype and device that it has "
         "elsewhere. Nothing is remembered of yours.",
-        ("tests/modes/test_fake_tensors.py",),
+        ("tests/modes/test_fake_wrappers.py", "tests/fx/test_make_fx.py"),
         also={"modes.fake_tensor:FakeTensorMode.__torch_dispatch__": fake_by_yours},
     ),
     Point(
@@ -157,7 +157,7 @@ ROWS: Iterable[Point] = (
         "dispatch.specialiser.specialise:specialised",
         "Code for an operator, facts about its arguments and a keyset with flags: a function of the arguments that the "
         "facts do not tell (all but those marked D, their default, and N, None), which does what `hop` would.",
-        ("tests/specialiser/test_site.py",),
+        ("tests/dispatch/test_boxing.py", "tests/dispatch/test_tables.py"),
         also={"dispatch.specialiser.specialise:run_specialised": run_by_yours},
         said="first",
     ),

@@ -29,24 +29,27 @@ MISTAKES = {
     "numpy of what requires grad": "rd.ones(2, requires_grad=True).numpy()",
     "saved tensor written": "x = rd.ones(2, requires_grad=True)\ny = x.exp()\ny.add_(1)\ny.sum().backward()",
     "truth of many": "if rd.ones(2) > 0: pass",
-    "custom operator without fake": LIBRARY + (
+    "custom operator without fake": LIBRARY
+    + (
         "@custom_op('m14::f', mutates_args=())\ndef f(x: rd.Tensor) -> rd.Tensor: return x.clone()\n"
         "f(rd.ones(2, device='meta'))"
     ),
-    "custom operator without derivative": LIBRARY + (
+    "custom operator without derivative": LIBRARY
+    + (
         "@custom_op('m15::f', mutates_args=())\ndef f(x: rd.Tensor) -> rd.Tensor: return x.clone()\n"
         "f(rd.ones(2, requires_grad=True)).sum().backward()"
     ),
     "custom operator without annotation": LIBRARY + "@custom_op('m16::f', mutates_args=())\ndef f(x): return x.clone()",
-    "custom operator that returns its input": LIBRARY + (
-        "@custom_op('m17::f', mutates_args=())\ndef f(x: rd.Tensor) -> rd.Tensor: return x\nf(rd.ones(2))"
-    ),
-    "undeclared write": LIBRARY + (
+    "custom operator that returns its input": LIBRARY
+    + ("@custom_op('m17::f', mutates_args=())\ndef f(x: rd.Tensor) -> rd.Tensor: return x\nf(rd.ones(2))"),
+    "undeclared write": LIBRARY
+    + (
         "from redispatch.library import opcheck\n"
         "@custom_op('m18::f', mutates_args=())\ndef f(x: rd.Tensor) -> rd.Tensor:\n    x.add_(1)\n    return x.clone()\n"
         "opcheck(f, (rd.ones(2),), test_utils='test_schema')"
     ),
-    "recursion in __torch_dispatch__": WRAPPER + (
+    "recursion in __torch_dispatch__": WRAPPER
+    + (
         "    @classmethod\n    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):\n"
         "        return func(*args, **(kwargs or {}))\nW(rd.ones(2)) + 1"
     ),
@@ -54,11 +57,13 @@ MISTAKES = {
         "class S(rd.Tensor):\n    @classmethod\n    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
         "        return func(*args, **(kwargs or {}))\nrd.ones(2).as_subclass(S) + 1"
     ),
-    "__torch_dispatch__ returns nothing": WRAPPER + (
+    "__torch_dispatch__ returns nothing": WRAPPER
+    + (
         "    @classmethod\n    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):\n"
         "        func(*[a.x if isinstance(a, W) else a for a in args])\n(W(rd.ones(2)) + 1).sum()"
     ),
-    "__torch_dispatch__ is no classmethod": WRAPPER + (
+    "__torch_dispatch__ is no classmethod": WRAPPER
+    + (
         "    def __torch_dispatch__(self, func, types, args=(), kwargs=None):\n"
         "        return func(*args[0].x)\nW(rd.ones(2)) + 1"
     ),
@@ -68,48 +73,56 @@ MISTAKES = {
         "    @classmethod\n    def __torch_dispatch__(cls, func, types, args=(), kwargs=None): return func(args[0].x)\n"
         "W(rd.ones(2)).neg()"
     ),
-    "mode that is left twice": MODES + (
+    "mode that is left twice": MODES
+    + (
         "class M(TorchDispatchMode):\n    def __torch_dispatch__(self, func, types, args=(), kwargs=None):\n"
         "        return func(*args, **(kwargs or {}))\nm = M()\nm.__enter__()\nm.__exit__(None, None, None)\n"
         "m.__exit__(None, None, None)"
     ),
-    "mode that enters itself": MODES + (
+    "mode that enters itself": MODES
+    + (
         "class M(TorchDispatchMode):\n    def __torch_dispatch__(self, func, types, args=(), kwargs=None):\n"
         "        with self: return func(*args, **(kwargs or {}))\nwith M(): rd.ones(2)"
     ),
-    "function mode that enters itself": FUNCTION_MODES + (
+    "function mode that enters itself": FUNCTION_MODES
+    + (
         "class M(TorchFunctionMode):\n    def __torch_function__(self, func, types, args=(), kwargs=None):\n"
         "        with self: return func(*args, **(kwargs or {}))\nwith M(): rd.ones(2).sum()"
     ),
-    "mode that forgets to return": MODES + (
+    "mode that forgets to return": MODES
+    + (
         "class M(TorchDispatchMode):\n    def __torch_dispatch__(self, func, types, args=(), kwargs=None):\n"
         "        func(*args, **(kwargs or {}))\nwith M(): rd.ones(2) + 1"
     ),
-    "modes left out of order": MODES + (
+    "modes left out of order": MODES
+    + (
         "class M(TorchDispatchMode): pass\na, b = M(), M()\na.__enter__()\nb.__enter__()\n"
         "a.__exit__(None, None, None)\nb.__exit__(None, None, None)\nb.__exit__(None, None, None)"
     ),
     "misspelled type in a schema": LIBRARY + "Library('m29', 'DEF').define('f(Tensr x) -> Tensor')",
     "schema without arrow": LIBRARY + "Library('m30', 'DEF').define('f(Tensor x)')",
     "list[int] in a schema": LIBRARY + "Library('m31', 'DEF').define('f(list[int] n) -> Tensor')",
-    "operator defined twice": LIBRARY + "l = Library('m32', 'DEF')\nl.define('f(Tensor x) -> Tensor')\nl.define('f(Tensor x) -> Tensor')",
+    "operator defined twice": LIBRARY
+    + "l = Library('m32', 'DEF')\nl.define('f(Tensor x) -> Tensor')\nl.define('f(Tensor x) -> Tensor')",
     "namespace defined twice": LIBRARY + "a = Library('m33', 'DEF')\nb = Library('m33', 'DEF')",
-    "misspelled key": LIBRARY + "l = Library('m34', 'DEF')\nl.define('f(Tensor x) -> Tensor')\nl.impl('f', lambda x: x, 'Cpu')",
+    "misspelled key": LIBRARY
+    + "l = Library('m34', 'DEF')\nl.define('f(Tensor x) -> Tensor')\nl.impl('f', lambda x: x, 'Cpu')",
     "kernel of another namespace": LIBRARY + "Library('m35', 'IMPL').impl('other::f', lambda x: x, 'CPU')",
     "misspelled operator": "rd.ops.aten.ad(rd.ones(2), 1)",
     "misspelled method": "rd.ones(2).summ()",
     "misspelled function": "rd.onse(2)",
-    "kernel of too few parameters": LIBRARY + (
+    "kernel of too few parameters": LIBRARY
+    + (
         "l = Library('m39', 'DEF')\nl.define('f(Tensor x, Tensor y) -> Tensor')\n"
         "l.impl('f', lambda x: x.clone(), 'CPU')\nrd.ops.m39.f(rd.ones(2), rd.ones(2))"
     ),
-    "kernel that returns a number": LIBRARY + (
+    "kernel that returns a number": LIBRARY
+    + (
         "l = Library('m40', 'DEF')\nl.define('f(Tensor x) -> Tensor')\nl.impl('f', lambda x: 3.0, 'CPU')\n"
         "rd.ops.m40.f(rd.ones(2))"
     ),
-    "operator without kernel": LIBRARY + (
-        "l = Library('m41', 'DEF')\nl.define('f(Tensor x) -> Tensor')\nrd.ops.m41.f(rd.ones(2))"
-    ),
+    "operator without kernel": LIBRARY
+    + ("l = Library('m41', 'DEF')\nl.define('f(Tensor x) -> Tensor')\nrd.ops.m41.f(rd.ones(2))"),
     "save of a local class": (
         "import io\ndef make():\n    class Local(nn.Module): pass\n    return Local()\nrd.save(make(), io.BytesIO())"
     ),
@@ -122,9 +135,7 @@ MISTAKES = {
     ),
     "vmap over an if": "rd.func.vmap(lambda x: x if x > 0 else -x)(rd.ones(3))",
     "index out of range": "rd.ones(3)[5]",
-    "view written in no_grad": (
-        "x = rd.ones(4, requires_grad=True)\nwith rd.no_grad(): v = x.view(2, 2)\nv.add_(1)"
-    ),
+    "view written in no_grad": ("x = rd.ones(4, requires_grad=True)\nwith rd.no_grad(): v = x.view(2, 2)\nv.add_(1)"),
     "too many indices": "rd.ones(3)[0, 0]",
     "cat of other shapes": "rd.cat([rd.ones(2, 3), rd.ones(2, 4)], dim=0)",
     "reshape to another number": "rd.ones(6).reshape(4, 2)",
@@ -136,15 +147,15 @@ MISTAKES = {
     "state_dict of other sizes": "nn.Linear(2, 3).load_state_dict(nn.Linear(2, 4).state_dict())",
     "optimizer without parameters": "rd.optim.SGD([], lr=0.1)",
     "optimizer of a generator used up": "p = nn.Linear(2, 2).parameters()\nlist(p)\nrd.optim.SGD(p, lr=0.1)",
-    "Module without super().__init__": (
-        "class M(nn.Module):\n    def __init__(self): self.l = nn.Linear(2, 2)\nM()"
-    ),
+    "Module without super().__init__": ("class M(nn.Module):\n    def __init__(self): self.l = nn.Linear(2, 2)\nM()"),
     "Module without forward": "class M(nn.Module): pass\nM()(rd.ones(2))",
-    "fake with other parameters": LIBRARY + (
+    "fake with other parameters": LIBRARY
+    + (
         "@custom_op('m59::f', mutates_args=())\ndef f(x: rd.Tensor, n: int) -> rd.Tensor: return x * n\n"
         "@f.register_fake\ndef _(x): return rd.empty_like(x)\nf(rd.ones(2, device='meta'), 2)"
     ),
-    "operator name without namespace": LIBRARY + "@custom_op('f', mutates_args=())\ndef f(x: rd.Tensor) -> rd.Tensor: return x * 2",
+    "operator name without namespace": LIBRARY
+    + "@custom_op('f', mutates_args=())\ndef f(x: rd.Tensor) -> rd.Tensor: return x * 2",
     "unknown device": "rd.ones(2, device='gpu')",
     "float where an int is wanted": "rd.ones(2.5)",
     "dtype by a string": "rd.ones(2, dtype='float32')",
