@@ -1,10 +1,9 @@
 """The first error of a beginner: PyTorch's words, then what to do, and a traceback that shows the program.
 
-mistakes.txt has what each program of mistakes.py says, for reading; `EXPECTTEST_ACCEPT=1 pytest tests/test_mistakes.py`
-writes it anew. tests/parity/test_mistakes.py compares with torch.
+mistakes.txt has the programs and what they say; `EXPECTTEST_ACCEPT=1 pytest tests/test_mistakes.py` writes that anew.
+tests/parity/mistakes.py compares with torch.
 """
 
-import linecache
 import os
 import re
 import statistics
@@ -21,10 +20,9 @@ from redispatch import _hints, nn
 from redispatch.dispatch import DEFAULT, STATE
 from redispatch.nn import functional as F
 
-from .mistakes import MISTAKES
+from .mistakes import FILE, KEPT, MISTAKES, error_of
 
 HERE = Path(__file__).parent
-KEPT = []  # what programs have defined: a namespace is free again when its Library goes
 NOTHING_TO_ADD = {  # whose words say what to do
     "custom operator without fake": "Please use `f.register_fake`",
     "custom operator that returns its input": "return",
@@ -38,20 +36,6 @@ NOTHING_TO_ADD = {  # whose words say what to do
     "fake and real": "To fix: pass mode.from_tensor(x)",
     "load of a missing file": "No such file or directory: '/no/such/file.pt'",
 }
-
-
-def error_of(name, names):
-    """The error of a program, with the traceback from the program on."""
-    file = f"<{name}>"
-    linecache.cache[file] = (len(MISTAKES[name]), None, MISTAKES[name].splitlines(True), file)
-    scope = {**names, "__name__": "__main__"}
-    KEPT.append(scope)
-    try:
-        exec(compile(MISTAKES[name], file, "exec"), scope)
-    except BaseException as error:
-        error.__traceback__ = error.__traceback__.tb_next
-        return error
-    return None
 
 
 @pytest.fixture(scope="module")
@@ -80,17 +64,15 @@ def said(lines, index):
 def test_each_mistake_says_what_is_recorded(shown):
     text = ""
     for name, found in shown.items():
-        said = (
-            "works" if found is None else re.sub(r"(/\S+/)?(\w+\.py):\d+|0x\w+|\(\w+/\S+:\d+\)", "...", words(found[1]))
-        )
+        said = words(found[1]) if found is not None else "works"
+        said = re.sub(r"(/\S+/)?(\w+\.py):\d+|0x\w+|\(\w+/\S+:\d+\)", "...", said)
         said = re.sub(
             r"(?m)^(RecursionError|.*Can't (pickle|get local)).*", r"\1 ...", said
         )  # Python's own, by version
-        text += f"{name}\n" + "".join(f"    {line}\n" for line in said.splitlines()) + "\n"
-    file = HERE / "mistakes.txt"
+        text += f"# {name}\n{MISTAKES[name]}" + "".join(f"! {line}\n" for line in said.splitlines() if line) + "\n"
     if os.environ.get("EXPECTTEST_ACCEPT"):
-        file.write_text(text)
-    assert text == file.read_text()
+        FILE.write_text(text)
+    assert text == FILE.read_text()
 
 
 def test_four_of_five_say_what_to_do(shown):

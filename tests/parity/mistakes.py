@@ -1,11 +1,10 @@
 """The mistakes of tests/mistakes.py beside torch: its class and its first words, a traceback that is no longer.
 
-Run with a Python that has torch: `python tests/parity/mistakes.py`. Exits non-zero on any difference that has no reason.
+Run with a Python that has torch: `python tests/parity/mistakes.py`. Exits non-zero on a difference that has no reason.
 """
 
 from __future__ import annotations
 
-import linecache
 import re
 import statistics
 import sys
@@ -23,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import redispatch as rd
 from redispatch import _hints
 from redispatch.dispatch import DEFAULT, STATE
-from tests.mistakes import MISTAKES
+from tests.mistakes import MISTAKES, error_of
 
 # Where torch's first line is another one, and why ours is no worse
 REASONS = {
@@ -47,24 +46,15 @@ REASONS = {
     "missing argument": "ours names the argument",
     "cuda that is not there": "ours says what to install",
 }
-KEPT = []
 
 
 def outcome(name, names, show):
     """(classes of the error, first line, traceback's length) of a program; None where it works."""
-    text, file = MISTAKES[name], f"<{name}>"
-    if names["rd"] is torch:
-        text = text.replace("redispatch", "torch")
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    scope = {**names, "__name__": "__main__"}
-    KEPT.append(scope)
-    try:
-        exec(compile(text, file, "exec"), scope)
-    except BaseException as error:
-        error.__traceback__ = error.__traceback__.tb_next
-        first = re.sub(r">:\d+", ">", str(error).partition("\n")[0]).replace("'redispatch", "'torch")
-        return [kind.__name__ for kind in type(error).__mro__], first, len(show(error).splitlines())
-    return None
+    error = error_of(name, names, (lambda text: text.replace("redispatch", "torch")) if names["rd"] is torch else str)
+    if error is None:
+        return None
+    first = re.sub(r">:\d+", ">", str(error).partition("\n")[0]).replace("'redispatch", "'torch")
+    return [kind.__name__ for kind in type(error).__mro__], first, len(show(error).splitlines())
 
 
 def in_torch(error):
@@ -91,9 +81,7 @@ def main():
             wrong.append(f"{name}:\n    ours  {ours[0][0]}: {ours[1]}\n    torch {theirs[0][0]}: {theirs[1]}")
     print(*wrong, sep="\n")
     middle = [statistics.median(column) for column in zip(*lengths, strict=True)]
-    print(
-        f"{len(MISTAKES)} mistakes, {len(wrong)} without a reason; median traceback {middle[0]} lines, torch {middle[1]}"
-    )
+    print(f"{len(MISTAKES)} mistakes, {len(wrong)} without a reason; median lines {middle[0]}, torch {middle[1]}")
     return bool(wrong) or middle[0] > 8
 
 
