@@ -18,13 +18,12 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import partial
-from types import FunctionType, MethodType
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..core.base import TensorBase
 from ..core.state import DEFAULT_TENSORS, PLAIN_TENSORS, SILENT_TENSORS, STATE, State, with_modes
 from ..regions import Setting
-from ..rules import is_own
 
 # Classes which take part in calls without overriding them: the exact types that `overridden` passes at a glance.
 PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}
@@ -78,14 +77,8 @@ class TensorMeta(type):
 
     else:  # type checkers would take it that any attribute may be set on Tensor
 
-        def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> None:
-            super().__init__(name, bases, namespace, **options)
-            handler = namespace.get("__torch_dispatch__")
-            if of_tensors(handler) is not handler:
-                cls.__torch_dispatch__ = handler
-
         def __setattr__(cls, name: str, value: Any) -> None:
-            super().__setattr__(name, of_tensors(value) if name == "__torch_dispatch__" else value)
+            super().__setattr__(name, value)
             if name in _WATCHED:
                 handler_changed(cls)
 
@@ -93,27 +86,6 @@ class TensorMeta(type):
             super().__delattr__(name)
             if name in _WATCHED:
                 handler_changed(cls)
-
-
-class PlainHandler:
-    """A `__torch_dispatch__` that is no classmethod: its `self` is the first argument of the class that is asked."""
-
-    def __init__(self, function: FunctionType) -> None:
-        self.function = function
-
-    def __get__(self, tensor: Any, kind: type) -> Any:
-        return partial(self.call, kind) if tensor is None else MethodType(self.function, tensor)
-
-    def call(self, kind: type, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        values = (*args, *(kwargs or {}).values())
-        given = (one for value in values for one in (value if isinstance(value, list | tuple) else [value]))
-        return self.function(next(one for one in given if isinstance(one, kind)), op, types, args, kwargs)
-
-
-def of_tensors(handler: Any) -> Any:
-    """A handler as its class has it: the library's own functions take no `self`."""
-    plain = type(handler) is FunctionType and not is_own(handler.__code__.co_filename)
-    return PlainHandler(handler) if plain else handler
 
 
 def handler_changed(kind: type) -> None:
