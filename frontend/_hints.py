@@ -80,7 +80,7 @@ def advise(error: BaseException) -> None:
 
 
 def advise_at_the_end(error: BaseException) -> None:
-    """What takes longer, or can be told by the traceback alone: names that are near, handlers that call themselves."""
+    """Adds the note that takes longer, or needs the traceback: names that are near, handlers that call themselves."""
     advise(error)
     if any(note.startswith(REMEDIED) for note in getattr(error, "__notes__", ())):
         return

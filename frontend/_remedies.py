@@ -1,4 +1,4 @@
-"""What to do about errors: the beginning of a message, a regular expression, and the remedy below it.
+"""Remedies of errors: the beginning of a message, a regular expression, and the remedy below it.
 
 `{0}` and so on are the groups of the expression. _hints.py reads the table, and says when.
 """

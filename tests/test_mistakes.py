@@ -52,7 +52,7 @@ def shown():
 
 
 def words(text):
-    """What is said below the traceback of the last error."""
+    """Returns the text below the traceback of the last error."""
     lines = text.rpartition("Traceback (most recent call last):\n")[2].splitlines()
     return "\n".join(line for i, line in enumerate(lines) if not line.startswith("  ") or i and said(lines, i))
 

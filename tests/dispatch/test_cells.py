@@ -62,7 +62,7 @@ def test_a_program_that_registers_twice_is_told():
 
 
 def test_a_notebook_is_a_prompt():
-    """Which Python says by `sys.ps1`."""
+    """Python says so by `sys.ps1`."""
     pytest.importorskip("IPython", reason="notebooks need it, redispatch does not")
     program = "from IPython.core.interactiveshell import InteractiveShell as S\nimport sys\nS()\nassert sys.ps1"
     subprocess.run([sys.executable, "-c", program], check=True)
