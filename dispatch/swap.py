@@ -48,7 +48,7 @@ POINTS: dict[str, Point] = {}
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A part that can be swapped: its name, the function ("module:name") that is the default, and what it owes its callers.
+    """A part that can be swapped: its name, the default ("module:name" of a function), and what it owes its callers.
 
     tests: the files of the library's tests that hold for it. around: how yours is called, and inner: the default for
     yours to call, where that takes more. also: what else holds while it is swapped, by function: it would remember
