@@ -127,7 +127,8 @@ def check_keyset(student: Any, run: Any) -> None:
 
     bits = st.sets(st.sampled_from(KEYS), max_size=3).map(union_of)
     tensor = bits.map(lambda keys: {"Tensor": keys})
-    value = st.one_of(st.none(), st.integers(-3, 3), tensor, st.lists(st.one_of(st.none(), tensor), max_size=3))
+    others = st.one_of(st.none(), st.integers(-3, 3), st.lists(st.one_of(st.none(), tensor), max_size=3))
+    arguments = st.tuples(tensor, tensor, others, others).flatmap(st.permutations)
 
     def test(arguments: Any, included: int, excluded: int) -> None:
         flat = [one for value in arguments for one in (value if isinstance(value, list) else [value])]
@@ -142,7 +143,7 @@ def check_keyset(student: Any, run: Any) -> None:
             shown = names(yours) if isinstance(yours, int) and yours >= 0 else yours
             raise Wrong(f"{question}\nyours   {shown}\nright   {names(right)}")
 
-    run(test, arguments=st.lists(value, max_size=3), included=bits, excluded=bits)
+    run(test, arguments=arguments.map(list), included=bits, excluded=bits)
 
 
 def union_of(keys: Any) -> int:
@@ -169,11 +170,13 @@ def kernel(name: str) -> Kernel:
 def check_resolve(student: Any, run: Any) -> None:
     from hypothesis import strategies as st
 
-    places = [*KEYS[:6], *map(key_named, ALIASES)]
-    counts = st.dictionaries(st.sampled_from(places), st.integers(1, 2), max_size=4)
-    few = st.dictionaries(st.sampled_from(KEYS), st.integers(1, 1), max_size=2)
+    # Each may be there or not, as often as not: what hides what shows where several are.
+    places = map(key_named, ("CPU", "CUDA", "AutogradCPU", *ALIASES))
+    counts = st.fixed_dictionaries({at: st.sampled_from([0, 1, 2]) for at in places})
+    few = st.sets(st.sampled_from(KEYS), max_size=3)
 
     def test(counted: Any, fallen: Any, key: DispatchKey) -> None:
+        counted = {at: count for at, count in counted.items() if count}
         registered = {at: [kernel(f"{at.name} #{i}") for i in range(count)] for at, count in counted.items()}
         fallbacks = {at: [kernel(f"fallback of {at.name}")] for at in fallen}
         entry = resolve(registered, fallbacks, key)
