@@ -96,7 +96,7 @@ def define_key(name: str, *, above: str) -> DispatchKey:
     Tensors that exist already stay valid, since no bit moves. Errors: RegistrationError where the name is taken
     or the gap above that key is full (Note [Gaps between keys]).
     """
-    mine = body()
+    mine = body(f"key {name}")
     _check_free("define_key", name)
     start = _position_named(above)
     if start < BACKEND_BITS or AUTOCAST_BITS <= start < AUTOCAST_BITS + OWN_BACKENDS:
@@ -120,7 +120,7 @@ def define_backend(name: str) -> DispatchKey:
 
     Errors: RegistrationError where one of these names is taken or all backend bits are in use.
     """
-    mine = body()
+    mine = body(f"key {name}")
     for prefix in (*PER_BACKEND.values(), "Autocast"):
         _check_free("define_backend", prefix + name)
     free = next((bit for bit in range(BACKEND_BITS - 1) if bit not in BACKEND_AT), None)

@@ -55,8 +55,8 @@ def define(
     schema: FunctionSchema | SchemaText | str, tags: Iterable[Any] = (), place: str = ""
 ) -> tuple[OpOverload, Undo]:
     """A new operator, and what removes it again. SchemaError or RegistrationError where it cannot be."""
-    mine = [] if is_own(place) else body()
     op = operator_of(schema, tags, place)
+    mine = [] if is_own(place) else body(f"operator {op.qualified_name}")
     mine.append(add_operator(op))
     return op, mine[-1]
 
@@ -238,7 +238,8 @@ class Library:
         self._finalizer = weakref.finalize(self, _undo_all, self._undo, self._op_impls, IMPLS)
         self._finalizer.atexit = False
         self._place = _place  # of all that is registered through it; where it is empty, that is asked each time
-        body().append(partial(_undo_all, self._undo, self._op_impls, IMPLS))
+        once = [f"library {ns}"] if kind == "DEF" else []
+        body(*once).append(partial(_undo_all, self._undo, self._op_impls, IMPLS))
         if kind == "DEF":
             self._own_namespace(place)
 
@@ -275,6 +276,7 @@ class Library:
             raise RegistrationError(self._elsewhere(namespace, "schema string", "(unique) TORCH_LIBRARY"))
         tags = tags if isinstance(tags, list | tuple) else (tags,)
         op = operator_of(replace(parsed, name=f"{self.ns}::{name}"), tags, place)
+        body(f"operator {op.qualified_name}").append(partial(remove_operator, op))
         self._enter(partial(remove_operator, op), partial(add_operator, op))
         if alias_analysis:
             ALIAS_ANALYSIS[op] = alias_analysis
@@ -387,6 +389,7 @@ class Library:
             kernel = fallthrough(place, self.ns)
         else:
             kernel = Kernel(fn, box_fallback(fn, with_keyset), "fallback", place, self.ns)
+        body(f"fallback at {key.name}").append(partial(remove_fallback, key, kernel))
         self._enter(partial(remove_fallback, key, kernel), partial(add_fallback, key, kernel))
 
     def _enter(self, undo: Undo, enter: Callable[[], object]) -> None:

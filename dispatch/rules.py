@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from .core.registry import LOCK, Undo, forget_entries
 from .errors import RegistrationError
-from .specialiser.annotations import frozen, pure
+from .specialiser.annotations import code_of, frozen, pure
 
 # Places of source: which files are the library's own, and how a place in one of them is written for people ------------
 
@@ -43,31 +43,48 @@ def caller(depth: int = 1) -> str:
 
 def place_of(function: Callable[..., object]) -> str:
     """The place of a function, as "file:line"; its name where it has no source."""
-    code = getattr(function, "__code__", None)
+    code = code_of(function)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", repr(function))
 
 
 _BODIES: dict[str, tuple[Any, list[Undo]]] = {}  # by module, which execution of its body registered what
 
 
-def body() -> list[Undo]:
+def body(*names: str) -> list[Undo]:
     """Returns where to put what undoes a registration that is made now, by the body of a module of a user's.
 
-    Where the body is executed anew, as `importlib.reload` does, all that its former execution registered is undone now.
-    Functions and programs (what is typed, or run as `__main__`) have no such list: theirs is a new one.
+    names: of what can be there once. Where the body is executed anew, as `importlib.reload` does, all that its former
+    execution registered is undone now. At a prompt and in a notebook, what was registered under one of these names is:
+    a cell may be run again, edited or not. Functions and programs have no such list: theirs is a new one.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_own(frame.f_code.co_filename):
         frame = frame.f_back
-    spec = frame.f_globals.get("__spec__") if frame is not None and frame.f_code.co_name == "<module>" else None
-    if spec is None:
+    if frame is None or not frame.f_code.co_name.startswith("<"):
         return []
+    spec = frame.f_globals.get("__spec__")
+    if spec is None:
+        typed = hasattr(sys, "ps1") and frame.f_globals.get("__name__") == "__main__"
+        return _typed(names) if typed else []
     former, undoes = _BODIES.get(spec.name, (spec, []))
     if former is not spec:
         while undoes and former.origin == spec.origin:  # else it is another file of the same name
             undoes.pop()()
         undoes = []
     _BODIES[spec.name] = spec, undoes
+    return undoes
+
+
+_TYPED: dict[str, list[Undo]] = {}  # by the name of a thing, what undoes its registration from a prompt or a cell
+
+
+def _typed(names: Iterable[str]) -> list[Undo]:
+    undoes: list[Undo] = []
+    for name in names:
+        former = _TYPED.pop(name, [])
+        while former:
+            former.pop()()
+        _TYPED[name] = undoes
     return undoes
 
 

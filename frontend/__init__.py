@@ -26,6 +26,7 @@ from redispatch.kernels.ops import random
 from . import (
     _C,
     _absent,
+    _hints,
     _names,
     _ops,
     amp,
@@ -170,6 +171,7 @@ _places, __getattr__, __dir__ = _names.late(
         ".backend": "get_device_module",
         ".backends": "_import_device_backends _is_device_backend_autoload_enabled",
         ".compiler": "_disable_dynamo compile",
+        "._swap_points": "swap",
         ".futures": "Future",
         ".jit": "fork wait",
         "redispatch.kernels.ops.foreach": "_foreach_*",
@@ -207,5 +209,6 @@ __all__ = [
 __all__ += [name for name, place in _places.items() if "kernels" in place and not name.startswith("_")]
 _enter_former_paths()
 _absent.enter(_PRESENT)
+_hints.install()
 _resume()
 backends.autoload()

@@ -1,4 +1,5 @@
-"""The command line: `python -m redispatch demo`, `explain`, `trace`, `graph`, `compile`, `selective`, `version`.
+"""The command line: `python -m redispatch demo`, `explain`, `trace`, `graph`, `compile`, `learn`, `selective`,
+`version`.
 
     python -m redispatch explain "add(ones(2, requires_grad=True), 1)"
     python -m redispatch trace --html trace.html program.py what the program is given
@@ -25,6 +26,7 @@ from typing import Any
 
 import redispatch
 from redispatch.dispatch import OpOverload, OpOverloadPacket
+from redispatch.learn import command
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -67,6 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
     compiled.add_argument("program", help="a Python program")
     compiled.add_argument("arguments", nargs="*", help="what the program is given; after --, all of it")
     compiled.set_defaults(run=run_compile, module=None)
+
+    command.add(commands)
 
     selective = commands.add_parser("selective", help="list the operators of a program, or cut a wheel of no more")
     selective.add_argument("what", choices=("trace", "cut"), help="write such a list, or the wheel of one")

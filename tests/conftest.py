@@ -19,8 +19,9 @@ from redispatch.dispatch import DEFAULT, STATE
 from redispatch.dispatch.namespaces import define_late
 from redispatch.kernels.ops.generators import fork_rng
 
-from . import drawing
+from . import drawing, swapping
 from .registries import Snapshot
+from .swapping import pytest_pyfunc_call  # noqa: F401  (a hook)
 
 define_late()  # before any test, which would be made to forget what its listings define
 
@@ -50,10 +51,12 @@ def pytest_addoption(parser):
     group.addoption("--share", type=int, metavar="N", default=1, help="of all these tests one in N, which are drawn")
     group.addoption("--shard", metavar="I/N", help="of N parts of these tests the I-th, on one of N machines")
     group.addoption("--cpu", action="store_true", help="say how many CPU seconds each folder took, children included")
+    swapping.add_option(parser)
     group.addoption("--property", action="append", metavar="NAME", help="of operators, check this property alone")
 
 
 def pytest_configure(config):
+    swapping.configure(config)
     drawing.everything = config.getoption("--all")
     if drawing.everything:
         settings.load_profile("everything")
@@ -205,6 +208,6 @@ def the_state_is_given_back():
     """Fails a test that leaves a mode, a guard or a setting behind, and clears it away for the tests that follow."""
     yield
     state = STATE.get()
-    if state != DEFAULT:
+    if state != DEFAULT or state.swaps:
         STATE.set(DEFAULT)
         pytest.fail(f"the test left its dispatch state behind: {state!r}")

@@ -38,13 +38,13 @@ KEYS_MASK = (1 << KEYSET_BITS) - 1
 class StateKeys:
     """The keys that a state adds to those of a call, and then takes away. Interned: see `state_keys`.
 
-    by_mode: whether a public function first asks a function mode.
+    by_mode: whether a public function first asks a function mode. slow: for that, or a swap, it takes no fast path.
     """
 
-    __slots__ = ("added", "kept", "by_mode")
+    __slots__ = ("added", "kept", "by_mode", "slow")
 
-    def __init__(self, added: int, kept: int, by_mode: bool) -> None:
-        self.added, self.kept, self.by_mode = added, kept, by_mode
+    def __init__(self, added: int, kept: int, by_mode: bool, swapped: bool = False) -> None:
+        self.added, self.kept, self.by_mode, self.slow = added, kept, by_mode, by_mode or swapped
 
     def __repr__(self) -> str:
         return f"StateKeys(added={self.added:#x}, kept={self.kept:#x}, by_mode={self.by_mode})"
@@ -119,6 +119,7 @@ class State:
     outside: State | None  # while the innermost of them is at work on a call: the state for what is outside of it
 
     _FIELDS = tuple(__annotations__)
+    swaps: tuple[Any, ...]  # parts of the library that are swapped, the innermost last: ../swap.py
     keys: StateKeys  # added: `included` with the flags, Note [Flags above the keys]; kept: all but `excluded`
     inner: int  # the place of the innermost transform among those at work; -1 where there is none
     plain: dict[int, Any]  # ids of the classes of tensors that have no say in a call: Note [Plain classes of tensors]
@@ -294,13 +295,10 @@ def _derive(fields: dict[str, Any]) -> None:
     fields["plain"] = PLAIN_TENSORS if fields["overrides"] == "all" else SILENT_TENSORS
     asks_classes_only = fields["overrides"] == "all" and not fields["function_modes"] and fields["tracer"] is None
     fields["by_default"] = DEFAULT_TENSORS if asks_classes_only else NO_TENSORS
-    flags = 0
-    if fields["tracer"] is not None:
-        flags |= TRACED
+    flags = TRACED if fields["tracer"] is not None or fields["swaps"] else 0
     if not fields["grad_enabled"]:
         flags |= NO_GRAD
-    if fields["inference"]:
-        flags |= INFERENCE
+    flags |= INFERENCE if fields["inference"] else 0
     if fields["modes"]:
         flags |= MODES
     if fields["autocast_policies"]:
@@ -309,7 +307,8 @@ def _derive(fields: dict[str, Any]) -> None:
     if fields["levels"]:
         flags |= fields["levels"][-1].flag
     by_mode = bool(fields["function_modes"]) and fields["overrides"] != "none"
-    fields["keys"] = state_keys(fields["included"] | flags, (KEYS_MASK | FLAGS) & ~fields["excluded"], by_mode)
+    kept = (KEYS_MASK | FLAGS) & ~fields["excluded"]
+    fields["keys"] = state_keys(fields["included"] | flags, kept, by_mode, bool(fields["swaps"]))
 
 
 DEFAULT = object.__new__(State)
@@ -332,6 +331,7 @@ vars(DEFAULT).update(
     autocast_policies=(),
     entry=None,
     tracer=None,
+    swaps=(),
     levels=(),
     dual_level=None,
     reapply_views=True,

@@ -186,10 +186,9 @@ def _ambiguous(op: Any, keyset: int, stack: list[Any]) -> Any:
     raise RuntimeError(
         f"{op.name()} has kernels registered to both CompositeImplicitAutograd and a backend mapped to "
         "AutogradOther. This makes the backend kernel unreachable; the dispatcher will always prefer the "
-        "CompositeImplicitAutograd lowering (see Note [Ambiguity in AutogradOther kernel]). If you want to override "
-        "CompositeImplicitAutograd, please open an issue to request a dedicated Autograd dispatch key for the "
-        "backend.\nIf you only want to run inference instead of training, in C++, add `c10::InferenceMode mode;` "
-        "before model.forward(). In Python, use `torch.inference_mode()`"
+        "CompositeImplicitAutograd lowering (see Note [Ambiguity in AutogradOther kernel]). To override it, register a "
+        "kernel at an Autograd key.\nIf you only want to run inference instead of training, in C++, add "
+        "`c10::InferenceMode mode;` before model.forward(). In Python, use `torch.inference_mode()`"
     )
 
 

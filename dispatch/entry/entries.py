@@ -11,8 +11,8 @@ tables of theirs have it as a key. When it is called again and again, it is give
                 last = relu_T.last
                 if last.state is state.keys and last.tensors is self._keyset:
                     return last.code(self)
-                if state.keys.by_mode:
-                    return ask_function_mode(public, state, (self,))
+                if state.keys.slow:
+                    return ask_function_mode(public, state, (self,)) if state.keys.by_mode else slow((self,), kwargs)
                 return relu_T.find(state.keys, self._keyset)(self)
         if kwargs and not rest:
             ...                                           # fast paths for these keywords, made when first seen
@@ -184,9 +184,10 @@ class EntryPoint:
         return made
 
     def by_mode(self, values: Sequence[str]) -> str:
-        """Source of what a call with these plain values means under a function mode."""
+        """Source of what a call with these plain values means under a function mode, or where something is swapped."""
         given = f"({', '.join(values)}{',' if len(values) == 1 else ''})"
-        return f"ask_function_mode(public, state, {given})" if self.ask else f"slow({given}, kwargs)"
+        slow = f"slow({given}, kwargs)"
+        return f"ask_function_mode(public, state, {given}) if state.keys.by_mode else {slow}" if self.ask else slow
 
     def lines(self, fast_paths: FastPaths, tree: list[str]) -> list[str]:
         """The lines of the function, with this tree of fast paths."""

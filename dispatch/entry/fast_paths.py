@@ -9,8 +9,8 @@ as a person would: a tree of tests on these classes, at whose leaves the code is
             last = add_TTD.last
             if last.state is state.keys and last.tensors is input._keyset is other._keyset:
                 return last.code(input, other)
-            if state.keys.by_mode:
-                return ask_function_mode(public, state, (input, other))
+            if state.keys.slow:
+                ...                                       # a function mode is asked, or the slow path taken
             return add_TTD.find(state.keys, input._keyset, other._keyset)(input, other)
         if type(other) is int or type(other) is float or type(other) is bool or type(other) is complex:
             ...
@@ -390,10 +390,10 @@ class FastPaths:
         ]
 
     def asking(self, reading: Reading) -> list[str]:
-        """Lines that ask a function mode if there is one. (A site remembers no code for such a state.)"""
+        """Lines that ask a function mode if there is one, or leave. (A site remembers no code for such a state.)"""
         if self.by_mode is None:
             return []
-        return ["if state.keys.by_mode:", f"    return {self.by_mode(len(reading.values))}"]
+        return ["if state.keys.slow:", f"    return {self.by_mode(len(reading.values))}"]
 
     def site(self, op: Operator, slots: list[Slot]) -> str:
         """Source of the site for these facts."""

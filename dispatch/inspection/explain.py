@@ -18,6 +18,7 @@ from ..layers.autocast import POLICIES
 from ..layers.autograd import DERIVATIVES
 from ..library import ALIAS_ANALYSIS, registrations
 from ..namespaces import OpOverloadPacket, operator_named
+from ..swap import entry_at_work
 
 
 class Row(NamedTuple):
@@ -56,6 +57,7 @@ def rows_of(op: OpOverload, keyset: int) -> list[Row]:
 
 
 def row_of(op: OpOverload, entry: Entry, note: str) -> Row:
+    entry = entry_at_work(entry)
     kernel = entry.kernel
     return Row(entry.key.name, who_answers(entry), entry.rule, note, kernel.place, kernel.is_fallthrough)
 

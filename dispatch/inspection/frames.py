@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable
 from functools import lru_cache
 from types import FrameType
 from typing import Any
@@ -23,8 +24,15 @@ OTHERS = ("tensor.", "autograd.", "transforms.")  # parts of the room whose func
 HIDDEN = {ROOM, f"{ROOM.partition('.')[0]}.specialised"}  # names of modules; upper rooms add what is as much machinery
 
 
+REMEDIED = "To fix: "  # how the note of an error begins that says what to do
+ADVICE: list[Callable[[BaseException], None]] = []  # called with an error that leaves a public function
+
+
 def hide_frames(error: BaseException) -> None:
-    """Takes the dispatcher's frames out of the traceback of `error`."""
+    """Takes the dispatcher's frames out of the traceback of `error`, and asks for advice on it."""
+    if not isinstance(error, RecursionError):  # there is no room for it
+        for advise in ADVICE:
+            advise(error)
     if config.full_tracebacks:
         return
     kept = None

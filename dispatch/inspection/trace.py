@@ -30,6 +30,7 @@ from ..core.table import Entry
 from ..regions import Setting
 from ..rules import Slot
 from ..specialiser.specialise import Facts, facts_of
+from ..swap import entry_at_work, notes_of_hop
 from .missing import describe_value
 
 # The records of a trace: facts of values and of the dispatch state, never the values themselves -----------------------
@@ -214,7 +215,8 @@ class Hop:
 
     def hop(self, op: OpOverload, entry: Entry, keyset: int, stack: list[Any]) -> Any:
         """Runs in the place of the kernel while this hop is the present one."""
-        child = Hop(op, entry, keyset, self)
+        child = Hop(op, entry_at_work(entry), keyset, self)
+        child.notes += notes_of_hop(child.begins)
         child.inputs = tuple(
             self.seen.value(value, argument.name) for argument, value in zip(op.schema.arguments, stack, strict=True)
         )

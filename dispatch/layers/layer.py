@@ -29,7 +29,7 @@ def layer(*keys: str) -> Callable[[Boxed], Boxed]:
     """Puts the decorated boxed function at these keys, as what answers where an operator has no kernel of its own."""
 
     def put(function: Boxed) -> Boxed:
-        mine = [] if is_own(place_of(function)) else body()
+        mine = [] if is_own(place_of(function)) else body(*(f"fallback at {name}" for name in keys))
         mine += [add_fallback(getattr(DispatchKey, name), boxed_kernel(function)) for name in keys]
         return function
 

@@ -8,7 +8,10 @@ on the way down, and what the handler calls is not for them to see again.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 from redispatch.dispatch.kernel_conventions import checked, no_tensor
@@ -21,7 +24,7 @@ from ..core.keyset import keyset as keys
 from ..core.operator import OpOverload
 from ..core.state import ABOVE_PYTHON, PYTHON_KEYS, STATE, within
 from ..protocols.override import HANDLER_CHANGED, described, not_handled
-from ..rules import RuleTable
+from ..rules import RuleTable, is_own
 from ..schema.schema import TENSOR, FunctionSchema
 from ..specialiser.annotations import inline, leaf
 from ..specialiser.site import Memo
@@ -190,10 +193,33 @@ def in_order(kinds: tuple[type, ...]) -> tuple[type, ...]:
     chosen: list[type] = []
     for kind in kinds:
         if has_handler(kind) and kind not in chosen:
+            give_self(kind)
             position = next((i for i, known in enumerate(chosen) if issubclass(kind, known)), len(chosen))
             chosen.insert(position, kind)
     answer = _HANDLING[kinds] = tuple(chosen)
     return answer
+
+
+class PlainHandler:
+    """A `__torch_dispatch__` that is no classmethod: its `self` is the first argument of the class that is asked."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+
+    def __get__(self, tensor: Any, kind: type) -> Any:
+        return partial(self.call, kind) if tensor is None else MethodType(self.function, tensor)
+
+    def call(self, kind: type, op: OpOverload, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        values = (*args, *(kwargs or {}).values())
+        given = (one for value in values for one in (value if isinstance(value, list | tuple) else [value]))
+        return self.function(next(one for one in given if isinstance(one, kind)), op, types, args, kwargs)
+
+
+def give_self(kind: Any) -> None:
+    """Has a plain handler of a user's asked with a tensor; the library's own functions take none."""
+    handler = inspect.getattr_static(kind, "__torch_dispatch__")
+    if type(handler) is FunctionType and not is_own(handler.__code__.co_filename):
+        type.__setattr__(kind, "__torch_dispatch__", PlainHandler(handler))
 
 
 def forget_handlers(kind: type) -> None:

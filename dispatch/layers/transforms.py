@@ -200,9 +200,8 @@ def batched(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     """Refuses a batched tensor outside of its vmap."""
     raise RuntimeError(
         "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see "
-        "https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in "
-        f"`gen_vmap_plumbing` Please file an issue if it looks like the latter. {op} was called where that vmap is not "
-        "at work: return the tensor from the function, so that vmap hands out the whole batch."
+        f"https://pytorch.org/functorch/stable/ux_limitations.html). {op} was called where that vmap is not at work: "
+        "return the tensor from the function, so that vmap hands out the whole batch."
     )
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import re
+from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
 from ..errors import SchemaError
@@ -115,7 +116,11 @@ def tokenize(text: str) -> list[Token]:
 
 
 # of types of C++, which programs write by mistake: what to write
-INSTEAD = {"int64_t": "Use `SymInt` or `int` for whole numbers. ", "double": "Use `float` for numbers. "}
+INSTEAD = {
+    "int64_t": "Use `SymInt` or `int` for whole numbers. ",
+    "double": "Use `float` for numbers. ",
+    "list": "A list of ints is `int[]`. ",
+}
 
 
 def parse_schema(text: str, allow_typevars: bool = True) -> FunctionSchema:
@@ -294,8 +299,10 @@ class _Parser:
             return BaseType(name), self.alias()
         if name[0].islower() and self.allow_typevars:
             return VarType(name), self.alias()
+        near = get_close_matches(name, BASE_TYPES, 1)
+        instead = INSTEAD.get(name) or (f"Did you mean {near[0]}? " if near else "")
         self.fail(
-            f"unknown type specifier. {INSTEAD.get(name, '')}Usual ones are Tensor, SymInt, int, float, bool, Scalar; "
+            f"unknown type specifier. {instead}Usual ones are Tensor, SymInt, int, float, bool, Scalar; "
             "dispatch/schema/parser.py lists them all",
             start,
         )

@@ -12,12 +12,14 @@ A layer needs none of them; the helpers that it shares with others carry them. R
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C")
 
 FROZEN: set[type] = set()
+BEHIND: dict[Any, CodeType] = {}  # what stands in a function that is swapped somewhere (../swap.py) -> its own code
 
 
 def inline(function: F) -> F:
@@ -46,3 +48,9 @@ def frozen(kind: C) -> C:
     else:
         kind.__frozen__ = True  # type: ignore[attr-defined]  # a mark of ours on Python's object
     return kind
+
+
+def code_of(function: Any) -> Any:
+    """Returns the code with which a function was written, if it has any."""
+    code = getattr(function, "__code__", None)
+    return BEHIND.get(code, code)

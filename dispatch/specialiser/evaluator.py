@@ -28,7 +28,7 @@ from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from ..core.state import AT_WORK, STATE, State, Steps, within
-from .annotations import FROZEN
+from .annotations import FROZEN, code_of
 from .reads import NOTHING, Reads, equal, is_plain, unchanged
 from .residual import Block, Writer, constant_name
 from .values import (
@@ -1215,7 +1215,7 @@ def opened(function: Any, frames: Sequence[Frame]) -> tuple[ast.FunctionDef | as
     if isinstance(function, Closure):
         outer = next((frame for frame in frames if frame.number == function.frame.number), function.frame)
         return function.node, Frame({}, {**outer.cells, **outer.names}, outer.globals)
-    code = getattr(function, "__code__", None)
+    code = code_of(function)
     if code is None:
         raise Unsupported(f"{function!r}, which has no source")
     definition = _OPENED.get(code)

@@ -42,7 +42,7 @@ from ..core.state import AT_WORK, STATE, State, Steps, within
 from ..disk import digest, directory, read_sealed, write_sealed
 from ..schema.convert import default_of, is_default
 from ..schema.schema import NO_DEFAULT
-from .annotations import FROZEN
+from .annotations import FROZEN, code_of
 from .residual import constant_name, defined
 from .site import UNKNOWN, Memo, Site
 from .values import VARIABLE, before, class_attribute, is_constant
@@ -88,7 +88,7 @@ READ: dict[str, Callable[[Any, Any, list[Any]], Any]] = {
     "in": lambda source, name, objects: name in source,
     "varies": lambda source, name, objects: isinstance(source[name], VARIABLE),
     "cell varies": lambda source, name, objects: isinstance(source.cell_contents, VARIABLE),
-    "code": lambda source, name, objects: code_digest(source.__code__),
+    "code": lambda source, name, objects: code_digest(code_of(source)),
     "name": lambda source, name, objects: constant_name(source),
     "schema": lambda source, name, objects: str(source.schema),
     "default": lambda source, name, objects: default_of(source.schema.arguments[name]),
@@ -289,7 +289,7 @@ class Reads:
         if not as_compiled:
             self.fails(f"the text of {function.__qualname__} is in no file, or has changed")
             return
-        self.note(code_digest(function.__code__), "code", function)
+        self.note(code_digest(code_of(function)), "code", function)
         for name in ("__defaults__", "__kwdefaults__", "__closure__", "__globals__"):
             found = getattr(function, name)
             self.note(found, "attribute", function, name)

@@ -34,7 +34,7 @@ class Codes(Protocol):
     sites: Any
 
     def get(self, keys: int, /) -> Callable[..., Any] | None: ...
-    def __getitem__(self, keys: int, /) -> Callable[..., Any]: ...
+    def begun(self, keys: int, /) -> Callable[..., Any]: ...
 
 
 class Last:
@@ -82,7 +82,7 @@ class Site:
         keys = (tensors | state.added) & state.kept
         code = table.get(keys)
         if code is None:
-            return table[keys]
+            return table.begun(keys)
         if len(self.known) >= STATES:
             self.known.clear()
         self.known[state] = Last(state, tensors, code)

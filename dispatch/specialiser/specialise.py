@@ -74,8 +74,17 @@ class Table(dict[int, Callable[..., Any]]):
                 return boxed(self.op, self.facts, keys & KEYS_MASK)
         return self.made(keys)
 
+    def begun(self, keys: int) -> Callable[..., Any]:
+        """Returns the code for a call that begins: what is recorded or swapped goes by `call`, keyset and all."""
+        return boxed(self.op, self.facts) if keys & TRACED else self[keys]
+
     def made(self, keys: int) -> Callable[..., Any]:
         """The code for a keyset and flags, made now if there is none."""
+        swaps = STATE.get().swaps
+        if swaps:  # what was made of other parts is not kept
+            made: Any = boxed(self.op, self.facts, keys & KEYS_MASK)
+            made.source = f"# {self.op} runs boxed: {', '.join(str(one) for one in swaps)}\n"
+            return made
         if keys in self:
             return self[keys]
         generation = self.op.generation
@@ -86,8 +95,8 @@ class Table(dict[int, Callable[..., Any]]):
         return made
 
 
-def boxed(op: Operator, facts: Facts, keyset: int) -> Callable[..., Any]:
-    """Returns the boxed interpreter in the form of a specialised function."""
+def boxed(op: Operator, facts: Facts, keyset: int | None = None) -> Callable[..., Any]:
+    """Returns the boxed interpreter in the form of a specialised function; from the top where no keyset is given."""
     defaults = defaults_of(op.schema)
 
     def run_boxed(*arguments: Any) -> Any:
@@ -96,7 +105,7 @@ def boxed(op: Operator, facts: Facts, keyset: int) -> Callable[..., Any]:
             default if fact == "D" else None if fact == "N" else next(given)
             for fact, default in zip(facts, defaults, strict=True)
         ]
-        return hop(op, keyset, stack)
+        return call(op, stack) if keyset is None else hop(op, keyset, stack)
 
     return run_boxed
 
@@ -150,13 +159,16 @@ def usual_facts(schema: FunctionSchema) -> Facts:
 
 def run_specialised(op: Operator, keyset: int, stack: list[Any]) -> Any:
     """`run`, by specialised code."""
+    flags = STATE.get().keys.added & FLAGS
+    if flags & TRACED and not config.debug_origins:
+        return hop(op, keyset, stack)
     facts, values = facts_of(op, stack)
-    return op.table(facts)[keyset | STATE.get().keys.added & FLAGS](*values)
+    return op.table(facts)[keyset | flags](*values)
 
 
 def call_each(op: Operator, stacks: list[list[Any]]) -> list[Any]:
     """`call` on each of some stacks, which differ in nothing but their tensors: facts about the first hold for all."""
-    if Specialised.run is None:
+    if Specialised.run is None or STATE.get().keys.added & TRACED:
         return [call(op, stack) for stack in stacks]
     facts, _ = facts_of(op, stacks[0])
     table, state = op.table(facts), STATE.get()

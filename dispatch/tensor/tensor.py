@@ -622,7 +622,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         if getattr(self, "_bdim", None) is not None:
             raise RuntimeError(
                 "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
-                "support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
+                "support that yet."
             )
         return bool(self.item())
 

@@ -320,8 +320,7 @@ def private(name: str, grad_out: float) -> None:
     """Warns of a name that is no part of the API. ValueError for another `grad_out` than 1."""
     warnings.warn(
         f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be "
-        "removed in a future version of PyTorch. If you have a specific use for this or feature request for this to "
-        "be a stable API, please file us an issue at https://github.com/pytorch/pytorch/issues/new",
+        "removed in a future version of PyTorch.",
         FutureWarning,
         stacklevel=3,
     )

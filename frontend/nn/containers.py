@@ -434,6 +434,6 @@ def _checked(key: Any) -> str:
     if not isinstance(key, str):
         raise TypeError(
             "Index given to ParameterDict cannot be used as a key as it is not a string (type is "
-            f"'{type(key).__name__}'). Open an issue on github if you need non-string keys."
+            f"'{type(key).__name__}'): give each parameter a name."
         )
     return key

@@ -333,7 +333,7 @@ class Checkpoint:
         return CheckpointError(
             "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
             f"{overlap if GROUP.get() else ''}If you are calling ctx.saved_tensors in backward, make sure to do so "
-            "only once. Otherwise please open an issue with details on your use case."
+            "only once."
         )
 
 

@@ -88,25 +88,20 @@ def warn(op: OpOverload) -> None:
 
 # Refusals: results whose shape differs between examples, and Python values that do ------------------------------------
 
-ISSUES = "https://github.com/pytorch/pytorch/issues"
 TEXTS = {
     "_local_scalar_dense": (
         "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a "
-        "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere inside "
-        "PyTorch internals, please file a bug report."
+        "Tensor, please try to rewrite what you're doing with other operations."
     ),
     "is_nonzero": (
         "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support "
-        f"that yet, please file an issue at {ISSUES} ."
+        "that yet."
     ),
-    "allclose": (
-        f"vmap over torch.allclose isn't supported yet. Please file an issue at {ISSUES} if you need this feature."
-    ),
+    "allclose": ("vmap over torch.allclose isn't supported yet: torch.isclose(x, y).all() is."),
     "equal": "Batching rule not implemented for aten::equal. We could not generate a fallback.",
     "masked_select": (
         "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for "
-        f"each batch this would return a differently shaped Tensor. Please file an issue at {ISSUES} if you need this "
-        "feature."
+        "each batch this would return a differently shaped Tensor: torch.where(mask, x, 0) keeps the shape."
     ),
     "index": (
         "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing "
@@ -120,8 +115,7 @@ def refuse(op: OpOverload, why: str) -> Callable[..., Any]:
     name = op.schema.name
     if why == "dynamic":
         text = TEXTS.get(op._opname) or (
-            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-            f"{name}. Please file an issue at {ISSUES} if you need this feature."
+            f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over {name}."
         )
     else:
         text = (

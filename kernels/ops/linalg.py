@@ -304,11 +304,10 @@ def addmm(self, mat1, mat2, beta, alpha):
         if len(x._shape) != 2:
             raise RuntimeError(f"{name} must be a matrix, got {len(x._shape)}-D tensor")
     check_inner(mat1, mat2)
-    if not self._dtype is mat1._dtype is mat2._dtype:
-        other = mat2._dtype if mat2._dtype is not self._dtype else mat1._dtype
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {self._dtype.tensor_name} and {other.tensor_name}"
-        )
+    for name, x in (("self", self), ("mat1", mat1)):
+        if x._dtype is not mat2._dtype:
+            names = f"{x._dtype.tensor_name} and {mat2._dtype.tensor_name}"
+            raise RuntimeError(f"{name} and mat2 must have the same dtype, but got {names}")
     check_has_kernel("addmm_impl_cpu_", self, "bool")
     shape = (mat1._shape[0], mat2._shape[1])
     check_expands(self, shape)

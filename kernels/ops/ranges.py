@@ -381,7 +381,7 @@ def permuted_strides(size: Any, order: Any) -> tuple[int, ...]:
         if not 0 <= dim < len(size):
             raise RuntimeError(
                 f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {dim} at index "
-                f"{index}).  NB: negative dims not currently supported; file an issue if you want it."
+                f"{index}).  NB: negative dims not currently supported."
             )
     if len(set(order)) < len(order):
         raise RuntimeError("Duplicate dim not allowed")

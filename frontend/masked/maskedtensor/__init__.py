@@ -100,7 +100,7 @@ class MaskedTensor(rules.MaskedTensor):
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = [one for one in pytree.tree_leaves((args, kwargs)) if isinstance(one, MaskedTensor)]
         if is_elementwise(func) and not all(rd.equal(one.mask, given[0].mask) for one in given):
-            raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
+            raise ValueError("Input masks must match: give both the same mask, a.get_mask() & b.get_mask().")
         if func in ORDERED:
             return NotImplemented
         if func in FOLDED:
@@ -111,8 +111,7 @@ class MaskedTensor(rules.MaskedTensor):
             result = super().__torch_dispatch__(func, types, args, kwargs)
         except NotImplementedError:
             warnings.warn(
-                f"{func.__name__} is not implemented in __torch_dispatch__ for MaskedTensor.\nIf you would like this "
-                "operator to be supported, please file an issue.",
+                f"{func.__name__} is not implemented in __torch_dispatch__ for MaskedTensor.",
                 UserWarning,
                 stacklevel=2,
             )

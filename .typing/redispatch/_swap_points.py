@@ -1,0 +1,1 @@
+../../frontend/_swap_points.py
