@@ -17,8 +17,8 @@ A written input whose new value no gradient comes from gets a gradient of zeros,
 
 Note [Gradients of gradients]
 A backward graph has no derivative of its own, and the joint graph has not the right one: a graph of what ran cannot say
-which operators ran without being recorded, or what was detached. Where one is asked for, the function runs again, so
-that autograd records it: with the inputs, the autocast and the random numbers that forward had, on copies of what it
+which operators ran without being recorded, or what was detached. Where one is asked for, or gradients are of other
+classes than those that backward was traced with, the function runs again, so that autograd records it: with the inputs, the autocast and the random numbers that forward had, on copies of what it
 writes.
 
 Source: PyTorch's torch._functorch.aot_autograd. Read next: partitioners.py, ../fx/experimental/proxy_tensor.py.
@@ -38,7 +38,7 @@ from redispatch.dispatch import STATE, OpOverload, Tag
 from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
 from redispatch.dispatch.tensor import Tensor, get_default_dtype
 from redispatch.func import functional_call
-from redispatch.fx import GraphModule, Interpreter
+from redispatch.fx import GraphModule
 from redispatch.fx.experimental.proxy_tensor import current_proxy_mode, make_fx
 from redispatch.fx.experimental.symbolic_shapes import expect_true, free_unbacked_symbols, sym_eq
 from redispatch.fx.traceback import lines_of_forward
@@ -336,8 +336,8 @@ class Compiled:
         args, kwargs = tree_unflatten(leaves, self.structure)
         return tree_flatten(self.fn(*args, **kwargs))
 
-    def again(self, inputs: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """Returns the gradients of all inputs, recorded. Note [Gradients of gradients]."""
+    def again(self, inputs: Sequence[Any], tangents: Sequence[Any], recorded: bool) -> list[Any]:
+        """Returns the gradients of all inputs. recorded: for gradients of them. Note [Gradients of gradients]."""
         roots = list(map(aliased, inputs))  # else the gradient of one input would count what others were made of it
         written = {one.number for one in self.effects.written}
         inner = self.entered(one.clone() for one in self.entering(plain_of(inputs)))
@@ -350,7 +350,7 @@ class Compiled:
         values = [given[one.number] for one in self.effects.written] + self.effects.values_of(leaves)
         outputs = [one for one, want in zip(values, self.effects.wanted, strict=True) if want]
         asked = [root for root, want in zip(roots, self.asked, strict=True) if want]
-        found = iter(grad(outputs, asked, tangents, create_graph=True, allow_unused=True))
+        found = iter(grad(outputs, asked, tangents, create_graph=recorded, allow_unused=True))
         return [next(found) if want else None for want in self.asked]
 
     def joint(self, primals: list[Any], tangents: list[Any]) -> list[Any]:
@@ -407,10 +407,10 @@ class Compiled:
                 self.close()
                 return
             tidy(joint)
-            first, self.second = partition(joint, (self.examples, tangents), num_fwd_outputs=self.count)
+            first, second = partition(joint, (self.examples, tangents), num_fwd_outputs=self.count)
             number = next(NUMBERS)
             self.forward = by(forward, "forward", number, first)
-            self.backward = by(backward, "backward", number, self.second)
+            self.backward = by(backward, "backward", number, second)
         self.draws = any(
             isinstance(node.target, OpOverload) and Tag.nondeterministic_seeded in node.target.tags
             for node in joint.graph.nodes
@@ -480,16 +480,18 @@ class Ahead(Function):
     def backward(ctx: Any, *tangents: Any) -> Any:
         compiled: Compiled = ctx.compiled
         wanted = [one for one, want in zip(tangents, compiled.effects.wanted, strict=True) if want]
-        plain = [one for value, kind in zip(wanted, compiled.kinds, strict=True) for one in inner_of(value, kind)]
-        if is_grad_enabled():
+        # Where a loss is of a subclass, so are the gradients of plain tensors, for which backward was not traced.
+        expected = all(kind_of(one) is kind for one, kind in zip(wanted, compiled.kinds, strict=True))
+        recorded = is_grad_enabled()
+        if recorded or not expected:
             with ctx.surroundings.again():
-                return None, None, None, None, *compiled.again([one.unpack(None) for one in ctx.inputs], wanted)
-        # Where a loss is of a subclass, so are the gradients of plain tensors, which only operators can take.
-        backward = compiled.backward if all(map(is_plain, plain)) else Interpreter(compiled.second).run
+                found = compiled.again([one.unpack(None) for one in ctx.inputs], wanted, recorded)
+            return None, None, None, None, *found
+        plain = plain_of(wanted)
         plain = [laid_out(one, layout, ctx.numbers) for one, layout in zip(plain, compiled.tangents, strict=True)]
         tensors = iter(ctx.saved_tensors)
         saved = (next(tensors).detach() if one is None else one for one in ctx.others)
-        inner = iter(run(backward, [*saved, *plain]))
+        inner = iter(run(compiled.backward, [*saved, *plain]))
         gradients = iter([None if pair is None else pair[1](inner) for pair in compiled.gradients])
         return None, None, None, None, *(next(gradients) if want else None for want in compiled.asked)
 
@@ -511,18 +513,6 @@ def shown(tensor: Any) -> Any:
 def kind_of(value: Any) -> type | None:
     """The class of a subclass that is taken apart; None for a tensor that is plain in a graph."""
     return type(value) if is_traceable_wrapper_subclass(value) else None
-
-
-def inner_of(gradient: Any, kind: type | None) -> list[Any]:
-    """The tensors that a graph takes for the gradient of a value of such a kind."""
-    if kind is None:
-        return [gradient]
-    if type(gradient) is not kind:
-        raise RuntimeError(
-            f"aot_function: the gradient of a {kind.__name__} was a {kind.__name__} when backward was traced, but is a "
-            f"{type(gradient).__name__} now; compute the loss of results of the same class"
-        )
-    return apart(gradient)[0]  # type: ignore[arg-type]  # a class of tensors, as `kind` is
 
 
 def detached(tensor: Any) -> Any:
