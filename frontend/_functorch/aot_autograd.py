@@ -18,8 +18,8 @@ A written input whose new value no gradient comes from gets a gradient of zeros,
 Note [Gradients of gradients]
 A backward graph has no derivative of its own, and the joint graph has not the right one: a graph of what ran cannot say
 which operators ran without being recorded, or what was detached. Where one is asked for, or gradients are of other
-classes than those that backward was traced with, the function runs again, so that autograd records it: with the inputs, the autocast and the random numbers that forward had, on copies of what it
-writes.
+classes than those that backward was traced with, the function runs again, so that autograd records it: with the inputs,
+the autocast and the random numbers that forward had, on copies of what it writes.
 
 Source: PyTorch's torch._functorch.aot_autograd. Read next: partitioners.py, ../fx/experimental/proxy_tensor.py.
 """
@@ -33,6 +33,7 @@ from functools import wraps
 from itertools import count
 from typing import Any
 
+from redispatch._names import late
 from redispatch.autograd import Function, SavedTensor, enable_grad, grad, is_grad_enabled, no_grad
 from redispatch.dispatch import STATE, OpOverload, Tag
 from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
@@ -70,6 +71,10 @@ __all__ = [
     "min_cut_rematerialization_partition",
     "nop",
 ]
+
+
+__path__: list[str] = []  # PyTorch's package `_aot_autograd`: _moved.py
+_PLACES, __getattr__, __dir__ = late(globals(), {".export": "GraphSignature aot_export_joint_simple aot_export_module"})
 
 
 def nop(fx_g: Any, inputs: Any) -> Any:
