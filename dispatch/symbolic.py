@@ -301,6 +301,13 @@ def evaluate(value: Any, hints: Mapping[Any, Any]) -> Any:
 Range = tuple[int, int]
 
 
+class Limits(NamedTuple):
+    """Two numbers between which another lies."""
+
+    lower: int
+    upper: int
+
+
 def times(one: Range, two: Range) -> Range:
     ends = [a * b for a in one for b in two]
     return min(ends), max(ends)
@@ -535,6 +542,10 @@ class ShapeEnv:
     def bound(self, value: Any) -> Range:
         return bounds(value, self.var_to_range)
 
+    def bound_sympy(self, value: Any) -> Limits:
+        """Returns between which numbers an expression lies: `lower` and `upper`."""
+        return Limits(*self.bound(value))
+
     def known(self, condition: Atom, ranges: Mapping[Atom, Range] | None = None) -> bool | None:
         """Whether a condition is known to hold, or known not to; None where that is open."""
         if ranges is not None:
@@ -666,9 +677,14 @@ class ShapeEnv:
             self.at_least(less - (len(kind) == 1))
 
     def at_least(self, fact: Expr) -> None:
-        """Notes that an expression is >= 0: a range, if it is of one symbol alone."""
+        """Notes that an expression is >= 0: a range, if it is of one symbol alone, or of one times positive ones."""
         self._facts.append(fact)
         symbols = [one for one in fact.terms if one]
+        if len(fact.terms) == 1 and symbols and fact.terms[symbols[0]] > 0:
+            unsure = [one for one in symbols[0] if bounds(one, self.var_to_range)[0] < 1]
+            if len(unsure) == 1 and unsure[0].kind == "symbol" and len(symbols[0]) > 1:
+                low, high = self.var_to_range[unsure[0]]
+                self.narrow(unsure[0], max(low, 0), high)
         if len(symbols) == 1 and len(symbols[0]) == 1 and symbols[0][0].kind == "symbol":
             symbol, factor, rest = symbols[0][0], fact.terms[symbols[0]], fact.terms.get((), 0)
             low, high = self.var_to_range[symbol]
@@ -1143,7 +1159,7 @@ class SymFloat(Number):
     __module__ = "redispatch"
 
     def is_integer(self) -> Any:
-        return float(self).is_integer()
+        return self == math.floor(self)
 
 
 class SymBool(Symbolic):
