@@ -51,7 +51,7 @@ from redispatch.utils._python_dispatch import is_traceable_wrapper_subclass
 from redispatch.utils.checkpoint import Surroundings
 
 from .effects import Effects, Layout, apart, first_of, is_plain, memory, plain_of
-from .partitioners import checkpoints_noted
+from .partitioners import check_parts, checkpoints_noted
 from .partitioners import default_partition as default_partition
 from .partitioners import min_cut_rematerialization_partition as min_cut_rematerialization_partition
 from .sizes import Numbers, Sizes, Variants, sizes_of
@@ -413,6 +413,8 @@ class Compiled:
                 return
             tidy(joint)
             first, second = partition(joint, (self.examples, tangents), num_fwd_outputs=self.count)
+            if first is not joint:
+                check_parts(joint, (first, second), self.count, getattr(partition, "__name__", str(partition)))
             number = next(NUMBERS)
             self.forward = by(forward, "forward", number, first)
             self.backward = by(backward, "backward", number, second)

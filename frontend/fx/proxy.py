@@ -92,7 +92,9 @@ class TracerBase:
         raise NotImplementedError(f"argument of type: {type(a)}")
 
     def to_bool(self, obj: Proxy) -> bool:
-        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+        raise TraceError(
+            f"symbolically traced variables cannot be used as inputs to control flow\nIt is asked here:\n{user_stack()}"
+        )
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Unpacks a proxy into as many items as there are names on the left. TraceError in a loop."""

@@ -238,7 +238,8 @@ def read_elsewhere(found: Found, results: list[Any]) -> str:
     for node in inside - ends:
         for user in node.users:
             if user not in inside:
-                return f"{node.format_node()} is read elsewhere: {user.format_node()}{written_at(user)}"
+                line = written_at(node if user.op == "output" else user)
+                return f"{node.format_node()} is read elsewhere: {user.format_node()}{line}"
     return ""
 
 
