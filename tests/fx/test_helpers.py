@@ -25,7 +25,13 @@ from redispatch.fx.experimental.proxy_tensor import (
     make_fx,
     track_tensor_tree,
 )
-from redispatch.fx.experimental.sym_node import magic_methods
+from redispatch.fx.experimental.sym_node import (
+    bool_magic_methods,
+    magic_methods,
+    method_to_operator,
+    to_node,
+    unary_methods,
+)
 from redispatch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, bind_symbols
 from redispatch.fx.graph_module import WRAPPED, _assign_attr, _copy_attr, _del_attr, _get_attr, _has_attr
 from redispatch.modes.fake_tensor import FakeTensorMode
@@ -161,6 +167,33 @@ def test_a_symbolic_number_computes_by_its_inside():
     assert five.gt(three).is_bool() and five.int_truediv(three).is_float() and not five.wrap_int(2).is_symbolic()
     assert five.wrap_int(2).add(five.wrap_int(3)).maybe_as_int() == 5
     assert env.bound_sympy(five.expr).lower == 5  # as it was guarded to be
+
+
+@pytest.mark.parametrize("name", sorted(magic_methods.keys() - {"sym_ite", "is_integer"}))
+def test_numbers_that_are_symbolic_in_name_alone_compute_as_numbers_do(name):
+    seed = ShapeEnv().create_unbacked_symint().node
+    symbolic = {int: rd.SymInt, float: rd.SymFloat, bool: rd.SymBool}
+    function = method_to_operator(name)
+    unary = name in unary_methods or name == "round"
+    pairs = [(True, False), (True, True)] if name in bool_magic_methods else [(5, 3), (-2, 3), (4, 0), (2.5, 1.5)]
+    for pair in pairs:
+        given = pair[: 1 if unary else 2]
+        try:
+            wanted = function(*given)
+        except (ValueError, TypeError, ZeroDivisionError) as problem:
+            with pytest.raises(type(problem)):
+                function(*(symbolic[type(one)](to_node(seed, one)) for one in given))
+            continue
+        for places in range(1, 2 ** len(given)):
+            found = function(
+                *(symbolic[type(one)](to_node(seed, one)) if places >> i & 1 else one for i, one in enumerate(given))
+            )
+            assert type(found) is symbolic[type(wanted)] and type(wanted)(found) == pytest.approx(wanted)
+
+
+def test_a_power_that_is_negative_is_no_whole_number():
+    size = ShapeEnv().create_unspecified_symint(4)
+    assert type(size**-2) is rd.SymFloat and float(size**-2) == 0.0625
 
 
 def test_the_numbers_behind_symbols_are_told():

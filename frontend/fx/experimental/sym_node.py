@@ -16,13 +16,18 @@ from collections.abc import Callable
 from typing import Any
 
 import redispatch
-from redispatch.dispatch.symbolic import Symbolic, SymBool, SymFloat, SymInt, SymNode, expr
+from redispatch.dispatch.symbolic import SYMBOLIC_CLASSES, ConstantNode, Symbolic, SymNode
 
 __all__ = ["SymNode", "method_to_operator", "to_node"]
 
 MATHS = {f"sym_{name}" for name in "sqrt cos cosh sin sinh tan tanh asin acos atan log2".split()}
 unary_magic_methods = MATHS | set("abs sym_float sym_int ceil floor neg pos trunc sym_not".split())
-bool_magic_methods = {"and", "or", "sym_not", "eq", "sym_ite"}
+unary_nonmagic_methods = {"is_integer"}
+unary_methods = unary_magic_methods | unary_nonmagic_methods
+only_bool_magic_methods, also_bool_magic_methods = {"and", "or", "sym_not", "sym_ite"}, {"eq"}
+bool_magic_methods = only_bool_magic_methods | also_bool_magic_methods
+bool_becomes_int_magic_methods = {"add", "sub", "mul"}
+magic_methods_on_operator_with_trailing_underscore = {"and", "or"}
 bitwise_ops = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 always_bool_magic_methods = set("and or eq ne gt lt le ge is_integer sym_not is_non_overlapping_and_dense".split())
 always_int_magic_methods = {"ceil", "floor", "trunc", "pow_by_natural"}
@@ -35,7 +40,6 @@ BINARY = (
 reflectable_magic_methods = set("add sub mul mod pow_by_natural float_pow and or lshift rshift".split()) | {
     *"int_truediv float_truediv int_floordiv bitwise_and bitwise_or bitwise_xor".split()
 }
-TYPES = {int: SymInt, float: SymFloat, bool: SymBool}
 
 SPECIAL: dict[str, Callable[..., Any]] = {
     "pow_by_natural": operator.pow,
@@ -78,50 +82,18 @@ METHOD_TO_OPERATOR = {
 }
 
 
-class ConstantNode(SymNode):
-    """The inside of a plain number."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any, shape_env: Any) -> None:
-        super().__init__(expr(value) if type(value) is int else value, shape_env, type(value))
-        self.value = value
-
-    expr = hint = property(operator.attrgetter("value"))  # type: ignore[assignment]  # properties there, too
-
-    def has_hint(self) -> bool:
-        return True
-
-    def maybe_as_int(self) -> int | None:
-        return self.value if type(self.value) is int else None
-
-    def is_symbolic(self) -> bool:
-        return False
-
-    def is_constant(self) -> bool:
-        return True
-
-    def guard_int(self, file: str = "", line: int = 0) -> Any:
-        return self.value
-
-    guard_float = guard_bool = expect_true = guard_size_oblivious = require_hint = guard_int
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-
 def to_node(self: SymNode, num: Any) -> Any:
     """Returns the inside of a number: its own where it is symbolic; NotImplemented for what is no number."""
     if isinstance(num, Symbolic):
         return num.node
-    return ConstantNode(num, self.shape_env) if type(num) in TYPES else NotImplemented
+    return ConstantNode(num, self.shape_env) if type(num) in SYMBOLIC_CLASSES else NotImplemented
 
 
 def number(node: Any) -> Any:
     """Returns the number that a node is the inside of; a plain one as it is."""
     if isinstance(node, ConstantNode):
         return node.value
-    return TYPES[node.pytype](node) if isinstance(node, SymNode) else node
+    return SYMBOLIC_CLASSES[node.pytype](node) if isinstance(node, SymNode) else node
 
 
 def method(function: Callable[..., Any]) -> Callable[..., Any]:
