@@ -41,7 +41,7 @@ from redispatch.dispatch.tensor import Tensor, get_default_dtype
 from redispatch.func import functional_call
 from redispatch.fx import GraphModule
 from redispatch.fx.experimental.proxy_tensor import current_proxy_mode, make_fx
-from redispatch.fx.experimental.symbolic_shapes import expect_true, free_unbacked_symbols, sym_eq
+from redispatch.fx.experimental.symbolic_shapes import ShapeEnv, expect_true, free_unbacked_symbols, sym_eq
 from redispatch.fx.traceback import lines_of_forward
 from redispatch.kernels.ops.creation import empty_like
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
@@ -374,9 +374,8 @@ class Compiled:
             gradients: list[Any] = [None] * len(asked)
             if pairs and asked:
                 outputs, given = zip(*pairs, strict=True)
-                if self.sizes is not None:  # sizes that depend on elements have other symbols in this run
-                    for one, tangent in pairs:
-                        expect_true(sym_eq(tuple(one.shape), tuple(tangent.shape)))
+                for one, tangent in pairs:  # sizes that depend on elements have other symbols in this run
+                    expect_true(sym_eq(tuple(one.shape), tuple(tangent.shape)))
                 mode = current_proxy_mode()
                 marks = [] if mode is None else list(mode.tracer.marks)
                 try:
@@ -535,8 +534,9 @@ def aliased(tensor: Any) -> Any:
 
 
 def mode_of(tensors: Sequence[Any]) -> FakeTensorMode:
-    """The mode of these, where they are fakes; else a new one."""
-    return next((one.fake_mode for one in tensors if isinstance(one, FakeTensor)), None) or FakeTensorMode()
+    """The mode of these, where they are fakes; else a new one, in which what depends on elements is a symbol."""
+    found = next((one.fake_mode for one in tensors if isinstance(one, FakeTensor)), None)
+    return found or FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True)
 
 
 def examples_of(module: GraphModule) -> list[Any]:
