@@ -301,6 +301,13 @@ def evaluate(value: Any, hints: Mapping[Any, Any]) -> Any:
 Range = tuple[int, int]
 
 
+class Limits(NamedTuple):
+    """Two numbers between which another lies."""
+
+    lower: int
+    upper: int
+
+
 def times(one: Range, two: Range) -> Range:
     ends = [a * b for a in one for b in two]
     return min(ends), max(ends)
@@ -535,6 +542,10 @@ class ShapeEnv:
     def bound(self, value: Any) -> Range:
         return bounds(value, self.var_to_range)
 
+    def bound_sympy(self, value: Any) -> Limits:
+        """Returns between which numbers an expression lies: `lower` and `upper`."""
+        return Limits(*self.bound(value))
+
     def known(self, condition: Atom, ranges: Mapping[Atom, Range] | None = None) -> bool | None:
         """Whether a condition is known to hold, or known not to; None where that is open."""
         if ranges is not None:
@@ -666,9 +677,14 @@ class ShapeEnv:
             self.at_least(less - (len(kind) == 1))
 
     def at_least(self, fact: Expr) -> None:
-        """Notes that an expression is >= 0: a range, if it is of one symbol alone."""
+        """Notes that an expression is >= 0: a range, if it is of one symbol alone, or of one times positive ones."""
         self._facts.append(fact)
         symbols = [one for one in fact.terms if one]
+        if len(fact.terms) == 1 and symbols and fact.terms[symbols[0]] > 0:
+            unsure = [one for one in symbols[0] if bounds(one, self.var_to_range)[0] < 1]
+            if len(unsure) == 1 and unsure[0].kind == "symbol" and len(symbols[0]) > 1:
+                low, high = self.var_to_range[unsure[0]]
+                self.narrow(unsure[0], max(low, 0), high)
         if len(symbols) == 1 and len(symbols[0]) == 1 and symbols[0][0].kind == "symbol":
             symbol, factor, rest = symbols[0][0], fact.terms[symbols[0]], fact.terms.get((), 0)
             low, high = self.var_to_range[symbol]
@@ -944,6 +960,48 @@ class SymNode:
         return str(self.expr)
 
 
+class ConstantNode(SymNode):
+    """The inside of a plain number that is to be taken for a symbolic one. What is computed with it is so, too."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any, shape_env: ShapeEnv) -> None:
+        super().__init__(expr(value) if type(value) is int else value, shape_env, type(value))
+        self.value = value
+
+    expr = hint = property(operator.attrgetter("value"))  # type: ignore[assignment]  # properties there, too
+
+    def has_hint(self) -> bool:
+        return True
+
+    def maybe_as_int(self) -> int | None:
+        return self.value if type(self.value) is int else None
+
+    def is_symbolic(self) -> bool:
+        return False
+
+    def is_constant(self) -> bool:
+        return True
+
+    def guard_int(self, file: str = "", line: int = 0) -> Any:
+        return self.value
+
+    guard_float = guard_bool = expect_true = guard_size_oblivious = require_hint = guard_int
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+def with_constants(env: ShapeEnv, kind: str, args: tuple[Any, ...]) -> Any:
+    """An operation of which some operands are symbolic in name alone; and so is what comes of numbers."""
+    plain = [one.node.value if isinstance(one, Symbolic) and one.node.is_constant() else one for one in args]
+    symbolic = any(isinstance(one, Symbolic) for one in plain)
+    found = apply(kind, *plain) if symbolic else evaluate(atom(kind, *plain), {})
+    if kind in ("max", "min") and any(isinstance(one, float) for one in plain) and type(found) is int:
+        found = float(found)
+    return found if isinstance(found, Symbolic) else SYMBOLIC_CLASSES[type(found)](ConstantNode(found, env))
+
+
 def atom_of(number: Any) -> Any:
     """Returns the first symbol of a number."""
     return min(number.node.original.free_symbols, default=None)
@@ -969,7 +1027,12 @@ def parted(value: Any) -> Any:
 
 def apply(kind: str, *args: Any) -> Any:
     """An operation of which an operand at least is a symbolic number."""
-    env = next(one.node.shape_env for one in args if isinstance(one, Symbolic))
+    nodes = [one.node for one in args if isinstance(one, Symbolic)]
+    env = nodes[0].shape_env
+    if any(one.is_constant() for one in nodes):
+        return with_constants(env, kind, args)
+    if kind == "**" and isinstance(args[1], int | SymInt) and env.known(build("<", parted(args[1]), expr(0))):
+        args = (apply("float", args[0]) if isinstance(args[0], Symbolic) else float(args[0]), args[1])
     if kind in ("//", "%") and type(args[1]) is SymInt and args[1] == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
     parts = [parted(one) for one in args]
@@ -1143,7 +1206,7 @@ class SymFloat(Number):
     __module__ = "redispatch"
 
     def is_integer(self) -> Any:
-        return float(self).is_integer()
+        return self == math.floor(self)
 
 
 class SymBool(Symbolic):
@@ -1153,15 +1216,21 @@ class SymBool(Symbolic):
     __module__ = "redispatch"
 
     def __and__(self, other: Any) -> Any:
-        return apply("and", self, other) if isinstance(other, SymBool) else self if other else False
+        if isinstance(other, SymBool) or self.node.is_constant():
+            return apply("and", self, other)
+        return self if other else False
 
     def __or__(self, other: Any) -> Any:
-        return apply("or", self, other) if isinstance(other, SymBool) else True if other else self
+        if isinstance(other, SymBool) or self.node.is_constant():
+            return apply("or", self, other)
+        return True if other else self
 
     __rand__, __ror__ = __and__, __or__
     __hash__ = Symbolic.__hash__
 
     def __bool__(self) -> bool:
+        if self.node.is_constant():
+            return self.node.guard_bool()
         return self.node.shape_env.evaluate(self.node.original, asked_by_library())
 
     def __int__(self) -> int:
@@ -1173,4 +1242,9 @@ class SymBool(Symbolic):
     def __eq__(self, other: object) -> Any:
         if not isinstance(other, bool | SymBool):
             return NotImplemented
+        if self.node.is_constant() or isinstance(other, SymBool) and other.node.is_constant():
+            return apply("==", self, other)
         return bool(self) == bool(other)
+
+
+SYMBOLIC_CLASSES: dict[type, Any] = {int: SymInt, float: SymFloat, bool: SymBool}

@@ -418,7 +418,7 @@ MISSING: dict[str, dict[str, str]] = {
     "func": {UNWRITTEN: "rearrange"},
     "fx": {TRACER: "config", CHECKED: "tensor_type"},
     "fx.experimental": {
-        GRAPHS: "accelerator_partitioner debug meta_tracer partitioner_utils",
+        GRAPHS: "accelerator_partitioner partitioner_utils",
         CHECKED: """
             dynamic_spec graph_gradual_typechecker migrate_gradual_types recording refinement_types unification
             unify_refinements validator
@@ -427,18 +427,17 @@ MISSING: dict[str, dict[str, str]] = {
     "fx.experimental.optimization": {
         OTHER: "MklSubgraph UnionFind gen_mkl_autotuner modules_to_mkldnn optimize_for_inference reset_modules use_*"
     },
-    "fx.experimental.sym_node": {INTERNAL: "DynamicInt magic_methods sym_*"},
+    "fx.experimental.sym_node": {INTERNAL: "DynamicInt sym_*"},
     "fx.passes.splitter_base": {INTERNAL: "NodeEvent*"},
     "fx.experimental.symbolic_shapes": {
         INTERNAL: """
-            *_KEY ConvertIntKey SYMPY_INTERP Specialization SubclassSymbolicContext SymIntEqByExpr SymIntSymbolicContext
-            TrackedFake ValueRangesSLoc canonicalize_bool_expr check_consistent create_contiguous
-            is_accessor_node resolve_unbacked_bindings
+            *_KEY ConvertIntKey SYMPY_INTERP Specialization SymIntEqByExpr SymIntSymbolicContext
+            TrackedFake ValueRangesSLoc canonicalize_bool_expr is_accessor_node resolve_unbacked_bindings
         """,
     },
     "fx.experimental.proxy_tensor": {
         INTERNAL: "dispatch_trace selective_decompose",
-        SYMBOLIC: "handle_sym_dispatch maybe_*able_thunkify py_sym_types",
+        SYMBOLIC: "handle_sym_dispatch",
     },
     "fx.graph_module": {INTERNAL: "reduce_*"},
     "fx.proxy": {INTERNAL: "MetaProxy"},

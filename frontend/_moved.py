@@ -218,6 +218,10 @@ ELSEWHERE = {
         for name in "common compare timer".split()
     },
     "redispatch.utils.data.distributed": "redispatch.utils.data.dataset",
+    **{f"redispatch._dynamo.backends.{name}": "redispatch._dynamo.backends" for name in "common debugging".split()},
+    "redispatch._functorch._aot_autograd": "redispatch._functorch.aot_autograd",
+    "redispatch._functorch._aot_autograd.schemas": "redispatch._functorch.export",
+    "redispatch._functorch._aot_autograd.utils": "redispatch._functorch.aot_autograd",
     "redispatch._functorch.deprecated": "redispatch.functorch",
     **{
         f"redispatch.masked.maskedtensor.{name}": "redispatch.masked.maskedtensor"

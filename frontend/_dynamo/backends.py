@@ -13,6 +13,19 @@ from redispatch._functorch.aot_autograd import aot_function, nop
 from redispatch._inductor import compile_fx_inner
 from redispatch.fx.graph_module import GraphModule
 
+__path__: list[str] = []  # PyTorch's package, with the modules `common` and `debugging`: _moved.py
+
+
+def aot_autograd(**options: Any) -> Callable[..., Any]:
+    """Returns a backend that hands joint graphs to compilers: the arguments are those of `aot_function`."""
+    options.setdefault("fw_compiler", nop)
+    return lambda module, examples: aot_function(module.forward, **options)
+
+
+def found(backend: str | Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a backend by its name; one that is none but a function is itself."""
+    return BACKENDS[backend] if isinstance(backend, str) else backend
+
 
 def eager(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
     """The graph, as it is."""

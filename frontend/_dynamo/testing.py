@@ -1,7 +1,8 @@
-"""Helpers of tests in `torch._dynamo.testing`: test classes that run under other settings, tensors of given strides."""
+"""Helpers of tests in `torch._dynamo.testing`: backends that count, classes under other settings, strided tensors."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import wraps
@@ -10,8 +11,72 @@ from unittest import expectedFailure
 from unittest.mock import patch
 
 from redispatch import as_strided, randint, randn
+from redispatch._functorch.aot_autograd import aot_function
+from redispatch.fx.graph_module import GraphModule
 
-__all__ = ["make_test_cls_with_patches", "rand_strided"]
+from .backends import found
+
+__all__ = [
+    "AotEagerAndRecordGraphs",
+    "CompileCounter",
+    "CompileCounterWithBackend",
+    "EagerAndRecordGraphs",
+    "make_test_cls_with_patches",
+    "normalize_gm",
+    "rand_strided",
+]
+
+
+class CompileCounterWithBackend:
+    """A backend that counts the graphs that it gets, and their calls, and keeps them. backend: what compiles them."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self.clear()
+
+    def clear(self) -> None:
+        self.frame_count = self.op_count = 0
+        self.graphs: list[GraphModule] = []
+
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Any:
+        self.frame_count += 1
+        self.op_count += sum("call" in node.op for node in gm.graph.nodes)
+        self.graphs.append(gm)
+        return found(self.backend)(gm, example_inputs)
+
+
+class CompileCounter(CompileCounterWithBackend):
+    """The same, which runs the graphs as they are."""
+
+    def __init__(self) -> None:
+        super().__init__("eager")
+
+
+class EagerAndRecordGraphs(CompileCounter):
+    """The same, for those who look at the graphs alone."""
+
+
+class AotEagerAndRecordGraphs:
+    """A backend that keeps the graphs that it gets, and those of forward and backward that come of each."""
+
+    def __init__(self) -> None:
+        self.graphs: list[GraphModule] = []
+        self.fw_graphs: list[GraphModule] = []
+        self.bw_graphs: list[GraphModule] = []
+
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Any:
+        self.graphs.append(gm)
+
+        def kept(graphs: list[GraphModule]) -> Any:
+            return lambda module, _: graphs.append(module) or module
+
+        return aot_function(gm.forward, kept(self.fw_graphs), kept(self.bw_graphs))
+
+
+def normalize_gm(gm_str: str) -> str:
+    """Returns the text of a graph module without comments and trailing spaces, which differ between places."""
+    lines = [re.sub(r"#.*", "", line).rstrip() for line in gm_str.splitlines()]
+    return "\n".join(line for at, line in enumerate(lines) if line or at and lines[at - 1]) + "\n"
 
 
 def make_test_cls_with_patches(

@@ -17,9 +17,9 @@ A written input whose new value no gradient comes from gets a gradient of zeros,
 
 Note [Gradients of gradients]
 A backward graph has no derivative of its own, and the joint graph has not the right one: a graph of what ran cannot say
-which operators ran without being recorded, or what was detached. Where one is asked for, the function runs again, so
-that autograd records it: with the inputs, the autocast and the random numbers that forward had, on copies of what it
-writes.
+which operators ran without being recorded, or what was detached. Where one is asked for, or gradients are of other
+classes than those that backward was traced with, the function runs again, so that autograd records it: with the inputs,
+the autocast and the random numbers that forward had, on copies of what it writes.
 
 Source: PyTorch's torch._functorch.aot_autograd. Read next: partitioners.py, ../fx/experimental/proxy_tensor.py.
 """
@@ -33,14 +33,15 @@ from functools import wraps
 from itertools import count
 from typing import Any
 
+from redispatch._names import late
 from redispatch.autograd import Function, SavedTensor, enable_grad, grad, is_grad_enabled, no_grad
 from redispatch.dispatch import STATE, OpOverload, Tag
 from redispatch.dispatch.pytree import tree_flatten, tree_unflatten
 from redispatch.dispatch.tensor import Tensor, get_default_dtype
 from redispatch.func import functional_call
-from redispatch.fx import GraphModule, Interpreter
+from redispatch.fx import GraphModule
 from redispatch.fx.experimental.proxy_tensor import current_proxy_mode, make_fx
-from redispatch.fx.experimental.symbolic_shapes import expect_true, free_unbacked_symbols, sym_eq
+from redispatch.fx.experimental.symbolic_shapes import ShapeEnv, expect_true, free_unbacked_symbols, sym_eq
 from redispatch.fx.traceback import lines_of_forward
 from redispatch.kernels.ops.creation import empty_like
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
@@ -50,7 +51,7 @@ from redispatch.utils._python_dispatch import is_traceable_wrapper_subclass
 from redispatch.utils.checkpoint import Surroundings
 
 from .effects import Effects, Layout, apart, first_of, is_plain, memory, plain_of
-from .partitioners import checkpoints_noted
+from .partitioners import check_parts, checkpoints_noted
 from .partitioners import default_partition as default_partition
 from .partitioners import min_cut_rematerialization_partition as min_cut_rematerialization_partition
 from .sizes import Numbers, Sizes, Variants, sizes_of
@@ -70,6 +71,10 @@ __all__ = [
     "min_cut_rematerialization_partition",
     "nop",
 ]
+
+
+__path__: list[str] = []  # PyTorch's package `_aot_autograd`: _moved.py
+_PLACES, __getattr__, __dir__ = late(globals(), {".export": "GraphSignature aot_export_joint_simple aot_export_module"})
 
 
 def nop(fx_g: Any, inputs: Any) -> Any:
@@ -336,8 +341,8 @@ class Compiled:
         args, kwargs = tree_unflatten(leaves, self.structure)
         return tree_flatten(self.fn(*args, **kwargs))
 
-    def again(self, inputs: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """Returns the gradients of all inputs, recorded. Note [Gradients of gradients]."""
+    def again(self, inputs: Sequence[Any], tangents: Sequence[Any], recorded: bool) -> list[Any]:
+        """Returns the gradients of all inputs. recorded: for gradients of them. Note [Gradients of gradients]."""
         roots = list(map(aliased, inputs))  # else the gradient of one input would count what others were made of it
         written = {one.number for one in self.effects.written}
         inner = self.entered(one.clone() for one in self.entering(plain_of(inputs)))
@@ -350,7 +355,7 @@ class Compiled:
         values = [given[one.number] for one in self.effects.written] + self.effects.values_of(leaves)
         outputs = [one for one, want in zip(values, self.effects.wanted, strict=True) if want]
         asked = [root for root, want in zip(roots, self.asked, strict=True) if want]
-        found = iter(grad(outputs, asked, tangents, create_graph=True, allow_unused=True))
+        found = iter(grad(outputs, asked, tangents, create_graph=recorded, allow_unused=True))
         return [next(found) if want else None for want in self.asked]
 
     def joint(self, primals: list[Any], tangents: list[Any]) -> list[Any]:
@@ -369,9 +374,8 @@ class Compiled:
             gradients: list[Any] = [None] * len(asked)
             if pairs and asked:
                 outputs, given = zip(*pairs, strict=True)
-                if self.sizes is not None:  # sizes that depend on elements have other symbols in this run
-                    for one, tangent in pairs:
-                        expect_true(sym_eq(tuple(one.shape), tuple(tangent.shape)))
+                for one, tangent in pairs:  # sizes that depend on elements have other symbols in this run
+                    expect_true(sym_eq(tuple(one.shape), tuple(tangent.shape)))
                 mode = current_proxy_mode()
                 marks = [] if mode is None else list(mode.tracer.marks)
                 try:
@@ -407,10 +411,12 @@ class Compiled:
                 self.close()
                 return
             tidy(joint)
-            first, self.second = partition(joint, (self.examples, tangents), num_fwd_outputs=self.count)
+            first, second = partition(joint, (self.examples, tangents), num_fwd_outputs=self.count)
+            if first is not joint:
+                check_parts(joint, (first, second), self.count, getattr(partition, "__name__", str(partition)))
             number = next(NUMBERS)
             self.forward = by(forward, "forward", number, first)
-            self.backward = by(backward, "backward", number, self.second)
+            self.backward = by(backward, "backward", number, second)
         self.draws = any(
             isinstance(node.target, OpOverload) and Tag.nondeterministic_seeded in node.target.tags
             for node in joint.graph.nodes
@@ -480,16 +486,18 @@ class Ahead(Function):
     def backward(ctx: Any, *tangents: Any) -> Any:
         compiled: Compiled = ctx.compiled
         wanted = [one for one, want in zip(tangents, compiled.effects.wanted, strict=True) if want]
-        plain = [one for value, kind in zip(wanted, compiled.kinds, strict=True) for one in inner_of(value, kind)]
-        if is_grad_enabled():
+        # Where a loss is of a subclass, so are the gradients of plain tensors, for which backward was not traced.
+        expected = all(kind_of(one) is kind for one, kind in zip(wanted, compiled.kinds, strict=True))
+        recorded = is_grad_enabled()
+        if recorded or not expected:
             with ctx.surroundings.again():
-                return None, None, None, None, *compiled.again([one.unpack(None) for one in ctx.inputs], wanted)
-        # Where a loss is of a subclass, so are the gradients of plain tensors, which only operators can take.
-        backward = compiled.backward if all(map(is_plain, plain)) else Interpreter(compiled.second).run
+                found = compiled.again([one.unpack(None) for one in ctx.inputs], wanted, recorded)
+            return None, None, None, None, *found
+        plain = plain_of(wanted)
         plain = [laid_out(one, layout, ctx.numbers) for one, layout in zip(plain, compiled.tangents, strict=True)]
         tensors = iter(ctx.saved_tensors)
         saved = (next(tensors).detach() if one is None else one for one in ctx.others)
-        inner = iter(run(backward, [*saved, *plain]))
+        inner = iter(run(compiled.backward, [*saved, *plain]))
         gradients = iter([None if pair is None else pair[1](inner) for pair in compiled.gradients])
         return None, None, None, None, *(next(gradients) if want else None for want in compiled.asked)
 
@@ -513,18 +521,6 @@ def kind_of(value: Any) -> type | None:
     return type(value) if is_traceable_wrapper_subclass(value) else None
 
 
-def inner_of(gradient: Any, kind: type | None) -> list[Any]:
-    """The tensors that a graph takes for the gradient of a value of such a kind."""
-    if kind is None:
-        return [gradient]
-    if type(gradient) is not kind:
-        raise RuntimeError(
-            f"aot_function: the gradient of a {kind.__name__} was a {kind.__name__} when backward was traced, but is a "
-            f"{type(gradient).__name__} now; compute the loss of results of the same class"
-        )
-    return apart(gradient)[0]  # type: ignore[arg-type]  # a class of tensors, as `kind` is
-
-
 def detached(tensor: Any) -> Any:
     return tensor.detach()
 
@@ -538,8 +534,9 @@ def aliased(tensor: Any) -> Any:
 
 
 def mode_of(tensors: Sequence[Any]) -> FakeTensorMode:
-    """The mode of these, where they are fakes; else a new one."""
-    return next((one.fake_mode for one in tensors if isinstance(one, FakeTensor)), None) or FakeTensorMode()
+    """The mode of these, where they are fakes; else a new one, in which what depends on elements is a symbol."""
+    found = next((one.fake_mode for one in tensors if isinstance(one, FakeTensor)), None)
+    return found or FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True)
 
 
 def examples_of(module: GraphModule) -> list[Any]:

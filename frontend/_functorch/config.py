@@ -7,6 +7,7 @@ computed with, too, which gives hints to sizes that depend on elements. A FakeTe
 import sys
 
 from redispatch.modes.fake.tensor import SWITCHES
+from redispatch.utils._config_module import patch_of
 
 check_custom_op_aliasing = True
 custom_op_default_layout_constraint = "needs_exact_strides"
@@ -14,4 +15,5 @@ functionalize_rng_ops = False
 fake_tensor_allow_meta = True
 fake_tensor_propagate_real_tensors = False
 
+patch = patch_of(sys.modules[__name__])
 SWITCHES.append(sys.modules[__name__])

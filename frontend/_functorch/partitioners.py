@@ -45,7 +45,7 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.fx import Graph, GraphModule, Node
 from redispatch.fx.experimental.proxy_tensor import current_proxy_mode, is_tangent, without_modes
 from redispatch.fx.experimental.symbolic_shapes import hint_int
-from redispatch.fx.node import map_arg
+from redispatch.fx.node import map_arg, written_at
 from redispatch.utils.checkpoint import NOTED, CheckpointPolicy
 
 from .max_flow import Network
@@ -151,6 +151,32 @@ class Joint:
         forward = extracted(self.module, self.primals, [*self.results, *saved, *states], "forward", self.drawing)
         backward = extracted(self.module, [*saved, *states, *self.tangents], self.gradients, "backward")
         return forward, backward
+
+
+def check_parts(joint: GraphModule, parts: Sequence[GraphModule], count: int, who: str) -> None:
+    """RuntimeError where forward and backward are no parts of a joint graph with `count` results: it names the node
+    that is missing, and its line. who: the name of the partition function."""
+    values, forward, backward = (list(one.graph.output_node().args[0]) for one in (joint, *parts))  # type: ignore[arg-type]  # lists
+    results, gradients = values[:count], values[count:]
+    tangents = [one for one in joint.graph.find_nodes(op="placeholder") if is_tangent(one)]
+    given = parts[1].graph.find_nodes(op="placeholder")
+    if len(forward) - count == len(given) - len(tangents) and len(backward) == len(gradients):
+        return
+    wanted = {
+        "the forward does not return": [*results, *(one for one in given if not is_tangent(one))],
+        "the backward does not return": gradients,
+    }
+    missing = ""
+    for (what, nodes), found in zip(wanted.items(), (forward, backward), strict=True):
+        names = {one.name for one in found if isinstance(one, Node)}
+        for one in nodes:
+            if isinstance(one, Node) and one.name not in names:
+                missing = missing or f": {what} {one.format_node()}{written_at(one)}"
+    raise RuntimeError(
+        f"the partition {who!r} does not fit its joint graph, which has {count} results, {len(tangents)} tangents and "
+        f"{len(gradients)} gradients; its forward returns {len(forward)} values, its backward takes {len(given)} and "
+        f"returns {len(backward)}{missing}"
+    )
 
 
 def default_partition(
@@ -322,11 +348,6 @@ def drawn(graph: Graph, node: Node, copies: dict[Any, Node]) -> None:
         copies[state].meta = state.meta
         both.meta = {**node.meta, "val": (state.meta["val"], node.meta.get("val"))}
     copies[node].meta = dict(node.meta)
-
-
-def written_at(node: Node) -> str:
-    """Returns the lines of the user's program that a node comes from, to end an error with."""
-    return f"\nThe node comes from:\n{node.stack_trace}" if node.stack_trace else ""
 
 
 def before(nodes: Iterable[Any], until: set[Node] | None = None) -> set[Node]:

@@ -29,14 +29,13 @@ from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.tensor import Tensor
 
+from ._lazy_graph_module import _make_graph_module
 from .concrete_args import PH, PHBase, PHWithMeta, flattened, leaves_of
 from .graph import Graph
-from .graph_module import GraphModule
+from .graph_module import WRAPPED, GraphModule
 from .node import Node
 from .proxy import Proxy, Scope, ScopeContextManager, TracerBase
 
-Places = dict[tuple[int, str], dict[str, Any]]  # (which module, the name in it) -> the module's names
-WRAPPED: Places = {}
 _LOCK = threading.RLock()
 _IN_PLACE: dict[
     tuple[int, str], list[Any]
@@ -115,7 +114,9 @@ def step(function: Any) -> Any:
         proxy = next((leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Proxy)), None)
         if proxy is None:
             return function(*args, **kwargs)
-        return proxy.tracer.create_proxy("call_function", function, args, kwargs)
+        made = proxy.tracer.create_proxy("call_function", function, args, kwargs)
+        made.node.meta["is_wrapped"] = True
+        return made
 
     return called
 
@@ -417,7 +418,7 @@ def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str
     owner: Any = tracer.root
     if tracer.constants and isinstance(root, nn.Module):
         owner = WithConstants(root, tracer.constants)
-    return GraphModule(owner, graph, name if name.isidentifier() else "GraphModule")
+    return _make_graph_module(owner, graph, name if name.isidentifier() else "GraphModule")
 
 
 class WithConstants(nn.Module):

@@ -18,9 +18,11 @@ import enum
 import math
 import re
 import sys
+import typing
 from cmath import isfinite
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from types import GenericAlias, UnionType
 from typing import Any, NamedTuple
 
 import redispatch
@@ -41,6 +43,7 @@ INPLACE = {
     "iadd": "+=", "isub": "-=", "imul": "*=", "itruediv": "/=", "ifloordiv": "//=", "imod": "%=", "ipow": "**=",
     "iand": "&=", "ior": "|=", "ixor": "^=", "ilshift": "<<=", "irshift": ">>=", "imatmul": "@=",
 }  # fmt: skip
+REFLECTED = "add sub mul floordiv truediv mod pow lshift rshift and_ or_ xor getitem matmul".split()
 PUBLIC = ("", "nn.functional", "linalg", "fft", "special", "func")  # where functions of the library have their names
 ALWAYS = {
     "torch": redispatch,
@@ -85,17 +88,8 @@ class Globals:
             for path in library_paths(module, qualname):
                 if found_at(redispatch, path) is thing:
                     return f"torch.{path}"
-        elif (
-            module
-            and module != "__main__"
-            and "<" not in qualname
-            and found_at(sys.modules.get(module), qualname) is thing
-        ):
-            module = "operator" if module == "_operator" else module
-            root = module.partition(".")[0]
-            if root not in self.local and self.names.setdefault(root, sys.modules[root]) is sys.modules[root]:
-                return f"{module}.{qualname}"
-        return self.own_name(re.sub(r"\W+", "_", name or type(thing).__name__).strip("_") or "value", thing)
+        text = f"{module}.{name}" if module and name else name or type(thing).__name__
+        return self.own_name(re.sub(r"\W", "_", text).strip(), thing)
 
     def own_name(self, hint: str, thing: Any) -> str:
         name, number = hint, 0
@@ -172,7 +166,8 @@ class CodeGen:
         body: list[str] = []
         renamed: list[str] = []
         made_by: list[int | None] = []  # for each line, the number of its node
-        annotation = ""
+        wrapped: dict[str, None] = {}  # the functions that are steps for a tracer of this code, too
+        annotation, origin = "", None
         for number, node in enumerate(steps):
             note = f': "{summary(node)}"' if verbose and summary(node) else ""
             let_go = "".join(f"{name} = " for name in last.get(node, []))
@@ -191,8 +186,10 @@ class CodeGen:
                 body.append(self.generate_output(node.args[0]))
                 made_by.append(number)
                 continue
-            if verbose and node.stack_trace:
-                body.append(f"# {node.stack_trace.strip().splitlines()[-1].strip()}")
+            if verbose and origin != (origin := comment(node)):
+                body.append(origin)
+            if node.meta.get("is_wrapped"):
+                wrapped[names.name_of(node.target)] = None
             typed = f" : {annotated(node.type, names)}" if node.type is not None else note
             body.append(f"{node.name}{typed} = {expression(node, root, names)}{inplace(node, names)}{let_go}")
             made_by += [None] * (len(body) - 1 - len(made_by)) + [number]
@@ -201,9 +198,21 @@ class CodeGen:
             body = [line.rstrip("\n") for line in self._body_transformer([f"{line}\n" for line in body])]
         start = "\n    ".join([self.gen_fn_def(parameters, annotation), *renamed])
         source = "\n    ".join([start, *(body or ["pass"])])
-        first = start.count("\n") + 5  # the source begins with three empty lines
+        head = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in wrapped)
+        first = head.count("\n") + start.count("\n") + 5  # the source begins with three empty lines
         lines = {first + at: number for at, number in enumerate(made_by)}
-        return PythonCode(f"\n\n\n{source}\n    ", names.names, lines)
+        return PythonCode(f"\n{head}\n\n{source}\n    ", names.names, lines)
+
+
+def comment(node: Node) -> str:
+    """Returns the line above a node that says where it comes from: the innermost line of the user's program."""
+    if not node.stack_trace:
+        return "# No stacktrace found for following nodes"
+    place, *code = node.stack_trace.strip().splitlines()[-2:]
+    found = re.match(r'\s*File "(.*)", line (\d+), in (.*)', place)
+    if found is None or not code:
+        return f"# {node.stack_trace.strip().splitlines()[-1].strip()}"
+    return f"# File: {found[1]}:{found[2]} in {found[3]}, code: {code[0].strip()}"
 
 
 def last_uses(nodes: list[Node]) -> dict[Node, list[str]]:
@@ -298,9 +307,20 @@ LITERALS = (
 
 def annotated(annotation: Any, names: Globals) -> str:
     """An annotation as code."""
-    if isinstance(annotation, type) and not getattr(annotation, "__args__", None):
-        return names.name_of(annotation)
-    return names.own_name("annotation", annotation) if not isinstance(annotation, str) else annotation
+    if isinstance(annotation, str) or annotation is type(None):
+        return annotation if isinstance(annotation, str) else "NoneType"
+    args = getattr(annotation, "__args__", None)
+    if args is None or isinstance(annotation, type) and not args:
+        plain = isinstance(annotation, type) or getattr(annotation, "__module__", "") == "typing"
+        return names.name_of(annotation) if plain else names.own_name("annotation", annotation)
+    if isinstance(annotation, UnionType):
+        return " | ".join(annotated(one, names) for one in args)
+    origin = annotation.__origin__
+    if not isinstance(annotation, GenericAlias):  # `typing.List[int]`, which is of the class list
+        origin = origin if origin is typing.Union else getattr(typing, str(annotation._name), origin)
+    if not args or any(isinstance(one, list | tuple) or one is ... for one in args) or origin is typing.Callable:
+        return names.own_name("annotation", annotation)
+    return f"{names.name_of(origin)}[{','.join(annotated(one, names) for one in args)}]"
 
 
 def summary(node: Node) -> str:

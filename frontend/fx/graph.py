@@ -27,7 +27,9 @@ from typing import Any
 
 import redispatch
 
-from .codegen import CodeGen, Globals, PythonCode, found_at
+from .codegen import INPLACE, MAGIC, REFLECTED, CodeGen, Globals, PythonCode, found_at
+from .codegen import PyTreeCodeGen as _PyTreeCodeGen
+from .codegen import PyTreeInfo as _PyTreeInfo
 from .node import Node, Target, map_aggregate, map_arg, qualified_name, written_at
 
 BUILTIN_NAMES = set(dir(builtins))
@@ -60,6 +62,14 @@ class Namespace:
         made = Namespace()
         made.used, made.counts = set(self.used), dict(self.counts)
         return made
+
+
+# PyTorch's names: by the function of `operator`, how it is written
+magic_methods = MAGIC
+reflectable_magic_methods = {name: MAGIC[name] for name in REFLECTED}
+inplace_methods = {name: f"{{}} {text} {{}}" for name, text in INPLACE.items()}
+_Namespace = Namespace
+__all__ = ["CodeGen", "Graph", "PythonCode", "_PyTreeCodeGen", "_PyTreeInfo"]
 
 
 class NodeList:

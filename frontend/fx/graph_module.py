@@ -17,9 +17,11 @@ import linecache
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partialmethod
+from functools import partial, partialmethod
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 from redispatch import nn
 
@@ -30,6 +32,8 @@ _NUMBER = itertools.count(1)
 
 
 NOT_COPIED = ("_graph", "_code", "_lineno_map")
+# The functions that are steps for a tracer, see fx.wrap: (which module, the name in it) -> the module's names
+WRAPPED: dict[tuple[int, str], dict[str, Any]] = {}
 
 
 class GraphModule(nn.Module):
@@ -83,11 +87,12 @@ class GraphModule(nn.Module):
             self._in_spec, self._out_spec = codegen.in_spec, codegen.out_spec
         python_code = self._graph.python_code("self")
         self._code, self._lineno_map = python_code.src, python_code._lineno_map
-        name = f"<fx graph {next(_NUMBER)}>"
-        linecache.cache[name] = len(self._code), None, self._code.splitlines(True), name
         namespace = dict(python_code.globals)
-        exec(compile(self._code, name, "exec"), namespace)
-        type(self).forward = namespace["forward"]
+        former = getattr(type(self).__dict__.get("forward"), "__globals__", None)
+        type(self).forward = _method_from_src("forward", self._code, namespace)
+        if any(place == id(namespace) for place, _ in WRAPPED):  # by the lines in front of the code
+            finalize(type(self), forget, id(namespace))
+        forget(id(former))
         return python_code
 
     @property
@@ -104,7 +109,7 @@ class GraphModule(nn.Module):
     ) -> str:
         """The source as that of a module class, with the dtypes and shapes that the tracer noted, and with the
         submodules that are graphs themselves; printed, unless `print_output` is false."""
-        text = readable(self, type(self).__name__)
+        text = readable(self, type(self).__name__) + "\n"
         if print_output:
             print(text)
         return text
@@ -214,6 +219,33 @@ class GraphModule(nn.Module):
         )
 
 
+def _exec_with_source(src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> None:
+    """Executes code whose lines tracebacks and the debugger show. co_fields: `co_filename` is what they call it."""
+    name = f"<fx graph {next(_NUMBER)}>"
+    if co_fields:
+        name = f"{name} from {co_fields['co_filename']}:{co_fields['co_firstlineno']} in {co_fields['co_name']}"
+    linecache.cache[name] = len(src), None, src.splitlines(True), name
+    exec(compile(src, name, "exec"), globals)
+
+
+def _method_from_src(
+    method_name: str, src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Returns the function of this name in code. globals: with which it is executed, and which it goes on to use."""
+    _exec_with_source(src, globals, co_fields)
+    found: Callable[..., Any] = globals[method_name]
+    return found
+
+
+_forward_from_src = partial(_method_from_src, "forward")
+
+
+def forget(namespace: int) -> None:
+    """Lets go of the functions that are steps in the code of a graph that is no more."""
+    for place in [place for place in WRAPPED if place[0] == namespace]:
+        del WRAPPED[place]
+
+
 def _empty(class_name: str) -> GraphModule:
     return GraphModule({}, Graph(), class_name)
 
@@ -248,6 +280,34 @@ def _assign(module: nn.Module, path: str, value: Any) -> None:
         setattr(owner, last, value)
     else:
         owner.register_buffer(last, value)
+
+
+def _has_attr(model: nn.Module, attr_name: str) -> bool:
+    """Returns whether there is something at a dotted path."""
+    return bool(_find(model, attr_name))
+
+
+def _get_attr(model: nn.Module, attr_name: str) -> Any:
+    """Returns what is at a dotted path. AttributeError where there is nothing."""
+    return attrgetter(attr_name)(model)
+
+
+def _del_attr(model: nn.Module, attr_name: str) -> None:
+    """Takes out what is at a dotted path."""
+    path, _, last = attr_name.rpartition(".")
+    delattr(_get_attr(model, path) if path else model, last)
+
+
+def _assign_attr(from_obj: Any, to_module: nn.Module, target: str) -> None:
+    """Puts something at a dotted path, in the place of what is there: a tensor as a buffer."""
+    if _has_attr(to_module, target):
+        _del_attr(to_module, target)
+    _assign(to_module, target, from_obj)
+
+
+def _copy_attr(from_module: nn.Module, to_module: nn.Module, target: str) -> None:
+    """Puts at a dotted path what another module has there."""
+    _assign_attr(_get_attr(from_module, target), to_module, target)
 
 
 def readable(module: GraphModule, name: str) -> str:

@@ -17,10 +17,11 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from ._lazy_graph_module import _make_graph_module
 from ._symbolic_trace import Tracer
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Node, Target, map_aggregate, map_arg
+from .node import Node, Target, map_aggregate, map_arg, written_at
 from .proxy import Proxy
 from .traceback import preserve_node_meta, set_current_meta
 
@@ -53,7 +54,7 @@ class Interpreter:
                 self.env[node] = self.run_node(node)
             except Exception as error:
                 if self.extra_traceback:
-                    error.add_note(f"While executing {node.format_node()}")
+                    told(error, f"While executing {node.format_node()}{written_at(node)}")
                 raise
             for used in last.get(node, ()):
                 del self.env[used]
@@ -126,6 +127,14 @@ class Interpreter:
         return plain(map_arg(args, value_of))
 
 
+def told(error: Exception, where: str) -> None:
+    """Adds to the message of an error where it was raised; as a note where the message is no text."""
+    if type(error) is not KeyError and error.args and isinstance(error.args[0], str):
+        error.args = (f"{error.args[0]}\n\n{where}", *error.args[1:])
+    else:
+        error.add_note(where)
+
+
 def plain(value: Any) -> Any:
     """Lists and dicts that may be changed, in the place of those that may not."""
     if isinstance(value, tuple) and type(value) is tuple:
@@ -177,7 +186,7 @@ class Transformer(Interpreter):
         if result is not None:
             new = self.new_graph.output(map_aggregate(result, lambda one: one.node if isinstance(one, Proxy) else one))
             new.meta.update(self.graph.output_node().meta)
-        return GraphModule(self.module, self.new_graph)
+        return _make_graph_module(self.module, self.new_graph)
 
 
 class TransformerTracer(Tracer):

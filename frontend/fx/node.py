@@ -29,9 +29,10 @@ OPCODES = ("placeholder", "get_attr", "call_function", "call_method", "call_modu
 
 
 def _frozen(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    raise NotImplementedError(
-        f"the arguments of a Node cannot be changed in place: {type(self).__name__}. Set node.args or node.kwargs, or "
-        "call node.update_arg or node.update_kwarg"
+    raise TypeError(
+        f"{type(self).__name__!r} object does not support mutation. If you are attempting to modify the kwargs or args "
+        "of a torch.fx.Node object,\ninstead create a new copy of it and assign the copy to the node, or call "
+        "node.update_arg or node.update_kwarg"
     )
 
 
@@ -310,6 +311,15 @@ class Node:
             node = node._next
         return False
 
+    def __gt__(self, other: Node) -> bool:
+        return other < self
+
+    def __le__(self, other: Node) -> bool:
+        return self is other or self < other
+
+    def __ge__(self, other: Node) -> bool:
+        return self is other or other < self
+
 
 def written_at(node: Node) -> str:
     """Returns the lines of the user's program that a node comes from, to end an error with; "" if none were noted."""
@@ -317,6 +327,7 @@ def written_at(node: Node) -> str:
 
 
 IMPURE: set[Any] = set()  # functions whose calls stay though nobody uses the result
+_side_effectful_functions = IMPURE  # PyTorch's name
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -344,7 +355,7 @@ def qualified_name(function: Any) -> str:
     name: str = getattr(function, "__name__", repr(function))
     module: str = getattr(function, "__module__", None) or ""
     if module == "builtins" or getattr(builtins, name, None) is function:
-        return name
+        return f"builtins.{name}"
     if module.partition(".")[0] == "redispatch":
         module = f"torch{module.removeprefix('redispatch')}"
     name = getattr(function, "__qualname__", name)
@@ -358,3 +369,14 @@ def type_name(annotation: Any) -> str:
     if isinstance(annotation, type) and not getattr(annotation, "__args__", None):
         return qualified_name(annotation)
     return repr(annotation).replace("typing.", "").replace("redispatch.", "torch.")
+
+
+def _get_qualified_name(func: Any) -> str:
+    """Returns the path of a function: `_operator.add`, `torch.relu`, `len`."""
+    name = qualified_name(func)
+    return f"_{name}" if name.startswith("operator.") else name.removeprefix("builtins.")
+
+
+def _type_repr(obj: Any) -> str:
+    """Returns an annotation as code writes it."""
+    return type_name(obj).removeprefix("builtins.")

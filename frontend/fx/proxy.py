@@ -17,6 +17,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.higher_order import HigherOrderOperator
+from redispatch.dispatch.pytree import is_namedtuple_instance
 
 from .graph import Graph
 from .node import AGGREGATES, Node, Target, map_aggregate, map_items
@@ -70,6 +71,8 @@ class TracerBase:
 
         Errors: NotImplementedError for what cannot stand in code.
         """
+        if is_namedtuple_instance(a):
+            return self.create_node("call_function", type(a), tuple(map(self.create_arg, a)), {})
         return map_items(a, self.create_arg) if isinstance(a, AGGREGATES) else self.create_leaf(a)
 
     def create_leaf(self, a: Any) -> Any:
@@ -89,7 +92,9 @@ class TracerBase:
         raise NotImplementedError(f"argument of type: {type(a)}")
 
     def to_bool(self, obj: Proxy) -> bool:
-        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+        raise TraceError(
+            f"symbolically traced variables cannot be used as inputs to control flow\nIt is asked here:\n{user_stack()}"
+        )
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Unpacks a proxy into as many items as there are names on the left. TraceError in a loop."""
@@ -142,9 +147,6 @@ class Proxy:
             "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, "
             "please call torch.fx.wrap('len') at module scope"
         )
-
-    def __index__(self) -> int:
-        raise TraceError("a symbolically traced value cannot be used as an index or a number of Python")
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError("'Proxy' object does not support item assignment")
@@ -286,8 +288,7 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _name in (
-    "eq", "ne", "lt", "gt", "le", "ge", "pos", "neg", "invert", "abs", "getitem", "iadd", "isub", "imul", "itruediv",
-    "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "imatmul",
+    "eq", "ne", "lt", "gt", "le", "ge", "pos", "neg", "invert", "abs", "getitem",
 ):  # fmt: skip
     setattr(Proxy, f"__{_name}__", _operator(getattr(operator, _name)))
 for _name in (

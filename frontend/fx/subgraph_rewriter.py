@@ -26,11 +26,20 @@ Found = dict[Any, Any]  # a step of the pattern -> that of the graph; a paramete
 
 @dataclass
 class ReplacedPatterns:
-    """One place that was replaced: the last step there, which step stood for which of the pattern, and the new ones."""
+    """One place that was replaced: the last step there, which step stood for which of the pattern, and the new ones.
+
+    placeholder_nodes: what stood for the pattern's parameters; returning_nodes: for what it returns.
+    """
 
     anchor: Node
     nodes_map: dict[Node, Node]
     replacements: list[Node] = field(default_factory=list)
+    placeholder_nodes: list[Any] = field(default_factory=list)
+    returning_nodes: list[Any] = field(default_factory=list)
+
+    @property
+    def anchors(self) -> list[Node]:
+        return [self.anchor]
 
 
 Match = ReplacedPatterns
@@ -68,17 +77,23 @@ def replace_pattern(
 def replace_pattern_with_filters(
     gm: GraphModule,
     pattern: Callable[..., Any] | GraphModule,
-    replacement: Callable[..., Any] | GraphModule,
-    match_filters: Sequence[Filter] = (),
+    replacement: Callable[..., Any] | GraphModule | None = None,
+    match_filters: Sequence[Filter] | None = None,
     ignore_literals: bool = False,
+    replacement_callback: Callable[[Match, Graph, Graph], Graph] | None = None,
 ) -> list[Match]:
     """`replace_pattern` for the places of which all `match_filters(match, graph, pattern graph)` say yes.
 
-    ignore_literals: whether numbers and strings in the pattern stand for any.
+    ignore_literals: whether numbers and strings in the pattern stand for any. replacement_callback: is called as a
+    filter is, and gives the graph that takes this place, instead of `replacement`.
     """
-    wanted, instead = checked(pattern, replacement)
+    wanted, instead = checked(pattern, pattern if replacement is None else replacement)
+    if replacement is None and replacement_callback is None:
+        raise AssertionError("Must provide either a replacement GraphModule or a replacement callback")
     rules = Rules(same_step, ignore_literals)
-    return replace_places(gm, wanted, instead, replacement, match_filters, rules=rules)
+    return replace_places(
+        gm, wanted, instead, replacement, match_filters or (), rules=rules, callback=replacement_callback
+    )
 
 
 def replace_places(
@@ -89,8 +104,10 @@ def replace_places(
     filters: Sequence[Filter],
     refused: list[str] | None = None,
     rules: Rules = STRICT,
+    callback: Callable[[Match, Graph, Graph], Graph] | None = None,
 ) -> list[Match]:
-    """Replaces each place of which all filters say yes, and says where that was. refused: as of `places`."""
+    """Replaces each place of which all filters say yes, and says where that was. refused: as of `places`. callback:
+    gives the graph for a place, in the stead of `instead`."""
     results = returned(wanted)
     done: list[Match] = []
     now: dict[Node, Any] = {}  # a step that was replaced -> what gives its value since
@@ -98,12 +115,13 @@ def replace_places(
         if any(found[one]._erased for one in found if one.op != "placeholder"):
             continue  # it shares a step with a place before it
         found = {one: now.get(value, value) if isinstance(value, Node) else value for one, value in found.items()}
-        match = Match(found[results[0]], dict(found))
+        inputs = [found[one] for one in parameters_of(wanted) if one in found]
+        match = Match(found[results[0]], dict(found), [], inputs, [found[one] for one in results])
         if not all(says_yes(match, gm.graph, wanted) for says_yes in filters):
             continue
         done.append(match)
         before = set(gm.graph.nodes)
-        now |= put(gm.graph, found, wanted, instead)
+        now |= put(gm.graph, found, wanted, instead if callback is None else callback(match, gm.graph, wanted))
         match.replacements = [node for node in gm.graph.nodes if node not in before]
         if isinstance(replacement, nn.Module):
             take_over(gm, replacement, instead)
@@ -220,7 +238,8 @@ def read_elsewhere(found: Found, results: list[Any]) -> str:
     for node in inside - ends:
         for user in node.users:
             if user not in inside:
-                return f"{node.format_node()} is read elsewhere: {user.format_node()}{written_at(user)}"
+                line = written_at(node if user.op == "output" else user)
+                return f"{node.format_node()} is read elsewhere: {user.format_node()}{line}"
     return ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import redispatch as rd
 from redispatch.dispatch import LAZY_BITS
+from redispatch.dispatch.inspection.frames import users_line
 from redispatch.dispatch.tensor import current_index
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -40,7 +41,10 @@ class DataDependentOutputException(RuntimeError):
     """A result is a Python value of a tensor without values. `func`: the operator."""
 
     def __init__(self, func: Any) -> None:
-        super().__init__(str(func))
+        super().__init__(
+            f"{func}\nA graph holds for all values: compute the alternatives and choose by torch.where, or use "
+            f"torch.cond. It is asked here:\n{users_line()}"
+        )
         self.func = func
 
 

@@ -114,11 +114,6 @@ LAYERS = {  # the arguments of a class -> shapes of what the layer is given, or 
     "TransformerEncoder": [(nn.TransformerEncoderLayer(4, 2, 8), 1), SEQUENCE],
     "TransformerDecoder": [(nn.TransformerDecoderLayer(4, 2, 8), 1), SEQUENCE * 2],
 }
-ASK = {  # layers whose Python asks what is in a tensor: graphs ahead do not answer, and PyTorch refuses them
-    "GaussianNLLLoss",  # whether a variance is negative
-    "AdaptiveLogSoftmaxWithLoss",  # whether a cluster is empty
-    "CTCLoss",  # the lengths, of which the longest is a size
-}
 NO_LAYERS = {  # classes of modules that compute nothing of their own -> why
     **dict.fromkeys("Module Container RNNBase RNNCellBase".split(), "a base of others"),
     **dict.fromkeys("ModuleDict ModuleList ParameterDict ParameterList".split(), "a container without forward"),

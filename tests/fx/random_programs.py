@@ -42,8 +42,6 @@ STEPS = {
     "custom": lambda x, y, a: rd.ops.random_programs.scaled(x, a),
     "custom_": lambda x, y, a: rd.ops.random_programs.scale_(x, a) or x,
 }
-EFFECTS = {"mul_", "add_", "first", "copy_", "silent", "custom_"}
-DRAWING = {"dropout", "drawn", "checkpoint"}
 INPUTS = ["plain", "plain", "leaf", "leaf", "inner", "transposed", "same", "view"]
 
 

@@ -19,7 +19,7 @@ from redispatch.dispatch.pytree import tree_leaves
 from redispatch.nn.attention.flex_attention import flex_attention
 from redispatch.utils.checkpoint import checkpoint
 from tests.drawing import at_length, draw, generator
-from tests.fx.layers import ASK, LAYERS, NO_LAYERS, layer, of_size
+from tests.fx.layers import LAYERS, NO_LAYERS, layer, of_size
 from tests.fx.random_programs import define_operators, programs
 from tests.fx.test_aot_autograd import check
 
@@ -54,7 +54,7 @@ def outcome(run, module, inputs):
     return [*found, *(one for one in gradients if one is not None and one.any())]
 
 
-@pytest.mark.parametrize("name", draw(sorted(LAYERS.keys() - ASK), "layers of all sizes", count=25))
+@pytest.mark.parametrize("name", draw(sorted(LAYERS), "layers of all sizes", count=25))
 def test_a_layer_has_one_graph_for_one_example_and_one_for_all_other_numbers(name):
     (untraced, _), (traced, _) = layer(name), layer(name)
     compiler = Counting()

@@ -54,7 +54,8 @@ class FoldedGraphModule(GraphModule):
         for number, value in enumerate(folded if several else [folded]):
             wrapped = isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
             constant = nn.Parameter(value, value.requires_grad) if wrapped else value
-            setattr(self, f"{self.fx_const_folded_attrs_name}_{number}", constant)
+            name = self.fx_const_folded_attrs_name
+            setattr(self, f"{name}_{number}" if several else name, constant)
 
 
 def split_const_subgraphs(
@@ -88,7 +89,7 @@ def split_const_subgraphs(
     values: dict[Node, Node] = {}
     for node in graph.nodes:
         if node in folded:
-            values[node] = made.get_attr(f"{name}_{folded.index(node)}", node.type)
+            values[node] = made.get_attr(name if len(folded) == 1 else f"{name}_{folded.index(node)}", node.type)
             values[node].meta = dict(node.meta)
         elif node not in constant or node.op == "get_attr":
             values[node] = made.node_copy(node, values.__getitem__)

@@ -130,6 +130,9 @@ class NormalizeOperators(AnnotateTypesWithSchema):
 
     binary_magic_method_remap = OPERATORS
 
+    def __init__(self, module: Any) -> None:
+        super().__init__(module, False, False, False)
+
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         other = self.binary_magic_method_remap.get(target)
         if other is None or len(args) != 2 or kwargs:

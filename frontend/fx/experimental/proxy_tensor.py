@@ -50,6 +50,7 @@ from redispatch.dispatch.symbolic import FUNCTIONS, ShapeEnv, Symbolic, SymInt
 from redispatch.dispatch.tensor import Tensor
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
 
+from .._lazy_graph_module import _make_graph_module
 from .._symbolic_trace import Tracer
 from ..codegen import PyTreeCodeGen
 from ..graph import Graph
@@ -59,6 +60,18 @@ from ..node import Node
 from ..proxy import Proxy
 from ..traceback import user_stack
 from .pre_dispatch import PreDispatchTorchFunctionMode
+from .proxy_slots import extract_val as extract_val
+from .proxy_slots import get_proxy_slot as get_proxy_slot
+from .proxy_slots import has_proxy_slot as has_proxy_slot
+from .proxy_slots import is_sym_node as is_sym_node
+from .proxy_slots import maybe_disable_thunkify as maybe_disable_thunkify
+from .proxy_slots import maybe_enable_thunkify as maybe_enable_thunkify
+from .proxy_slots import py_sym_types as py_sym_types
+from .proxy_slots import set_meta as set_meta
+from .proxy_slots import set_proxy_slot as set_proxy_slot
+from .proxy_slots import snapshot_fake as snapshot_fake
+from .proxy_slots import track_tensor as track_tensor
+from .proxy_slots import track_tensor_tree as track_tensor_tree
 from .symbolic_shapes import compute_unbacked_bindings, statically_known_true
 
 # By kind of operation on symbolic numbers, the function that a graph calls.
@@ -181,6 +194,13 @@ class PythonKeyTracer(Tracer):
             return FakeTensor(self.fakes, elem, value.device)
         return tree_map(self.faked, value) if isinstance(value, list | tuple) and value else value
 
+    def unwrap_proxy(self, value: Any) -> Any:
+        """Returns the proxy of a tensor or symbolic number that the graph computes; anything else as it is."""
+        if isinstance(value, Symbolic):
+            return Proxy(self.symbol_node(value), self)
+        found = self.find(value) if isinstance(value, Tensor) else None
+        return value if found is None else found.proxy
+
     def find(self, tensor: Tensor) -> Known | None:
         found = self.known.get(id(tensor))
         if found is None:
@@ -285,7 +305,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
         constants = self.constants(given)
         if Tag.data_dependent_output in func.tags:
-            if constants is None and self.tracing_mode != "symbolic":
+            if constants is None and self.tracing_mode == "real":
                 raise RuntimeError(
                     f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! "
                     "It's likely that this is caused by data-dependent control flow or similar. A graph holds for all "
@@ -357,14 +377,18 @@ def make_fx(
     _allow_non_fake_inputs: bool = False,
     *,
     pre_dispatch: bool = False,
+    record_module_stack: bool = False,
 ) -> Callable[..., GraphModule]:
     """A function that traces `f` on the arguments it is called with, and gives a GraphModule of the operators that ran.
 
     decomposition_table: by operator, a function that is traced in its place.
     tracing_mode: "real", on the arguments themselves; "fake", on tensors without data that look like them; "symbolic",
-    on such tensors whose sizes are symbols, so that the graph runs for others, too, where the guards hold.
+    on such tensors whose sizes are symbols, so that the graph runs for others, too, where the guards hold. Numbers that
+    elements decide are symbols in both.
     pre_dispatch: whether operators are entered as they are called, before autograd and autocast, whose regions the
     graph keeps then (pre_dispatch.py).
+    record_module_stack: whether nodes note the modules around them, `meta["nn_module_stack"]`, of a module `f`, or of
+    that of which `f` says that it calls it: `f._orig_mod`.
     Errors: ValueError for another mode; RuntimeError where `f` asks for values.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
@@ -382,8 +406,11 @@ def make_fx(
             env = None
             if tracing_mode != "real":
                 fake_mode: Any = next((one.fake_mode for one in leaves if isinstance(one, FakeTensor)), None)
-                env = ShapeEnv() if tracing_mode == "symbolic" and fake_mode is None else None
-                fake_mode = fake_mode or FakeTensorMode(allow_non_fake_inputs=_allow_non_fake_inputs, shape_env=env)
+                fake_mode = fake_mode or FakeTensorMode(
+                    allow_non_fake_inputs=_allow_non_fake_inputs,
+                    shape_env=ShapeEnv(),
+                    static_shapes=tracing_mode == "fake",
+                )
                 tracer.fakes, env = fake_mode, fake_mode.shape_env
                 owners = owners_of(names, args)
                 leaves = [as_fake(fake_mode, one, name) for name, one in zip(owners, leaves, strict=True)]
@@ -393,6 +420,8 @@ def make_fx(
             if pre_dispatch:
                 stack.enter_context(PreDispatchTorchFunctionMode(tracer, mode))
             stack.enter_context(mode)
+            if record_module_stack:
+                stack.enter_context(modules_noted(tracer, getattr(f, "_orig_mod", f)))
             result = f(*tree_unflatten(leaves, in_spec))
         if all(one is leaf for one, leaf in zip_longest(args, given)) and is_written(result):
             tracer.create_node("output", "output", (written(result, tracer.node_of),), {})
@@ -401,12 +430,28 @@ def make_fx(
             tracer.graph.set_codegen(PyTreeCodeGen(names, in_spec, out_spec))
             tracer.create_node("output", "output", (written(results, tracer.node_of),), {})
         name = getattr(f, "__name__", type(f).__name__)
-        made = GraphModule(tracer.root, tracer.graph, name if name.isidentifier() else "GraphModule")
+        made = _make_graph_module(tracer.root, tracer.graph, name if name.isidentifier() else "GraphModule")
         if env is not None:
             made.shape_env = env
         return made
 
     return traced
+
+
+@contextmanager
+def modules_noted(tracer: Tracer, root: Any) -> Iterator[None]:
+    """A region in which nodes note the modules, within `root`, whose `forward` makes them."""
+    handles: list[Any] = []
+    for path, module in root.named_modules() if isinstance(root, nn.Module) else ():
+        entry = path, f"{type(module).__module__}.{type(module).__qualname__}"
+        enter = lambda module, args, entry=entry: tracer.module_stack.update({entry[0]: entry})  # noqa: E731
+        leave = lambda module, args, result, entry=entry: tracer.module_stack.pop(entry[0], None) and None  # noqa: E731
+        handles += [module.register_forward_pre_hook(enter), module.register_forward_hook(leave, always_call=True)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def as_fake(mode: FakeTensorMode, value: Any, name: str) -> Any:

@@ -7,8 +7,10 @@ or symbolic, without telling the two apart, and what says beforehand how a tenso
 from __future__ import annotations
 
 import functools
+import operator
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import accumulate
 from typing import Any
 
 from redispatch._checks import _check_is_size, sym_constrain_range_for_size
@@ -23,6 +25,8 @@ from redispatch.dispatch.symbolic import (
 )
 from redispatch.dispatch.tensor import Tensor
 from redispatch.utils import _pytree as pytree
+
+from . import sym_node as sym_node  # attaches the methods of SymNode
 
 __all__ = ["DimDynamic", "GuardOnDataDependentSymNode", "ShapeEnv", "StatelessSymbolicContext", "SymNode"]
 
@@ -50,7 +54,51 @@ class StatelessSymbolicContext:
     view_base_context: Any = None
 
 
-StatefulSymbolicContext = SymbolicContext = StatelessSymbolicContext
+SymbolicContext = StatelessSymbolicContext
+
+
+@dataclass(frozen=True)
+class StatefulSymbolicContext(StatelessSymbolicContext):
+    """The same, with the source of the tensor, and the symbols that its sizes had in a ShapeEnv."""
+
+    tensor_source: Any = None
+    shape_env_to_source_to_symbol_cache: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SubclassSymbolicContext(StatefulSymbolicContext):
+    """The same, with the treatment of the tensors within a subclass."""
+
+    inner_contexts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What must hold for a size, or is wished for: then `warn_only`."""
+
+    warn_only: bool
+
+
+@dataclass(frozen=True)
+class StrictMinMaxConstraint(Constraint):
+    """A size lies between `vr.lower` and `vr.upper`, and the graph must hold for all of these."""
+
+    vr: Any
+
+    def render(self, source: Any) -> str:
+        return f"{self.vr.lower} <= {getattr(source, 'name', source)} <= {self.vr.upper}"
+
+
+@dataclass(frozen=True)
+class RelaxedUnspecConstraint(Constraint):
+    """A size may not become a number."""
+
+    def render(self, source: Any) -> str:
+        return f"RelaxedUnspecConstraint({getattr(source, 'name', source)})"
+
+
+class ConstraintViolationError(RuntimeError):
+    """A guard contradicts a constraint."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +260,12 @@ def fx_placeholder_targets(gm: Any) -> list[str]:
     return [node.target for node in gm.graph.nodes if node.op == "placeholder"]
 
 
+def bind_symbols(gm: Any, *args: Any) -> dict[Any, Any]:
+    """Returns the numbers that the symbols of a graph stand for with these arguments."""
+    found: dict[Any, Any] = gm.shape_env.bind_symbols(fx_placeholder_vals(gm), args)
+    return found
+
+
 def eval_guards(gm: Any, *args: Any, ignore_static: bool = True) -> bool:
     """Whether what was traced holds for these arguments."""
     holds: bool = gm.shape_env.evaluate_guards_for_args(fx_placeholder_vals(gm), args, ignore_static=ignore_static)
@@ -333,6 +387,21 @@ def expect_true(value: Any, skip: int = 0) -> bool:
 
 def guarding_hint_or_throw(value: Any) -> Any:
     return value.node.require_hint() if isinstance(value, Symbolic) else value
+
+
+def create_contiguous(shape: Any) -> list[Any]:
+    """Returns the strides of a tensor of this shape that has no gaps, the last dimension running first."""
+    return [*accumulate(reversed([*shape][1:]), operator.mul, initial=1)][::-1] if len(shape) else []
+
+
+def check_consistent(new: Any, old: Any) -> None:
+    """Has two numbers, or the sizes of two tensors, be the same. RuntimeError where they cannot be."""
+    if isinstance(new, Tensor):
+        if new.dim() != old.dim():
+            raise RuntimeError(f"{tuple(old.shape)} != {tuple(new.shape)} (old != new)")
+        new, old = tuple(new.shape), tuple(old.shape)
+    if not expect_true(sym_eq(new, old)):
+        raise RuntimeError(f"{old} != {new} (old != new)")
 
 
 def has_symbolic_sizes_strides(value: Any) -> bool:

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
+from redispatch.utils._config_module import patch_of
+
 post_grad_custom_pre_pass: Callable[[Any], Any] | None = None
 post_grad_custom_post_pass: Callable[[Any], Any] | None = None
+patch = patch_of(sys.modules[__name__])

@@ -147,6 +147,7 @@ class PassManager:
                         )
                     module, modified = result.graph_module, modified or result.modified
                     if isinstance(module, GraphModule):
+                        module.graph.lint()
                         module.recompile()
                     if self.run_checks_after_each_pass:
                         self.check(module)
@@ -154,6 +155,7 @@ class PassManager:
                     before = [name_of(other) for other in self.passes[:number]]
                     raise Exception(
                         f"An error occurred when running the '{name_of(one)}' pass after the following passes: {before}"
+                        f"\n{problem}"
                     ) from problem
             ever = ever or modified
             if not modified:

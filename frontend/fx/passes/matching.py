@@ -48,6 +48,7 @@ def register_replacement(
     after: str | None = None,
     before: str | None = "eliminate_dead_code",
     name: str | None = None,
+    strict: bool = False,
 ) -> GraphPass:
     """Registers, and returns, the pass that has a graph compute `replace_fn` where it computes `search_fn`.
 
@@ -55,7 +56,7 @@ def register_replacement(
     extra_check: whether a place is to be replaced. after, before: as of `register_pass`. name: of the pass, in errors;
     that of `replace_fn` by default.
     The pass has a list `refused`: why it left places alone in the last graph, where a value on the way is read
-    elsewhere, with the user's line where tracing noted it.
+    elsewhere, with the user's line where tracing noted it. strict: has it raise this as a RuntimeError.
     Errors: ValueError where `search_fn` returns an argument, or the functions take or return other numbers of values.
     """
     examples = [one.clone() if isinstance(one, Tensor) else one for one in example_inputs]  # each an input of its own
@@ -76,6 +77,8 @@ def register_replacement(
         for one in replace_places(graph.owning_module, wanted, instead, replace, [says_yes], refused):
             for node in one.replacements:
                 valued(node)
+        if strict and refused:
+            raise RuntimeError(f"the pass {replaced.__name__!r} leaves a place as it is: {refused[0]}")
 
     replaced.__name__ = name or replace_fn.__name__
     replaced.refused = refused  # type: ignore[attr-defined]  # of this function
