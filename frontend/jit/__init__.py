@@ -25,7 +25,7 @@ from redispatch.futures import Future
 
 from . import marks, tracing
 from .archive import load, save
-from .classes import Compiler, compiled_source
+from .classes import Compiler
 from .function import ScriptFunction
 from .graph import Graph
 from .interpreter import Error
@@ -33,6 +33,7 @@ from .marks import Attribute, annotate, export, ignore, is_scripting, isinstance
 from .module import RecursiveScriptModule, ScriptModule, TopLevelTracedModule, TracedModule, scripted
 from .optimizing import freeze, optimize_for_inference, run_frozen_optimizations
 from .source import UnsupportedNodeError
+from .text import compiled_source
 from .tracing import TracerWarning, TracingCheckError, trace, trace_module
 
 __all__ = [

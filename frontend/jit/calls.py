@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import inspect
 from typing import Any, NoReturn
 
@@ -14,7 +15,6 @@ import redispatch
 from redispatch import nn
 from redispatch.dispatch.schema.schema import (
     ANY,
-    INT,
     NONE,
     TENSOR,
     DictType,
@@ -27,17 +27,16 @@ from redispatch.dispatch.schema.schema import (
 from redispatch.dispatch.tensor import Tensor
 
 from . import marks
+from .builtins import BY_NAME
 from .graph import Value
 from .iterating import Iterations
 from .overloads import Unfit, candidates
 from .source import Place, ScriptError, UnsupportedNodeError, fail
-from .sugared import SAME, Condition, Functional, Method, Op, Py, Several, is_library, member, of_object
+from .sugared import SAME, Condition, Functional, Method, Names, New, Op, Py, Several, is_library, member, of_object
 from .types import (
     BOOL,
-    DEVICE,
-    DTYPE,
-    LAYOUT,
     STR,
+    EnumType,
     NamedTupleType,
     ObjectType,
     is_subtype,
@@ -49,26 +48,9 @@ from .types import (
     union,
 )
 
-# Attributes of tensors that are no methods -> their types; the operator that computes one, where there is one.
-TENSOR_ATTRIBUTES: dict[str, Type] = {
-    "shape": ListType(INT), "ndim": INT, "dtype": DTYPE, "device": DEVICE, "layout": LAYOUT,
-    "grad": OptionalType(TENSOR), "itemsize": INT, "nbytes": INT, "name": OptionalType(STR),
-} | dict.fromkeys("requires_grad is_leaf is_cuda is_cpu is_sparse is_quantized is_meta is_mkldnn is_xla is_mps "
-                  "retains_grad".split(), BOOL) | dict.fromkeys(
-    "data T H mT mH real imag".split(), TENSOR
-)  # fmt: skip
-# Nodes that no schema describes, which printed programs call by name -> the type of their result
-RAW: dict[str, Type | None] = {
-    "prim::RaiseException": None, "prim::EnterGrad": BOOL, "prim::ExitGrad": None, "aten::format": STR,
-    "aten::percentFormat": STR, "aten::str": STR,
-}  # fmt: skip
-ATTRIBUTE_OPS = {
-    "shape": "aten::size",
-    "ndim": "aten::dim",
-    "T": "aten::numpy_T",
-    "real": "aten::real",
-    "imag": "aten::imag",
-}
+# Attributes of tensors that are operators of another name; the others are `prim::dtype` and the like, or `aten::real`
+ATTRIBUTE_OPS = {"shape": "aten::size", "ndim": "aten::dim", "T": "aten::numpy_T", "H": "aten::matrix_H"}
+COMPUTED = ("mT", "mH", "real", "imag")
 
 
 class Calls(Iterations):
@@ -100,6 +82,8 @@ class Calls(Iterations):
         """Returns the type of a Python object that may stand as a constant, or None."""
         if not isinstance(found, Py) or isinstance(found.object, Tensor | type):
             return None
+        if isinstance(found.object, enum.Enum):
+            return self.unit.type_of_class(type(found.object))
         return of_value(found.object, lambda kind: None)
 
     def annotation(self, node: ast.expr) -> Type:
@@ -128,9 +112,21 @@ class Calls(Iterations):
         return self.attribute(owner, node.attr, self.place(node))
 
     def python_attribute(self, owner: Any, name: str, place: Place) -> Any:
+        """Returns what a name of a Python object is. A text of an archive has only the names that text.py knows."""
+        if isinstance(owner, Names):
+            found = owner.member(name)
+            if isinstance(found, Tensor):
+                return self.constant(found, TENSOR, place)
+            return found if isinstance(found, Op | Functional) else Py(found)
+        if isinstance(owner, ObjectType) and name == "__new__":
+            return New(owner)
+        if isinstance(owner, EnumType) and name in owner.python.__members__:
+            return Py(owner.python.__members__[name])
+        if getattr(self.find, "strict", False):
+            fail(place, f"a program of an archive has no {name} of a {type(owner).__name__}")
         if owner in (redispatch, redispatch.ops.prim) and not hasattr(owner, name):
             word = f"{'aten' if owner is redispatch else 'prim'}::{name}"
-            if candidates(word) or word in RAW:
+            if candidates(word):
                 return Op(word)
         if not hasattr(owner, name):
             fail(
@@ -156,18 +152,18 @@ class Calls(Iterations):
             return self.node("prim::TupleIndex", [owner, self.constant(index)], [kind.elems[index]], place).output()
         if isinstance(kind, ObjectType):
             return self.object_attribute(owner, kind, name, place)
-        if kind == TENSOR and name in TENSOR_ATTRIBUTES:
-            if name in ATTRIBUTE_OPS:
-                return self.call(ATTRIBUTE_OPS[name], [owner], {}, place)
-            made = self.node("prim::TensorAttr", [owner], [TENSOR_ATTRIBUTES[name]], place, name=name)
-            return made.output()
-        if kind == DEVICE and name in ("type", "index"):
-            return self.node(
-                "prim::TensorAttr", [owner], [STR if name == "type" else OptionalType(INT)], place, name=name
-            ).output()
+        if isinstance(kind, EnumType) and name in ("name", "value"):
+            if name == "name":
+                return self.call("prim::EnumName", [owner], {}, place)
+            return self.node("prim::EnumValue", [owner], [kind.value_type()], place).output()
+        if kind == TENSOR and (name in ATTRIBUTE_OPS or name in COMPUTED):
+            return self.call(ATTRIBUTE_OPS.get(name, f"aten::{name}"), [owner], {}, place)
+        own = BY_NAME.get(f"prim::{name}")
+        if own is not None and own.schema.arguments[0].type == kind:
+            return self.call(f"prim::{name}", [owner], {}, place, [own])
         if isinstance(kind, GenericType) and kind.name == "Future" and name == "wait":
             return Method(owner, name)
-        if (candidates(f"aten::{name}") or (name == "format" and kind == STR)) and not isinstance(kind, OptionalType):
+        if candidates(f"aten::{name}") and not isinstance(kind, OptionalType):
             return Op(f"aten::{name}", owner)
         fail(place, f"'{spoken(kind)}' object has no attribute or method '{name}'.")
 
@@ -240,6 +236,8 @@ class Calls(Iterations):
         place = self.place(node.func)
         if isinstance(callee, Value) and isinstance(callee.type, ObjectType):
             callee = Method(callee, "forward" if callee.type.is_module else "__call__")
+        if isinstance(callee, New):
+            return self.node("prim::CreateObject", [], [callee.kind], place).output()
         if (
             isinstance(callee, Py)
             and callee.object in (builtins.list, builtins.dict, builtins.tuple, enumerate, zip, reversed)
@@ -248,10 +246,10 @@ class Calls(Iterations):
             return self.container(callee.object, args, kwargs, node)
         values = [self.as_value(one, node) for one in args]
         named = {name: self.as_value(one, node) for name, one in kwargs.items()}
+        if isinstance(callee, Op) and callee.name == "prim::ModuleCall":
+            return self.module_call(values, place)
         if isinstance(callee, Op):
             first = [] if callee.self is None else [callee.self]
-            if callee.name in RAW:
-                return self.raw(callee.name, [*first, *values], place)
             return self.call(callee.name, [*first, *values], named, place, callee.overloads)
         if isinstance(callee, Functional):
             return self.functional(callee.name, values, named, place)
@@ -261,7 +259,7 @@ class Calls(Iterations):
             ):
                 return Several(self.module_iteration(callee.self, callee.name, node).items or [])
             if isinstance(callee.self.type, GenericType):
-                return self.node("aten::wait", [callee.self], list(callee.self.type.elems), place).output()
+                return self.call("aten::wait", [callee.self], {}, place)
             return self.call_method(callee.self, callee.name, values, named, place)
         if isinstance(callee, Py):
             return self.call_python(callee.object, values, named, node)
@@ -271,13 +269,13 @@ class Calls(Iterations):
             f"'{spoken(callee.type) if isinstance(callee, Value) else type(callee).__name__}'",
         )
 
-    def raw(self, name: str, values: list[Value], place: Place) -> Value:
-        """Appends a node that no schema describes, as printed programs write it."""
-        if name == "prim::EnterGrad":
-            assert values[0].node is not None
-            return self.node(name, [], [BOOL], place, name=values[0].node.attributes["value"]).output()
-        made = self.node(name, values, [one for one in [RAW[name]] if one is not None], place)
-        return made.output() if made.output_values else self.constant(None)
+    def module_call(self, values: list[Value], place: Place | None) -> Value:
+        """Appends what runs the Python of one of the library's modules."""
+        kind = values[0].type if values else None
+        if not (isinstance(kind, ObjectType) and kind.is_module and is_library(kind.python)):
+            fail(place, f"{kind} is none of the library's modules")
+        made = self.node("prim::ModuleCall", values, [], place, name="forward")
+        return made.add_output(TENSOR, loose=True)
 
     def call_method(self, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
         """Appends the call of a method, compiled if it is not yet."""
@@ -338,16 +336,15 @@ class Calls(Iterations):
         if function in SAME:
             return self.same(function, args, kwargs, place)
         if function is print:
-            self.node("prim::Print", args, [], place)
-            return self.constant(None)
-        if isinstance(function, type):
+            return self.call("prim::Print", args, {}, place)
+        if isinstance(function, type | NamedTupleType):
             return self.construct(function, args, kwargs, place)
         if isinstance(function, str):  # a name that only printed programs have
             return self.node("prim::Uninitialized", [], [TENSOR], place).output()
         if marks.of(function) == "ignore":
             return self.ignored(function, args, place)
         if marks.of(function) == "unused":
-            self.node("prim::RaiseException", [self.constant(marks.IGNORED), self.constant(None)], [], place)
+            self.call("prim::RaiseException", [self.constant(marks.IGNORED)], {}, place)
             return self.node("prim::Uninitialized", [], [self.unit.declared(function).returns[0].type], place).output()
         if not callable(function):
             fail(place, f"python value of type '{type(function).__name__}' cannot be called")
@@ -380,12 +377,14 @@ class Calls(Iterations):
             name = name.replace("prim", "aten")
         return self.call(name, args, kwargs, place)
 
-    def construct(self, kind: type, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
+    def construct(self, kind: Any, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
         """Appends what makes an instance of a class."""
+        if isinstance(kind, NamedTupleType):
+            return self.named_tuple(kind, args, kwargs, place)
         if issubclass(kind, Exception):
             fail(place, f"{kind.__name__} can only be raised")
         if kind is str:
-            return self.node("aten::str", args, [STR], place).output() if args else self.constant("")
+            return self.call("aten::str", args, {}, place) if args else self.constant("")
         if kind is redispatch.device:
             return self.call("aten::device", args, kwargs, place)
         if kind in (list, dict):
@@ -397,33 +396,37 @@ class Calls(Iterations):
             fail(place, "Tensor() cannot be called in a program; use torch.tensor")
         made = self.unit.type_of_class(kind)
         if isinstance(made, NamedTupleType):
-            defaults = getattr(kind, "_field_defaults", {})
-            given = dict(zip(made.fields, args, strict=False)) | kwargs
-            missing = [one for one in made.fields if one not in given and one not in defaults]
-            if missing or len(args) > len(made.fields):
-                fail(
-                    place,
-                    f"Argument {missing[0] if missing else len(args)} not provided. {kind.__name__} has the "
-                    f"fields {', '.join(made.fields)}",
-                )
-            values = [
-                given.get(one) or self.constant(defaults[one], of_value(defaults[one]) or NONE, place)
-                for one in made.fields
-            ]
-            for name, value, wanted in zip(made.fields, values, made.elems, strict=True):
-                if not is_subtype(value.type, wanted):
-                    fail(
-                        place,
-                        f"Expected a value of type '{spoken(wanted)}' for argument '{name}' but instead found "
-                        f"type '{spoken(value.type)}'.",
-                    )
-            return self.node("prim::TupleConstruct", values, [made], place).output()
+            return self.named_tuple(made, args, kwargs, place)
         if not isinstance(made, ObjectType):
             fail(place, f"'{kind.__name__}' cannot be made in a program")
         owner = self.node("prim::CreateObject", [], [made], place).output()
         if self.unit.has_method(made, "__init__"):
             self.call_method(owner, "__init__", args, kwargs, place)
         return owner
+
+    def named_tuple(self, made: NamedTupleType, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
+        """Appends what makes a named tuple."""
+        defaults = getattr(made.python, "_field_defaults", {})
+        values = dict(zip(made.fields, args, strict=False)) | kwargs
+        for name in made.fields:
+            if name not in values and name in defaults:
+                values[name] = self.constant(defaults[name], of_value(defaults[name]) or NONE, place)
+        missing = [one for one in made.fields if one not in values]
+        if missing or len(values) != len(made.fields) or len(args) > len(made.fields):
+            short = made.name.rpartition(".")[2]
+            fail(
+                place,
+                f"Argument {missing[0] if missing else len(args)} not provided. {short} has the fields "
+                f"{', '.join(made.fields)}",
+            )
+        for name, wanted in zip(made.fields, made.elems, strict=True):
+            if not is_subtype(values[name].type, wanted):
+                fail(
+                    place,
+                    f"Expected a value of type '{spoken(wanted)}' for argument '{name}' but instead found type "
+                    f"'{spoken(values[name].type)}'.",
+                )
+        return self.node("prim::TupleConstruct", [values[name] for name in made.fields], [made], place).output()
 
     # What reads its own arguments -----------------------------------------------------------------------------
 
@@ -453,10 +456,7 @@ class Calls(Iterations):
                 return self.expr(args[2])
             return self.attribute(owner, attribute, place)
         if name == "unwrap_optional":
-            value = self.value(args[0])
-            return self.node(
-                "aten::_unwrap_optional", [value], [union(k for k in members(value.type) if k != NONE)], place
-            ).output()
+            return self.call("aten::_unwrap_optional", [self.value(args[0])], {}, place)
         if name == "fork":
             callee = self.expr(args[0])
             values = [self.value(one) for one in args[1:]]
@@ -480,10 +480,9 @@ class Calls(Iterations):
             )
             return made.output()
         if name == "wait":
-            future = self.value(args[0])
-            return self.node("aten::wait", [future], list(future.type.containedTypes()), place).output()
+            return self.call("aten::wait", [self.value(args[0])], {}, place)
         if name == "warn":
-            return self.node("aten::warn", [self.value(args[0])], [NONE], place).output()
+            return self.call("aten::warn", [self.value(args[0])], {}, place)
         if name == "range":
             return self.ranged([self.value(one) for one in args], node)
         return NotImplemented

@@ -8,6 +8,7 @@ Read next: module.py, which makes the modules that Python holds.
 from __future__ import annotations
 
 import ast
+import enum
 import inspect
 import sys
 import threading
@@ -19,12 +20,13 @@ from redispatch.dispatch.schema.schema import ANY, NO_DEFAULT, NONE, TENSOR, Arg
 from redispatch.dispatch.tensor import Tensor
 
 from . import marks
+from .builtins import BY_NAME
 from .function import ScriptFunction
 from .graph import Graph, Node, Value, removed_dead
 from .source import NotSupportedError, Place, ScriptError, Source, fail, parsed
 from .statements import Statements
-from .sugared import finder, is_library, source_finder
-from .types import NamedTupleType, ObjectType, is_subtype, of_annotation, of_python, of_value, spoken
+from .sugared import finder, is_library
+from .types import EnumType, NamedTupleType, ObjectType, is_subtype, of_annotation, of_python, of_value, spoken
 
 REFUSED = (ScriptError, NotSupportedError, OSError)  # why a function of the library may be left to Python
 LOCK = threading.RLock()
@@ -45,8 +47,8 @@ class Compiler:
         """Returns a Python function compiled. RuntimeError where it is no TorchScript, or calls itself."""
         if isinstance(fn, ScriptFunction):
             return fn
-        if isinstance(fn, Pending):
-            return fn.function(place, caller)
+        if hasattr(fn, "compiled_for"):  # of a text, see text.py
+            return fn.compiled_for(place, caller)
         bound = getattr(fn, "__self__", None)
         if isinstance(bound, nn.Module):
             fail(place, f"the method {fn.__name__} of a module that is no part of this one cannot be called")
@@ -126,10 +128,12 @@ class Compiler:
         ):
             return None
         name = f"{kind.__module__}.{kind.__qualname__}".replace(".<locals>", "")
-        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        if issubclass(kind, enum.Enum):
+            made: Type = EnumType(kind)
+        elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
             hints = typing.get_type_hints(kind)
             elems = [of_python(hints[one], self.type_of_class) if one in hints else TENSOR for one in kind._fields]
-            made: Type = NamedTupleType(name, kind._fields, elems, kind)
+            made = NamedTupleType(name, kind._fields, elems, kind)
         elif issubclass(kind, Exception) or not hasattr(kind, "__dict__") or issubclass(kind, type):
             return None
         else:
@@ -155,7 +159,7 @@ class Compiler:
     # Methods --------------------------------------------------------------------------------------------------
 
     def has_method(self, kind: ObjectType, name: str) -> bool:
-        if name in kind.methods:
+        if name in kind.methods or name in kind.pending:
             return True
         return (
             kind.python is not None
@@ -166,6 +170,8 @@ class Compiler:
     def method(self, kind: ObjectType, name: str, place: Place | None, caller: Any) -> ScriptFunction:
         """Returns a method of a class or module, compiled; the module's type is its first argument's."""
         with LOCK:
+            if name in kind.pending and name not in kind.methods:
+                kind.methods[name] = kind.pending[name].compiled_for(place, caller)
             if name in kind.methods:
                 return kind.methods[name]
             fn = inspect.unwrap(inspect.getattr_static(kind.python, name))
@@ -200,9 +206,8 @@ class Compiler:
         if mark == "ignore":
             node = Node(graph, "prim::PythonOp", values, None, fn, name=name)
         else:
-            graph.nodes_.append(
-                Node(graph, "prim::RaiseException", [graph.constant(marks.IGNORED), graph.constant(None)], None)
-            )
+            said = [graph.constant(marks.IGNORED), graph.constant(None)]
+            graph.nodes_.append(Node(graph, "prim::RaiseException", said, None, BY_NAME["prim::RaiseException"]))
             node = Node(graph, "prim::Uninitialized", [], None)
         graph.nodes_.append(node)
         graph.results = [node.add_output(schema.returns[0].type)]
@@ -242,13 +247,21 @@ class Compiler:
     def why_no_attribute(self, kind: ObjectType, name: str) -> str:
         return kind.constants.get(" failed", {}).get(name, "")
 
+    @staticmethod
+    def tensors_of(module: Any, made: ObjectType) -> None:
+        """Enters a module's parameters and buffers into its type."""
+        made.parameters, made.buffers = list(module._parameters), list(module._buffers)
+        for name, one in [*module._parameters.items(), *module._buffers.items()]:
+            made.attributes[name] = NONE if one is None else TENSOR
+
     def type_of_module(self, module: Any) -> ObjectType:
         """Returns a type for one module: its attributes, and those of its class that are constants."""
+        if hasattr(module, "_script_type"):  # it was compiled before
+            return module._script_type
         cls = type(module)
         made = ObjectType(name_of_class(cls), cls, is_module=True)
         failed = made.constants[" failed"] = {}
-        for name, one in [*module._parameters.items(), *module._buffers.items()]:
-            made.attributes[name] = NONE if one is None else TENSOR
+        self.tensors_of(module, made)
         for name, one in module._modules.items():
             made.attributes[name] = NONE if one is None else self.type_of_module(one)
         constants = set(getattr(cls, "__constants__", ()))
@@ -264,7 +277,7 @@ class Compiler:
                 name
                 for base in cls.__mro__
                 for name, one in vars(base).items()
-                if isinstance(one, int | tuple) and not name.startswith("__")
+                if isinstance(one, int | tuple) and not name.startswith("__") and not hasattr(nn.Module, name)
             }
             constants -= vars(module).keys()
         known = {name: getattr(cls, name) for name in constants if hasattr(cls, name)} | vars(module)
@@ -351,6 +364,7 @@ class Definition(Statements):
             )
             raise NotSupportedError(Place(self.source, refused), text)
         lenient = self.owner is not None and self.owner.is_module and is_library(self.owner.python)
+        lenient = lenient and not getattr(self.find, "strict", False)
         if tree.returns is not None:
             self.returns = self.annotation(tree.returns)
             self.declared_return = not (lenient and self.returns == ANY)
@@ -431,55 +445,3 @@ class TrialReturn:
             if not found:
                 raise
         return found[0]
-
-
-def compiled_source(unit: Compiler, text: str) -> dict[str, ScriptFunction]:
-    """Compiles a text of several functions; they may call those before them."""
-    source = Source(text)
-    try:
-        tree = ast.parse(text)
-    except SyntaxError as problem:
-        raise ScriptError(
-            f'{problem.msg}:\n  File "<string>", line '
-            f"{problem.lineno}\n{(problem.text or '').rstrip()}\n{' ' * ((problem.offset or 1) - 1)}~ <--- HERE\n"
-        ) from None
-    pending = []
-    for one in tree.body:
-        if not isinstance(one, ast.FunctionDef):
-            fail(Place(source, one), "a compilation unit holds functions alone")
-        names = [arg.arg for arg in one.args.args]
-        nodes = dict(zip(names[len(names) - len(one.args.defaults) :], one.args.defaults, strict=True))
-        nodes |= {
-            arg.arg: node
-            for arg, node in zip(one.args.kwonlyargs, one.args.kw_defaults, strict=True)
-            if node is not None
-        }
-        find = source_finder(unit.names)
-        defaults = {name: literal_of(node, source) for name, node in nodes.items()}
-        unit.names[one.name] = Pending(unit, (one.name, one, source, find, defaults, None))
-        pending.append(unit.names[one.name])
-    return {one.key: one.function(None, None) for one in pending}
-
-
-class Pending:
-    """A function of a text that is compiled when it is first called, or its turn comes."""
-
-    def __init__(self, unit: Compiler, how: tuple[Any, ...]) -> None:
-        self.unit, self.how, self.key = unit, how, how[0]
-        self.made: ScriptFunction | None = None
-
-    def __call__(self) -> None:  # programs call it
-        raise NotImplementedError(self.key)
-
-    def function(self, place: Place | None, caller: Any) -> ScriptFunction:
-        if self.made is None:
-            key, tree, source, find, defaults, owner = self.how
-            self.made = self.unit.compiled(key, tree, source, find, defaults, owner, place, caller)
-        return self.made
-
-
-def literal_of(node: ast.expr, source: Source) -> Any:
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        fail(Place(source, node), "a default has to be a constant")

@@ -16,7 +16,19 @@ from .calls import Calls
 from .graph import Value
 from .source import Place, fail
 from .sugared import Condition, Iteration, Py, Several, of_object
-from .types import BOOL, NUMBER, NUMBERS, STR, NamedTupleType, ObjectType, is_subtype, members, spoken, unified, union
+from .types import (
+    BOOL,
+    NUMBER,
+    NUMBERS,
+    STR,
+    NamedTupleType,
+    ObjectType,
+    is_subtype,
+    members,
+    spoken,
+    unified,
+    union,
+)
 
 BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "remainder",
@@ -87,7 +99,7 @@ class Expressions(Calls):
                     fail(self.place(node), "Don't support conversion or format specs in f-strings")
                 text += "{}"
                 values.append(self.value(part.value))
-        return self.node("aten::format", [self.constant(text), *values], [STR], self.place(node)).output()
+        return self.call("aten::format", [self.constant(text), *values], {}, self.place(node))
 
     def read_Tuple(self, node: ast.Tuple, hint: Type | None = None) -> Any:
         hints: Any = (
@@ -161,7 +173,7 @@ class Expressions(Calls):
         a, b = self.as_value(left, node.left), self.as_value(right, node.right)
         if isinstance(node.op, ast.Mod) and a.type == STR:
             parts = self.unpacked(b, node) if isinstance(b.type, TupleType) else [b]
-            return self.node("aten::percentFormat", [a, *parts], [STR], self.place(node)).output()
+            return self.call("aten::percentFormat", [a, *parts], {}, self.place(node))
         return self.binary(BINARY[type(node.op)], a, b, self.place(node))
 
     def binary(self, name: str, a: Value, b: Value, place: Place) -> Value:

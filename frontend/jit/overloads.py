@@ -26,10 +26,25 @@ from redispatch.dispatch.schema.schema import (
     VarType,
 )
 
-from .builtins import BUILTINS
+from .builtins import BUILTINS, BY_NAME, ENUMS
 from .graph import Graph, Node, Value
 from .source import Place, ScriptError
-from .types import COMPLEX, DEVICE, FLOAT, NUMBER, NUMBERS, STR, is_subtype, members, normal, shown, spoken, unified
+from .types import (
+    AS_INTS,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    NUMBER,
+    NUMBERS,
+    STR,
+    EnumType,
+    is_subtype,
+    members,
+    normal,
+    shown,
+    spoken,
+    unified,
+)
 
 
 class Unfit(Exception):
@@ -76,6 +91,11 @@ class Emitter:
     ) -> Value:
         """Appends the call of an operator by name; RuntimeError with all overloads where none fits."""
         ops = candidates(name) if ops is None else ops
+        if name in ("aten::eq", "aten::ne") and args:
+            if isinstance(args[0].type, EnumType) and args[0].type == args[-1].type:
+                ops = [ENUMS[name]]
+            elif any(one.type in AS_INTS for one in args):  # which may be numbers, and fit where those do
+                ops = [BY_NAME[f"{name}.ScalarType"]]
         problems = []
         for conversions in (False, True):
             for op in ops:
@@ -139,6 +159,8 @@ class Emitter:
             else:
                 raise Unfit(f"Argument {argument.name} not provided.")
             inputs.append(self.fitted(value, argument, known, place, conversions, schema.name))
+        if schema.is_vararg:
+            return inputs + args[used:], known
         if used < len(args):
             raise Unfit(f"Expected at most {count} arguments but found {len(args)} positional arguments.")
         if left:

@@ -23,7 +23,7 @@ from .graph import Block, Graph, Value
 from .loops import Loops, ends, leaves, leaves_own
 from .source import Place, Source, fail
 from .sugared import Condition, Py, Several
-from .types import BOOL, DTYPE, NUMBERS, STR, ObjectType, is_subtype, members, spoken, unified
+from .types import NUMBERS, STR, ObjectType, is_subtype, members, spoken, unified
 
 
 class Statements(Loops):
@@ -239,8 +239,8 @@ class Statements(Loops):
         if isinstance(found, Py) and isinstance(found.object, type):
             kind = f"{found.object.__module__}.{found.object.__qualname__}"
         if message.type != STR:
-            message = self.node("aten::str", [message], [STR], self.place(node)).output()
-        self.node("prim::RaiseException", [message, self.constant(kind)], [], self.place(node))
+            message = self.call("aten::str", [message], {}, self.place(node))
+        self.call("prim::RaiseException", [message, self.constant(kind)], {}, self.place(node))
 
     def write_Assert(self, node: ast.Assert) -> None:
         condition = self.condition(node.test)
@@ -260,9 +260,9 @@ class Statements(Loops):
         message = self.constant("AssertionError: ")
         if node.msg is not None:
             said = self.value(node.msg)
-            said = said if said.type == STR else self.node("aten::str", [said], [STR], self.place(node)).output()
+            said = said if said.type == STR else self.call("aten::str", [said], {}, self.place(node))
             message = self.call("aten::add", [message, said], {}, self.place(node))
-        self.node("prim::RaiseException", [message, self.constant(None)], [], self.place(node))
+        self.call("prim::RaiseException", [message], {}, self.place(node))
 
     def write_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
@@ -275,16 +275,20 @@ class Statements(Loops):
                 self.unsupported(node)
 
     def write_With(self, node: ast.With) -> None:
-        """Compiles `with torch.no_grad():` and objects with __enter__ and __exit__."""
+        """Compiles `with torch.no_grad():` and objects with __enter__ and __exit__.
+
+        Statements that leave set hidden variables only, so what leaves the region comes after them in any case.
+        """
         entered: list[Callable[[], Any]] = []
         none = [self.constant(None)] * 3
         for item in node.items:
             call = item.context_expr
             callee = self.expr(call.func) if isinstance(call, ast.Call) else None
             name = getattr(getattr(callee, "object", None), "__name__", "")
-            if name in ("no_grad", "enable_grad", "inference_mode"):
-                made = self.node("prim::EnterGrad", [], [BOOL], self.place(call), name=name)
-                entered.append(functools.partial(self.node, "prim::ExitGrad", made.output_values, [], None))
+            if name in ("no_grad", "enable_grad"):
+                before = self.call("aten::is_grad_enabled", [], {}, self.place(call))
+                self.call("aten::set_grad_enabled", [self.constant(name == "enable_grad")], {}, self.place(call))
+                entered.append(functools.partial(self.call, "aten::set_grad_enabled", [before], {}, None))
                 continue
             value = self.value(call)
             if not isinstance(value.type, ObjectType) or not self.unit.has_method(value.type, "__enter__"):
@@ -296,11 +300,6 @@ class Statements(Loops):
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, got)
             entered.append(functools.partial(self.call_method, value, "__exit__", none, {}, self.place(call)))
-        if leaves(node.body):
-            fail(
-                self.place(node),
-                "`return`, `break` and `continue` cannot leave a `with`; set a variable and leave after it",
-            )
         self.statements(node.body)
         for leave in reversed(entered):
             leave()
@@ -328,7 +327,7 @@ class Statements(Loops):
                 former = self.env.get(target.id)
                 if isinstance(former, Value) and self.block is not self.graph:
                     value = self.kept_type(target, former, value)
-                if value.name.isdigit() and value.node is not None and value.node._kind != "prim::Constant":
+                if value.name.isdigit() and (value.node is None or value.node._kind != "prim::Constant"):
                     value.name = self.graph.unique(target.id)
             self.env[target.id] = value
             self.undefined.pop(target.id, None)
@@ -419,7 +418,7 @@ class Statements(Loops):
         shown = self.indexed(owner, index, place)
         node = shown.node
         if value.type in NUMBERS:
-            other = self.node("prim::TensorAttr", [owner], [DTYPE], place, name="dtype").output()
+            other = self.attribute(owner, "dtype", place)
             value = self.call("aten::tensor", [value], {"dtype": other}, place)
         if node is not None and node._kind == "aten::index":
             self.block.nodes_.remove(node)

@@ -288,8 +288,7 @@ def attribute(recorder: Recorder, own: Value, name: str, kind: Type) -> Value:
 def type_of_traced(module: Any) -> ObjectType:
     """Returns a type for a traced module: parameters, buffers, modules, and nothing else."""
     kind = ObjectType(name_of_class(type(module)), None, is_module=True)
-    for name, one in [*module._parameters.items(), *module._buffers.items()]:
-        kind.attributes[name] = NONE if one is None else TENSOR
+    Compiler.tensors_of(module, kind)
     for name, one in module._modules.items():
         kind.attributes[name] = NONE if one is None else type_of_traced(one)
     kind.attributes["training"] = of_value(True) or NONE

@@ -55,8 +55,10 @@ class ObjectType(Type):
         self.name, self.python, self.is_module = name, python, is_module
         self.attributes: dict[str, Type] = {}
         self.methods: dict[str, Any] = {}  # name -> ScriptFunction
+        self.pending: dict[str, Any] = {}  # of a text, compiled when they are first called
         self.constants: dict[str, Any] = {}
-        self.method_of: Callable[[str], Any] = self.methods.get  # compiles a method when it is first called
+        self.parameters: list[str] = []  # which attributes are a module's parameters, and which its buffers
+        self.buffers: list[str] = []
 
     def __str__(self) -> str:
         return f"__torch__.{self.name}"
@@ -65,6 +67,29 @@ class ObjectType(Type):
 
     def kind(self) -> str:
         return "ClassType"
+
+
+class EnumType(Type):
+    """An enumeration."""
+
+    def __init__(self, python: Any) -> None:
+        self.python = python
+
+    def __str__(self) -> str:
+        return f"__torch__.{self.python.__module__}.{self.python.__qualname__}".replace(".<locals>", "")
+
+    _plain = schema_str = lambda self, alias=None: str(self)
+    __hash__ = Type.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EnumType) and self.python is other.python
+
+    def value_type(self) -> Type:
+        """Returns the type of its members' values."""
+        return of_value(next(iter(self.python)).value) or ANY
+
+    def kind(self) -> str:
+        return "EnumType"
 
 
 class NamedTupleType(TupleType):
@@ -175,7 +200,7 @@ def shown(kind: Type) -> str:
         return f"{shown(kind.elem)}[]"
     if isinstance(kind, OptionalType):
         return f"{shown(kind.elem)}?"
-    if isinstance(kind, NamedTupleType | ObjectType):
+    if isinstance(kind, NamedTupleType | ObjectType | EnumType):
         return str(kind)
     if isinstance(kind, TupleType):
         return f"({', '.join(map(shown, kind.elems))})"
@@ -310,7 +335,7 @@ def convert(value: Any, kind: Type) -> Any:
         if len(value) != len(kind.elems):
             raise TypeError(f"Object {value!r} had a different number of elements than type {kind}")
         made = map(convert, value, kind.elems)
-        return type(value)(*made) if isinstance(kind, NamedTupleType) else tuple(made)
+        return (kind.python or type(value))(*made) if isinstance(kind, NamedTupleType) else tuple(made)
     if isinstance(kind, GenericType) and kind.name == "Union":
         for one in kind.elems:
             if is_of(value, one):
@@ -320,7 +345,7 @@ def convert(value: Any, kind: Type) -> Any:
         raise TypeError(f"Cannot cast {value!r} to None")
     if kind == FLOAT and isinstance(value, Tensor | bool):
         raise TypeError(f"Unable to cast {value!r} to float")
-    if isinstance(kind, ObjectType) and not is_of(value, kind):
+    if isinstance(kind, ObjectType | EnumType) and not is_of(value, kind):
         raise TypeError(f"Unable to cast {value!r} to {kind}")
     if kind == INT and isinstance(value, dtype | layout | memory_format):
         return value
@@ -342,6 +367,8 @@ def is_of(value: Any, kind: Type) -> bool:
         return isinstance(value, dict) and all(is_of(k, kind.key) and is_of(v, kind.value) for k, v in value.items())
     if isinstance(kind, TupleType):
         return isinstance(value, tuple) and len(value) == len(kind.elems) and all(map(is_of, value, kind.elems))
+    if isinstance(kind, EnumType):
+        return type(value) is kind.python
     if isinstance(kind, ObjectType):
         return getattr(value, "_script_type", None) is kind or (kind.python is not None and type(value) is kind.python)
     python = RUNTIME.get(kind)
