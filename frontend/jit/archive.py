@@ -36,7 +36,7 @@ from .text import ArchiveNames, Pending, literal, parsed_text
 from .types import EnumType, NamedTupleType, ObjectType, members, of_annotation, spoken
 
 TAGS = "torch.jit._pickle"
-WRONG = (LookupError, ValueError, TypeError, AttributeError, RecursionError, OverflowError, SyntaxError)
+WRONG = (LookupError, MemoryError, ValueError, TypeError, AttributeError, RecursionError, OverflowError, SyntaxError)
 
 
 class Instance:
@@ -84,6 +84,14 @@ class ProgramWriter(Writer):
         self.memoize(obj)
 
     dispatch = Writer.dispatch | {type(tagged): save_global}
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        if isinstance(obj, enum.Enum):  # PyTorch's form: the value itself stands where arguments would
+            self.save_global(type(obj))
+            super().save(obj.value)
+            self.write(pickle.REDUCE)
+            return
+        super().save(obj, save_persistent_id)
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Instance):
@@ -290,6 +298,13 @@ class ProgramReader(Reader):
     def is_allowed(self, value: Any) -> bool:
         return any(value is one for one in self.own.values()) or super().is_allowed(value)
 
+    def load_reduce(self) -> None:
+        if isinstance(self.stack[-2], enum.EnumMeta):
+            value = self.stack.pop()
+            self.stack[-1] = self.stack[-1](value)
+            return
+        super().load_reduce()
+
     def load_build(self) -> None:
         state, made = self.stack[-1], self.stack[-2]
         if isinstance(made, Instance):
@@ -298,7 +313,7 @@ class ProgramReader(Reader):
             return
         super().load_build()
 
-    dispatch = Reader.dispatch | {pickle.BUILD[0]: load_build}
+    dispatch = Reader.dispatch | {pickle.BUILD[0]: load_build, pickle.REDUCE[0]: load_reduce}
 
 
 class Program:
@@ -308,30 +323,27 @@ class Program:
         self.archive, self.unit, self.constants = archive, Compiler(), dict[str, Any]()
         self.found: dict[str, Any] = {}
         self.find = ArchiveNames(self.resolved, self.constants)
-        self.read: set[str] = set()
+        self.nodes: dict[str, dict[str, Any]] = {}  # of each file: name -> syntax tree and source
         self.made: dict[int, Any] = {}
         self.parameters: dict[int, Any] = {}
 
     def resolved(self, path: str) -> Any:
         """Returns what `__torch__.a.B` is: a type, a function; None where the archive has none, or it is a package."""
         owner = path.rpartition(".")[0]
-        if path not in self.found and owner not in self.read:
-            self.read.add(owner)
+        if owner not in self.nodes:
             member = f"code/{owner.replace('.', '/')}.py"
-            if self.archive._has(member):
-                text = self.archive.read(member).decode()
-                source = Source(text, member)
-                for node in parsed_text(text).body:
-                    self.enter(f"{owner}.{getattr(node, 'name', '')}", node, source)
+            text = self.archive.read(member).decode() if self.archive._has(member) else ""
+            source, body = Source(text, member), parsed_text(text).body
+            if not all(isinstance(one, ast.FunctionDef | ast.ClassDef) for one in body):
+                refuse(f"{member} has more than classes and functions")
+            self.nodes[owner] = {one.name: (one, source) for one in body}  # type: ignore[attr-defined]  # see above
+        if path not in self.found and path.rpartition(".")[2] in self.nodes[owner]:
+            node, source = self.nodes[owner][path.rpartition(".")[2]]
+            if isinstance(node, ast.ClassDef):
+                self.found[path] = self.class_of(path, node, source)
+            else:
+                self.found[path] = Pending(self.unit, node, source, self.find)
         return self.found.get(path)
-
-    def enter(self, path: str, node: Any, source: Source) -> None:
-        if isinstance(node, ast.FunctionDef):
-            self.found[path] = Pending(self.unit, node, source, self.find)
-        elif isinstance(node, ast.ClassDef):
-            self.found[path] = self.class_of(path, node, source)
-        else:
-            refuse(f"a program has classes and functions, and not a {type(node).__name__}")
 
     def class_of(self, path: str, node: ast.ClassDef, source: Source) -> Type:
         base = node.bases[0].id if node.bases and isinstance(node.bases[0], ast.Name) else ""

@@ -170,7 +170,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "__is__": operator.is_, "__isnot__": operator.is_not, "__contains__": operator.contains,
     "__getitem__": item_of, "slice": lambda items, start, end, step: items[start:end:step],
     "_set_item": changed(operator.setitem), "append": changed(list.append), "add_": changed(list.extend),
-    "sort": lambda items, reverse: items.sort(reverse=reverse),
+    "Delete": operator.delitem, "sort": lambda items, reverse: items.sort(reverse=reverse),
     "sorted": lambda items, reverse: sorted(items, reverse=reverse),
     "keys": list, "values": lambda d: list(d.values()), "items": lambda d: list(d.items()),
     "pop.Dict": lambda d, key, *other: d.pop(key, *other) if other else d.pop(key) if key in d else item_of(d, key),
@@ -224,8 +224,8 @@ ldexp(float x, int i) -> float
 neg(int|float|complex|Scalar a) -> widest
 __not__(bool self) -> bool
 bitwise_not(int a) -> int
-abs(int|float a) -> widest
-abs(complex a) -> float
+abs prim::abs(int|float a) -> widest
+abs prim::abs(complex a) -> float
 round(int|float a) -> float
 round.digits(float a, int ndigits) -> float
 divmod(int a, int b) -> (int, int)
@@ -305,8 +305,8 @@ __getitem__.t(t[] list, int idx) -> t
 __contains__.list(t[] l, t item) -> bool
 slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]
 _set_item.t(t[](a!) l, int idx, t el) -> t[](a!)
-__delitem__.t(t[](a!) self, int idx) -> ()
-__delitem__.Dict(Dict(u, t)(a!) self, u key) -> ()
+Delete.t(t[](a!) self, int idx) -> ()
+Delete.Dict(Dict(u, t)(a!) self, u key) -> ()
 __getitem__.Dict(Dict(u, t) self, u key) -> t
 _set_item.Dict(Dict(u, t)(a!) l, u idx, t v) -> ()
 __contains__.Dict(Dict(u, t) dict, u key) -> bool

@@ -32,9 +32,24 @@ from .graph import Value
 from .iterating import Iterations
 from .overloads import Unfit, candidates
 from .source import Place, ScriptError, UnsupportedNodeError, fail
-from .sugared import SAME, Condition, Functional, Method, Names, New, Op, Py, Several, is_library, member, of_object
+from .sugared import (
+    SAME,
+    Condition,
+    Forked,
+    Functional,
+    Method,
+    Names,
+    New,
+    Op,
+    Py,
+    Several,
+    is_library,
+    member,
+    of_object,
+)
 from .types import (
     BOOL,
+    NUMBERS,
     STR,
     EnumType,
     NamedTupleType,
@@ -346,6 +361,12 @@ class Calls(Iterations):
         if marks.of(function) == "unused":
             self.call("prim::RaiseException", [self.constant(marks.IGNORED)], {}, place)
             return self.node("prim::Uninitialized", [], [self.unit.declared(function).returns[0].type], place).output()
+        if isinstance(function, Names):
+            name = function.path.removeprefix("ops.").replace("torch.", "aten::", 1).replace(".", "::", 1)
+            fail(
+                place,
+                f"Unknown builtin op: {name}.\nThis op may not exist or may not be currently supported in TorchScript",
+            )
         if not callable(function):
             fail(place, f"python value of type '{type(function).__name__}' cannot be called")
         return self.call_function(self.unit.function(function, place, self), args, kwargs, place)
@@ -460,7 +481,10 @@ class Calls(Iterations):
         if name == "fork":
             callee = self.expr(args[0])
             values = [self.value(one) for one in args[1:]]
-            if isinstance(callee, Py):
+            named = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
+            if isinstance(callee, Forked):
+                function, values = callee.function, [*callee.values, *values]
+            elif isinstance(callee, Py):
                 function = self.unit.function(callee.object, place, self)
             elif isinstance(callee, Method):
                 function = self.unit.method(callee.self.type, callee.name, place, self)
@@ -469,7 +493,10 @@ class Calls(Iterations):
                 function, values = self.unit.method(callee.type, "forward", place, self), [callee, *values]
             else:
                 fail(place, "fork takes a function or a method of the program")
-            inputs, _ = self.matched(function.schema, values, {}, place)
+            try:
+                inputs, _ = self.matched(function.schema, values, named, place)
+            except Unfit as problem:
+                fail(place, f"fork: {problem}")
             made = self.node(
                 "prim::fork",
                 inputs,
@@ -501,6 +528,8 @@ class Calls(Iterations):
             return self.constant(None, kind)
         if value.type == kind:
             return value
+        if value.type == TENSOR and kind in NUMBERS:
+            return self.call(f"aten::{spoken(kind).capitalize()}Implicit", [value], {}, place)
         empty = value.node is not None and not value.node.input_values
         if value.node is not None and value.node._kind in ("prim::ListConstruct", "prim::DictConstruct") and empty:
             value.type = next((one for one in members(kind) if type(one) is type(value.type)), value.type)

@@ -93,6 +93,14 @@ class Compiler:
         finally:
             self.running.pop()
 
+    def closure(self, outer: Any, node: ast.FunctionDef, taken: dict[str, Value], others: Any) -> ScriptFunction:
+        """Returns a function compiled whose arguments are what it takes from around it."""
+        made = Definition(self, outer.source, outer.find, node, None)
+        made.env |= others | {name: made.graph.add_param(one.type, name) for name, one in taken.items()}
+        function = made.compiled({})
+        arguments = [Argument(name, one.type) for name, one in taken.items()]
+        return ScriptFunction(node.name, function.graph, arguments, function.schema.returns[0].type)
+
     def declared(self, fn: Any, method: bool = False) -> FunctionSchema:
         """Returns the schema by which Python's function is called: annotations, and Tensor where there is none."""
         tree, _ = parsed(fn)

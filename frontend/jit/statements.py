@@ -22,7 +22,7 @@ from .expressions import BINARY, ON_TENSORS
 from .graph import Block, Graph, Value
 from .loops import Loops, ends, leaves, leaves_own
 from .source import Place, Source, fail
-from .sugared import Condition, Py, Several
+from .sugared import Condition, Forked, Py, Several
 from .types import NUMBERS, STR, ObjectType, is_subtype, members, spoken, unified
 
 
@@ -170,6 +170,15 @@ class Statements(Loops):
             self.unsupported(node)
         write(node)
 
+    def write_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Compiles a function that a printed program forks: what it takes from around it are its arguments."""
+        if not getattr(self.find, "strict", False) or node.args.args:
+            self.unsupported(node)
+        read = dict.fromkeys(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+        taken = {name: self.env[name] for name in read if isinstance(self.env.get(name), Value)}
+        others = {name: one for name, one in self.env.items() if not isinstance(one, Value)}
+        self.env[node.name] = Forked(self.unit.closure(self, node, taken, others), list(taken.values()))
+
     def write_Pass(self, node: ast.Pass) -> None:
         pass
 
@@ -270,7 +279,7 @@ class Statements(Loops):
                 self.env.pop(target.id, None)
             elif isinstance(target, ast.Subscript):
                 owner = self.value(target.value)
-                self.call("aten::__delitem__", [owner, self.value(target.slice)], {}, self.place(node))
+                self.call("aten::Delete", [owner, self.value(target.slice)], {}, self.place(node))
             else:
                 self.unsupported(node)
 

@@ -55,11 +55,23 @@ class Names:
         self.path, self.resolve = path, resolve
 
     def __getattr__(self, name: str) -> Any:  # for annotations
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
         return self.member(name)
+
+    def __repr__(self) -> str:
+        return self.path
 
     def member(self, name: str) -> Any:
         found = self.resolve(f"{self.path}.{name}")
         return Names(f"{self.path}.{name}", self.resolve) if found is None else found
+
+
+class Forked(NamedTuple):
+    """A function inside of a printed program, and what it takes from around it."""
+
+    function: Any
+    values: list[Value]
 
 
 class Method(NamedTuple):
