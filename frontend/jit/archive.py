@@ -31,8 +31,9 @@ from .classes import Compiler
 from .function import ScriptFunction
 from .interpreter import ScriptObject
 from .module import BARE, RecursiveScriptModule, ScriptModule, dressed
+from .pending import Pending, literal, parsed_text
 from .source import Source, fail
-from .text import ArchiveNames, Pending, literal, parsed_text
+from .text import ArchiveNames
 from .types import EnumType, NamedTupleType, ObjectType, members, of_annotation, spoken
 
 TAGS = "torch.jit._pickle"
@@ -75,11 +76,11 @@ class ProgramWriter(Writer):
     def save_global(self, obj: Any, name: str | None = None) -> None:
         kind = getattr(obj, "kind", None)
         path = f"{TAGS}.restore_type_tag" if obj is tagged else kind and str(kind)
-        path = f"__torch__.{obj.__module__}.{obj.__qualname__}" if isinstance(obj, enum.EnumMeta) else path
+        path = str(EnumType(obj)) if isinstance(obj, enum.EnumMeta) else path
         if not path:
             super().save_global(obj, name)
             return
-        module, _, short = path.replace(".<locals>", "").rpartition(".")
+        module, _, short = path.rpartition(".")
         self.write(pickle.GLOBAL + f"{module}\n{short}\n".encode())
         self.memoize(obj)
 
@@ -252,6 +253,8 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
     """
     if isinstance(m, nn.Module) and not isinstance(m, ScriptModule) or not isinstance(m, ScriptModule | ScriptFunction):
         raise RuntimeError(f"jit.save takes what jit.script or jit.trace made, and not a {type(m).__name__}")
+    if isinstance(m, ScriptModule) and any(m._script_type.hooks):
+        raise RuntimeError("jit.save: hooks of the module itself cannot be written; put it into a module without")
     package = Package()
     kind = m._script_type if isinstance(m, ScriptModule) else ObjectType("PlaceholderModule", None, is_module=True)
     if isinstance(m, ScriptFunction):
@@ -350,7 +353,7 @@ class Program:
         name = path.removeprefix("__torch__.")
         if base == "Enum":
             rows = {one.targets[0].id: ast.literal_eval(one.value) for one in node.body if isinstance(one, ast.Assign)}  # type: ignore[attr-defined]  # names
-            return EnumType(enum.Enum(node.name, rows, module=path.rpartition(".")[0].removeprefix("__torch__.")))
+            return EnumType(enum.Enum(node.name, rows, module=name.rpartition(".")[0]))
         if base == "NamedTuple":
             fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
             names = [one.target.id for one in fields]  # type: ignore[union-attr]  # names

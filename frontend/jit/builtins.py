@@ -160,8 +160,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "remainder": whole(operator.mod), "prim::abs": abs, "prim::min": min, "prim::max": max,
     "prim::max.int_float": lambda a, b: float(max(a, b)), "prim::max.float_int": lambda a, b: float(max(a, b)),
     "prim::min.int_float": lambda a, b: float(min(a, b)), "prim::min.float_int": lambda a, b: float(min(a, b)),
-    "eq.ScalarType": lambda a, b: number_of(a) == number_of(b),
-    "ne.ScalarType": lambda a, b: number_of(a) != number_of(b),
     "round.float": lambda a: float(round(a)), "round.int": float, "fabs": abs, "mathremainder": math.remainder,
     "Int": int, "Float": float, "Bool": bool, "Complex": complex,
     "IntImplicit": int, "FloatImplicit": float, "ComplexImplicit": complex, "ScalarImplicit": Tensor.item,
@@ -181,6 +179,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "to.prim_dtype": lambda x, dtype, *how: x.to(x.dtype if dtype is None else as_dtype(dtype), *how),
     "is_grad_enabled": autograd.is_grad_enabled, "set_grad_enabled": lambda on: autograd.set_grad_enabled(on) and None,
     "_unwrap_optional": unwrapped, "str": shown_value,
+    "prim::EnumName": operator.attrgetter("name"),
     "wait": lambda future: future.wait(), "prim::RaiseException": raised, "format": formatted,
     "percentFormat": percent_formatted, "prim::Print": lambda *values: print(*map(shown_value, values)),
     "warn": lambda message, level: warnings.warn(message, stacklevel=5),
@@ -204,8 +203,6 @@ eq ne lt gt le ge(Scalar a, Scalar b) -> bool
 eq ne lt gt le ge.str(str a, str b) -> bool
 eq ne lt gt le ge.bool(bool a, bool b) -> bool
 eq ne.Device(Device a, Device b) -> bool
-eq ne.Layout(Layout a, Layout b) -> bool
-eq ne.ScalarType(ScalarType a, ScalarType b) -> bool
 eq ne lt gt le ge.list(t[] a, t[] b) -> bool
 __and__ __or__ __xor__.bool(bool a, bool b) -> bool
 __and__ __or__ __xor__ __lshift__ __rshift__.int(int a, int b) -> int
@@ -353,6 +350,7 @@ prim::name(Tensor a) -> str?
 prim::requires_grad prim::is_leaf prim::is_cuda prim::is_cpu prim::is_sparse prim::is_meta(Tensor a) -> bool
 prim::is_quantized prim::is_mkldnn prim::is_xla prim::is_mps prim::is_nested prim::retains_grad(Tensor a) -> bool
 prim::type(Device self) -> str
+prim::EnumName(t enum) -> str
 prim::index(Device self) -> int?
 is_grad_enabled() -> bool
 set_grad_enabled(bool val) -> ()
@@ -410,4 +408,11 @@ def add(name: str, overload: str, arguments: str, result: str) -> None:
 for _line in filter(None, (NUMBERS + STRINGS + CONTAINERS + TENSORS).splitlines()):
     for _overload in overloads_of(_line):
         add(*_overload)
-ENUMS = {f"aten::{one}": Builtin(f"aten::{one}.enum(t a, t b) -> bool", getattr(operator, one)) for one in ("eq", "ne")}
+# Comparisons that types alone choose: those of enumerations, and of dtypes and the like, which may be numbers
+ENUMS, CODES = (
+    {
+        f"aten::{one}": Builtin(f"aten::{one}.{word}(t1 a, t2 b) -> bool", function)
+        for one, function in (("eq", equal), ("ne", lambda a, b, equal=equal: not equal(a, b)))
+    }
+    for word, equal in (("enum", operator.eq), ("ScalarType", lambda a, b: number_of(a) == number_of(b)))
+)

@@ -9,6 +9,7 @@ import ast
 import builtins
 import enum
 import inspect
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import redispatch
@@ -59,6 +60,7 @@ from .types import (
     normal,
     of_annotation,
     of_value,
+    python_method,
     spoken,
     union,
 )
@@ -167,6 +169,11 @@ class Calls(Iterations):
             return self.node("prim::TupleIndex", [owner, self.constant(index)], [kind.elems[index]], place).output()
         if isinstance(kind, ObjectType):
             return self.object_attribute(owner, kind, name, place)
+        if isinstance(kind, TupleType) and owner.node is not None and owner.node._kind == "prim::TupleConstruct":
+            for one in owner.node.input_values:  # an operator's results have names
+                schema = getattr(one.node and one.node.op, "schema", None)
+                if schema is not None and name in [each.name for each in schema.returns]:
+                    return owner.node.input_values[[each.name for each in schema.returns].index(name)]
         if isinstance(kind, EnumType) and name in ("name", "value"):
             if name == "name":
                 return self.call("prim::EnumName", [owner], {}, place)
@@ -190,6 +197,8 @@ class Calls(Iterations):
             return self.node("prim::GetAttr", [owner], [found], place, name=name).output()
         if name in kind.constants:
             return of_object(kind.constants[name])
+        if self.unit.has_method(kind, f"__{name}_getter"):
+            return self.call_method(owner, f"__{name}_getter", [], {}, place)
         if self.unit.has_method(kind, name):
             return Method(owner, name)
         fail(
@@ -206,10 +215,17 @@ class Calls(Iterations):
             return Several([self.attribute(owner, name, self.place(node)) for name in kept])
         found = self.value(node.slice)
         if found.node is None or found.node._kind != "prim::Constant":
+            of_dict = self.unit.iterates(owner.type) == "keys"
             fail(
                 self.place(node),
-                "Unable to extract string literal index: ModuleDict and ModuleList indexing is only supported "
-                "with literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal.",
+                "Unable to extract string literal index. ModuleDict indexing is only supported with string literals. "
+                "For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal. Enumeration of "
+                "ModuleDict is supported, e.g. 'for k, v in self.items(): out = v(inp)'"
+                if of_dict
+                else "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential "
+                "indexing is only supported with integer literals. For example, 'i = 4; self.layers[i](x)' will fail "
+                "because i is not a literal. Enumeration is supported, e.g. 'for index, v in enumerate(self): "
+                "out = v(inp)'",
             )
         key = found.node.attributes["value"]
         name = names[key] if type(key) is int and -len(names) <= key < len(names) else key
@@ -224,9 +240,15 @@ class Calls(Iterations):
 
     # Calls ----------------------------------------------------------------------------------------------------
 
-    def read_Call(self, node: ast.Call) -> Any:
+    def read_Call(self, node: ast.Call, hint: Type | None = None) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             return Py(super)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "tolist" and not node.args:
+            owner = self.expr(node.func.value)
+            if isinstance(owner, Value) and owner.type == TENSOR:
+                if hint is None:
+                    fail(self.place(node), "Expected type hint for result of tolist()")
+                return self.node("prim::tolist", [owner], [hint], self.place(node)).output()
         callee = self.expr(node.func)
         if isinstance(callee, Py):
             special = self.special(callee.object, node)
@@ -249,8 +271,12 @@ class Calls(Iterations):
     def called(self, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         """Returns the result of a call whose arguments are read."""
         place = self.place(node.func)
-        if isinstance(callee, Value) and isinstance(callee.type, ObjectType):
-            callee = Method(callee, "forward" if callee.type.is_module else "__call__")
+        if isinstance(callee, Value) and isinstance(callee.type, ObjectType) and not callee.type.is_module:
+            callee = Method(callee, "__call__")
+        if isinstance(callee, Several) and all(isinstance(one, Value) for one in callee.items):  # a slice of modules
+            for one in callee.items:
+                args = [self.called(one, args, {}, node)]
+            return args[0]
         if isinstance(callee, New):
             return self.node("prim::CreateObject", [], [callee.kind], place).output()
         if (
@@ -266,6 +292,8 @@ class Calls(Iterations):
         if isinstance(callee, Op):
             first = [] if callee.self is None else [callee.self]
             return self.call(callee.name, [*first, *values], named, place, callee.overloads)
+        if isinstance(callee, Value) and isinstance(callee.type, ObjectType):
+            return self.call_module(callee, values, named, node)
         if isinstance(callee, Functional):
             return self.functional(callee.name, values, named, place)
         if isinstance(callee, Method):
@@ -297,15 +325,51 @@ class Calls(Iterations):
         assert isinstance(owner.type, ObjectType)
         if not self.unit.has_method(owner.type, name):
             fail(place, f"'{spoken(owner.type)}' object has no attribute or method '{name}'.")
+        declared = [] if name in owner.type.pending else marks.overloads_of(python_method(owner.type, name))
+        if declared:
+            return self.first_that_fits(
+                len(declared), lambda number: self.call_method(owner, f"{name}__{number}", args, kwargs, place)
+            )
         function = self.unit.method(owner.type, name, place, self)
+        if self.unit.is_static(owner.type, name):
+            return self.call_function(function, args, kwargs, place)
         return self.call_function(function, [owner, *args], kwargs, place, "prim::CallMethod")
+
+    def first_that_fits(self, count: int, call: Callable[[int], Value]) -> Value:
+        """Returns the result of the first of several overloads that fits; raises the error of the last one."""
+        for number in range(count):
+            taken, constants = len(self.block.nodes_), dict(self.graph.constants)
+            try:
+                return call(number)
+            except ScriptError:
+                if number == count - 1:
+                    raise
+                self._undone(taken, constants)
+        raise AssertionError
+
+    def call_module(self, owner: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call) -> Value:
+        """Appends the call of a module itself: its hooks are called before and after `forward`."""
+        assert isinstance(owner.type, ObjectType)
+        before, after = owner.type.hooks
+        place = self.place(node.func)
+        if not before and not after:
+            return self.call_method(owner, "forward", args, kwargs, place)
+        given = self.tuple_of(args, node)
+        for fn in before:
+            found = self.call_function(self.unit.hook(owner.type, fn, place, self), [owner, given], {}, place)
+            if found.type != NONE:
+                given = found if isinstance(found.type, TupleType) else self.tuple_of([found], node)
+        result = self.call_method(owner, "forward", self.unpacked(given, node), kwargs, place)
+        for fn in after:
+            hook = self.unit.hook(owner.type, fn, place, self)
+            found = self.call_function(hook, [owner, given, result], {}, place)
+            result = result if found.type == NONE else found
+        return result
 
     def call_function(
         self, function: Any, args: list[Value], kwargs: dict[str, Value], place: Place, kind: str = "prim::CallFunction"
     ) -> Value:
         """Appends the call of a function of the program."""
-        if function.by_arguments is not None:
-            function = function.by_arguments(args)
         schema = function.schema
         try:
             inputs, _ = self.matched(schema, args, kwargs, place)
@@ -369,6 +433,14 @@ class Calls(Iterations):
             )
         if not callable(function):
             fail(place, f"python value of type '{type(function).__name__}' cannot be called")
+        declared = marks.overloads_of(function)
+        if declared:
+
+            def call(number: int) -> Value:
+                made = self.unit.overloaded(function, number, None, place, self)
+                return self.call_function(made, args, kwargs, place)
+
+            return self.first_that_fits(len(declared), call)
         return self.call_function(self.unit.function(function, place, self), args, kwargs, place)
 
     def ignored(self, function: Any, args: list[Value], place: Place, method: bool = False) -> Value:
@@ -404,6 +476,8 @@ class Calls(Iterations):
             return self.named_tuple(kind, args, kwargs, place)
         if issubclass(kind, Exception):
             fail(place, f"{kind.__name__} can only be raised")
+        if kind is str and args and isinstance(args[0].type, ObjectType):
+            return self.call_method(args[0], "__str__", [], {}, place)
         if kind is str:
             return self.call("aten::str", args, {}, place) if args else self.constant("")
         if kind is redispatch.device:
@@ -522,7 +596,7 @@ class Calls(Iterations):
         found = Py(node.value) if isinstance(node, ast.Constant) else self.expr(node)
         return str(found.object) if isinstance(found, Py) and isinstance(found.object, str | int) else None
 
-    def widened(self, value: Value, kind: Type, place: Place) -> Value:
+    def widened(self, value: Value, kind: Type, place: Place, name: str = "") -> Value:
         """Returns a value as one of a wider type that the program declares."""
         if value.node is not None and value.type == NONE:
             return self.constant(None, kind)
@@ -536,8 +610,8 @@ class Calls(Iterations):
         if not is_subtype(value.type, kind):
             fail(
                 place,
-                f"Variable is annotated with type {spoken(kind)} but is being assigned to a value of type "
-                f"{spoken(value.type)}",
+                f"Variable {name and repr(name) + ' '}is annotated with type {spoken(kind)} but is being assigned to a "
+                f"value of type {spoken(value.type)}",
             )
         return self.node("prim::unchecked_cast", [value], [kind], place).output()
 

@@ -8,6 +8,7 @@ Read next: module.py, which makes the modules that Python holds.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import enum
 import inspect
 import sys
@@ -23,10 +24,22 @@ from . import marks
 from .builtins import BY_NAME
 from .function import ScriptFunction
 from .graph import Graph, Node, Value, removed_dead
+from .pending import of_dataclass
 from .source import NotSupportedError, Place, ScriptError, Source, fail, parsed
 from .statements import Statements
 from .sugared import finder, is_library
-from .types import EnumType, NamedTupleType, ObjectType, is_subtype, of_annotation, of_python, of_value, spoken
+from .types import (
+    EnumType,
+    NamedTupleType,
+    ObjectType,
+    is_subtype,
+    of_annotation,
+    of_python,
+    of_value,
+    path_of,
+    python_method,
+    spoken,
+)  # fmt: skip
 
 REFUSED = (ScriptError, NotSupportedError, OSError)  # why a function of the library may be left to Python
 LOCK = threading.RLock()
@@ -63,14 +76,19 @@ class Compiler:
                     f"no source",
                 )
             tree, source = parsed(fn)
-            defaults = {
-                name: one.default
-                for name, one in inspect.signature(fn).parameters.items()
-                if one.default is not inspect.Parameter.empty
-            }
-            made = self.compiled(fn, tree, source, finder(fn), defaults, None, place, caller)
-            self.functions[fn] = made
-            return made
+            self.functions[fn] = self.compiled(fn, tree, source, finder(fn), defaults_of(fn), None, place, caller)
+            return self.functions[fn]
+
+    def overloaded(self, fn: Any, number: int, owner: Any, place: Place | None, caller: Any) -> ScriptFunction:
+        """Returns a function compiled with the signature of one of its overloads: its body is that of all."""
+        declared = marks.overloads_of(fn)[number]
+        key = fn, number, owner
+        if key not in self.functions:
+            (tree, source), (signature, _) = parsed(fn), parsed(declared)
+            tree.name, tree.args, tree.returns = f"{tree.name}__{number}", signature.args, signature.returns
+            defaults = defaults_of(declared)
+            self.functions[key] = self.compiled(key, tree, source, finder(fn), defaults, owner, place, caller)
+        return self.functions[key]
 
     def compiled(
         self, key: Any, tree: ast.FunctionDef, source: Source, find: Any, defaults: dict[str, Any],
@@ -135,7 +153,7 @@ class Compiler:
             or is_library(kind)
         ):
             return None
-        name = f"{kind.__module__}.{kind.__qualname__}".replace(".<locals>", "")
+        name = path_of(kind)
         if issubclass(kind, enum.Enum):
             made: Type = EnumType(kind)
         elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
@@ -147,6 +165,8 @@ class Compiler:
         else:
             made = ObjectType(name, kind)
         self.classes[kind] = made
+        if isinstance(made, ObjectType) and dataclasses.is_dataclass(kind):
+            made.pending |= of_dataclass(self, kind, made)
         if isinstance(made, ObjectType):
             for attribute, hint in getattr(kind, "__annotations__", {}).items():
                 declared = ast.parse(hint, mode="eval").body if isinstance(hint, str) else None
@@ -169,11 +189,12 @@ class Compiler:
     def has_method(self, kind: ObjectType, name: str) -> bool:
         if name in kind.methods or name in kind.pending:
             return True
-        return (
-            kind.python is not None
-            and inspect.isroutine(getattr(kind.python, name, None))
-            and getattr(object, name, None) is not getattr(kind.python, name)
-        )
+        base, _, number = name.rpartition("__")
+        found = python_method(kind, base if base and number.isdigit() else name)
+        return inspect.isroutine(found) and getattr(object, name, None) is not found
+
+    def is_static(self, kind: ObjectType, name: str) -> bool:
+        return kind.python is not None and isinstance(inspect.getattr_static(kind.python, name, None), staticmethod)
 
     def method(self, kind: ObjectType, name: str, place: Place | None, caller: Any) -> ScriptFunction:
         """Returns a method of a class or module, compiled; the module's type is its first argument's."""
@@ -182,8 +203,12 @@ class Compiler:
                 kind.methods[name] = kind.pending[name].compiled_for(place, caller)
             if name in kind.methods:
                 return kind.methods[name]
-            fn = inspect.unwrap(inspect.getattr_static(kind.python, name))
-            static = isinstance(fn, staticmethod)
+            base, _, number = name.rpartition("__")
+            if base and number.isdigit():
+                kind.methods[name] = self.overloaded(python_method(kind, base), int(number), kind, place, caller)
+                return kind.methods[name]
+            static = self.is_static(kind, name)
+            fn = inspect.unwrap(python_method(kind, name))
             fn = getattr(fn, "__func__", fn)
             mark = marks.of(fn)
             if mark in ("ignore", "unused"):
@@ -193,18 +218,20 @@ class Compiler:
             else:
                 try:
                     tree, source = parsed(fn)
-                    defaults = {
-                        n: one.default
-                        for n, one in inspect.signature(fn).parameters.items()
-                        if one.default is not inspect.Parameter.empty
-                    }
-                    made = self.compiled((kind, name), tree, source, finder(fn), defaults, kind, place, caller)
+                    made = self.compiled((kind, name), tree, source, finder(fn), defaults_of(fn), kind, place, caller)
                 except REFUSED:
                     if name != "forward" or not (kind.is_module and is_library(kind.python)):
                         raise
                     made = self.builtin_method(kind, name, fn)
             kind.methods[name] = made
             return made
+
+    def hook(self, kind: ObjectType, fn: Any, place: Place | None = None, caller: Any = None) -> ScriptFunction:
+        """Returns a hook of a module compiled: a function of the module, its arguments and perhaps its result."""
+        if (kind, fn) not in self.functions:
+            tree, source = parsed(fn)
+            self.functions[kind, fn] = self.compiled((kind, fn), tree, source, finder(fn), {}, kind, place, caller)
+        return self.functions[kind, fn]
 
     def left_to_python(self, kind: ObjectType, name: str, fn: Any, mark: str) -> ScriptFunction:
         """Returns a method that runs as Python, or that only raises."""
@@ -238,7 +265,9 @@ class Compiler:
     # Modules --------------------------------------------------------------------------------------------------
 
     def children(self, kind: ObjectType) -> list[str]:
-        """Returns the names of the modules in a list, sequence or dict of modules."""
+        """Returns the names of the modules in a list, sequence or dict of modules, or of a list's parameters."""
+        if isinstance(kind.python, type) and issubclass(kind.python, nn.ParameterList):
+            return [name for name in kind.attributes if name.isdigit()]
         return [name for name, one in kind.attributes.items() if isinstance(one, ObjectType) and one.is_module]
 
     def is_container(self, kind: Type) -> bool:
@@ -270,6 +299,7 @@ class Compiler:
         made = ObjectType(name_of_class(cls), cls, is_module=True)
         failed = made.constants[" failed"] = {}
         self.tensors_of(module, made)
+        made.hooks = [list(module._forward_pre_hooks.values()), list(module._forward_hooks.values())]
         for name, one in module._modules.items():
             made.attributes[name] = NONE if one is None else self.type_of_module(one)
         constants = set(getattr(cls, "__constants__", ()))
@@ -328,6 +358,12 @@ class Compiler:
             )
 
 
+def defaults_of(fn: Any) -> dict[str, Any]:
+    """Returns the defaults of a Python function's arguments."""
+    found = {name: one.default for name, one in inspect.signature(fn).parameters.items()}
+    return {name: one for name, one in found.items() if one is not inspect.Parameter.empty}
+
+
 def why_untyped(value: Any) -> str:
     if isinstance(value, list | dict):
         word = "List" if isinstance(value, list) else "Dictionary"
@@ -345,7 +381,7 @@ def why_untyped(value: Any) -> str:
 
 def name_of_class(cls: type) -> str:
     """Returns the name of a class in programs: PyTorch's for the library's own."""
-    name = f"{cls.__module__}.{cls.__qualname__}".replace(".<locals>", "")
+    name = path_of(cls)
     return name.replace("redispatch.nn.", "torch.nn.modules.", 1) if is_library(cls) else name
 
 

@@ -226,6 +226,8 @@ class Printer:
             return texts[0]
         if kind == "prim::TupleIndex":
             return f"({texts[0]})[{texts[1]}]"
+        if kind == "prim::tolist":
+            return f"annotate({spoken_type(node.output().type)}, ({texts[0]}).tolist())"
         if kind in ("prim::EnumName", "prim::EnumValue"):
             return f"({texts[0]}).{kind[10:].lower()}"
         if kind == "aten::__getitem__":

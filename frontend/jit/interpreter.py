@@ -6,12 +6,14 @@ batch. An error tells the program's own lines. Read next: code.py.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
 
 from redispatch import autograd, nn
 from redispatch.dispatch.core.operator import OpOverload
+from redispatch.dispatch.schema.schema import Type
 from redispatch.futures import Future
 
 from .builtins import Builtin, Raised
@@ -182,6 +184,8 @@ def function_of(node: Node) -> Callable[..., Any]:
         )
     if node._kind in ("prim::CallFunction", "prim::CallMethod"):
         return attributes["value"].run
+    if node._kind == "prim::tolist":
+        return functools.partial(listed, node.output().type)
     if node._kind == "prim::isinstance":
         kinds = attributes["types"]
         return lambda value: any(is_of(value, one) for one in kinds)
@@ -193,6 +197,16 @@ def function_of(node: Node) -> Callable[..., Any]:
     if node._kind == "prim::fork":
         return lambda *values: forked(attributes["value"], values)
     return SIMPLE[node._kind]
+
+
+def listed(kind: Type, x: Any) -> Any:
+    found = x.tolist()
+    if not is_of(found, kind):
+        raise RuntimeError(
+            "Output annotation element type and runtime tensor element type must match for tolist(): "
+            f"{kind} is declared for a tensor of {x.dim()} dimensions and {x.dtype}"
+        )
+    return found
 
 
 def _operator(op: OpOverload, results: int) -> Callable[..., Any]:

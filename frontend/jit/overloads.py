@@ -26,7 +26,7 @@ from redispatch.dispatch.schema.schema import (
     VarType,
 )
 
-from .builtins import BUILTINS, BY_NAME, ENUMS
+from .builtins import BUILTINS, CODES, ENUMS
 from .graph import Graph, Node, Value
 from .source import Place, ScriptError
 from .types import (
@@ -95,7 +95,7 @@ class Emitter:
             if isinstance(args[0].type, EnumType) and args[0].type == args[-1].type:
                 ops = [ENUMS[name]]
             elif any(one.type in AS_INTS for one in args):  # which may be numbers, and fit where those do
-                ops = [BY_NAME[f"{name}.ScalarType"]]
+                ops = [CODES[name]]
         problems = []
         for conversions in (False, True):
             for op in ops:

@@ -18,7 +18,7 @@ from typing import Any
 
 from redispatch.dispatch.schema.schema import NONE, TENSOR, ListType, TupleType, Type
 
-from .expressions import BINARY, ON_TENSORS
+from .expressions import BINARY, METHODS, ON_TENSORS
 from .graph import Block, Graph, Value
 from .loops import Loops, ends, leaves, leaves_own
 from .source import Place, Source, fail
@@ -324,7 +324,7 @@ class Statements(Loops):
         kind = self.annotation(node.annotation)
         if node.value is None:
             fail(self.place(node), "a variable is declared by its first value: write `x: T = value`")
-        value = self.widened(self.value(node.value, kind), kind, self.place(node))
+        value = self.widened(self.value(node.value, kind), kind, self.place(node), getattr(node.target, "id", ""))
         if self.initialises is not None and isinstance(node.target, ast.Attribute):
             self.initialises.attributes.setdefault(node.target.attr, kind)
         self.assign(node.target, value)
@@ -395,16 +395,17 @@ class Statements(Loops):
         kind = owner.type
         if not isinstance(kind, ObjectType):
             fail(self.place(target), f"Tried to set an attribute: {target.attr} on a non-class: {spoken(kind)}")
+        setter = f"__{target.attr}_setter"
+        if target.attr not in kind.attributes and self.unit.has_method(kind, setter):
+            self.call_method(owner, setter, [value], {}, self.place(target))
+            return
         if self.initialises is kind and target.attr not in kind.attributes:
             kind.attributes[target.attr] = value.type
         declared = kind.attributes.get(target.attr)
         if declared is None:
             fail(
                 self.place(target),
-                f"Tried to set an attribute: {target.attr} on a non-existent attribute. Set it in __init__ first"
-                if kind.is_module
-                else f"Tried to set nonexistent attribute: {target.attr}. Did you forget to initialize it in "
-                f"__init__()?",
+                f"Tried to set nonexistent attribute: {target.attr}. Did you forget to initialize it in __init__()?",
             )
         if not is_subtype(value.type, declared) and not value.loose:
             fail(
@@ -415,6 +416,8 @@ class Statements(Loops):
 
     def set_item(self, target: ast.Subscript, value: Value) -> None:
         owner, place = self.value(target.value), self.place(target)
+        if isinstance(target.slice, ast.Slice) and owner.type != TENSOR:
+            fail(place, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this")
         if isinstance(owner.type, ObjectType):
             self.call_method(owner, "__setitem__", [self.value(target.slice), value], {}, place)
         elif owner.type != TENSOR:
@@ -442,6 +445,10 @@ class Statements(Loops):
         )
         old = self.value(load)
         value = self.value(node.value)
+        name = METHODS.get(BINARY[type(node.op)], "")
+        if isinstance(old.type, ObjectType) and self.unit.has_method(old.type, f"__i{name[2:]}"):
+            self.assign(target, self.call_method(old, f"__i{name[2:]}", [value], {}, self.place(node)))
+            return
         if old.type == TENSOR and not isinstance(target, ast.Subscript) or isinstance(old.type, ListType):
             self.changed_in_place(node, old, value)
             if isinstance(target, ast.Name | ast.Attribute):

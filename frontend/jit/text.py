@@ -19,7 +19,8 @@ from redispatch.dispatch import ops
 from .classes import Compiler
 from .function import ScriptFunction
 from .overloads import candidates
-from .source import Place, ScriptError, Source, fail
+from .pending import Pending, parsed_text
+from .source import Place, Source, fail
 from .sugared import Functional, Names, Op
 
 # Names that every text knows
@@ -67,17 +68,6 @@ class ArchiveNames:
         return None
 
 
-def parsed_text(text: str) -> ast.Module:
-    """Returns a text's syntax tree. ScriptError, with the place, for what is no Python."""
-    try:
-        return ast.parse(text)
-    except SyntaxError as problem:
-        raise ScriptError(
-            f'{problem.msg}:\n  File "<string>", line '
-            f"{problem.lineno}\n{(problem.text or '').rstrip()}\n{' ' * ((problem.offset or 1) - 1)}~ <--- HERE\n"
-        ) from None
-
-
 def compiled_source(unit: Compiler, text: str) -> dict[str, ScriptFunction]:
     """Compiles a text of several functions, which may call each other."""
     source = Source(text)
@@ -88,36 +78,3 @@ def compiled_source(unit: Compiler, text: str) -> dict[str, ScriptFunction]:
         unit.names[one.name] = Pending(unit, one, source, source_finder(unit.names))
         pending.append(unit.names[one.name])
     return {one.tree.name: one.compiled_for(None, None) for one in pending}
-
-
-class Pending:
-    """A function of a text that is compiled when it is first called, or its turn comes. owner: the class it is in."""
-
-    def __init__(self, unit: Compiler, tree: ast.FunctionDef, source: Source, find: Any, owner: Any = None) -> None:
-        self.unit, self.tree, self.source, self.find, self.owner = unit, tree, source, find, owner
-        self.made: ScriptFunction | None = None
-
-    def __call__(self) -> None:  # programs call it
-        raise NotImplementedError(self.tree.name)
-
-    def compiled_for(self, place: Place | None, caller: Any) -> ScriptFunction:
-        """Returns the function, compiled on account of a caller."""
-        if self.made is None:
-            spec = self.tree.args
-            positional = spec.args[len(spec.args) - len(spec.defaults) :]
-            nodes = [*zip(positional, spec.defaults, strict=True), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
-            defaults = {one.arg: self.literal(node) for one, node in nodes if node is not None}
-            self.made = self.unit.compiled(self, self.tree, self.source, self.find, defaults, self.owner, place, caller)
-        return self.made
-
-    def literal(self, node: ast.expr) -> Any:
-        try:
-            return literal(node)
-        except ValueError:
-            fail(Place(self.source, node), "a default has to be a constant")
-
-
-def literal(node: ast.expr) -> Any:
-    """Returns the value of a constant in a text, in which infinities have names. ValueError for what is none."""
-    text = ast.unparse(node)
-    return float(text) if text in ("inf", "-inf", "nan") else ast.literal_eval(node)

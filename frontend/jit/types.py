@@ -7,6 +7,7 @@ one of a type, or says why not. Read next: graph.py.
 from __future__ import annotations
 
 import ast
+import inspect
 import typing
 from collections.abc import Callable, Iterable
 from types import UnionType
@@ -59,6 +60,7 @@ class ObjectType(Type):
         self.constants: dict[str, Any] = {}
         self.parameters: list[str] = []  # which attributes are a module's parameters, and which its buffers
         self.buffers: list[str] = []
+        self.hooks: list[list[Any]] = [[], []]  # Python functions before and after a module's call
 
     def __str__(self) -> str:
         return f"__torch__.{self.name}"
@@ -69,6 +71,22 @@ class ObjectType(Type):
         return "ClassType"
 
 
+def python_method(kind: ObjectType, name: str) -> Any:
+    """Returns the Python function of a method, or of a property's `__name_getter` and `__name_setter`; None without."""
+    if kind.python is None:
+        return None
+    prefix, _, what = name[2:].rpartition("_")
+    owner = inspect.getattr_static(kind.python, prefix, None) if name[:2] == "__" and prefix else None
+    if isinstance(owner, property):
+        return {"getter": owner.fget, "setter": owner.fset}.get(what)
+    return inspect.getattr_static(kind.python, name, None)
+
+
+def path_of(python: type) -> str:
+    """Returns the name of a class in programs, without `__torch__`."""
+    return f"{python.__module__}.{python.__qualname__}".replace(".<locals>", "").removeprefix("__main__.").lstrip(".")
+
+
 class EnumType(Type):
     """An enumeration."""
 
@@ -76,7 +94,7 @@ class EnumType(Type):
         self.python = python
 
     def __str__(self) -> str:
-        return f"__torch__.{self.python.__module__}.{self.python.__qualname__}".replace(".<locals>", "")
+        return f"__torch__.{path_of(self.python)}"
 
     _plain = schema_str = lambda self, alias=None: str(self)
     __hash__ = Type.__hash__
