@@ -43,7 +43,7 @@ class Functional(NamedTuple):
 
 
 class New(NamedTuple):
-    """What makes an instance of a class without its __init__: `A.__new__`, as printed programs call it."""
+    """A maker of instances without their __init__: `A.__new__`, as printed programs call it."""
 
     kind: Any
 

@@ -63,7 +63,7 @@ def words(problem):
 
 
 def ran(torch, name, source, asked):
-    """What each expression gave in one library."""
+    """Returns the words for each expression in one library."""
     module = types.ModuleType(name)
     sys.modules[name], file = module, f"{name}.py"
     linecache.cache[file] = len(source), None, source.splitlines(True), file
