@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 import redispatch
 from redispatch import nn
 from redispatch.dispatch.schema.schema import (
-    ANY,
     NONE,
     TENSOR,
     DictType,
@@ -30,13 +29,11 @@ from redispatch.dispatch.tensor import Tensor
 from . import marks
 from .builtins import BY_NAME
 from .graph import Value
-from .iterating import Iterations
 from .overloads import Unfit, candidates
 from .source import Place, ScriptError, UnsupportedNodeError, fail
+from .special import Specials
 from .sugared import (
     SAME,
-    Condition,
-    Forked,
     Functional,
     Method,
     Names,
@@ -49,20 +46,16 @@ from .sugared import (
     of_object,
 )
 from .types import (
-    BOOL,
-    NUMBERS,
     STR,
     EnumType,
     NamedTupleType,
     ObjectType,
     is_subtype,
-    members,
     normal,
     of_annotation,
     of_value,
     python_method,
     spoken,
-    union,
 )
 
 # Attributes of tensors that are operators of another name; the others are `prim::dtype` and the like, or `aten::real`
@@ -70,27 +63,8 @@ ATTRIBUTE_OPS = {"shape": "aten::size", "ndim": "aten::dim", "T": "aten::numpy_T
 COMPUTED = ("mT", "mH", "real", "imag")
 
 
-class Calls(Iterations):
-    """Reads calls and attributes. Fields: `env` (name -> value), `find` (name -> Python object), `source`, `unit`."""
-
-    env: dict[str, Any]
-    undefined: dict[str, Any]
-    casts: dict[Value, Value]
-    find: Any
-    source: Any
-    unit: Any  # what compiles functions and classes: classes.Compiler
-
-    # from the files above this one
-    expr: Any
-    value: Any
-    place: Any
-    as_value: Any
-    condition: Any
-    assign: Any
-    plain_loop: Any
-    literal: Any
-    tuple_of: Any
-    binary: Any
+class Calls(Specials):
+    """Reads calls and attributes."""
 
     def unsupported(self, node: Any) -> NoReturn:
         raise UnsupportedNodeError(Place(self.source, node), f"{marks.spoken_syntax(node)} aren't supported")
@@ -522,132 +496,3 @@ class Calls(Iterations):
                     f"'{spoken(values[name].type)}'.",
                 )
         return self.node("prim::TupleConstruct", [values[name] for name in made.fields], [made], place).output()
-
-    # What reads its own arguments -----------------------------------------------------------------------------
-
-    def special(self, function: Any, node: ast.Call) -> Any:
-        """Reads the calls whose arguments are no values; NotImplemented for others."""
-        name = marks.special_name(function)
-        if name is None:
-            return NotImplemented
-        args, place = node.args, self.place(node)
-        if name == "annotate":
-            kind = self.annotation(args[0])
-            return self.widened(self.value(args[1], kind), kind, place)
-        if name == "unchecked_cast":
-            return self.node("prim::unchecked_cast", [self.value(args[1])], [self.annotation(args[0])], place).output()
-        if name == "uninitialized":
-            return self.node("prim::Uninitialized", [], [self.annotation(args[0])], place).output()
-        if name in ("isinstance", "hasattr", "is_scripting", "is_tracing"):
-            found = self.static_call(node)
-            return self.constant(found.always) if found.value is None else found.value
-        if name == "getattr":
-            owner, attribute = self.expr(args[0]), self.known_text(args[1])
-            if attribute is None:
-                fail(place, "getattr's second argument must be a string literal")
-            if isinstance(owner, Py):
-                return self.python_attribute(owner.object, attribute, place)
-            if len(args) == 3 and attribute not in getattr(owner.type, "attributes", {}):
-                return self.expr(args[2])
-            return self.attribute(owner, attribute, place)
-        if name == "unwrap_optional":
-            return self.call("aten::_unwrap_optional", [self.value(args[0])], {}, place)
-        if name == "fork":
-            callee = self.expr(args[0])
-            values = [self.value(one) for one in args[1:]]
-            named = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
-            if isinstance(callee, Forked):
-                function, values = callee.function, [*callee.values, *values]
-            elif isinstance(callee, Py):
-                function = self.unit.function(callee.object, place, self)
-            elif isinstance(callee, Method):
-                function = self.unit.method(callee.self.type, callee.name, place, self)
-                values = [callee.self, *values]
-            elif isinstance(callee, Value) and isinstance(callee.type, ObjectType):
-                function, values = self.unit.method(callee.type, "forward", place, self), [callee, *values]
-            else:
-                fail(place, "fork takes a function or a method of the program")
-            try:
-                inputs, _ = self.matched(function.schema, values, named, place)
-            except Unfit as problem:
-                fail(place, f"fork: {problem}")
-            made = self.node(
-                "prim::fork",
-                inputs,
-                [GenericType("Future", (function.schema.returns[0].type,))],
-                place,
-                name=function.name,
-                value=function,
-            )
-            return made.output()
-        if name == "wait":
-            return self.call("aten::wait", [self.value(args[0])], {}, place)
-        if name == "warn":
-            return self.call("aten::warn", [self.value(args[0])], {}, place)
-        if name == "range":
-            return self.ranged([self.value(one) for one in args], node)
-        return NotImplemented
-
-    def known_text(self, node: ast.expr) -> str | None:
-        """Returns a string that is known while the program is compiled, or None."""
-        if isinstance(node, ast.JoinedStr):
-            parts = [self.known_text(one.value if isinstance(one, ast.FormattedValue) else one) for one in node.values]
-            return None if None in parts else "".join(map(str, parts))
-        found = Py(node.value) if isinstance(node, ast.Constant) else self.expr(node)
-        return str(found.object) if isinstance(found, Py) and isinstance(found.object, str | int) else None
-
-    def widened(self, value: Value, kind: Type, place: Place, name: str = "") -> Value:
-        """Returns a value as one of a wider type that the program declares."""
-        if value.node is not None and value.type == NONE:
-            return self.constant(None, kind)
-        if value.type == kind:
-            return value
-        if value.type == TENSOR and kind in NUMBERS:
-            return self.call(f"aten::{spoken(kind).capitalize()}Implicit", [value], {}, place)
-        empty = value.node is not None and not value.node.input_values
-        if value.node is not None and value.node._kind in ("prim::ListConstruct", "prim::DictConstruct") and empty:
-            value.type = next((one for one in members(kind) if type(one) is type(value.type)), value.type)
-        if not is_subtype(value.type, kind):
-            fail(
-                place,
-                f"Variable {name and repr(name) + ' '}is annotated with type {spoken(kind)} but is being assigned to a "
-                f"value of type {spoken(value.type)}",
-            )
-        return self.node("prim::unchecked_cast", [value], [kind], place).output()
-
-    def static_call(self, node: ast.Call) -> Any:
-        """Reads a call that says something of types: isinstance, hasattr, is_scripting. None for others."""
-        callee = self.expr(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
-        name = marks.special_name(callee.object) if isinstance(callee, Py) else None
-        if name in ("is_scripting", "is_tracing"):
-            return Condition(None, name == "is_scripting")
-        if name == "hasattr":
-            owner, attribute = self.value(node.args[0]), node.args[1].value  # type: ignore[attr-defined]  # a constant
-            kind = owner.type
-            known = isinstance(kind, ObjectType) and (
-                attribute in kind.attributes or attribute in kind.constants or self.unit.has_method(kind, attribute)
-            )
-            return Condition(None, bool(known or (isinstance(kind, NamedTupleType) and attribute in kind.fields)))
-        if name != "isinstance":
-            return None
-        subject = self.value(node.args[0])
-        asked = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
-        kinds = [self.asked_type(one, subject.type) for one in asked]
-        own = members(subject.type)
-        yes = [one for one in own if any(is_subtype(one, kind) for kind in kinds)]
-        no = [one for one in own if one not in yes]
-        if subject.type == ANY:
-            yes, no = kinds, [subject.type]
-        elif not no or not yes:
-            return Condition(None, not no)
-        made = self.node("prim::isinstance", [subject], [BOOL], self.place(node), types=kinds)
-        first = node.args[0].id if isinstance(node.args[0], ast.Name) else ""
-        return Condition(made.output(), None, {first: union(yes)}, {first: union(no)})
-
-    def asked_type(self, node: ast.expr, subject: Type) -> Type:
-        """Returns the type that `isinstance` asks for; a bare `list` is any list."""
-        found = self.expr(node) if isinstance(node, ast.Name) else None
-        bare = {list: ListType, tuple: TupleType, dict: DictType}.get(found.object) if isinstance(found, Py) else None
-        if bare is not None:
-            return next((one for one in members(subject) if isinstance(one, bare)), ListType(NONE))
-        return self.annotation(node)

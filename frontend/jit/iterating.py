@@ -21,17 +21,6 @@ from .types import STR, ObjectType, spoken, union
 class Iterations(Emitter):
     """Reads what loops go over."""
 
-    # of the files above
-    env: dict[str, Any]
-    unit: Any
-    place: Any
-    as_value: Any
-    attribute: Any
-    binary: Any
-    plain_loop: Any
-    tuple_of: Any
-    unpacked: Any
-
     # Iteration ------------------------------------------------------------------------------------------------
 
     def ranged(self, bounds: list[Value], node: Any) -> Iteration:

@@ -62,10 +62,6 @@ def assigned(statements: Iterable[ast.AST]) -> list[str]:
 class Loops(Expressions):
     """Compiles loops. `depth` says in how many."""
 
-    statements: Any  # of the file above
-    depth: int
-    returns: Type | None
-
     # Loops ----------------------------------------------------------------------------------------------------
 
     def write_While(self, node: ast.While) -> None:

@@ -198,18 +198,26 @@ def same(a: Type, b: Type) -> bool:
     return a == b or {a, b} <= {INT, *AS_INTS}
 
 
+def mapped(kind: Type, change: Callable[[Type], Type]) -> Type:
+    """Returns a type whose innermost parts have changed."""
+    if isinstance(kind, ListType):
+        return ListType(mapped(kind.elem, change))
+    if isinstance(kind, OptionalType):
+        inner = mapped(kind.elem, change)
+        return inner if isinstance(inner, OptionalType) else OptionalType(inner)
+    if type(kind) is TupleType:
+        return TupleType(tuple(mapped(one, change) for one in kind.elems))
+    if isinstance(kind, DictType):
+        return DictType(mapped(kind.key, change), mapped(kind.value, change))
+    return change(kind)
+
+
+SIZES = {BaseType(name): kind for name, kind in (("SymInt", INT), ("SymBool", BOOL), ("SymFloat", FLOAT))}
+
+
 def normal(kind: Type) -> Type:
     """Returns a type of a schema as programs know it: sizes are ints, lists have any length."""
-    if isinstance(kind, ListType):
-        return ListType(normal(kind.elem))
-    if isinstance(kind, OptionalType):
-        return OptionalType(normal(kind.elem))
-    if type(kind) is TupleType:
-        return TupleType(tuple(map(normal, kind.elems)))
-    if isinstance(kind, DictType):
-        return DictType(normal(kind.key), normal(kind.value))
-    names = {"SymInt": INT, "SymBool": BOOL, "SymFloat": FLOAT, "number": NUMBER}
-    return names.get(kind.name, kind) if isinstance(kind, BaseType) else kind
+    return mapped(kind, lambda one: NUMBER if getattr(one, "name", "") == "number" else SIZES.get(one, one))  # type: ignore[call-overload]  # any type
 
 
 def shown(kind: Type) -> str:
