@@ -32,9 +32,6 @@ def tracer(op: OpOverload, keys: int, stack: list[Any]) -> Any:
 
 @leaf
 def recorded(op: OpOverload, keys: int, stack: list[Any]) -> Any:
-    def run_below() -> Any:
-        with within(STATE.get().excluding(TRACER)):
-            return run(op, keys, stack)
-
     recorder = RECORDER.get()
-    return run_below() if recorder is None else recorder(op, stack, run_below)
+    with within(STATE.get().excluding(TRACER)):  # the recorder's own operators are not recorded either
+        return run(op, keys, stack) if recorder is None else recorder(op, stack, lambda: run(op, keys, stack))

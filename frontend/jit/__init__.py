@@ -23,16 +23,17 @@ from typing import Any, Final
 from redispatch import nn
 from redispatch.futures import Future
 
-from . import marks, tracing
+from . import marks
 from .archive import load, save
-from .classes import Compiler, compiled_source
-from .function import ScriptFunction
+from .classes import Compiler
+from .function import RECORDING, ScriptFunction
 from .graph import Graph
 from .interpreter import Error
-from .marks import Attribute, annotate, export, ignore, is_scripting, isinstance, unused
+from .marks import Attribute, annotate, export, ignore, is_scripting, isinstance, script_method, unused
 from .module import RecursiveScriptModule, ScriptModule, TopLevelTracedModule, TracedModule, scripted
 from .optimizing import freeze, optimize_for_inference, run_frozen_optimizations
 from .source import UnsupportedNodeError
+from .text import compiled_source
 from .tracing import TracerWarning, TracingCheckError, trace, trace_module
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "save",
     "script",
     "script_if_tracing",
+    "script_method",
     "trace",
     "trace_module",
     "unused",
@@ -84,8 +86,7 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
     if inspect.isclass(obj):
         if issubclass(obj, nn.Module):
             raise RuntimeError(
-                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an "
-                f"instance instead"
+                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, pass an instance instead"
             )
         UNIT.type_of_class(obj)
         return obj
@@ -128,7 +129,7 @@ class CompilationUnit:
 @marks.special("is_tracing")
 def is_tracing() -> bool:
     """Whether `trace` is running a function."""
-    return tracing.TRACING.get()
+    return RECORDING.get() is not None
 
 
 def script_if_tracing(fn: Any) -> Any:
@@ -151,12 +152,7 @@ def interface(obj: Any) -> Any:
     return obj
 
 
-def _overload(fn: Any) -> Any:
-    """Returns the function as it is."""
-    return fn
-
-
-_overload_method = _overload
+_overload = _overload_method = marks.overload
 
 
 @contextmanager

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import inspect
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import redispatch
 from redispatch import nn
 from redispatch.dispatch.schema.schema import (
-    ANY,
-    INT,
     NONE,
     TENSOR,
     DictType,
@@ -27,71 +27,44 @@ from redispatch.dispatch.schema.schema import (
 from redispatch.dispatch.tensor import Tensor
 
 from . import marks
+from .builtins import BY_NAME
 from .graph import Value
-from .iterating import Iterations
 from .overloads import Unfit, candidates
 from .source import Place, ScriptError, UnsupportedNodeError, fail
-from .sugared import SAME, Condition, Functional, Method, Op, Py, Several, is_library, member, of_object
+from .special import Specials
+from .sugared import (
+    SAME,
+    Functional,
+    Method,
+    Names,
+    New,
+    Op,
+    Py,
+    Several,
+    is_library,
+    member,
+    of_object,
+)
 from .types import (
-    BOOL,
-    DEVICE,
-    DTYPE,
-    LAYOUT,
     STR,
+    EnumType,
     NamedTupleType,
     ObjectType,
     is_subtype,
-    members,
     normal,
     of_annotation,
     of_value,
+    python_method,
     spoken,
-    union,
 )
 
-# Attributes of tensors that are no methods -> their types; the operator that computes one, where there is one.
-TENSOR_ATTRIBUTES: dict[str, Type] = {
-    "shape": ListType(INT), "ndim": INT, "dtype": DTYPE, "device": DEVICE, "layout": LAYOUT,
-    "grad": OptionalType(TENSOR), "itemsize": INT, "nbytes": INT, "name": OptionalType(STR),
-} | dict.fromkeys("requires_grad is_leaf is_cuda is_cpu is_sparse is_quantized is_meta is_mkldnn is_xla is_mps "
-                  "retains_grad".split(), BOOL) | dict.fromkeys(
-    "data T H mT mH real imag".split(), TENSOR
-)  # fmt: skip
-# Nodes that no schema describes, which printed programs call by name -> the type of their result
-RAW: dict[str, Type | None] = {
-    "prim::RaiseException": None, "prim::EnterGrad": BOOL, "prim::ExitGrad": None, "aten::format": STR,
-    "aten::percentFormat": STR, "aten::str": STR,
-}  # fmt: skip
-ATTRIBUTE_OPS = {
-    "shape": "aten::size",
-    "ndim": "aten::dim",
-    "T": "aten::numpy_T",
-    "real": "aten::real",
-    "imag": "aten::imag",
-}
+# Attributes of tensors that are operators of another name; the others are `prim::dtype` and the like, or `aten::real`
+ATTRIBUTE_OPS = {"shape": "aten::size", "ndim": "aten::dim", "T": "aten::numpy_T", "H": "aten::matrix_H"}
+COMPUTED = ("mT", "mH", "real", "imag")
 
 
-class Calls(Iterations):
-    """Reads calls and attributes. Fields: `env` (name -> value), `find` (name -> Python object), `source`, `unit`."""
-
-    env: dict[str, Any]
-    undefined: dict[str, Any]
-    casts: dict[Value, Value]
-    find: Any
-    source: Any
-    unit: Any  # what compiles functions and classes: classes.Compiler
-
-    # from the files above this one
-    expr: Any
-    value: Any
-    place: Any
-    as_value: Any
-    condition: Any
-    assign: Any
-    plain_loop: Any
-    literal: Any
-    tuple_of: Any
-    binary: Any
+class Calls(Specials):
+    """Reads calls and attributes."""
 
     def unsupported(self, node: Any) -> NoReturn:
         raise UnsupportedNodeError(Place(self.source, node), f"{marks.spoken_syntax(node)} aren't supported")
@@ -100,6 +73,8 @@ class Calls(Iterations):
         """Returns the type of a Python object that may stand as a constant, or None."""
         if not isinstance(found, Py) or isinstance(found.object, Tensor | type):
             return None
+        if isinstance(found.object, enum.Enum):
+            return self.unit.type_of_class(type(found.object))
         return of_value(found.object, lambda kind: None)
 
     def annotation(self, node: ast.expr) -> Type:
@@ -128,9 +103,21 @@ class Calls(Iterations):
         return self.attribute(owner, node.attr, self.place(node))
 
     def python_attribute(self, owner: Any, name: str, place: Place) -> Any:
+        """Returns what a name of a Python object is. A text of an archive has only the names that text.py knows."""
+        if isinstance(owner, Names):
+            found = owner.member(name)
+            if isinstance(found, Tensor):
+                return self.constant(found, TENSOR, place)
+            return found if isinstance(found, Op | Functional) else Py(found)
+        if isinstance(owner, ObjectType) and name == "__new__":
+            return New(owner)
+        if isinstance(owner, EnumType) and name in owner.python.__members__:
+            return Py(owner.python.__members__[name])
+        if getattr(self.find, "strict", False):
+            fail(place, f"a program of an archive has no {name} of a {type(owner).__name__}")
         if owner in (redispatch, redispatch.ops.prim) and not hasattr(owner, name):
             word = f"{'aten' if owner is redispatch else 'prim'}::{name}"
-            if candidates(word) or word in RAW:
+            if candidates(word):
                 return Op(word)
         if not hasattr(owner, name):
             fail(
@@ -156,18 +143,23 @@ class Calls(Iterations):
             return self.node("prim::TupleIndex", [owner, self.constant(index)], [kind.elems[index]], place).output()
         if isinstance(kind, ObjectType):
             return self.object_attribute(owner, kind, name, place)
-        if kind == TENSOR and name in TENSOR_ATTRIBUTES:
-            if name in ATTRIBUTE_OPS:
-                return self.call(ATTRIBUTE_OPS[name], [owner], {}, place)
-            made = self.node("prim::TensorAttr", [owner], [TENSOR_ATTRIBUTES[name]], place, name=name)
-            return made.output()
-        if kind == DEVICE and name in ("type", "index"):
-            return self.node(
-                "prim::TensorAttr", [owner], [STR if name == "type" else OptionalType(INT)], place, name=name
-            ).output()
+        if isinstance(kind, TupleType) and owner.node is not None and owner.node._kind == "prim::TupleConstruct":
+            for one in owner.node.input_values:  # an operator's results have names
+                schema = getattr(one.node and one.node.op, "schema", None)
+                if schema is not None and name in [each.name for each in schema.returns]:
+                    return owner.node.input_values[[each.name for each in schema.returns].index(name)]
+        if isinstance(kind, EnumType) and name in ("name", "value"):
+            if name == "name":
+                return self.call("prim::EnumName", [owner], {}, place)
+            return self.node("prim::EnumValue", [owner], [kind.value_type()], place).output()
+        if kind == TENSOR and (name in ATTRIBUTE_OPS or name in COMPUTED):
+            return self.call(ATTRIBUTE_OPS.get(name, f"aten::{name}"), [owner], {}, place)
+        own = BY_NAME.get(f"prim::{name}")
+        if own is not None and own.schema.arguments[0].type == kind:
+            return self.call(f"prim::{name}", [owner], {}, place, [own])
         if isinstance(kind, GenericType) and kind.name == "Future" and name == "wait":
             return Method(owner, name)
-        if (candidates(f"aten::{name}") or (name == "format" and kind == STR)) and not isinstance(kind, OptionalType):
+        if candidates(f"aten::{name}") and not isinstance(kind, OptionalType):
             return Op(f"aten::{name}", owner)
         fail(place, f"'{spoken(kind)}' object has no attribute or method '{name}'.")
 
@@ -179,6 +171,8 @@ class Calls(Iterations):
             return self.node("prim::GetAttr", [owner], [found], place, name=name).output()
         if name in kind.constants:
             return of_object(kind.constants[name])
+        if self.unit.has_method(kind, f"__{name}_getter"):
+            return self.call_method(owner, f"__{name}_getter", [], {}, place)
         if self.unit.has_method(kind, name):
             return Method(owner, name)
         fail(
@@ -195,10 +189,17 @@ class Calls(Iterations):
             return Several([self.attribute(owner, name, self.place(node)) for name in kept])
         found = self.value(node.slice)
         if found.node is None or found.node._kind != "prim::Constant":
+            of_dict = self.unit.iterates(owner.type) == "keys"
             fail(
                 self.place(node),
-                "Unable to extract string literal index: ModuleDict and ModuleList indexing is only supported "
-                "with literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal.",
+                "Unable to extract string literal index. ModuleDict indexing is only supported with string literals. "
+                "For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal. Enumeration of "
+                "ModuleDict is supported, e.g. 'for k, v in self.items(): out = v(inp)'"
+                if of_dict
+                else "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential "
+                "indexing is only supported with integer literals. For example, 'i = 4; self.layers[i](x)' will fail "
+                "because i is not a literal. Enumeration is supported, e.g. 'for index, v in enumerate(self): "
+                "out = v(inp)'",
             )
         key = found.node.attributes["value"]
         name = names[key] if type(key) is int and -len(names) <= key < len(names) else key
@@ -213,9 +214,15 @@ class Calls(Iterations):
 
     # Calls ----------------------------------------------------------------------------------------------------
 
-    def read_Call(self, node: ast.Call) -> Any:
+    def read_Call(self, node: ast.Call, hint: Type | None = None) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             return Py(super)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "tolist" and not node.args:
+            owner = self.expr(node.func.value)
+            if isinstance(owner, Value) and owner.type == TENSOR:
+                if hint is None:
+                    fail(self.place(node), "Expected type hint for result of tolist()")
+                return self.node("prim::tolist", [owner], [hint], self.place(node)).output()
         callee = self.expr(node.func)
         if isinstance(callee, Py):
             special = self.special(callee.object, node)
@@ -238,8 +245,14 @@ class Calls(Iterations):
     def called(self, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         """Returns the result of a call whose arguments are read."""
         place = self.place(node.func)
-        if isinstance(callee, Value) and isinstance(callee.type, ObjectType):
-            callee = Method(callee, "forward" if callee.type.is_module else "__call__")
+        if isinstance(callee, Value) and isinstance(callee.type, ObjectType) and not callee.type.is_module:
+            callee = Method(callee, "__call__")
+        if isinstance(callee, Several) and all(isinstance(one, Value) for one in callee.items):  # a slice of modules
+            for one in callee.items:
+                args = [self.called(one, args, {}, node)]
+            return args[0]
+        if isinstance(callee, New):
+            return self.node("prim::CreateObject", [], [callee.kind], place).output()
         if (
             isinstance(callee, Py)
             and callee.object in (builtins.list, builtins.dict, builtins.tuple, enumerate, zip, reversed)
@@ -248,11 +261,13 @@ class Calls(Iterations):
             return self.container(callee.object, args, kwargs, node)
         values = [self.as_value(one, node) for one in args]
         named = {name: self.as_value(one, node) for name, one in kwargs.items()}
+        if isinstance(callee, Op) and callee.name == "prim::ModuleCall":
+            return self.module_call(values, place)
         if isinstance(callee, Op):
             first = [] if callee.self is None else [callee.self]
-            if callee.name in RAW:
-                return self.raw(callee.name, [*first, *values], place)
             return self.call(callee.name, [*first, *values], named, place, callee.overloads)
+        if isinstance(callee, Value) and isinstance(callee.type, ObjectType):
+            return self.call_module(callee, values, named, node)
         if isinstance(callee, Functional):
             return self.functional(callee.name, values, named, place)
         if isinstance(callee, Method):
@@ -261,7 +276,7 @@ class Calls(Iterations):
             ):
                 return Several(self.module_iteration(callee.self, callee.name, node).items or [])
             if isinstance(callee.self.type, GenericType):
-                return self.node("aten::wait", [callee.self], list(callee.self.type.elems), place).output()
+                return self.call("aten::wait", [callee.self], {}, place)
             return self.call_method(callee.self, callee.name, values, named, place)
         if isinstance(callee, Py):
             return self.call_python(callee.object, values, named, node)
@@ -271,28 +286,64 @@ class Calls(Iterations):
             f"'{spoken(callee.type) if isinstance(callee, Value) else type(callee).__name__}'",
         )
 
-    def raw(self, name: str, values: list[Value], place: Place) -> Value:
-        """Appends a node that no schema describes, as printed programs write it."""
-        if name == "prim::EnterGrad":
-            assert values[0].node is not None
-            return self.node(name, [], [BOOL], place, name=values[0].node.attributes["value"]).output()
-        made = self.node(name, values, [one for one in [RAW[name]] if one is not None], place)
-        return made.output() if made.output_values else self.constant(None)
+    def module_call(self, values: list[Value], place: Place | None) -> Value:
+        """Appends what runs the Python of one of the library's modules."""
+        kind = values[0].type if values else None
+        if not (isinstance(kind, ObjectType) and kind.is_module and is_library(kind.python)):
+            fail(place, f"{kind} is none of the library's modules")
+        made = self.node("prim::ModuleCall", values, [], place, name="forward")
+        return made.add_output(TENSOR, loose=True)
 
     def call_method(self, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
         """Appends the call of a method, compiled if it is not yet."""
         assert isinstance(owner.type, ObjectType)
         if not self.unit.has_method(owner.type, name):
             fail(place, f"'{spoken(owner.type)}' object has no attribute or method '{name}'.")
+        declared = [] if name in owner.type.pending else marks.overloads_of(python_method(owner.type, name))
+        if declared:
+            return self.first_that_fits(
+                len(declared), lambda number: self.call_method(owner, f"{name}__{number}", args, kwargs, place)
+            )
         function = self.unit.method(owner.type, name, place, self)
+        if self.unit.is_static(owner.type, name):
+            return self.call_function(function, args, kwargs, place)
         return self.call_function(function, [owner, *args], kwargs, place, "prim::CallMethod")
+
+    def first_that_fits(self, count: int, call: Callable[[int], Value]) -> Value:
+        """Returns the result of the first of several overloads that fits; raises the error of the last one."""
+        for number in range(count):
+            taken, constants = len(self.block.nodes_), dict(self.graph.constants)
+            try:
+                return call(number)
+            except ScriptError:
+                if number == count - 1:
+                    raise
+                self._undone(taken, constants)
+        raise AssertionError
+
+    def call_module(self, owner: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call) -> Value:
+        """Appends the call of a module itself: its hooks are called before and after `forward`."""
+        assert isinstance(owner.type, ObjectType)
+        before, after = owner.type.hooks
+        place = self.place(node.func)
+        if not before and not after:
+            return self.call_method(owner, "forward", args, kwargs, place)
+        given = self.tuple_of(args, node)
+        for fn in before:
+            found = self.call_function(self.unit.hook(owner.type, fn, place, self), [owner, given], {}, place)
+            if found.type != NONE:
+                given = found if isinstance(found.type, TupleType) else self.tuple_of([found], node)
+        result = self.call_method(owner, "forward", self.unpacked(given, node), kwargs, place)
+        for fn in after:
+            hook = self.unit.hook(owner.type, fn, place, self)
+            found = self.call_function(hook, [owner, given, result], {}, place)
+            result = result if found.type == NONE else found
+        return result
 
     def call_function(
         self, function: Any, args: list[Value], kwargs: dict[str, Value], place: Place, kind: str = "prim::CallFunction"
     ) -> Value:
         """Appends the call of a function of the program."""
-        if function.by_arguments is not None:
-            function = function.by_arguments(args)
         schema = function.schema
         try:
             inputs, _ = self.matched(schema, args, kwargs, place)
@@ -338,19 +389,32 @@ class Calls(Iterations):
         if function in SAME:
             return self.same(function, args, kwargs, place)
         if function is print:
-            self.node("prim::Print", args, [], place)
-            return self.constant(None)
-        if isinstance(function, type):
+            return self.call("prim::Print", args, {}, place)
+        if isinstance(function, type | NamedTupleType):
             return self.construct(function, args, kwargs, place)
         if isinstance(function, str):  # a name that only printed programs have
             return self.node("prim::Uninitialized", [], [TENSOR], place).output()
         if marks.of(function) == "ignore":
             return self.ignored(function, args, place)
         if marks.of(function) == "unused":
-            self.node("prim::RaiseException", [self.constant(marks.IGNORED), self.constant(None)], [], place)
+            self.call("prim::RaiseException", [self.constant(marks.IGNORED)], {}, place)
             return self.node("prim::Uninitialized", [], [self.unit.declared(function).returns[0].type], place).output()
+        if isinstance(function, Names):
+            name = function.path.removeprefix("ops.").replace("torch.", "aten::", 1).replace(".", "::", 1)
+            fail(
+                place,
+                f"Unknown builtin op: {name}.\nThis op may not exist or may not be currently supported in TorchScript",
+            )
         if not callable(function):
             fail(place, f"python value of type '{type(function).__name__}' cannot be called")
+        declared = marks.overloads_of(function)
+        if declared:
+
+            def call(number: int) -> Value:
+                made = self.unit.overloaded(function, number, None, place, self)
+                return self.call_function(made, args, kwargs, place)
+
+            return self.first_that_fits(len(declared), call)
         return self.call_function(self.unit.function(function, place, self), args, kwargs, place)
 
     def ignored(self, function: Any, args: list[Value], place: Place, method: bool = False) -> Value:
@@ -380,12 +444,16 @@ class Calls(Iterations):
             name = name.replace("prim", "aten")
         return self.call(name, args, kwargs, place)
 
-    def construct(self, kind: type, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
+    def construct(self, kind: Any, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
         """Appends what makes an instance of a class."""
+        if isinstance(kind, NamedTupleType):
+            return self.named_tuple(kind, args, kwargs, place)
         if issubclass(kind, Exception):
             fail(place, f"{kind.__name__} can only be raised")
+        if kind is str and args and isinstance(args[0].type, ObjectType):
+            return self.call_method(args[0], "__str__", [], {}, place)
         if kind is str:
-            return self.node("aten::str", args, [STR], place).output() if args else self.constant("")
+            return self.call("aten::str", args, {}, place) if args else self.constant("")
         if kind is redispatch.device:
             return self.call("aten::device", args, kwargs, place)
         if kind in (list, dict):
@@ -397,27 +465,7 @@ class Calls(Iterations):
             fail(place, "Tensor() cannot be called in a program; use torch.tensor")
         made = self.unit.type_of_class(kind)
         if isinstance(made, NamedTupleType):
-            defaults = getattr(kind, "_field_defaults", {})
-            given = dict(zip(made.fields, args, strict=False)) | kwargs
-            missing = [one for one in made.fields if one not in given and one not in defaults]
-            if missing or len(args) > len(made.fields):
-                fail(
-                    place,
-                    f"Argument {missing[0] if missing else len(args)} not provided. {kind.__name__} has the "
-                    f"fields {', '.join(made.fields)}",
-                )
-            values = [
-                given.get(one) or self.constant(defaults[one], of_value(defaults[one]) or NONE, place)
-                for one in made.fields
-            ]
-            for name, value, wanted in zip(made.fields, values, made.elems, strict=True):
-                if not is_subtype(value.type, wanted):
-                    fail(
-                        place,
-                        f"Expected a value of type '{spoken(wanted)}' for argument '{name}' but instead found "
-                        f"type '{spoken(value.type)}'.",
-                    )
-            return self.node("prim::TupleConstruct", values, [made], place).output()
+            return self.named_tuple(made, args, kwargs, place)
         if not isinstance(made, ObjectType):
             fail(place, f"'{kind.__name__}' cannot be made in a program")
         owner = self.node("prim::CreateObject", [], [made], place).output()
@@ -425,127 +473,26 @@ class Calls(Iterations):
             self.call_method(owner, "__init__", args, kwargs, place)
         return owner
 
-    # What reads its own arguments -----------------------------------------------------------------------------
-
-    def special(self, function: Any, node: ast.Call) -> Any:
-        """Reads the calls whose arguments are no values; NotImplemented for others."""
-        name = marks.special_name(function)
-        if name is None:
-            return NotImplemented
-        args, place = node.args, self.place(node)
-        if name == "annotate":
-            kind = self.annotation(args[0])
-            return self.widened(self.value(args[1], kind), kind, place)
-        if name == "unchecked_cast":
-            return self.node("prim::unchecked_cast", [self.value(args[1])], [self.annotation(args[0])], place).output()
-        if name == "uninitialized":
-            return self.node("prim::Uninitialized", [], [self.annotation(args[0])], place).output()
-        if name in ("isinstance", "hasattr", "is_scripting", "is_tracing"):
-            found = self.static_call(node)
-            return self.constant(found.always) if found.value is None else found.value
-        if name == "getattr":
-            owner, attribute = self.expr(args[0]), self.known_text(args[1])
-            if attribute is None:
-                fail(place, "getattr's second argument must be a string literal")
-            if isinstance(owner, Py):
-                return self.python_attribute(owner.object, attribute, place)
-            if len(args) == 3 and attribute not in getattr(owner.type, "attributes", {}):
-                return self.expr(args[2])
-            return self.attribute(owner, attribute, place)
-        if name == "unwrap_optional":
-            value = self.value(args[0])
-            return self.node(
-                "aten::_unwrap_optional", [value], [union(k for k in members(value.type) if k != NONE)], place
-            ).output()
-        if name == "fork":
-            callee = self.expr(args[0])
-            values = [self.value(one) for one in args[1:]]
-            if isinstance(callee, Py):
-                function = self.unit.function(callee.object, place, self)
-            elif isinstance(callee, Method):
-                function = self.unit.method(callee.self.type, callee.name, place, self)
-                values = [callee.self, *values]
-            elif isinstance(callee, Value) and isinstance(callee.type, ObjectType):
-                function, values = self.unit.method(callee.type, "forward", place, self), [callee, *values]
-            else:
-                fail(place, "fork takes a function or a method of the program")
-            inputs, _ = self.matched(function.schema, values, {}, place)
-            made = self.node(
-                "prim::fork",
-                inputs,
-                [GenericType("Future", (function.schema.returns[0].type,))],
-                place,
-                name=function.name,
-                value=function,
-            )
-            return made.output()
-        if name == "wait":
-            future = self.value(args[0])
-            return self.node("aten::wait", [future], list(future.type.containedTypes()), place).output()
-        if name == "warn":
-            return self.node("aten::warn", [self.value(args[0])], [NONE], place).output()
-        if name == "range":
-            return self.ranged([self.value(one) for one in args], node)
-        return NotImplemented
-
-    def known_text(self, node: ast.expr) -> str | None:
-        """Returns a string that is known while the program is compiled, or None."""
-        if isinstance(node, ast.JoinedStr):
-            parts = [self.known_text(one.value if isinstance(one, ast.FormattedValue) else one) for one in node.values]
-            return None if None in parts else "".join(map(str, parts))
-        found = Py(node.value) if isinstance(node, ast.Constant) else self.expr(node)
-        return str(found.object) if isinstance(found, Py) and isinstance(found.object, str | int) else None
-
-    def widened(self, value: Value, kind: Type, place: Place) -> Value:
-        """Returns a value as one of a wider type that the program declares."""
-        if value.node is not None and value.type == NONE:
-            return self.constant(None, kind)
-        if value.type == kind:
-            return value
-        empty = value.node is not None and not value.node.input_values
-        if value.node is not None and value.node._kind in ("prim::ListConstruct", "prim::DictConstruct") and empty:
-            value.type = next((one for one in members(kind) if type(one) is type(value.type)), value.type)
-        if not is_subtype(value.type, kind):
+    def named_tuple(self, made: NamedTupleType, args: list[Value], kwargs: dict[str, Value], place: Place) -> Value:
+        """Appends what makes a named tuple."""
+        defaults = getattr(made.python, "_field_defaults", {})
+        values = dict(zip(made.fields, args, strict=False)) | kwargs
+        for name in made.fields:
+            if name not in values and name in defaults:
+                values[name] = self.constant(defaults[name], of_value(defaults[name]) or NONE, place)
+        missing = [one for one in made.fields if one not in values]
+        if missing or len(values) != len(made.fields) or len(args) > len(made.fields):
+            short = made.name.rpartition(".")[2]
             fail(
                 place,
-                f"Variable is annotated with type {spoken(kind)} but is being assigned to a value of type "
-                f"{spoken(value.type)}",
+                f"Argument {missing[0] if missing else len(args)} not provided. {short} has the fields "
+                f"{', '.join(made.fields)}",
             )
-        return self.node("prim::unchecked_cast", [value], [kind], place).output()
-
-    def static_call(self, node: ast.Call) -> Any:
-        """Reads a call that says something of types: isinstance, hasattr, is_scripting. None for others."""
-        callee = self.expr(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else None
-        name = marks.special_name(callee.object) if isinstance(callee, Py) else None
-        if name in ("is_scripting", "is_tracing"):
-            return Condition(None, name == "is_scripting")
-        if name == "hasattr":
-            owner, attribute = self.value(node.args[0]), node.args[1].value  # type: ignore[attr-defined]  # a constant
-            kind = owner.type
-            known = isinstance(kind, ObjectType) and (
-                attribute in kind.attributes or attribute in kind.constants or self.unit.has_method(kind, attribute)
-            )
-            return Condition(None, bool(known or (isinstance(kind, NamedTupleType) and attribute in kind.fields)))
-        if name != "isinstance":
-            return None
-        subject = self.value(node.args[0])
-        asked = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
-        kinds = [self.asked_type(one, subject.type) for one in asked]
-        own = members(subject.type)
-        yes = [one for one in own if any(is_subtype(one, kind) for kind in kinds)]
-        no = [one for one in own if one not in yes]
-        if subject.type == ANY:
-            yes, no = kinds, [subject.type]
-        elif not no or not yes:
-            return Condition(None, not no)
-        made = self.node("prim::isinstance", [subject], [BOOL], self.place(node), types=kinds)
-        first = node.args[0].id if isinstance(node.args[0], ast.Name) else ""
-        return Condition(made.output(), None, {first: union(yes)}, {first: union(no)})
-
-    def asked_type(self, node: ast.expr, subject: Type) -> Type:
-        """Returns the type that `isinstance` asks for; a bare `list` is any list."""
-        found = self.expr(node) if isinstance(node, ast.Name) else None
-        bare = {list: ListType, tuple: TupleType, dict: DictType}.get(found.object) if isinstance(found, Py) else None
-        if bare is not None:
-            return next((one for one in members(subject) if isinstance(one, bare)), ListType(NONE))
-        return self.annotation(node)
+        for name, wanted in zip(made.fields, made.elems, strict=True):
+            if not is_subtype(values[name].type, wanted):
+                fail(
+                    place,
+                    f"Expected a value of type '{spoken(wanted)}' for argument '{name}' but instead found type "
+                    f"'{spoken(values[name].type)}'.",
+                )
+        return self.node("prim::TupleConstruct", [values[name] for name in made.fields], [made], place).output()

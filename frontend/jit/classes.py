@@ -8,6 +8,8 @@ Read next: module.py, which makes the modules that Python holds.
 from __future__ import annotations
 
 import ast
+import dataclasses
+import enum
 import inspect
 import sys
 import threading
@@ -19,12 +21,25 @@ from redispatch.dispatch.schema.schema import ANY, NO_DEFAULT, NONE, TENSOR, Arg
 from redispatch.dispatch.tensor import Tensor
 
 from . import marks
+from .builtins import BY_NAME
 from .function import ScriptFunction
 from .graph import Graph, Node, Value, removed_dead
+from .pending import of_dataclass
 from .source import NotSupportedError, Place, ScriptError, Source, fail, parsed
 from .statements import Statements
-from .sugared import finder, is_library, source_finder
-from .types import NamedTupleType, ObjectType, is_subtype, of_annotation, of_python, of_value, spoken
+from .sugared import finder, is_library
+from .types import (
+    EnumType,
+    NamedTupleType,
+    ObjectType,
+    is_subtype,
+    of_annotation,
+    of_python,
+    of_value,
+    path_of,
+    python_method,
+    spoken,
+)  # fmt: skip
 
 REFUSED = (ScriptError, NotSupportedError, OSError)  # why a function of the library may be left to Python
 LOCK = threading.RLock()
@@ -45,8 +60,8 @@ class Compiler:
         """Returns a Python function compiled. RuntimeError where it is no TorchScript, or calls itself."""
         if isinstance(fn, ScriptFunction):
             return fn
-        if isinstance(fn, Pending):
-            return fn.function(place, caller)
+        if hasattr(fn, "compiled_for"):  # of a text, see text.py
+            return fn.compiled_for(place, caller)
         bound = getattr(fn, "__self__", None)
         if isinstance(bound, nn.Module):
             fail(place, f"the method {fn.__name__} of a module that is no part of this one cannot be called")
@@ -61,14 +76,19 @@ class Compiler:
                     f"no source",
                 )
             tree, source = parsed(fn)
-            defaults = {
-                name: one.default
-                for name, one in inspect.signature(fn).parameters.items()
-                if one.default is not inspect.Parameter.empty
-            }
-            made = self.compiled(fn, tree, source, finder(fn), defaults, None, place, caller)
-            self.functions[fn] = made
-            return made
+            self.functions[fn] = self.compiled(fn, tree, source, finder(fn), defaults_of(fn), None, place, caller)
+            return self.functions[fn]
+
+    def overloaded(self, fn: Any, number: int, owner: Any, place: Place | None, caller: Any) -> ScriptFunction:
+        """Returns a function compiled with the signature of one of its overloads: its body is that of all."""
+        declared = marks.overloads_of(fn)[number]
+        key = fn, number, owner
+        if key not in self.functions:
+            (tree, source), (signature, _) = parsed(fn), parsed(declared)
+            tree.name, tree.args, tree.returns = f"{tree.name}__{number}", signature.args, signature.returns
+            defaults = defaults_of(declared)
+            self.functions[key] = self.compiled(key, tree, source, finder(fn), defaults, owner, place, caller)
+        return self.functions[key]
 
     def compiled(
         self, key: Any, tree: ast.FunctionDef, source: Source, find: Any, defaults: dict[str, Any],
@@ -90,6 +110,14 @@ class Compiler:
             ) from None
         finally:
             self.running.pop()
+
+    def closure(self, outer: Any, node: ast.FunctionDef, taken: dict[str, Value], others: Any) -> ScriptFunction:
+        """Returns a function compiled whose arguments are what it takes from around it."""
+        made = Definition(self, outer.source, outer.find, node, None)
+        made.env |= others | {name: made.graph.add_param(one.type, name) for name, one in taken.items()}
+        function = made.compiled({})
+        arguments = [Argument(name, one.type) for name, one in taken.items()]
+        return ScriptFunction(node.name, function.graph, arguments, function.schema.returns[0].type)
 
     def declared(self, fn: Any, method: bool = False) -> FunctionSchema:
         """Returns the schema by which Python's function is called: annotations, and Tensor where there is none."""
@@ -125,16 +153,20 @@ class Compiler:
             or is_library(kind)
         ):
             return None
-        name = f"{kind.__module__}.{kind.__qualname__}".replace(".<locals>", "")
-        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        name = path_of(kind)
+        if issubclass(kind, enum.Enum):
+            made: Type = EnumType(kind)
+        elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
             hints = typing.get_type_hints(kind)
             elems = [of_python(hints[one], self.type_of_class) if one in hints else TENSOR for one in kind._fields]
-            made: Type = NamedTupleType(name, kind._fields, elems, kind)
+            made = NamedTupleType(name, kind._fields, elems, kind)
         elif issubclass(kind, Exception) or not hasattr(kind, "__dict__") or issubclass(kind, type):
             return None
         else:
             made = ObjectType(name, kind)
         self.classes[kind] = made
+        if isinstance(made, ObjectType) and dataclasses.is_dataclass(kind):
+            made.pending |= of_dataclass(self, kind, made)
         if isinstance(made, ObjectType):
             for attribute, hint in getattr(kind, "__annotations__", {}).items():
                 declared = ast.parse(hint, mode="eval").body if isinstance(hint, str) else None
@@ -155,21 +187,28 @@ class Compiler:
     # Methods --------------------------------------------------------------------------------------------------
 
     def has_method(self, kind: ObjectType, name: str) -> bool:
-        if name in kind.methods:
+        if name in kind.methods or name in kind.pending:
             return True
-        return (
-            kind.python is not None
-            and inspect.isroutine(getattr(kind.python, name, None))
-            and getattr(object, name, None) is not getattr(kind.python, name)
-        )
+        base, _, number = name.rpartition("__")
+        found = python_method(kind, base if base and number.isdigit() else name)
+        return inspect.isroutine(found) and getattr(object, name, None) is not found
+
+    def is_static(self, kind: ObjectType, name: str) -> bool:
+        return kind.python is not None and isinstance(inspect.getattr_static(kind.python, name, None), staticmethod)
 
     def method(self, kind: ObjectType, name: str, place: Place | None, caller: Any) -> ScriptFunction:
         """Returns a method of a class or module, compiled; the module's type is its first argument's."""
         with LOCK:
+            if name in kind.pending and name not in kind.methods:
+                kind.methods[name] = kind.pending[name].compiled_for(place, caller)
             if name in kind.methods:
                 return kind.methods[name]
-            fn = inspect.unwrap(inspect.getattr_static(kind.python, name))
-            static = isinstance(fn, staticmethod)
+            base, _, number = name.rpartition("__")
+            if base and number.isdigit():
+                kind.methods[name] = self.overloaded(python_method(kind, base), int(number), kind, place, caller)
+                return kind.methods[name]
+            static = self.is_static(kind, name)
+            fn = inspect.unwrap(python_method(kind, name))
             fn = getattr(fn, "__func__", fn)
             mark = marks.of(fn)
             if mark in ("ignore", "unused"):
@@ -179,18 +218,20 @@ class Compiler:
             else:
                 try:
                     tree, source = parsed(fn)
-                    defaults = {
-                        n: one.default
-                        for n, one in inspect.signature(fn).parameters.items()
-                        if one.default is not inspect.Parameter.empty
-                    }
-                    made = self.compiled((kind, name), tree, source, finder(fn), defaults, kind, place, caller)
+                    made = self.compiled((kind, name), tree, source, finder(fn), defaults_of(fn), kind, place, caller)
                 except REFUSED:
                     if name != "forward" or not (kind.is_module and is_library(kind.python)):
                         raise
                     made = self.builtin_method(kind, name, fn)
             kind.methods[name] = made
             return made
+
+    def hook(self, kind: ObjectType, fn: Any, place: Place | None = None, caller: Any = None) -> ScriptFunction:
+        """Returns a hook of a module compiled: a function of the module, its arguments and perhaps its result."""
+        if (kind, fn) not in self.functions:
+            tree, source = parsed(fn)
+            self.functions[kind, fn] = self.compiled((kind, fn), tree, source, finder(fn), {}, kind, place, caller)
+        return self.functions[kind, fn]
 
     def left_to_python(self, kind: ObjectType, name: str, fn: Any, mark: str) -> ScriptFunction:
         """Returns a method that runs as Python, or that only raises."""
@@ -200,9 +241,8 @@ class Compiler:
         if mark == "ignore":
             node = Node(graph, "prim::PythonOp", values, None, fn, name=name)
         else:
-            graph.nodes_.append(
-                Node(graph, "prim::RaiseException", [graph.constant(marks.IGNORED), graph.constant(None)], None)
-            )
+            said = [graph.constant(marks.IGNORED), graph.constant(None)]
+            graph.nodes_.append(Node(graph, "prim::RaiseException", said, None, BY_NAME["prim::RaiseException"]))
             node = Node(graph, "prim::Uninitialized", [], None)
         graph.nodes_.append(node)
         graph.results = [node.add_output(schema.returns[0].type)]
@@ -225,7 +265,9 @@ class Compiler:
     # Modules --------------------------------------------------------------------------------------------------
 
     def children(self, kind: ObjectType) -> list[str]:
-        """Returns the names of the modules in a list, sequence or dict of modules."""
+        """Returns the names of the modules in a list, sequence or dict of modules, or of a list's parameters."""
+        if isinstance(kind.python, type) and issubclass(kind.python, nn.ParameterList):
+            return [name for name in kind.attributes if name.isdigit()]
         return [name for name, one in kind.attributes.items() if isinstance(one, ObjectType) and one.is_module]
 
     def is_container(self, kind: Type) -> bool:
@@ -242,13 +284,22 @@ class Compiler:
     def why_no_attribute(self, kind: ObjectType, name: str) -> str:
         return kind.constants.get(" failed", {}).get(name, "")
 
+    @staticmethod
+    def tensors_of(module: Any, made: ObjectType) -> None:
+        """Enters a module's parameters and buffers into its type."""
+        made.parameters, made.buffers = list(module._parameters), list(module._buffers)
+        for name, one in [*module._parameters.items(), *module._buffers.items()]:
+            made.attributes[name] = NONE if one is None else TENSOR
+
     def type_of_module(self, module: Any) -> ObjectType:
         """Returns a type for one module: its attributes, and those of its class that are constants."""
+        if hasattr(module, "_script_type"):  # it was compiled before
+            return module._script_type
         cls = type(module)
         made = ObjectType(name_of_class(cls), cls, is_module=True)
         failed = made.constants[" failed"] = {}
-        for name, one in [*module._parameters.items(), *module._buffers.items()]:
-            made.attributes[name] = NONE if one is None else TENSOR
+        self.tensors_of(module, made)
+        made.hooks = [list(module._forward_pre_hooks.values()), list(module._forward_hooks.values())]
         for name, one in module._modules.items():
             made.attributes[name] = NONE if one is None else self.type_of_module(one)
         constants = set(getattr(cls, "__constants__", ()))
@@ -264,7 +315,7 @@ class Compiler:
                 name
                 for base in cls.__mro__
                 for name, one in vars(base).items()
-                if isinstance(one, int | tuple) and not name.startswith("__")
+                if isinstance(one, int | tuple) and not name.startswith("__") and not hasattr(nn.Module, name)
             }
             constants -= vars(module).keys()
         known = {name: getattr(cls, name) for name in constants if hasattr(cls, name)} | vars(module)
@@ -307,6 +358,12 @@ class Compiler:
             )
 
 
+def defaults_of(fn: Any) -> dict[str, Any]:
+    """Returns the defaults of a Python function's arguments."""
+    found = {name: one.default for name, one in inspect.signature(fn).parameters.items()}
+    return {name: one for name, one in found.items() if one is not inspect.Parameter.empty}
+
+
 def why_untyped(value: Any) -> str:
     if isinstance(value, list | dict):
         word = "List" if isinstance(value, list) else "Dictionary"
@@ -324,7 +381,7 @@ def why_untyped(value: Any) -> str:
 
 def name_of_class(cls: type) -> str:
     """Returns the name of a class in programs: PyTorch's for the library's own."""
-    name = f"{cls.__module__}.{cls.__qualname__}".replace(".<locals>", "")
+    name = path_of(cls)
     return name.replace("redispatch.nn.", "torch.nn.modules.", 1) if is_library(cls) else name
 
 
@@ -351,6 +408,7 @@ class Definition(Statements):
             )
             raise NotSupportedError(Place(self.source, refused), text)
         lenient = self.owner is not None and self.owner.is_module and is_library(self.owner.python)
+        lenient = lenient and not getattr(self.find, "strict", False)
         if tree.returns is not None:
             self.returns = self.annotation(tree.returns)
             self.declared_return = not (lenient and self.returns == ANY)
@@ -431,55 +489,3 @@ class TrialReturn:
             if not found:
                 raise
         return found[0]
-
-
-def compiled_source(unit: Compiler, text: str) -> dict[str, ScriptFunction]:
-    """Compiles a text of several functions; they may call those before them."""
-    source = Source(text)
-    try:
-        tree = ast.parse(text)
-    except SyntaxError as problem:
-        raise ScriptError(
-            f'{problem.msg}:\n  File "<string>", line '
-            f"{problem.lineno}\n{(problem.text or '').rstrip()}\n{' ' * ((problem.offset or 1) - 1)}~ <--- HERE\n"
-        ) from None
-    pending = []
-    for one in tree.body:
-        if not isinstance(one, ast.FunctionDef):
-            fail(Place(source, one), "a compilation unit holds functions alone")
-        names = [arg.arg for arg in one.args.args]
-        nodes = dict(zip(names[len(names) - len(one.args.defaults) :], one.args.defaults, strict=True))
-        nodes |= {
-            arg.arg: node
-            for arg, node in zip(one.args.kwonlyargs, one.args.kw_defaults, strict=True)
-            if node is not None
-        }
-        find = source_finder(unit.names)
-        defaults = {name: literal_of(node, source) for name, node in nodes.items()}
-        unit.names[one.name] = Pending(unit, (one.name, one, source, find, defaults, None))
-        pending.append(unit.names[one.name])
-    return {one.key: one.function(None, None) for one in pending}
-
-
-class Pending:
-    """A function of a text that is compiled when it is first called, or its turn comes."""
-
-    def __init__(self, unit: Compiler, how: tuple[Any, ...]) -> None:
-        self.unit, self.how, self.key = unit, how, how[0]
-        self.made: ScriptFunction | None = None
-
-    def __call__(self) -> None:  # programs call it
-        raise NotImplementedError(self.key)
-
-    def function(self, place: Place | None, caller: Any) -> ScriptFunction:
-        if self.made is None:
-            key, tree, source, find, defaults, owner = self.how
-            self.made = self.unit.compiled(key, tree, source, find, defaults, owner, place, caller)
-        return self.made
-
-
-def literal_of(node: ast.expr, source: Source) -> Any:
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        fail(Place(source, node), "a default has to be a constant")

@@ -5,16 +5,19 @@ A value that is used once, by the next statement, is written where it is used. R
 
 from __future__ import annotations
 
+import enum
 import keyword
 import re
 from collections import Counter
 from typing import Any
 
-from redispatch.dispatch.schema.schema import NO_DEFAULT, NONE, Type, _format_float
+from redispatch import nn
+from redispatch.dispatch.schema.schema import NO_DEFAULT, NONE, TENSOR, Type, _format_float
 from redispatch.dispatch.tensor import Tensor, device
 
+from .builtins import number_of
 from .graph import Block, Graph, Node, Value
-from .types import AS_INTS, NamedTupleType, ObjectType, of_value, spoken
+from .types import AS_INTS, EnumType, NamedTupleType, ObjectType, of_value, spoken
 
 INFIX_NAMES = re.compile(r"^[A-Za-z_]\w*$")
 STATEMENTS = ("prim::If", "prim::Loop", "prim::SetAttr", "prim::Print", "prim::RaiseException")
@@ -41,31 +44,34 @@ def printed(function: Any) -> str:
 
 
 class Printer:
-    """Writes one function."""
+    """Writes one function. path_of: the name by which it calls another one; tensors: names of constants by identity."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, path_of: Any = None, tensors: dict[int, str] | None = None) -> None:
         self.function, self.graph = function, function.graph
+        self.path_of = path_of or (lambda called: called.qualified_name)
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
         self.uses = Counter(one for node in self.graph.all_nodes() for one in node.input_values)
         for block in [self.graph, *(b for node in self.graph.all_nodes() for b in node.blocks)]:
             self.uses.update(block.results)
-        self.tensors = {id(one): name for name, one in constants_of(self.graph).items()}
+        own = {id(one): name for name, one in constants_of(self.graph).items()}
+        self.tensors = own if tensors is None else tensors
         self.inline: dict[Value, str] = {}
         self.lines: list[str] = []
 
-    def text(self) -> str:
-        params = []
+    def text(self, name: str = "", own: str = "") -> str:
+        """Returns the source. In a class: under another name, after a first argument `own`."""
+        params = [own] if own else []
         for param, argument in zip(self.graph.params, self.function.schema.arguments, strict=True):
-            name = self.named(param, argument.name)
-            kind = "" if isinstance(param.type, ObjectType) and param.type.is_module else f": {spoken_type(param.type)}"
+            word = self.named(param, argument.name)
+            plain = isinstance(param.type, ObjectType) and param.type.is_module and not own and not name
             default = "" if argument.default is NO_DEFAULT else f"={constant(argument.default)}"
-            params.append(f"{name}{kind}{default}")
+            params.append(f"{word}{'' if plain else f': {spoken_type(param.type)}'}{default}")
         returns = spoken_type(self.function.schema.returns[0].type)
         self.block(self.graph, 1)
-        self.flush(1)
+        self.flush(1, self.in_order(self.graph.results))
         self.lines.append(f"  return {', '.join(map(self.ref, self.graph.results))}")
-        head = f"def {self.function.name}({(',' + chr(10) + '    ').join(params)}) -> {returns}:"
+        head = f"def {name or self.function.name}({(',' + chr(10) + '    ').join(params)}) -> {returns}:"
         return "\n".join([head, *self.lines]) + "\n"
 
     # Names ----------------------------------------------------------------------------------------------------
@@ -124,13 +130,18 @@ class Printer:
             if not outputs or outputs[0].type == NONE and not self.uses[outputs[0]] and len(outputs) == 1:
                 self.flush(depth)
                 self.write(depth, text)
-            elif len(outputs) > 1:
+            elif len(outputs) > 1 or node._kind.endswith("Unpack"):
                 self.flush(depth)
                 self.write(depth, f"{', '.join(map(self.named, outputs))}{',' if len(outputs) == 1 else ''} = {text}")
-            elif self.uses[outputs[0]] == 1 and outputs[0].name.isdigit() and node._kind not in LATER:
+            elif (
+                self.uses[outputs[0]] == 1
+                and node._kind not in LATER
+                and (outputs[0].name.isdigit() or outputs[0] in block.results)
+            ):
                 self.inline[outputs[0]] = text
             else:
-                self.write(depth, f"{self.named(outputs[0])} = {text}")
+                name = attributes_name(node) if outputs[0].name.isdigit() else ""
+                self.write(depth, f"{self.named(outputs[0], name)} = {text}")
 
     def in_order(self, inputs: list[Value]) -> set[Value]:
         """Returns which pending values may be written inside the next expression: the last ones, in the same order."""
@@ -178,16 +189,17 @@ class Printer:
             self.write(depth, f"for {self.named(turn)} in range({self.ref(length)}):")
         else:
             first_time, limit = self.ref(start), "" if is_constant(length, 2**63 - 1) else self.ref(length)
-            going, count = self.fresh("_0"), self.named(turn)
+            going, count = self.fresh("_0"), self.named(turn) if limit or self.uses[turn] else ""
             self.write(depth, f"{going} = {first_time}")
-            self.write(depth, f"{count} = 0")
+            if count:
+                self.write(depth, f"{count} = 0")
             self.write(depth, f"while {going}" + (f" and {count} < {limit}:" if limit else ":"))
         first = len(self.lines)
         self.block(body, depth + 1)
         self.flush(depth + 1, self.in_order(results if counted else body.results))
         if not counted:
-            names = [going, count, *(self.names[value] for value in node.output_values)]
-            texts = [self.ref(goes_on), f"{count} + 1", *map(self.ref, results)]
+            names = [going, *([count] if count else []), *(self.names[value] for value in node.output_values)]
+            texts = [self.ref(goes_on), *([f"{count} + 1"] if count else []), *map(self.ref, results)]
             self.write(depth + 1, f"{', '.join(names)} = {', '.join(texts)}")
         else:
             self.results(node.output_values, results, depth + 1)
@@ -200,16 +212,11 @@ class Printer:
         kind, values, attributes = node._kind, node.input_values, node.attributes
         texts = [self.ref(one) for one in values]
         listed = ", ".join(texts)
-        if kind == "prim::ListConstruct":
-            elem: Any = node.output().type
-            return (
-                f"[{listed}]"
-                if texts and not isinstance(elem.elem, type(None)) and not needs_type(node)
-                else f"annotate({spoken_type(elem)}, [{listed}])"
-            )
-        if kind == "prim::DictConstruct":
-            pairs = ", ".join(f"{k}: {v}" for k, v in zip(texts[::2], texts[1::2], strict=True))
-            return f"annotate({spoken_type(node.output().type)}, {{{pairs}}})"
+        if kind in ("prim::ListConstruct", "prim::DictConstruct"):
+            made = node.output().type
+            pairs = ", ".join(f"{k}: {v}" for k, v in zip(texts[::2], texts[1::2], strict=False))
+            literal = f"[{listed}]" if kind == "prim::ListConstruct" else f"{{{pairs}}}"
+            return f"annotate({spoken_type(made)}, {literal})" if needs_type(node) else literal
         if kind == "prim::TupleConstruct":
             made = node.output().type
             if isinstance(made, NamedTupleType):
@@ -219,9 +226,13 @@ class Printer:
             return texts[0]
         if kind == "prim::TupleIndex":
             return f"({texts[0]})[{texts[1]}]"
+        if kind == "prim::tolist":
+            return f"annotate({spoken_type(node.output().type)}, ({texts[0]}).tolist())"
+        if kind in ("prim::EnumName", "prim::EnumValue"):
+            return f"({texts[0]}).{kind[10:].lower()}"
         if kind == "aten::__getitem__":
             return f"{texts[0]}[{texts[1]}]"
-        if kind in ("prim::GetAttr", "prim::TensorAttr"):
+        if kind == "prim::GetAttr":
             name = attributes["name"]
             return f"{texts[0]}.{name}" if INFIX_NAMES.match(name) else f'getattr({texts[0]}, "{name}")'
         if kind == "prim::SetAttr":
@@ -229,8 +240,8 @@ class Printer:
         if kind == "prim::CallMethod":
             return f"({texts[0]}).{attributes['name']}({', '.join(texts[1:])}{', ' if texts[1:] else ''})"
         if kind in ("prim::CallFunction", "prim::PythonOp"):
-            path = "__torch__." if kind == "prim::CallFunction" else "^"
-            return f"{path}{attributes['name']}({listed}{', ' if texts else ''})"
+            path = self.path_of(attributes["value"]) if kind == "prim::CallFunction" else f"^{attributes['name']}"
+            return f"{path}({listed}{', ' if texts else ''})"
         if kind == "prim::FunctionalCall":
             parts = [
                 text if name is None else f"{name}={text}"
@@ -248,9 +259,7 @@ class Printer:
         if kind == "prim::CreateObject":
             return f"{node.output().type}.__new__({node.output().type})"
         if kind == "prim::fork":
-            return f"fork(__torch__.{attributes['name']}, {listed})"
-        if kind == "prim::EnterGrad":
-            return f'ops.prim.EnterGrad("{attributes["name"]}")'
+            return f"fork({self.path_of(attributes['value'])}, {listed})"
         if kind in CASTS:
             return f"{CASTS[kind]}({listed})"
         return self.operator(node, texts)
@@ -262,7 +271,7 @@ class Printer:
             return f"({texts[0]}).{name}()"
         path = f"torch.{name}" if space == "aten" else f"ops.{space}.{name}"
         schema = getattr(node.op, "schema", None)
-        if schema is None:
+        if schema is None or schema.is_vararg:
             return f"{path}({', '.join(texts)})"
         arguments = list(zip(schema.arguments, texts, node.input_values, strict=True))
         while arguments and is_default(*arguments[-1][::2]):
@@ -287,9 +296,15 @@ def is_default(argument: Any, value: Value) -> bool:
 
 
 def needs_type(node: Node) -> bool:
-    """Whether a list's elements do not tell its type."""
-    elem = node.output().type.elem  # type: ignore[attr-defined]  # of a list
-    return any(one.type != elem for one in node.input_values)
+    """Whether the members of a list or dict do not tell its type."""
+    made, found = node.output().type, [one.type for one in node.input_values]
+    wanted = made.containedTypes()
+    return not found or any(one != wanted[i % len(wanted)] for i, one in enumerate(found))
+
+
+def attributes_name(node: Node) -> str:
+    """Returns the name of a value that has none: that of the attribute which it is."""
+    return str(node.attributes["name"]) if node._kind == "prim::GetAttr" else ""
 
 
 def spoken_type(kind: Type) -> str:
@@ -300,7 +315,8 @@ def spoken_type(kind: Type) -> str:
 def constant(value: Any) -> str:
     """Returns a constant as source."""
     if isinstance(value, str):
-        return '"' + repr(f"'{value}")[2:-1].replace("\\'", "'") + '"' if '"' not in value else repr(value)
+        escaped = value.encode("unicode_escape").decode()
+        return '"' + escaped.replace('"', '\\"').replace("'", "\\'") + '"'
     if isinstance(value, float):
         return {"inf": "inf", "-inf": "-inf", "nan": "nan"}.get(str(value)) or _format_float(value)
     if isinstance(value, device):
@@ -310,5 +326,16 @@ def constant(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(constant, value))}{',' if len(value) == 1 else ''})"
     if of_value(value) in AS_INTS:
-        return str(value)  # torch.float32, which says more than its number
+        return str(number_of(value))
+    if isinstance(value, enum.Enum):
+        return f"{EnumType(type(value))}.{value.name}"
     return getattr(value, "__name__", None) or repr(value)
+
+
+def final(value: Any) -> str:
+    """Returns the declaration of a constant of a class; nothing for one that source cannot hold."""
+    name = getattr(value, "__name__", "")
+    if callable(value):
+        return f"Final[Function] = torch.nn.functional.{name}" if getattr(nn.functional, name, None) is value else ""
+    kind = of_value(value)
+    return f"Final[{spoken_type(kind)}] = {constant(value)}" if kind is not None and kind != TENSOR else ""

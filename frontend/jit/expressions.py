@@ -14,9 +14,21 @@ from redispatch.dispatch.tensor import Tensor
 
 from .calls import Calls
 from .graph import Value
-from .source import Place, fail
+from .source import NotSupportedError, Place, fail
 from .sugared import Condition, Iteration, Py, Several, of_object
-from .types import BOOL, NUMBER, NUMBERS, STR, NamedTupleType, ObjectType, is_subtype, members, spoken, unified, union
+from .types import (
+    BOOL,
+    NUMBER,
+    NUMBERS,
+    STR,
+    NamedTupleType,
+    ObjectType,
+    is_subtype,
+    members,
+    spoken,
+    unified,
+    union,
+)
 
 BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "remainder",
@@ -84,10 +96,10 @@ class Expressions(Calls):
                 text += str(part.value).replace("{", "{{").replace("}", "}}")
             elif isinstance(part, ast.FormattedValue):
                 if part.conversion != -1 or part.format_spec is not None:
-                    fail(self.place(node), "Don't support conversion or format specs in f-strings")
+                    raise NotSupportedError(self.place(node), "Don't support formatting in JoinedStr")
                 text += "{}"
                 values.append(self.value(part.value))
-        return self.node("aten::format", [self.constant(text), *values], [STR], self.place(node)).output()
+        return self.call("aten::format", [self.constant(text), *values], {}, self.place(node))
 
     def read_Tuple(self, node: ast.Tuple, hint: Type | None = None) -> Any:
         hints: Any = (
@@ -143,6 +155,7 @@ class Expressions(Calls):
     # Operators ------------------------------------------------------------------------------------------------
 
     def read_UnaryOp(self, node: ast.UnaryOp) -> Value:
+        place = self.place(node)
         if isinstance(node.op, ast.Not):
             return self.read_condition(node)
         if (
@@ -150,9 +163,13 @@ class Expressions(Calls):
             and isinstance(node.operand, ast.Constant)
             and type(node.operand.value) in (int, float, complex)
         ):
-            return self.constant(-node.operand.value, place=self.place(node))  # type: ignore[operator]  # a number
+            return self.constant(-node.operand.value, place=place)  # type: ignore[operator]  # a number
         name = {ast.USub: "neg", ast.Invert: "bitwise_not", ast.UAdd: "positive"}[type(node.op)]
-        return self.call(f"aten::{name}", [self.value(node.operand)], {}, self.place(node))
+        value = self.value(node.operand)
+        if isinstance(value.type, ObjectType):
+            method = {"neg": "__neg__", "positive": "__pos__"}.get(name, "__invert__")
+            return self.call_method(value, method, [], {}, place)
+        return self.call(f"aten::{name}", [value], {}, place)
 
     def read_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.expr(node.left), self.expr(node.right)
@@ -161,7 +178,7 @@ class Expressions(Calls):
         a, b = self.as_value(left, node.left), self.as_value(right, node.right)
         if isinstance(node.op, ast.Mod) and a.type == STR:
             parts = self.unpacked(b, node) if isinstance(b.type, TupleType) else [b]
-            return self.node("aten::percentFormat", [a, *parts], [STR], self.place(node)).output()
+            return self.call("aten::percentFormat", [a, *parts], {}, self.place(node))
         return self.binary(BINARY[type(node.op)], a, b, self.place(node))
 
     def binary(self, name: str, a: Value, b: Value, place: Place) -> Value:
@@ -214,6 +231,9 @@ class Expressions(Calls):
         place = self.place(node)
         x, y = self.as_value(a, node.left), self.as_value(b, right)
         if isinstance(op, ast.In | ast.NotIn):
+            if self.unit.is_container(y.type) and x.node is not None and x.node._kind == "prim::Constant":
+                inside = x.node.attributes["value"] in self.unit.children(y.type)
+                return self.constant(inside is isinstance(op, ast.In))
             if isinstance(y.type, TupleType):
                 y = self.node(
                     "prim::ListConstruct", self.unpacked(y, right), [ListType(y.type.elems[0])], place
@@ -248,11 +268,10 @@ class Expressions(Calls):
         if isinstance(node, ast.Compare):
             return Condition(self.compared(node))
         value = self.value(node)
-        if (
-            isinstance(value.type, OptionalType | TupleType)
-            or value.type in (STR, NONE)
-            or isinstance(value.type, ListType | DictType)
-        ):
+        if value.type == STR or isinstance(value.type, ListType | DictType):
+            length = self.call("aten::len", [value], {}, self.place(node))
+            return Condition(self.call("aten::gt", [length, self.constant(0)], {}, self.place(node)))
+        if isinstance(value.type, OptionalType | TupleType) or value.type == NONE:
             fail(self.place(node), f"Could not cast value of type {spoken(value.type)} to bool")
         if value.type != BOOL:
             if isinstance(value.type, ObjectType):
@@ -322,6 +341,8 @@ class Expressions(Calls):
 
     def read_IfExp(self, node: ast.IfExp, hint: Type | None = None) -> Any:
         condition = self.condition(node.test)
+        if isinstance(node.test, ast.Constant) and type(node.test.value) is bool:
+            condition = Condition(None, node.test.value)
         if condition.value is None:
             return self.expr(node.body if condition.always else node.orelse, hint)
         branch = self.node("prim::If", [condition.value], [], self.place(node))
@@ -362,6 +383,8 @@ class Expressions(Calls):
         if isinstance(node.slice, ast.Slice):
             return self.sliced(owner, node.slice, place)
         if isinstance(kind, TupleType):
+            if len(set(kind.elems)) == 1 and isinstance(value := self.expr(node.slice), Value) and value.type == INT:
+                return self.node("prim::TupleIndex", [owner, value], [kind.elems[0]], place).output()
             index = self.known_index(node.slice)
             if not -len(kind.elems) <= index < len(kind.elems):
                 fail(place, f"Tuple index out of range: {index}")
@@ -537,5 +560,5 @@ def is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-HINTED = {Expressions.read_List, Expressions.read_Dict, Expressions.read_Tuple, Expressions.read_IfExp,
-          Expressions.read_ListComp, Expressions.read_DictComp}  # fmt: skip
+HINTED = {Expressions.read_Call, Expressions.read_List, Expressions.read_Dict, Expressions.read_Tuple,
+          Expressions.read_IfExp, Expressions.read_ListComp, Expressions.read_DictComp}  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import io
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -18,15 +19,15 @@ from .graph import Block, Graph, Node, Value
 from .interpreter import Program
 from .types import AS_INTS, convert, shown, spoken
 
+RECORDING: ContextVar[Any] = ContextVar("RECORDING", default=None)  # the recorder of the trace that is made, if any
+
 
 class ScriptFunction:
     """A function of TorchScript. Fields: `name`, `qualified_name`, `graph`, `schema`; `code` is its source again.
 
-    loose: whether its result may be a tuple, though its type is Tensor. by_arguments: makes the function for arguments
-    of given types, where its own are not declared.
+    loose: whether its result may be a tuple, though its type is Tensor.
     """
 
-    by_arguments: Any = None
     save: Any  # (file, _extra_files=None), of archive.py
 
     def __init__(
@@ -49,7 +50,8 @@ class ScriptFunction:
         return self.program.run(list(values))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.run(*self.bound(args, kwargs))
+        values, recorder = self.bound(args, kwargs), RECORDING.get()
+        return self.run(*values) if recorder is None else recorder.called(self, values)
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Returns the values of a call in order. RuntimeError, in PyTorch's words, where it does not fit."""

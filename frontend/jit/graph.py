@@ -11,15 +11,16 @@ whether to go on and what it carries. Constants stand at the graph's beginning, 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from redispatch.dispatch.schema.parser import CONSTANTS, SCALAR_TYPES
 from redispatch.dispatch.schema.schema import Type, _format_float
 from redispatch.dispatch.tensor import Tensor, device
 
+from .builtins import number_of
 from .source import Place
-from .types import AS_INTS, NONE, of_value, shown
+from .types import AS_INTS, NONE, EnumType, of_value, shown
 
 
 class Value:
@@ -188,16 +189,12 @@ def literal(value: Any) -> str:
         return f'"{value}"'
     if isinstance(value, Type):
         return f'"{shown(value)}"'
+    if isinstance(value, enum.Enum):
+        return f"{EnumType(type(value))}.{value.name}"
     kind = of_value(value)
     if kind in AS_INTS:
-        return number_of(value)
+        return str(number_of(value))
     return str(getattr(value, "__name__", value))
-
-
-def number_of(value: Any) -> str:
-    """Returns PyTorch's number for a dtype, layout or memory format."""
-    name = str(value).removeprefix("torch.")
-    return str(SCALAR_TYPES.get(name, CONSTANTS.get(name, name)))
 
 
 def removed_dead(block: Block) -> None:

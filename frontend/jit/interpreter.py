@@ -6,16 +6,17 @@ batch. An error tells the program's own lines. Read next: code.py.
 
 from __future__ import annotations
 
+import functools
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from redispatch import autograd, nn
 from redispatch.dispatch.core.operator import OpOverload
+from redispatch.dispatch.schema.schema import Type
 from redispatch.futures import Future
 
-from .builtins import Builtin, shown_value
+from .builtins import Builtin, Raised
 from .graph import Block, Graph, Node, Value
 from .types import NamedTupleType, ObjectType, is_of
 
@@ -40,7 +41,7 @@ class ScriptObject:
         self._script_type = kind
 
     def __getattr__(self, name: str) -> Any:
-        method = None if name.startswith("__") else self._script_type.method_of(name)
+        method = None if name.startswith("__") else self._script_type.methods.get(name)
         if method is None:
             raise AttributeError(f"'{self._script_type}' object has no attribute or method '{name}'")
         return lambda *args, **kwargs: method(self, *args, **kwargs)
@@ -56,6 +57,7 @@ class Program:
         self.params = [self.register(value) for value in graph.params]
         self.steps = self.block(graph)
         self.results = [self.register(value) for value in graph.results]
+        self.regions = graph.findNode("aten::set_grad_enabled") is not None
 
     def register(self, value: Value) -> int:
         return self.registers.setdefault(value, len(self.registers))
@@ -67,8 +69,14 @@ class Program:
             frame[place] = value
         for place, value in zip(self.params, args, strict=True):
             frame[place] = value
-        for step in self.steps:
-            step(frame)
+        before = autograd.is_grad_enabled() if self.regions else None
+        try:
+            for step in self.steps:
+                step(frame)
+        except BaseException:
+            if before is not None:  # an error inside of `with` ends it, too
+                autograd.set_grad_enabled(before)
+            raise
         results = [frame[place] for place in self.results]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -92,13 +100,15 @@ class Program:
         def step(frame: Frame) -> None:
             try:
                 result = function(*[frame[place] for place in inputs])
+                if one:
+                    frame[outputs[0]] = result
+                elif outputs:
+                    if len(result) != len(outputs):
+                        raise RuntimeError(f"Expected {len(outputs)} elements in a list but found {len(result)}")
+                    for place, value in zip(outputs, result, strict=True):
+                        frame[place] = value
             except Exception as problem:
                 raise self.told(node, problem) from problem
-            if one:
-                frame[outputs[0]] = result
-            else:
-                for place, value in zip(outputs, result if outputs else (), strict=True):
-                    frame[place] = value
 
         return step
 
@@ -145,18 +155,11 @@ class Program:
         text = str(problem)
         if text.startswith(head):  # it was told already, in a function that this one called
             return type(problem)(f"{head}{where.rstrip(chr(10))}\n{text.removeprefix(head)}")
-        kind: type[Exception] = NotImplementedError if isinstance(problem, NotImplementedError) else RuntimeError
         if isinstance(problem, Raised):
             return Error(f"{head}{where}{text}\n")
-        return kind(f"{head}{where}{type(problem).__name__}: {text}\n")
-
-
-class Raised(Exception):
-    """An exception that a program raised, on its way out."""
-
-
-def raised(message: Any, kind: Any) -> None:
-    raise Raised(f"{kind or 'RuntimeError'}: {message}")
+        kind: type[Exception] = NotImplementedError if isinstance(problem, NotImplementedError) else RuntimeError
+        said = f"{type(problem).__name__}: " if node._kind == "prim::PythonOp" else ""
+        return kind(f"{head}{where}{kind.__name__}: {said}{text}\n")
 
 
 def function_of(node: Node) -> Callable[..., Any]:
@@ -181,6 +184,8 @@ def function_of(node: Node) -> Callable[..., Any]:
         )
     if node._kind in ("prim::CallFunction", "prim::CallMethod"):
         return attributes["value"].run
+    if node._kind == "prim::tolist":
+        return functools.partial(listed, node.output().type)
     if node._kind == "prim::isinstance":
         kinds = attributes["types"]
         return lambda value: any(is_of(value, one) for one in kinds)
@@ -189,13 +194,19 @@ def function_of(node: Node) -> Callable[..., Any]:
         return (lambda *v: kind.python(*v)) if isinstance(kind, NamedTupleType) and kind.python else lambda *v: v
     if node._kind == "prim::CreateObject":
         return _maker(node.output().type)
-    if node._kind == "prim::EnterGrad":
-        return entered(attributes["name"])
-    if node._kind == "prim::TensorAttr":
-        return operator.attrgetter(attributes["name"])
     if node._kind == "prim::fork":
         return lambda *values: forked(attributes["value"], values)
     return SIMPLE[node._kind]
+
+
+def listed(kind: Type, x: Any) -> Any:
+    found = x.tolist()
+    if not is_of(found, kind):
+        raise RuntimeError(
+            "Output annotation element type and runtime tensor element type must match for tolist(): "
+            f"{kind} is declared for a tensor of {x.dim()} dimensions and {x.dtype}"
+        )
+    return found
 
 
 def _operator(op: OpOverload, results: int) -> Callable[..., Any]:
@@ -246,54 +257,13 @@ def forked(function: Any, values: tuple[Any, ...]) -> Future[Any]:
     return future
 
 
-def formatted(text: str, *values: Any) -> str:
-    """Puts values in the places of `{}`. Nothing else of `str.format` is read: a text could ask for any attribute."""
-    parts = text.replace("{{", "\0").replace("}}", "\1").split("{}")
-    if len(parts) - 1 > len(values):
-        raise RuntimeError(f"Too few arguments for format string: {text}")
-    told = "".join(
-        part + shown_value(value) for part, value in zip(parts, [*values[: len(parts) - 1], ""], strict=True)
-    )
-    return told.replace("\0", "{").replace("\1", "}")
-
-
-def entered(name: str) -> Callable[[], Any]:
-    def enter() -> Any:
-        region = getattr(autograd, name)()
-        region.__enter__()
-        return region
-
-    return enter
-
-
-def unchecked(value: Any) -> Any:
-    if value is None:
-        raise AssertionError("Unwrapping null optional")
-    return value
-
-
 SIMPLE: dict[str, Callable[..., Any]] = {
     "prim::ListConstruct": lambda *values: list(values),
     "prim::DictConstruct": lambda *values: dict(zip(values[::2], values[1::2], strict=True)),
-    "prim::TupleUnpack": lambda value: value if type(value) is not list else tuple(value),
-    "prim::ListUnpack": lambda value: value,
-    "prim::TupleIndex": lambda value, index: value[index],
-    "prim::TupleSlice": lambda value, start, end, step: tuple(value)[start:end:step],
+    "prim::TupleUnpack": tuple,
+    "prim::ListUnpack": tuple,
+    "prim::TupleIndex": operator.getitem,
     "prim::unchecked_cast": lambda value: value,
-    "aten::_unwrap_optional": unchecked,
+    "prim::EnumValue": operator.attrgetter("value"),
     "prim::Uninitialized": lambda: None,
-    "prim::Print": lambda *values: print(*map(shown_value, values)),
-    "prim::RaiseException": raised,
-    "aten::format": formatted,
-    "prim::ExitGrad": lambda region: region.__exit__(None, None, None),
-    "aten::percentFormat": lambda text, *values: (
-        text
-        % tuple(
-            one if isinstance(one, int | float) and not isinstance(one, bool) else shown_value(one) for one in values
-        )
-    ),
-    "aten::str": shown_value,
-    "aten::wait": lambda future: future.wait(),
-    "aten::warn": lambda message, *_: warnings.warn(message, stacklevel=5),
-    "aten::hash": hash,
 }

@@ -6,6 +6,7 @@ Read next: calls.py.
 from __future__ import annotations
 
 import ast
+import enum
 from typing import Any
 
 from redispatch.dispatch.schema.schema import INT, TENSOR, DictType, ListType, TupleType
@@ -13,23 +14,12 @@ from redispatch.dispatch.schema.schema import INT, TENSOR, DictType, ListType, T
 from .graph import Value
 from .overloads import Emitter
 from .source import fail
-from .sugared import Iteration, Several
+from .sugared import Iteration, Py, Several
 from .types import STR, ObjectType, spoken, union
 
 
 class Iterations(Emitter):
     """Reads what loops go over."""
-
-    # of the files above
-    env: dict[str, Any]
-    unit: Any
-    place: Any
-    as_value: Any
-    attribute: Any
-    binary: Any
-    plain_loop: Any
-    tuple_of: Any
-    unpacked: Any
 
     # Iteration ------------------------------------------------------------------------------------------------
 
@@ -106,6 +96,8 @@ class Iterations(Emitter):
             return found
         if isinstance(found, Several):
             return Iteration(None, None, found.items)
+        if isinstance(found, Py) and isinstance(found.object, enum.EnumMeta):
+            return Iteration(None, None, list(map(Py, found.object)))
         value, place = self.as_value(found, node), self.place(node)
         kind = value.type
         if isinstance(kind, ObjectType) and kind.is_module:

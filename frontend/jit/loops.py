@@ -49,7 +49,7 @@ def ends(statements: list[ast.stmt]) -> bool:
     return False
 
 
-def assigned(statements: Iterable[ast.stmt]) -> list[str]:
+def assigned(statements: Iterable[ast.AST]) -> list[str]:
     """Returns the names that these statements set, in order."""
     names: dict[str, None] = {}
     for one in statements:
@@ -61,10 +61,6 @@ def assigned(statements: Iterable[ast.stmt]) -> list[str]:
 
 class Loops(Expressions):
     """Compiles loops. `depth` says in how many."""
-
-    statements: Any  # of the file above
-    depth: int
-    returns: Type | None
 
     # Loops ----------------------------------------------------------------------------------------------------
 
@@ -109,7 +105,7 @@ class Loops(Expressions):
             self.env[".ret"] = self.ret_before(node)
         names = [
             name
-            for name in assigned(node.body) + sorted(left - {".continued"})
+            for name in assigned([getattr(node, "target", node), *node.body]) + sorted(left - {".continued"})
             if isinstance(self.env.get(name), Value)
         ]
         names += [".ret"] if ".returned" in left else []

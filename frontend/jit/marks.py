@@ -46,6 +46,26 @@ def unused(fn: Any) -> Any:
     return _marked(fn, "unused")
 
 
+OVERLOADED: dict[tuple[str, str], list[Any]] = {}  # by module and name: signatures without bodies, in order
+
+
+def overload(fn: Any) -> Any:
+    """Declares a signature of the function or method of this name that follows."""
+    OVERLOADED.setdefault((fn.__module__, fn.__qualname__), []).append(fn)
+    return fn
+
+
+def overloads_of(fn: Any) -> list[Any]:
+    """Returns the signatures that were declared for a function."""
+    found = OVERLOADED.get((getattr(fn, "__module__", ""), getattr(fn, "__qualname__", "")), [])
+    return [] if fn in found else found
+
+
+def script_method(fn: Any) -> Any:
+    """Marks a method of a class below ScriptModule that is compiled when an instance is made."""
+    return _marked(fn, "export")
+
+
 def is_scripting() -> bool:
     """Returns False: Python runs this. In a program it is True."""
     return False
@@ -95,8 +115,7 @@ def spoken_syntax(node: Any) -> str:
                                                 "expressions", "SetComp": "set comprehensions", "Set": "set literals",
              "Try": "try blocks", "FunctionDef": "function definitions", "ClassDef": "class definitions",
              "Import": "import statements", "ImportFrom": "import statements", "Global": "global variables",
-             "NamedExpr": "assignment "
-                          "expressions", "Yield": "yield expressions", "Match": "match statements"}  # fmt: skip
+             "Yield": "yield expressions", "Match": "match statements"}  # fmt: skip
     name = type(node).__name__
     return words.get(name, name)
 

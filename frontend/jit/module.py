@@ -46,7 +46,23 @@ class ScriptModule(nn.Module):
                 return ScriptMethod(self, kind.methods[name])
             if name in kind.constants:
                 return kind.constants[name]
+            if self._unit.has_method(kind, f"__{name}_getter"):
+                return self._unit.method(kind, f"__{name}_getter", None, None)(self)
         return super().__getattr__(name)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Has instances of a user's class below this one compiled when they are made: methods with `script_method`."""
+        super().__init_subclass__(**options)
+        if cls.__module__ == __name__:
+            return
+        init = cls.__init__
+
+        def compiling(self: Any, *args: Any, **kwargs: Any) -> None:
+            init(self, *args, **kwargs)
+            if type(self) is cls:
+                compiled_in_place(self)
+
+        cls.__init__ = compiling  # type: ignore[method-assign]  # so that what follows __init__ is ours
 
     forward: Any = property(lambda self: ScriptMethod(self, self._method("forward")))
 
@@ -121,7 +137,9 @@ class ScriptModule(nn.Module):
         return {
             name: one
             for name, one in self.__dict__.items()
-            if name not in vars(BARE) and name not in ("_script_type", "_unit", "_twin")
+            if name not in vars(BARE)
+            and name not in ("_script_type", "_unit", "_twin")
+            and not isinstance(one, ScriptMethod)
         } | {"training": self.training}
 
     def __reduce__(self) -> Any:
@@ -190,9 +208,24 @@ def scripted(module: Any, unit: Compiler | None = None, kind: Any = None) -> Scr
     made = dressed(RecursiveScriptModule, kind, unit, module._parameters, module._buffers, children, plain)
     for name in module._non_persistent_buffers_set:
         made._non_persistent_buffers_set.add(name)
+    for hooks, found in zip(kind.hooks, (made._forward_pre_hooks, made._forward_hooks), strict=True):
+        for fn in hooks:
+            found[id(fn)] = unit.hook(kind, fn)
     if top:
         compile_methods(module, kind, unit)
     return made
+
+
+def compiled_in_place(module: Any) -> None:
+    """Compiles a module of a class below ScriptModule: its marked methods are graphs from then on."""
+    unit = Compiler()
+    kind = unit.type_of_module(module)
+    for name, child in module._modules.items():
+        if child is not None:
+            module._modules[name] = scripted(child, unit, kind.attributes[name])
+    compile_methods(module, kind, unit)
+    module.__dict__.update(_script_type=kind, _unit=unit)
+    module.__dict__.update({name: ScriptMethod(module, one) for name, one in kind.methods.items()})
 
 
 def compile_methods(module: Any, kind: ObjectType, unit: Compiler) -> None:

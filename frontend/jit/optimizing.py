@@ -9,11 +9,13 @@ from typing import Any
 
 from redispatch.dispatch.schema.schema import TENSOR, Argument
 
+from .builtins import Builtin
 from .classes import Compiler
+from .code import is_constant
 from .function import ScriptFunction, inlined
-from .graph import Block, Graph, Value, removed_dead
+from .graph import Block, Graph, Node, Value, removed_dead
 from .module import RecursiveScriptModule, ScriptModule, dressed
-from .types import ObjectType
+from .types import NUMBERS, STR, ObjectType
 
 
 def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Any:
@@ -28,7 +30,10 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
             "script your 'nn.Module'."
         )
     if mod.training:
-        raise RuntimeError("Freezing module in training mode is not yet supported; call .eval() first")
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module "
+            "before freezing."
+        )
     kept = preserved_attrs or []
     old = mod._script_type
     kind = ObjectType(old.name, None, is_module=True)
@@ -81,10 +86,26 @@ def folded(graph: Graph, mod: Any, kept: set[str]) -> None:
                     )
             for inner in node.blocks:
                 visit(inner)
+            replaced.update(decided(graph, block, node))
         block.results = [replaced.get(one, one) for one in block.results]
 
     visit(graph)
     removed_dead(graph)
+
+
+def decided(graph: Graph, block: Block, node: Node) -> dict[Value, Value]:
+    """Returns what results of a node are that constants decide: a number, or those of the branch that is taken."""
+    known = [one.node.attributes.get("value") for one in node.input_values if is_constant(one)]  # type: ignore[union-attr]  # not None
+    if len(known) < len(node.input_values) or not known:
+        return {}
+    if node._kind == "prim::If":
+        taken = node.blocks[0 if known[0] else 1]
+        place = block.nodes_.index(node)
+        block.nodes_[place : place + 1] = taken.nodes_
+        return dict(zip(node.output_values, taken.results, strict=True))
+    if isinstance(node.op, Builtin) and len(node.output_values) == 1 and node.output().type in (*NUMBERS, STR):
+        return {node.output(): graph.constant(node.op.function(*known), node.output().type)}
+    return {}
 
 
 def run_frozen_optimizations(

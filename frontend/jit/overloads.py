@@ -26,10 +26,26 @@ from redispatch.dispatch.schema.schema import (
     VarType,
 )
 
-from .builtins import BUILTINS
+from .builtins import BUILTINS, CODES, ENUMS
 from .graph import Graph, Node, Value
 from .source import Place, ScriptError
-from .types import COMPLEX, DEVICE, FLOAT, NUMBER, NUMBERS, STR, is_subtype, members, normal, shown, spoken, unified
+from .types import (
+    AS_INTS,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    NUMBER,
+    NUMBERS,
+    STR,
+    EnumType,
+    is_subtype,
+    mapped,
+    members,
+    normal,
+    shown,
+    spoken,
+    unified,
+)
 
 
 class Unfit(Exception):
@@ -45,10 +61,41 @@ def candidates(name: str) -> list[Any]:
 
 
 class Emitter:
-    """Appends nodes to `graph`: to `block`, its block that is being written."""
+    """Appends nodes to `graph`: to `block`, its block that is being written.
+
+    The compiler is one class, of which each file from here to classes.py has a part. Fields: `env` (name -> value),
+    `find` (name -> Python object), `undefined` (name -> why), `casts` (value -> the wider one that it was), `depth` (of
+    loops), `unit` (classes.Compiler).
+    """
 
     graph: Graph
     block: Any
+    env: dict[str, Any]
+    undefined: dict[str, Any]
+    casts: dict[Value, Value]
+    returns: Type | None
+    depth: int
+    find: Any
+    source: Any
+    unit: Any
+
+    # of the files that follow
+    statements: Any
+    condition: Any
+    expr: Any
+    value: Any
+    place: Any
+    as_value: Any
+    attribute: Any
+    python_attribute: Any
+    annotation: Any
+    assign: Any
+    binary: Any
+    literal: Any
+    plain_loop: Any
+    truth: Any
+    tuple_of: Any
+    unpacked: Any
 
     def node(
         self,
@@ -76,6 +123,11 @@ class Emitter:
     ) -> Value:
         """Appends the call of an operator by name; RuntimeError with all overloads where none fits."""
         ops = candidates(name) if ops is None else ops
+        if name in ("aten::eq", "aten::ne") and args:
+            if isinstance(args[0].type, EnumType) and args[0].type == args[-1].type:
+                ops = [ENUMS[name]]
+            elif any(one.type in AS_INTS for one in args):  # which may be numbers, and fit where those do
+                ops = [CODES[name]]
         problems = []
         for conversions in (False, True):
             for op in ops:
@@ -139,6 +191,8 @@ class Emitter:
             else:
                 raise Unfit(f"Argument {argument.name} not provided.")
             inputs.append(self.fitted(value, argument, known, place, conversions, schema.name))
+        if schema.is_vararg:
+            return inputs + args[used:], known
         if used < len(args):
             raise Unfit(f"Expected at most {count} arguments but found {len(args)} positional arguments.")
         if left:
@@ -186,31 +240,9 @@ class Emitter:
         target = formal.elem if isinstance(formal, OptionalType) else formal
         if is_subtype(actual, formal):
             return value
-        if isinstance(target, ListType):
-            if argument.N is not None and is_subtype(actual, target.elem):  # one number for all
-                return self.node("prim::ListConstruct", [value] * argument.N, [ListType(actual)], place).output()
-            if (
-                isinstance(actual, TupleType)
-                and actual.elems
-                and all(is_subtype(one, target.elem) for one in actual.elems)
-            ):
-                parts = self.node("prim::TupleUnpack", [value], list(actual.elems), place).output_values
-                return self.node("prim::ListConstruct", parts, [target], place).output()
-            if (
-                actual == ListType(TENSOR)
-                and target.elem in (INT, FLOAT)
-                and value.node is not None
-                and not value.node.input_values
-            ):
-                return self.node("prim::ListConstruct", [], [target], place).output()
-            if (
-                isinstance(actual, ListType)
-                and isinstance(target.elem, OptionalType)
-                and is_subtype(actual.elem, target.elem)
-            ):
-                return value
-            if isinstance(actual, ListType) and target.elem == NUMBER and is_subtype(actual.elem, NUMBER):
-                return value
+        made = self.fitted_list(value, argument, target, place) if isinstance(target, ListType) else None
+        if made is not None:
+            return made
         if target == NUMBER and actual == BaseType("bool") and conversions:
             return value
         if conversions and actual == TENSOR and target in (INT, FLOAT, COMPLEX, NUMBER):
@@ -226,6 +258,31 @@ class Emitter:
             f"Expected a value of type '{spoken(formal)}' for argument '{argument.name}' but instead found type "
             f"'{spoken(actual)}'."
         )
+
+    def fitted_list(self, value: Value, argument: Argument, target: ListType, place: Place | None) -> Value | None:
+        """Returns a value as the list that an argument takes: one number for all, a tuple, an empty list."""
+        actual = value.type
+        if argument.N is not None and is_subtype(actual, target.elem):  # one number for all
+            return self.node("prim::ListConstruct", [value] * argument.N, [ListType(actual)], place).output()
+        if isinstance(actual, TupleType) and actual.elems and all(is_subtype(one, target.elem) for one in actual.elems):
+            parts = self.node("prim::TupleUnpack", [value], list(actual.elems), place).output_values
+            return self.node("prim::ListConstruct", parts, [target], place).output()
+        if (
+            actual == ListType(TENSOR)
+            and target.elem in (INT, FLOAT)
+            and value.node is not None
+            and not value.node.input_values
+        ):
+            return self.node("prim::ListConstruct", [], [target], place).output()
+        if (
+            isinstance(actual, ListType)
+            and isinstance(target.elem, OptionalType)
+            and is_subtype(actual.elem, target.elem)
+        ):
+            return value
+        if isinstance(actual, ListType) and target.elem == NUMBER and is_subtype(actual.elem, NUMBER):
+            return value
+        return None
 
 
 def _listed(problems: list[tuple[Any, str]]) -> str:
@@ -275,15 +332,4 @@ def bound(formal: Type, actual: Type, known: dict[str, Type]) -> str:
 
 def replaced(kind: Type, known: dict[str, Type]) -> Type:
     """Returns a type with its variables filled in."""
-    if isinstance(kind, VarType):
-        return known[kind.name]
-    if isinstance(kind, ListType):
-        return ListType(replaced(kind.elem, known))
-    if isinstance(kind, OptionalType):
-        inner = replaced(kind.elem, known)
-        return inner if isinstance(inner, OptionalType) else OptionalType(inner)
-    if isinstance(kind, DictType):
-        return DictType(replaced(kind.key, known), replaced(kind.value, known))
-    if type(kind) is TupleType:
-        return TupleType(tuple(replaced(one, known) for one in kind.elems))
-    return kind
+    return mapped(kind, lambda one: known[one.name] if isinstance(one, VarType) else one)

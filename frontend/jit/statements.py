@@ -18,12 +18,12 @@ from typing import Any
 
 from redispatch.dispatch.schema.schema import NONE, TENSOR, ListType, TupleType, Type
 
-from .expressions import BINARY, ON_TENSORS
+from .expressions import BINARY, METHODS, ON_TENSORS
 from .graph import Block, Graph, Value
 from .loops import Loops, ends, leaves, leaves_own
 from .source import Place, Source, fail
-from .sugared import Condition, Py, Several
-from .types import BOOL, DTYPE, NUMBERS, STR, ObjectType, is_subtype, members, spoken, unified
+from .sugared import Condition, Forked, Py, Several
+from .types import NUMBERS, STR, ObjectType, is_subtype, members, spoken, unified
 
 
 class Statements(Loops):
@@ -170,6 +170,15 @@ class Statements(Loops):
             self.unsupported(node)
         write(node)
 
+    def write_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Compiles a function that a printed program forks: what it takes from around it are its arguments."""
+        if not getattr(self.find, "strict", False) or node.args.args:
+            self.unsupported(node)
+        read = dict.fromkeys(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+        taken = {name: self.env[name] for name in read if isinstance(self.env.get(name), Value)}
+        others = {name: one for name, one in self.env.items() if not isinstance(one, Value)}
+        self.env[node.name] = Forked(self.unit.closure(self, node, taken, others), list(taken.values()))
+
     def write_Pass(self, node: ast.Pass) -> None:
         pass
 
@@ -239,8 +248,8 @@ class Statements(Loops):
         if isinstance(found, Py) and isinstance(found.object, type):
             kind = f"{found.object.__module__}.{found.object.__qualname__}"
         if message.type != STR:
-            message = self.node("aten::str", [message], [STR], self.place(node)).output()
-        self.node("prim::RaiseException", [message, self.constant(kind)], [], self.place(node))
+            message = self.call("aten::str", [message], {}, self.place(node))
+        self.call("prim::RaiseException", [message, self.constant(kind)], {}, self.place(node))
 
     def write_Assert(self, node: ast.Assert) -> None:
         condition = self.condition(node.test)
@@ -260,9 +269,9 @@ class Statements(Loops):
         message = self.constant("AssertionError: ")
         if node.msg is not None:
             said = self.value(node.msg)
-            said = said if said.type == STR else self.node("aten::str", [said], [STR], self.place(node)).output()
+            said = said if said.type == STR else self.call("aten::str", [said], {}, self.place(node))
             message = self.call("aten::add", [message, said], {}, self.place(node))
-        self.node("prim::RaiseException", [message, self.constant(None)], [], self.place(node))
+        self.call("prim::RaiseException", [message], {}, self.place(node))
 
     def write_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
@@ -270,21 +279,25 @@ class Statements(Loops):
                 self.env.pop(target.id, None)
             elif isinstance(target, ast.Subscript):
                 owner = self.value(target.value)
-                self.call("aten::__delitem__", [owner, self.value(target.slice)], {}, self.place(node))
+                self.call("aten::Delete", [owner, self.value(target.slice)], {}, self.place(node))
             else:
                 self.unsupported(node)
 
     def write_With(self, node: ast.With) -> None:
-        """Compiles `with torch.no_grad():` and objects with __enter__ and __exit__."""
+        """Compiles `with torch.no_grad():` and objects with __enter__ and __exit__.
+
+        Statements that leave set hidden variables only, so what leaves the region comes after them in any case.
+        """
         entered: list[Callable[[], Any]] = []
         none = [self.constant(None)] * 3
         for item in node.items:
             call = item.context_expr
             callee = self.expr(call.func) if isinstance(call, ast.Call) else None
             name = getattr(getattr(callee, "object", None), "__name__", "")
-            if name in ("no_grad", "enable_grad", "inference_mode"):
-                made = self.node("prim::EnterGrad", [], [BOOL], self.place(call), name=name)
-                entered.append(functools.partial(self.node, "prim::ExitGrad", made.output_values, [], None))
+            if name in ("no_grad", "enable_grad"):
+                before = self.call("aten::is_grad_enabled", [], {}, self.place(call))
+                self.call("aten::set_grad_enabled", [self.constant(name == "enable_grad")], {}, self.place(call))
+                entered.append(functools.partial(self.call, "aten::set_grad_enabled", [before], {}, None))
                 continue
             value = self.value(call)
             if not isinstance(value.type, ObjectType) or not self.unit.has_method(value.type, "__enter__"):
@@ -296,11 +309,6 @@ class Statements(Loops):
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, got)
             entered.append(functools.partial(self.call_method, value, "__exit__", none, {}, self.place(call)))
-        if leaves(node.body):
-            fail(
-                self.place(node),
-                "`return`, `break` and `continue` cannot leave a `with`; set a variable and leave after it",
-            )
         self.statements(node.body)
         for leave in reversed(entered):
             leave()
@@ -316,7 +324,7 @@ class Statements(Loops):
         kind = self.annotation(node.annotation)
         if node.value is None:
             fail(self.place(node), "a variable is declared by its first value: write `x: T = value`")
-        value = self.widened(self.value(node.value, kind), kind, self.place(node))
+        value = self.widened(self.value(node.value, kind), kind, self.place(node), getattr(node.target, "id", ""))
         if self.initialises is not None and isinstance(node.target, ast.Attribute):
             self.initialises.attributes.setdefault(node.target.attr, kind)
         self.assign(node.target, value)
@@ -328,7 +336,7 @@ class Statements(Loops):
                 former = self.env.get(target.id)
                 if isinstance(former, Value) and self.block is not self.graph:
                     value = self.kept_type(target, former, value)
-                if value.name.isdigit() and value.node is not None and value.node._kind != "prim::Constant":
+                if value.name.isdigit() and (value.node is None or value.node._kind != "prim::Constant"):
                     value.name = self.graph.unique(target.id)
             self.env[target.id] = value
             self.undefined.pop(target.id, None)
@@ -387,16 +395,17 @@ class Statements(Loops):
         kind = owner.type
         if not isinstance(kind, ObjectType):
             fail(self.place(target), f"Tried to set an attribute: {target.attr} on a non-class: {spoken(kind)}")
+        setter = f"__{target.attr}_setter"
+        if target.attr not in kind.attributes and self.unit.has_method(kind, setter):
+            self.call_method(owner, setter, [value], {}, self.place(target))
+            return
         if self.initialises is kind and target.attr not in kind.attributes:
             kind.attributes[target.attr] = value.type
         declared = kind.attributes.get(target.attr)
         if declared is None:
             fail(
                 self.place(target),
-                f"Tried to set an attribute: {target.attr} on a non-existent attribute. Set it in __init__ first"
-                if kind.is_module
-                else f"Tried to set nonexistent attribute: {target.attr}. Did you forget to initialize it in "
-                f"__init__()?",
+                f"Tried to set nonexistent attribute: {target.attr}. Did you forget to initialize it in __init__()?",
             )
         if not is_subtype(value.type, declared) and not value.loose:
             fail(
@@ -407,6 +416,8 @@ class Statements(Loops):
 
     def set_item(self, target: ast.Subscript, value: Value) -> None:
         owner, place = self.value(target.value), self.place(target)
+        if isinstance(target.slice, ast.Slice) and owner.type != TENSOR:
+            fail(place, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this")
         if isinstance(owner.type, ObjectType):
             self.call_method(owner, "__setitem__", [self.value(target.slice), value], {}, place)
         elif owner.type != TENSOR:
@@ -419,7 +430,7 @@ class Statements(Loops):
         shown = self.indexed(owner, index, place)
         node = shown.node
         if value.type in NUMBERS:
-            other = self.node("prim::TensorAttr", [owner], [DTYPE], place, name="dtype").output()
+            other = self.attribute(owner, "dtype", place)
             value = self.call("aten::tensor", [value], {"dtype": other}, place)
         if node is not None and node._kind == "aten::index":
             self.block.nodes_.remove(node)
@@ -434,6 +445,10 @@ class Statements(Loops):
         )
         old = self.value(load)
         value = self.value(node.value)
+        name = METHODS.get(BINARY[type(node.op)], "")
+        if isinstance(old.type, ObjectType) and self.unit.has_method(old.type, f"__i{name[2:]}"):
+            self.assign(target, self.call_method(old, f"__i{name[2:]}", [value], {}, self.place(node)))
+            return
         if old.type == TENSOR and not isinstance(target, ast.Subscript) or isinstance(old.type, ListType):
             self.changed_in_place(node, old, value)
             if isinstance(target, ast.Name | ast.Attribute):

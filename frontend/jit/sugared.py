@@ -10,12 +10,12 @@ import functools
 import inspect
 import math
 import types
-import typing
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import redispatch
 from redispatch import nn
-from redispatch.dispatch import OpOverload, OpOverloadPacket, ops
+from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.schema.schema import Type
 
 from .graph import Value
@@ -40,6 +40,38 @@ class Functional(NamedTuple):
     """A function of nn.functional."""
 
     name: str
+
+
+class New(NamedTuple):
+    """A maker of instances without their __init__: `A.__new__`, as printed programs call it."""
+
+    kind: Any
+
+
+class Names:
+    """A name of an archive's text, and what names below it are. Python's modules are not asked."""
+
+    def __init__(self, path: str, resolve: Callable[[str], Any]) -> None:
+        self.path, self.resolve = path, resolve
+
+    def __getattr__(self, name: str) -> Any:  # for annotations
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return self.member(name)
+
+    def __repr__(self) -> str:
+        return self.path
+
+    def member(self, name: str) -> Any:
+        found = self.resolve(f"{self.path}.{name}")
+        return Names(f"{self.path}.{name}", self.resolve) if found is None else found
+
+
+class Forked(NamedTuple):
+    """A function inside of a printed program, and what it takes from around it."""
+
+    function: Any
+    values: list[Value]
 
 
 class Method(NamedTuple):
@@ -99,7 +131,7 @@ def member(module: Any, name: str) -> Any:
     """Returns what a name of one of the library's modules is to programs."""
     found = getattr(module, name)
     if isinstance(found, types.ModuleType) or not callable(found) or isinstance(found, type):
-        return Py(found)
+        return Op(f"aten::{name}") if name == "set_grad_enabled" else Py(found)
     if isinstance(found, OpOverload):
         return Op(found.schema.name, None, [found])
     if isinstance(found, OpOverloadPacket):
@@ -152,23 +184,5 @@ def finder(fn: Any) -> Any:
             except ValueError:  # a name that is set later
                 return None
         return fn.__globals__.get(name, getattr(builtins, name, None))
-
-    return find
-
-
-def source_finder(names: dict[str, Any]) -> Any:
-    """Returns such a function for a program that is text alone."""
-    common = {"torch": redispatch, "ops": ops, "math": math, "inf": math.inf, "nan": math.nan}
-    common |= {"uninitialized": "uninitialized", "unchecked_cast": "unchecked_cast", "annotate": "annotate"}
-    common |= {name: getattr(typing, name) for name in "List Dict Tuple Optional Union Any NamedTuple Final".split()}
-    common |= {
-        "Tensor": redispatch.Tensor,
-        "Device": redispatch.device,
-        "NoneType": type(None),
-        "Future": redispatch.futures.Future,
-    }
-
-    def find(name: str) -> Any:
-        return names.get(name, common.get(name, getattr(builtins, name, None)))
 
     return find

