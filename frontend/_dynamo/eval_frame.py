@@ -9,15 +9,16 @@ Read next: capture.py.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial, update_wrapper
 from typing import Any
 
 from redispatch.nn import Module
 
 from .backends import BACKENDS
-from .capture import EVERY, Compiled, Program
+from .capture import EVERY, Compiled
 from .exc import InvalidBackend
+from .segments import Returned, Segment, Standing, Step
 
 MODES = {None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}
 
@@ -135,22 +136,36 @@ def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")
     return sorted(BACKENDS.keys() - debugging)
 
 
+def segments_of(first: Segment) -> Iterator[Segment]:
+    """Yields a segment, and those behind it."""
+    yield first
+    if isinstance(first.end, Step):
+        for group in first.end.children.values():
+            for one in group:
+                yield from segments_of(one)
+
+
 class Explanation:
-    """Account of a call: `graphs` of the programs, `reasons` of those that run as they stand."""
+    """Account of a call: `graphs` of the segments, and `break_reasons`: why one ends, with file and line.
+
+    reasons: of the breaks where Python goes on by itself.
+    """
 
     def __init__(self, call: Compiled) -> None:
-        programs = [one for one in call.programs if isinstance(one, Program)]
-        self.graphs = [one.graph for one in programs]
-        self.guards = [one.guards.text for one in programs]
-        self.reasons = [one.reason for one in call.programs if not isinstance(one, Program)]
+        segments = [segment for program in call.programs for segment in segments_of(program.segment)]
+        self.ends = [one.end for one in segments]
+        self.segments = [one for one in segments if not one.empty or isinstance(one.end, Returned)]
+        self.graphs = [one.graph for one in self.segments]
+        self.guards = [one.guards.text for one in self.segments]
+        self.reasons = [one.reason for one in self.ends if isinstance(one, Standing)]
+        self.break_reasons = [one.reason for one in self.ends if not isinstance(one, Returned)]
         self.ops_per_graph = [[n.target for n in graph.graph.nodes if n.op == "call_function"] for graph in self.graphs]
-        self.graph_count, self.graph_break_count = len(self.graphs), len(self.reasons)
+        self.graph_count, self.graph_break_count = len(self.graphs), len(self.break_reasons)
         self.op_count = sum(map(len, self.ops_per_graph))
-        self.break_reasons = self.reasons
 
     def __str__(self) -> str:
         lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}"]
-        lines += [f"Op Count: {self.op_count}", *(f"Runs as it stands: {reason}" for reason in self.reasons)]
+        lines += [f"Op Count: {self.op_count}", *(f"Break: {reason}" for reason in self.break_reasons)]
         for graph, guards in zip(self.graphs, self.guards, strict=True):
             lines += ["", str(graph.code).strip(), "", guards.rstrip()]
         return "\n".join(lines)

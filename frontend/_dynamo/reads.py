@@ -24,7 +24,7 @@ from types import (
     MethodWrapperType,
     ModuleType,
 )
-from typing import Any, NamedTuple
+from typing import Any
 
 from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.pytree import tree_flatten
@@ -55,27 +55,24 @@ from .known import (
     is_simple,
     plain_attribute,
 )
+from .paths import Path, named, place
+from .stores import Stored, Written, appended, augmented
 from .transform import LOG, Unconvertible, converted
-
-
-class Path(NamedTuple):
-    """The way to an object: from a root, or from another object by an expression that is written behind it."""
-
-    base: Path | None
-    text: str
-
-    def __str__(self) -> str:
-        return self.text if self.base is None else f"{self.base}{self.text}"
 
 
 class Log:
     """Log of what a run of converted functions reads.
 
-    strict: whether an escape raises. leaf: says whether a function of the library is recorded as one call.
+    strict: whether an escape raises. leaf: says whether a function of the library is recorded as one call. most: breaks.
+    ended: is told of an escape. effect: does what others see. hold: has a tensor from outside be carried.
     """
 
-    def __init__(self, strict: bool, leaf: Callable[[Any], bool]) -> None:
-        self.strict, self.leaf = strict, leaf
+    ended: Callable[[str], Any]
+    hold: Callable[[Any], Any]
+    effect: Callable[[Any, Any, Any, str], Any]
+
+    def __init__(self, strict: bool, leaf: Callable[[Any], bool], most: int) -> None:
+        self.strict, self.leaf, self.most = strict, leaf, most
         self.guards: list[tuple[Path, str, Any]] = []
         self.path_of: dict[int, Path] = {}
         self.kept: list[Any] = []
@@ -87,16 +84,26 @@ class Log:
     # Escapes and guards -----------------------------------------------------------------------------------------------
 
     def escape(self, reason: str) -> None:
-        """Notes that the program is not to be compiled. Unsupported where that is an error."""
+        """Notes that from here on the program is not recorded. Unsupported where that is an error."""
         if self.reason:
             return
-        frame: Any = sys._getframe(1)
-        while frame is not None and frame.f_globals.get("__name__", "").startswith("redispatch."):
-            frame = frame.f_back
-        where = "" if frame is None else f" ({frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name})"
-        self.reason = reason + where
+        reason += place()
         if self.strict:
-            raise Unsupported(self.reason)
+            raise Unsupported(reason)
+        self.ended(reason)
+        self.reason = reason
+
+    def break_at(self, reason: str, instead: str | None, is_error: bool) -> str:
+        """Returns the place of a break. Unsupported where that is an error."""
+        where = place()
+        if self.strict and is_error:
+            raise Unsupported(f"{reason}{where}" + (f": {instead}" if instead else ""))
+        return where
+
+    def forget(self) -> None:
+        """Has all be guarded anew that is read from now on: what was read before may have changed."""
+        self.known.clear()
+        self.noted.clear()
 
     def constant(self, value: Any) -> Path:
         """Returns a root that is always this object."""
@@ -378,7 +385,9 @@ class Log:
         """An object of which an attribute or item is written."""
         if isinstance(value, Tensor):
             return Written(value, self)
-        if id(value) in self.path_of or type(value) not in (list, dict, OrderedDict):
+        if id(value) in self.path_of:
+            return Stored(value, self)
+        if type(value) not in (list, dict, OrderedDict):
             self.escape(f"a {type(value).__name__} is written that others may see")
         return value
 
@@ -387,6 +396,10 @@ class Log:
         if id(value) in self.path_of and type(value) in (list, dict, set, OrderedDict):
             self.escape(f"a {type(value).__name__} is changed that others see")
         self.safe(value)
+
+    def augment(self, owner: Any, name: Any, kind: str, sign: str, value: Any) -> None:
+        """Changes an attribute or item, as `+=` does."""
+        augmented(self, owner, name, kind, sign, value)
 
     def entered(self, region: Any) -> Any:
         """Returns the region that `with` enters."""
@@ -421,6 +434,8 @@ class Log:
                 self.guard(path, "no hooks", HOOKS)
                 return self.call(self.attr(function, "forward"), *args, **kwargs)
             return self.call(method, function, *args, **kwargs)
+        if function is print:
+            return self.effect(print, args, kwargs, "print writes")
         if function is getattr:
             return self.got(args[0], args[1], *args[2:3])
         if function is hasattr:
@@ -498,6 +513,8 @@ class Log:
         owner, name = method.__self__, method.__name__
         if isinstance(owner, Tensor):
             return self.call_leaf(method, args, kwargs)
+        if name == "append" and type(owner) is list and id(owner) in self.path_of and len(args) == 1:
+            return appended(self, owner, args[0])
         if name in MUTATORS and id(owner) in self.path_of:
             self.escape(f"{self.named(self.path_of[id(owner)])}.{name}() changes what others see")
         elif type(owner) not in CONTAINERS | PRIMITIVES | FACTS or name not in MUTATORS | READERS:
@@ -532,17 +549,6 @@ class Log:
         return function(*args, **kwargs)
 
 
-def named(path: Path, constants: dict[str, Any]) -> str:
-    """Returns a path as text: a global by its name, what belongs to an object behind that."""
-    if path.base is None:
-        root = constants.get(path.text, path.text)
-        return root if isinstance(root, str) else "" if isinstance(root, dict) else described(root)
-    before = named(path.base, constants)
-    if path.text == ".cell_contents":
-        return "a variable of the function around"
-    return before + path.text if before else path.text[2:-2]
-
-
 class Function:
     """The log, for one function: its globals and closure are where names lead to."""
 
@@ -575,26 +581,7 @@ class Function:
             return value
         return self.log.register(value, Path(self.log.constant(self.cells[name]), ".cell_contents"))
 
-
-class Written:
-    """A tensor whose items are written."""
-
-    def __init__(self, tensor: Tensor, log: Log) -> None:
-        vars(self).update(tensor=tensor, log=log)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self.tensor[at]
-
-    def __setitem__(self, at: Any, value: Any) -> None:
-        self.tensor[at] = value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self.log.escape(f"a tensor's {name} is set")
-        setattr(self.tensor, name, value)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.tensor, name)
-
-    def __delattr__(self, name: str) -> None:
-        self.log.escape(f"a tensor's {name} is deleted")
-        delattr(self.tensor, name)
+    def world(self) -> dict[str, Any]:
+        """The globals, of which one is written."""
+        self.log.path_of.setdefault(id(self.names), self.log.constant(self.names))
+        return self.names
