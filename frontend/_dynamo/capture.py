@@ -75,9 +75,10 @@ class Compiled:
             raise RuntimeError(f"a program of {self.function} would be recorded anew, which the stance refuses")
         if program is None or program.stands:
             return self.function(*args, **kwargs)
-        end = program.segment.end
-        if type(end) is Returned:
-            return end.made([*inputs, *program.segment.run(inputs)])
+        segment = program.segment
+        end = segment.end
+        if type(end) is Returned and segment.grad is state.grad_enabled:
+            return end.made([*inputs, *segment.run(inputs)])
         return self.walk(program.segment, inputs, args, kwargs)
 
     def find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program | None, Any]:
@@ -98,7 +99,11 @@ class Compiled:
         grad = is_grad_enabled()
         try:
             while True:
+                if segment.grad is not is_grad_enabled():
+                    set_grad_enabled(segment.grad)
                 carried += segment.run(carried)
+                if segment.grad_behind is not is_grad_enabled():
+                    set_grad_enabled(segment.grad_behind)
                 end = segment.end
                 if type(end) is Returned:
                     return end.made(carried)
@@ -113,8 +118,6 @@ class Compiled:
                     break
                 carried += inputs
                 segment = following
-                if segment.grad is not is_grad_enabled():
-                    set_grad_enabled(segment.grad)
         finally:
             if is_grad_enabled() is not grad:
                 set_grad_enabled(grad)

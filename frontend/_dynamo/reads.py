@@ -14,7 +14,6 @@ from __future__ import annotations
 import builtins
 import enum
 import functools
-import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from types import (
@@ -63,8 +62,8 @@ from .transform import LOG, Unconvertible, converted
 class Log:
     """Log of what a run of converted functions reads.
 
-    strict: whether an escape raises. leaf: says whether a function of the library is recorded as one call. most: breaks.
-    ended: is told of an escape. effect: does what others see. hold: has a tensor from outside be carried.
+    strict: whether an escape raises. leaf: says whether a function of the library is recorded as one call. most: as many
+    breaks. ended: is told of an escape. effect: does what others see. hold: has a tensor from outside be carried.
     """
 
     ended: Callable[[str], Any]

@@ -324,8 +324,12 @@ class Recorder(TorchFunctionMode):
         number = dict(zip(placeholders, takes, strict=True))
         number.update({node: base + len(fresh) + i for i, node in enumerate(gives)})
         order(self.graph)
-        if is_grad_enabled() is not self.grad:
-            self.graph.call_function(set_grad, (self.grad,))
+        if any(node.target is set_grad for node in self.graph.nodes):  # gradients are asked for where recording is on
+            first = next(node for node in self.graph.nodes if node.op != "placeholder")
+            with self.graph.inserting_before(first):
+                self.graph.call_function(set_grad, (self.grad,))
+            self.graph.call_function(set_grad, (True,))
+            self.grad = True
         self.graph.output(tuple(gives))
         end = make_end(lambda leaf: At(number[leaf]) if isinstance(leaf, Node) else leaf)
         inputs = [(one.place, one.facts) for one in fresh]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from redispatch.autograd import is_grad_enabled
 from redispatch.dispatch.pytree import tree_flatten, tree_map, tree_unflatten
 from redispatch.dispatch.tensor import Tensor
 from redispatch.fx.graph_module import GraphModule
@@ -124,13 +125,14 @@ def containers(value: Any, seen: list[int]) -> None:
 class Segment:
     """A recorded graph, its guards, and its end.
 
-    grad: whether autograd recorded where it began. takes: the numbers of the tensors that the graph is given. calls: what was recorded, for
-    runs that are fed. number: of the nodes that are carried.
+    grad: whether autograd is to record when the graph runs; grad_behind: when its end is done. takes: numbers of the
+    tensors that the graph is given. calls: what was recorded, for runs that are fed. number: of the nodes that are
+    carried.
     """
 
     def __init__(self, recorder: Recorder, guards: Guards, takes: list[int], number: dict[Node, int], end: Any) -> None:
         self.guards, self.takes, self.number, self.end = guards, takes, number, end
-        self.calls, self.grad = recorder.calls, recorder.grad
+        self.calls, self.grad, self.grad_behind = recorder.calls, recorder.grad, is_grad_enabled()
         self.backend, self.compiled = recorder.backend, None
         recorder.graph.lint()
         self.graph = GraphModule({}, recorder.graph)

@@ -262,7 +262,7 @@ def asks_for_attributes(x):
     return x * CONFIG.depth * getattr(CONFIG, "none", 2) * (2 if hasattr(CONFIG, "extra") else 1)
 
 
-# Programs with breaks and effects --------------------------------------------------------------------------------------
+# Programs with breaks and effects -------------------------------------------------------------------------------------
 
 
 def draws_before_a_branch(x):
@@ -518,7 +518,7 @@ def shown(value):
         return type(value).__name__, [shown(one) for one in value]
     if isinstance(value, dict):
         return {key: shown(one) for key, one in value.items()}
-    return type(value).__name__, repr(value)
+    return type(value).__name__, f"{value:.3g}" if isinstance(value, float) else repr(value)
 
 
 def state_tensors():
