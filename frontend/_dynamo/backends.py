@@ -20,12 +20,34 @@ def eager(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
 
 def aot_eager(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
     """Joint graphs of operators, forward and backward, run as they are."""
-    return aot_function(module.forward, nop)
+    return or_plainly(aot_function(module.forward, nop, dynamic=module.meta.get("dynamic")), module)
 
 
 def native(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
     """Joint graphs, forward and backward, each compiled to loops."""
-    return aot_function(module.forward, compile_fx_inner)
+    return or_plainly(aot_function(module.forward, compile_fx_inner, dynamic=module.meta.get("dynamic")), module)
+
+
+def or_plainly(compiled: Callable[..., Any], module: GraphModule) -> Callable[..., Any]:
+    """Returns a function that does what a compiled one does; where that raises, what the graph does as it is.
+
+    Such graphs write to their inputs at their end only: an error of the program comes from the graph as it is, behind
+    the writes that it has behind it there, and what cannot be compiled is not compiled again.
+    """
+    plain = False
+
+    def run(*inputs: Any) -> Any:
+        nonlocal plain
+        if plain:
+            return module.forward(*inputs)
+        try:
+            return compiled(*inputs)
+        except Exception:
+            found = module.forward(*inputs)
+            plain = True
+            return found
+
+    return run
 
 
 BACKENDS: dict[str, Callable[..., Any]] = {"native": native, "inductor": native, "aot_eager": aot_eager, "eager": eager}

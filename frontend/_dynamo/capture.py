@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from redispatch._functorch.aot_autograd import surroundings
+from redispatch._functorch.sizes import sizes_of
 from redispatch.autograd import is_grad_enabled, set_grad_enabled
 from redispatch.compiler import STANCE
 from redispatch.dispatch import STATE
@@ -28,6 +29,7 @@ from .paths import Path
 from .reads import Log
 from .recorder import Recorder, is_leaf
 from .segments import MAKING, Returned, Segment, Standing, Step, key_of
+from .symbols import SymbolicLog, changing_dims, rehearsed
 
 LIMIT = 8  # programs of one function, and segments behind one step
 DEEP = 64  # segments of one program
@@ -37,8 +39,13 @@ WORTH = 8  # calls that a graph must have for Python to be fed where it ends, ra
 class Program:
     """The first segment of a function, and the state of the dispatcher that it is for."""
 
-    def __init__(self, segment: Segment, state: tuple[Any, ...]) -> None:
+    def __init__(self, segment: Segment, state: tuple[Any, ...], recorder: Recorder) -> None:
         self.segment, self.state = segment, state
+        named, facts = recorder.log.named, [one.facts for one in recorder.sources if one.facts is not None]
+        self.shapes = [one.metadata.shape for one in facts]
+        # what programs share that are for other sizes of the same inputs
+        self.inputs = [named(one.place) for one in recorder.sources if isinstance(one.place, Path)]
+        self.inputs += [f"{one.metadata.dtype} {len(one.metadata.shape)}" for one in facts]
 
     @property
     def stands(self) -> bool:
@@ -49,8 +56,8 @@ class Program:
 class Compiled:
     """A function that runs as recorded programs, and where it has none as it stands. strict: that is an error."""
 
-    def __init__(self, function: Any, backend: Callable[..., Any], strict: bool) -> None:
-        self.function, self.backend, self.strict = function, backend, strict
+    def __init__(self, function: Any, backend: Callable[..., Any], strict: bool, dynamic: bool | None = None) -> None:
+        self.function, self.backend, self.strict, self.dynamic = function, backend, strict, dynamic
         self.programs: list[Program] = []
         self.full = False  # whether there are as many programs as there may be
         EVERY.add(self)
@@ -77,8 +84,9 @@ class Compiled:
             return self.function(*args, **kwargs)
         segment = program.segment
         end = segment.end
-        if type(end) is Returned and segment.grad is state.grad_enabled:
-            return end.made([*inputs, *segment.run(inputs)])
+        if isinstance(end, Returned) and segment.grad is state.grad_enabled:
+            given = [*inputs, *segment.run(inputs)]
+            return end.made(given) if segment.sizes is None else end.made(given, segment.sizes.bind(sizes_of(inputs)))
         return self.walk(program.segment, inputs, args, kwargs)
 
     def find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program | None, Any]:
@@ -87,7 +95,8 @@ class Compiled:
         for program in self.programs:
             if program.state == known:
                 inputs = program.segment.guards.check(args, kwargs, ())
-                if type(inputs) is list:
+                sizes = program.segment.sizes
+                if type(inputs) is list and (sizes is None or sizes.bind(sizes_of(inputs)) is not None):
                     return program, inputs
         return None, None
 
@@ -105,7 +114,7 @@ class Compiled:
                 if segment.grad_behind is not is_grad_enabled():
                     set_grad_enabled(segment.grad_behind)
                 end = segment.end
-                if type(end) is Returned:
+                if isinstance(end, Returned):
                     return end.made(carried)
                 if type(end) is Standing:
                     chain.append((segment, None))
@@ -156,9 +165,11 @@ class Compiled:
         """Runs the function, and records it."""
         state = surroundings()
         recorder = Recorder(self.log(args, kwargs), self.backend)
+        recorder.dynamic = self.dynamic
         result = self.recorded(recorder, args, kwargs)
         first, *rest = recorder.segments
-        self.programs.append(Program(first, state))
+        program = Program(first, state, recorder)
+        self.programs.append(self.general(program, recorder, args, kwargs) if recorder.exact and not rest else program)
         self.chained(first, rest)
         if len(self.programs) >= LIMIT:
             self.full = True
@@ -169,9 +180,19 @@ class Compiled:
             )
         return result
 
-    def log(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Log:
+    def general(self, program: Program, real: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        """The program for many sizes, if only they were others in one before; else this one."""
+        known = [one for one in self.programs if one.state == program.state and one.inputs == program.inputs]
+        changing = changing_dims(real.new, [one.shapes for one in known], self.dynamic)
+        if self.dynamic is False or not any(changing) or not isinstance(program.segment.end, Returned):
+            return program
+        log = self.log(args, kwargs, SymbolicLog)
+        made = rehearsed(lambda recorder: self.recorded(recorder, args, kwargs), log, real, changing)
+        return program if made is None else Program(made.segments[0], program.state, made)
+
+    def log(self, args: tuple[Any, ...], kwargs: dict[str, Any], kind: type[Log] = Log) -> Log:
         """A log that knows the arguments."""
-        log = Log(self.strict, is_leaf, DEEP)
+        log = kind(self.strict, is_leaf, DEEP)
         root, names = Path(None, "args"), Path(None, "kwargs")
         log.guard(root, "len", len(args))
         log.guard(names, "keys", tuple(kwargs))

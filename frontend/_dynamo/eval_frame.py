@@ -89,7 +89,8 @@ def compile(
 
     A call that finds what an earlier one found (its arguments' metadata, globals, attributes, the state of the
     dispatcher) runs the graph of that one. Whatever cannot be recorded runs as it stands: `compiler.explain` says why.
-    fullgraph: that is an error. dynamic: ignored, as sizes that the program does not read are no part of it.
+    fullgraph: that is an error, and so is a break. dynamic: whether sizes are symbols, so that one graph is for many;
+    by None, those that are seen to change.
     backend: a name of `list_backends(())`, or a function (graph module, example inputs) -> callable. mode, options: for
     PyTorch's backends; they change nothing here. disable: returns `model` itself.
     Errors: InvalidBackend for an unknown name; Unsupported, at a call, with `fullgraph`; RuntimeError for an unknown
@@ -112,7 +113,7 @@ def compile(
     if not callable(model):
         raise RuntimeError(f"compile: expected a function or module, got {type(model).__name__}")
     model = getattr(model, "__compiles__", model)
-    made = Compiled(model, BACKENDS[backend] if isinstance(backend, str) else backend, fullgraph)
+    made = Compiled(model, BACKENDS[backend] if isinstance(backend, str) else backend, fullgraph, dynamic)
     if isinstance(model, Module):
         return OptimizedModule(model, made)
 

@@ -26,11 +26,14 @@ from redispatch import is_tensor
 from redispatch.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from redispatch.autograd.grad_mode import is_inference_mode_enabled
 from redispatch.dispatch import OpOverload, OpOverloadPacket
+from redispatch.dispatch.symbolic import SymBool, SymFloat, SymInt
 from redispatch.dispatch.tensor import Size, Tensor, device, dtype, get_default_dtype, layout, memory_format
+from redispatch.dispatch.tensor.metadata import SizeOfSymbols
 from redispatch.nn import Parameter
 
 PRIMITIVES = {int, float, bool, str, complex, bytes, type(None), type(Ellipsis), type(NotImplemented), slice}
-FACTS = {dtype, device, layout, memory_format, Size}
+PRIMITIVES |= {SymInt, SymFloat, SymBool}  # numbers of rehearsals (symbols.py)
+FACTS = {dtype, device, layout, memory_format, Size, SizeOfSymbols}
 CONTAINERS = {list, tuple, dict, set, frozenset, OrderedDict, range}
 EMPTY: tuple[Any, ...] = ([], (), {}, OrderedDict(), range(0), set(), "", b"")
 MAPPINGS: tuple[Any, ...] = ({}, OrderedDict())

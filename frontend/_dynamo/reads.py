@@ -62,8 +62,8 @@ from .transform import LOG, Unconvertible, converted
 class Log:
     """Log of what a run of converted functions reads.
 
-    strict: whether an escape raises. leaf: says whether a function of the library is recorded as one call. most: as many
-    breaks. ended: is told of an escape. effect: does what others see. hold: has a tensor from outside be carried.
+    strict: whether an escape raises. leaf: says whether a function of the library is recorded as one call. most: as
+    many breaks. ended: is told of an escape. effect: does what others see. hold: has a tensor from outside be carried.
     """
 
     ended: Callable[[str], Any]
@@ -295,7 +295,7 @@ class Log:
     def each(self, value: Any) -> Any:
         """Returns what a loop walks through."""
         kind = type(value)
-        if isinstance(value, Tensor) or kind in VIEWS or kind.__name__ in ("generator", "str", "Size"):
+        if isinstance(value, Tensor) or kind in VIEWS or kind.__name__ in ("generator", "str", "Size", "SizeOfSymbols"):
             return self.deep(value)
         if kind in CONTAINERS or (isinstance(value, tuple) and hasattr(kind, "_fields")):
             return self.deep(value)
@@ -346,7 +346,9 @@ class Log:
             self.escape(f"a {kind.__name__} is an operand, whose operator is code that is not shown")
         return value
 
-    shown = safe
+    def shown(self, value: Any) -> Any:
+        """What becomes text."""
+        return self.safe(value)
 
     def same(self, a: Any, b: Any) -> bool:
         """Tells whether `a is b`."""

@@ -17,7 +17,7 @@ from redispatch.autograd import is_grad_enabled
 from redispatch.dispatch import STATE, Tag, TorchFunctionMode, within
 from redispatch.dispatch.autograd.grad_mode import _set_grad_enabled as set_grad
 from redispatch.dispatch.pytree import tree_flatten, tree_map
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Size, Tensor
 from redispatch.fx.graph import Graph
 from redispatch.fx.node import Node
 from redispatch.overrides import get_overridable_functions
@@ -117,6 +117,11 @@ class Recorder(TorchFunctionMode):
         self.grad, self.unrecorded = is_grad_enabled(), False
         self.before = [Facts.of(one) for one in self.carried]
 
+    kind: type = Tensor  # of results of calls
+    result: type[Returned] = Returned
+    dynamic: Any = None  # which sizes are symbols in graphs
+    sizes: Any = None  # guards of sizes that are symbols
+
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -162,7 +167,7 @@ class Recorder(TorchFunctionMode):
                 self.stop(func, inside, result, f"{name} gives what depends on a tensor's values", INSTEAD.get(name))
             else:
                 self.log.escape(f"{name} gives what depends on a tensor's values")
-        elif any(type(one) is not Tensor and self.find(one) is None for one in tensors):
+        elif any(type(one) is not self.kind and self.find(one) is None for one in tensors):
             self.log.escape(f"{name} gives a subclass of Tensor")
         elif any(one is not None and not isinstance(one, Tensor) for one in leaves):
             self.log.escape(f"{name} gives more than tensors")
@@ -298,7 +303,7 @@ class Recorder(TorchFunctionMode):
 
     def returns(self, result: Any) -> None:
         """Ends the last segment: the function returns."""
-        leaves, structure = tree_flatten(result)
+        leaves, structure = tree_flatten(result, is_leaf=is_size)
         for one in leaves:
             if not isinstance(one, Tensor) and type(one) not in PRIMITIVES | FACTS:
                 self.log.escape(f"a {type(one).__name__} is returned")
@@ -310,13 +315,13 @@ class Recorder(TorchFunctionMode):
             return
         nodes = [self.node(one) if isinstance(one, Tensor) else one for one in leaves]
         if not self.log.reason:
-            self.close(lambda place: Returned(list(map(place, nodes)), structure), {n for n in nodes if is_node(n)})
+            self.close(lambda place: self.result(list(map(place, nodes)), structure), {n for n in nodes if is_node(n)})
 
     def close(self, make_end: Any, only: set[Node] | None = None) -> None:
         """Makes a segment of what was recorded. only: the nodes that are given; by default, those of living tensors."""
         base = len(self.carried)
         fresh = [one for one in self.sources if one.facts is not None]
-        takes = [base + fresh.index(one) if one.facts is not None else one.place for one in self.sources]
+        takes: list[Any] = [base + fresh.index(one) if one.facts is not None else one.place for one in self.sources]
         living = [(ref(), node) for ref, node in self.nodes.values() if node.op != "placeholder"]
         gives = {node: one for one, node in living if one is not None and (only is None or node in only)}
         self.carry([*self.new, *gives.values()])
@@ -332,15 +337,22 @@ class Recorder(TorchFunctionMode):
             self.grad = True
         self.graph.output(tuple(gives))
         end = make_end(lambda leaf: At(number[leaf]) if isinstance(leaf, Node) else leaf)
+        self.segments.append(Segment(self, self.guards(fresh), takes, number, end))
+
+    def guards(self, fresh: list[Source]) -> Guards:
+        """The guards of what was read in the segment."""
         inputs = [(one.place, one.facts) for one in fresh]
-        guards = Guards(self.log.guards, inputs, self.log.constants, self.exact, self.before)
-        self.log.guards = []
-        self.segments.append(Segment(self, guards, takes, number, end))
+        self.read, self.log.guards = self.log.guards, []
+        return Guards(self.read, inputs, self.log.constants, self.exact, self.before)
 
     def carry(self, tensors: list[Tensor]) -> None:
         for one in tensors:
             self.number.setdefault(id(one), len(self.carried))
             self.carried.append(one)
+
+
+def is_size(value: Any) -> bool:
+    return isinstance(value, Size)
 
 
 def is_node(value: Any) -> bool:

@@ -52,8 +52,8 @@ class Returned(NamedTuple):
     leaves: list[Any]
     structure: Any
 
-    def made(self, carried: Sequence[Tensor]) -> Any:
-        """The result of a call."""
+    def made(self, carried: Sequence[Tensor], numbers: Any = None) -> Any:
+        """The result of a call. numbers: of the symbols, where sizes are such."""
         return tree_unflatten([carried[one.number] if type(one) is At else one for one in self.leaves], self.structure)
 
 
@@ -135,8 +135,8 @@ class Segment:
         self.calls, self.grad, self.grad_behind = recorder.calls, recorder.grad, is_grad_enabled()
         self.backend, self.compiled = recorder.backend, None
         recorder.graph.lint()
-        self.graph = GraphModule({}, recorder.graph)
-        self.examples = [recorder.carried[one] for one in takes]
+        self.graph, self.sizes = GraphModule({}, recorder.graph), recorder.sizes
+        self.graph.meta["dynamic"] = recorder.dynamic
         self.empty = all(node.op in ("placeholder", "output") for node in recorder.graph.nodes)
         if recorder.unrecorded:
             self.compiled = self.graph.forward  # views say so where nothing is recorded; no joint graph knows of it
@@ -151,6 +151,6 @@ class Segment:
         if self.compiled is None:
             with MAKING:
                 if self.compiled is None:
-                    self.compiled, self.examples = self.backend(self.graph, self.examples), []
+                    self.compiled = self.backend(self.graph, inputs)
         found: Sequence[Tensor] = self.compiled(*inputs)
         return found

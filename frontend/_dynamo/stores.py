@@ -81,10 +81,11 @@ def appended(log: Log, owner: list[Any], value: Any) -> None:
 def augmented(log: Log, owner: Any, name: Any, kind: str, sign: str, value: Any) -> None:
     """Changes an attribute or item, as `+=` does; a number that nobody has read is counted on, whichever it is."""
     path = log.path_of.get(id(owner))
+    count: Any = effects.count if kind == "attribute" else effects.count_item
     if kind == "attribute":
-        plain, way, count = effects.has_plain_attribute(owner, name), ".__dict__", effects.count
+        plain, way = effects.has_plain_attribute(owner, name), ".__dict__"
     else:
-        plain, way, count = effects.has_plain_items(owner, name), "", effects.count_item
+        plain, way = effects.has_plain_items(owner, name), ""
     if path is not None and plain:
         table = vars(owner) if kind == "attribute" else owner
         old = table[name] if type(table) is list else table.get(name)
@@ -104,6 +105,9 @@ def augmented(log: Log, owner: Any, name: Any, kind: str, sign: str, value: Any)
 
 class Stored:
     """An object from outside whose attributes or items are written."""
+
+    owner: Any
+    log: Log
 
     def __init__(self, owner: Any, log: Log) -> None:
         vars(self).update(owner=owner, log=log)

@@ -276,7 +276,8 @@ class Shown(ast.NodeTransformer):
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        value, target = self.log("safe", self.visit(node.value)), node.target
+        how = "shown" if isinstance(node.op, ast.Mod) else "safe"
+        value, target = self.log(how, self.visit(node.value)), node.target
         if isinstance(target, ast.Name) and not any(target.id in names for names in self.globals):
             check = ast.Expr(self.log("augmented", ast.Name(target.id, ast.Load())))
             return [check, ast.AugAssign(target, node.op, value)]
@@ -294,7 +295,8 @@ class Shown(ast.NodeTransformer):
         return self.visit_Assign(ast.Assign([node.target], node.value))
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
-        return ast.BinOp(self.log("safe", self.visit(node.left)), node.op, self.log("safe", self.visit(node.right)))
+        right = "shown" if isinstance(node.op, ast.Mod) else "safe"  # by % numbers become text
+        return ast.BinOp(self.log("safe", self.visit(node.left)), node.op, self.log(right, self.visit(node.right)))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         how = "test" if isinstance(node.op, ast.Not) else "safe"

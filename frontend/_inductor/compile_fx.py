@@ -33,6 +33,7 @@ from ..fx.interpreter import Interpreter
 from ..fx.node import Node, map_arg
 from ..fx.passes.post_grad import eliminate_common_subexpressions
 from ..fx.passes.shape_prop import FakeTensorProp
+from .by_size import BySize, is_symbolic
 from .decompositions import expanded
 from .lowering import AT_ONCE, Call, Lowering, Multiplying, Nesting, Recording, extent
 from .operators import native, rule_of
@@ -335,11 +336,14 @@ class CompiledFxGraph:
         return "\n".join(one.kernel().assembly(*one.signature()) for one in self.kernels())
 
 
-def compile_fx_inner(module: GraphModule, example_inputs: Sequence[Any]) -> CompiledFxGraph:
+def compile_fx_inner(module: GraphModule, example_inputs: Sequence[Any]) -> CompiledFxGraph | BySize:
     """Compiles a graph of operators that make no views of each other's results for its caller to write to.
 
-    example_inputs: tensors, of which the metadata counts.
+    example_inputs: tensors, of which the metadata counts. Where a size is a symbol, loops are made for sizes that come
+    often.
     """
+    if is_symbolic(module):
+        return BySize(module, compile_fx_inner)
     graph = CompiledFxGraph(module, example_inputs)
     for seen in WATCHED:
         seen.append(graph)

@@ -375,6 +375,52 @@ def raises_behind_a_write(x):
     return y
 
 
+# Programs that compute with sizes -------------------------------------------------------------------------------------
+
+
+def halves_rows(x):
+    half = x.shape[0] // 2
+    return x[:half].sum(0) * half, x[half:] - x.shape[0]
+
+
+def of_rows_and_columns(x):
+    if x.dim() < 2:
+        return x, len(x)
+    rows, columns = x.shape
+    y = x.reshape(columns, rows) if rows > columns else x.t()
+    return rd.cat([y.reshape(-1), rd.zeros(rows * 2, dtype=x.dtype)]), rows * columns, x.shape
+
+
+def pads_to_even(x):
+    n = x.size(0)
+    if n % 2:
+        x = rd.cat([x, x[:1]])
+    return x.view(2, -1).mean(1) / max(n, 3)
+
+
+def keeps_sizes(x):
+    sizes = [*x.shape]
+    sizes.append(x.numel())
+    found = {"rows": sizes[0], "all": sizes[-1]}
+    return rd.ones(sizes[0]) * found["all"], found, isinstance(sizes[0], int), str(sizes[0])
+
+
+def walks_windows(x):
+    out = []
+    for start in range(0, x.shape[0], 2):
+        out.append(x[start : start + 2].sum() * start)
+    return rd.stack(out)
+
+
+def attends(x):
+    y = x.reshape(-1, 4)
+    length = y.shape[0]
+    mask = rd.ones(length, length).tril() == 0
+    scores = (y @ y.t()).float() * (length**-0.5)
+    return scores.masked_fill(mask, float("-inf")).softmax(-1) @ y.float()
+
+
+SIZED = [halves_rows, of_rows_and_columns, pads_to_even, keeps_sizes, walks_windows, attends]
 TOTAL = 0
 BREAKING = [
     draws_before_a_branch, writes_before_a_branch, branches_without_grad, halves_until_small, prints_between,
@@ -386,7 +432,7 @@ PROGRAMS = [
     asks_for_a_value, by_keyword, of_the_rest, without_grad, catches, takes_an_item, of_two, of_the_same, drops, draws,
     writes_a_list, gives_its_input, gives_constants, CLOSURE, of_a_generator, of_a_lambda, of_sorted, writes_text,
     by_default, counts, of_a_dtype, unpacks, names_within, loops, repeats, fills, walks_rows, of_a_partial,
-    asks_for_attributes, *BREAKING,
+    asks_for_attributes, *BREAKING, *SIZED,
 ]  # fmt: skip
 
 # Changes between two calls --------------------------------------------------------------------------------------------
@@ -476,6 +522,8 @@ def inputs(r, program):
     """Arguments, and keywords, of a program."""
     dtype = r.choice([rd.float32] * 3 + [rd.float64])
     shape = r.choice([(4, 4), (4, 4), (3, 4), (5, 4), (2, 4), (4,)])
+    if program in SIZED:
+        shape = r.choice([(r.randint(1, 9), 4), (r.randint(1, 9), r.randint(1, 5)), (4 * r.randint(1, 3),)])
     if program in (of_a_module, module_and_branch):
         return (rd.randn(r.choice([(4, 4), (3, 4)])), r.choice([None, True, False])), {}
     x = rd.randn(shape, dtype=dtype)
