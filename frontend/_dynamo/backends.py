@@ -10,6 +10,8 @@ from typing import Any
 
 from redispatch._functorch.aot_autograd import aot_function, nop
 from redispatch._inductor import compile_fx_inner
+from redispatch._lazy.ts_backend import init
+from redispatch.dispatch.tensor import Tensor
 from redispatch.fx.graph_module import GraphModule
 
 
@@ -26,6 +28,20 @@ def aot_eager(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any
 def native(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
     """Joint graphs, forward and backward, each compiled to loops."""
     return or_plainly(aot_function(module.forward, compile_fx_inner, dynamic=module.meta.get("dynamic")), module)
+
+
+def lazy(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+    """Joint graphs, forward and backward, of which each is run by lazy tensors: loops for chains of operators."""
+    init()
+
+    def compiler(graph: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+        def run(*inputs: Any) -> Any:
+            found = graph(*(one.to("lazy") if isinstance(one, Tensor) else one for one in inputs))
+            return [one.to("cpu") if isinstance(one, Tensor) else one for one in found]
+
+        return run
+
+    return or_plainly(aot_function(module.forward, compiler, dynamic=module.meta.get("dynamic")), module)
 
 
 def or_plainly(compiled: Callable[..., Any], module: GraphModule) -> Callable[..., Any]:
@@ -50,4 +66,10 @@ def or_plainly(compiled: Callable[..., Any], module: GraphModule) -> Callable[..
     return run
 
 
-BACKENDS: dict[str, Callable[..., Any]] = {"native": native, "inductor": native, "aot_eager": aot_eager, "eager": eager}
+BACKENDS: dict[str, Callable[..., Any]] = {
+    "native": native,
+    "inductor": native,
+    "lazy": lazy,
+    "aot_eager": aot_eager,
+    "eager": eager,
+}

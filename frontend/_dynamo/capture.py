@@ -22,6 +22,7 @@ from redispatch.compiler import STANCE
 from redispatch.dispatch import STATE
 from redispatch.dispatch.tensor import Tensor
 
+from . import config
 from .effects import take_back
 from .feeding import Feeder
 from .known import described
@@ -31,8 +32,6 @@ from .recorder import Recorder, is_leaf
 from .segments import MAKING, Returned, Segment, Standing, Step, key_of
 from .symbols import SymbolicLog, changing_dims, rehearsed
 
-LIMIT = 8  # programs of one function, and segments behind one step
-DEEP = 64  # segments of one program
 WORTH = 8  # calls that a graph must have for Python to be fed where it ends, rather than run as it stands
 
 
@@ -58,7 +57,9 @@ class Compiled:
 
     def __init__(self, function: Any, backend: Callable[..., Any], strict: bool, dynamic: bool | None = None) -> None:
         self.function, self.backend, self.strict, self.dynamic = function, backend, strict, dynamic
+        self.plain = function  # what runs as it stands
         self.programs: list[Program] = []
+        self.told = False  # whether it was said that the text of a function is not known
         self.full = False  # whether there are as many programs as there may be
         EVERY.add(self)
 
@@ -69,9 +70,11 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         state, stance = STATE.get(), STANCE.get()
         seen = state.function_modes or state.modes or state.pre_dispatch_modes or state.levels
-        if seen or state.tracer is not None or stance == "force_eager":
-            return self.function(*args, **kwargs)
+        if seen or state.tracer is not None or stance == "force_eager" or config.disable:
+            return self.plain(*args, **kwargs)
         program, inputs = self.find(args, kwargs)
+        if config.error_on_recompile:
+            stance = "fail_on_recompile"
         kept = self.programs and stance in ("eager_on_recompile", "fail_on_recompile")
         if program is None and not (self.full or kept):
             with MAKING:
@@ -81,7 +84,7 @@ class Compiled:
         if program is None and kept and stance == "fail_on_recompile":
             raise RuntimeError(f"a program of {self.function} would be recorded anew, which the stance refuses")
         if program is None or program.stands:
-            return self.function(*args, **kwargs)
+            return self.plain(*args, **kwargs)
         segment = program.segment
         end = segment.end
         if isinstance(end, Returned) and segment.grad is state.grad_enabled:
@@ -169,13 +172,16 @@ class Compiled:
         result = self.recorded(recorder, args, kwargs)
         first, *rest = recorder.segments
         program = Program(first, state, recorder)
+        if recorder.log.no_source and not self.told:
+            self.told = True
+            warnings.warn(f"{described(self.function)} runs as it stands: {recorder.log.reason}", stacklevel=4)
         self.programs.append(self.general(program, recorder, args, kwargs) if recorder.exact and not rest else program)
         self.chained(first, rest)
-        if len(self.programs) >= LIMIT:
+        if len(self.programs) >= config.recompile_limit:
             self.full = True
             warnings.warn(
-                f"{described(self.function)} has {LIMIT} compiled programs, and runs as it stands where none of them "
-                f"fits. The last was recorded because {self.misses(args, kwargs)}",
+                f"{described(self.function)} has {config.recompile_limit} compiled programs, and runs as it stands "
+                f"where none of them fits. The last was recorded because {self.misses(args, kwargs)}",
                 stacklevel=4,
             )
         return result
@@ -192,7 +198,7 @@ class Compiled:
 
     def log(self, args: tuple[Any, ...], kwargs: dict[str, Any], kind: type[Log] = Log) -> Log:
         """A log that knows the arguments."""
-        log = kind(self.strict, is_leaf, DEEP)
+        log = kind(self.strict, is_leaf, config.accumulated_recompile_limit)
         root, names = Path(None, "args"), Path(None, "kwargs")
         log.guard(root, "len", len(args))
         log.guard(names, "keys", tuple(kwargs))
@@ -229,11 +235,11 @@ class Compiled:
             return
         step.children.setdefault(key, []).append(segments[0])
         self.chained(segments[0], segments[1:])
-        if sum(map(len, step.children.values())) >= LIMIT and not step.full:
+        if sum(map(len, step.children.values())) >= config.recompile_limit and not step.full:
             step.full = True
             warnings.warn(
-                f"{described(self.function)} goes on in {LIMIT} ways behind a break, and by itself where none of them "
-                f"fits: {step.reason}",
+                f"{described(self.function)} goes on in {config.recompile_limit} ways behind a break, and by itself "
+                f"where none of them fits: {step.reason}",
                 stacklevel=6,
             )
 

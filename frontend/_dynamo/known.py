@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from redispatch import is_tensor
 from redispatch.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from redispatch.autograd.grad_mode import is_inference_mode_enabled
+from redispatch.compiler import is_compiling, is_dynamo_compiling, is_exporting
 from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.symbolic import SymBool, SymFloat, SymInt
 from redispatch.dispatch.tensor import Size, Tensor, device, dtype, get_default_dtype, layout, memory_format
@@ -69,6 +70,9 @@ QUESTIONS = {
     is_inference_mode_enabled,
     get_default_dtype,
     is_tensor,
+    is_compiling,
+    is_dynamo_compiling,
+    is_exporting,
 }  # about the state, which is guarded
 REGIONS = (no_grad, enable_grad, set_grad_enabled)
 MUTATORS = set(

@@ -31,6 +31,7 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.nn import Module
 from redispatch.nn.hooks import EVERYWHERE
 
+from .decorators import graph_break
 from .exc import Unsupported
 from .known import (
     CONTAINERS,
@@ -79,6 +80,7 @@ class Log:
         self.noted: set[tuple[Path, str, int]] = set()
         self.constants: dict[str, Any] = {}
         self.reason = ""
+        self.no_source = False  # whether the reason is that a text is not known
 
     # Escapes and guards -----------------------------------------------------------------------------------------------
 
@@ -434,9 +436,13 @@ class Log:
                 self.guard(self.constant(EVERYWHERE), "len", 0)
                 self.guard(path, "no hooks", HOOKS)
                 return self.call(self.attr(function, "forward"), *args, **kwargs)
+            if method is Module.__call__:
+                method = Module._call_impl  # as if it were not compiled by itself
             return self.call(method, function, *args, **kwargs)
         if function is print:
             return self.effect(print, args, kwargs, "print writes")
+        if function is graph_break:
+            return self.effect(graph_break, args, kwargs, "graph_break is called")
         if function is getattr:
             return self.got(args[0], args[1], *args[2:3])
         if function is hasattr:
@@ -536,6 +542,7 @@ class Log:
         try:
             made = converted(function)(self)
         except Unconvertible as problem:
+            self.no_source |= "source text" in str(problem) and not self.reason
             self.escape(f"{described(function)}: {problem}")
             return function(*args, **kwargs)
         return made(*args, **kwargs)
