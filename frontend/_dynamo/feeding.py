@@ -34,7 +34,7 @@ class Feeder:
         self.values: dict[Node, Tensor] = {}
 
     def answer(self, recorder: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
-        """What a call gave."""
+        """Returns the result that a call had."""
         segment, result = self.chain[self.at]
         if self.next < len(segment.calls):
             call = segment.calls[self.next]

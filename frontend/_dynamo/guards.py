@@ -31,7 +31,7 @@ NUMBERS = itertools.count()
 
 
 class Facts(NamedTuple):
-    """What guards say of a tensor, as it was before the segment."""
+    """Facts about a tensor that guards ask for, as it was before the segment."""
 
     metadata: Any
     offset: int

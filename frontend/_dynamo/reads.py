@@ -11,7 +11,6 @@ and has a path, too. What no guard can hold (code that is not shown, writes to t
 
 from __future__ import annotations
 
-import builtins
 import enum
 import functools
 from collections import OrderedDict
@@ -31,6 +30,7 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.nn import Module
 from redispatch.nn.hooks import EVERYWHERE
 
+from . import instances
 from .decorators import graph_break
 from .exc import Unsupported
 from .known import (
@@ -56,6 +56,7 @@ from .known import (
     plain_attribute,
 )
 from .paths import Path, named, place
+from .scopes import Function
 from .stores import Stored, Written, appended, augmented
 from .transform import LOG, Unconvertible, converted
 
@@ -76,6 +77,7 @@ class Log:
         self.guards: list[tuple[Path, str, Any]] = []
         self.path_of: dict[int, Path] = {}
         self.kept: list[Any] = []
+        self.made: dict[int, Any] = {}  # instances of a program's own classes that came into being
         self.known: set[Path] = set()
         self.noted: set[tuple[Path, str, int]] = set()
         self.constants: dict[str, Any] = {}
@@ -204,6 +206,8 @@ class Log:
         path, kind = self.path_of.get(id(value)), type(value)
         if kind is super:
             return self.super_attr(value, name)
+        if id(value) in self.made:
+            return instances.attribute(self, value, name)
         if path is None and isinstance(value, (type, ModuleType, FunctionType)):
             path = self.constant(value)  # which one it is was guarded where it came from
         own = None if isinstance(value, type | ModuleType) else class_attribute(kind, name)
@@ -349,7 +353,7 @@ class Log:
         return value
 
     def shown(self, value: Any) -> Any:
-        """What becomes text."""
+        """Returns a value that becomes text."""
         return self.safe(value)
 
     def same(self, a: Any, b: Any) -> bool:
@@ -390,6 +394,8 @@ class Log:
             return Written(value, self)
         if id(value) in self.path_of:
             return Stored(value, self)
+        if id(value) in self.made:
+            return instances.Own(value, self)
         if type(value) not in (list, dict, OrderedDict):
             self.escape(f"a {type(value).__name__} is written that others may see")
         return value
@@ -406,9 +412,10 @@ class Log:
 
     def entered(self, region: Any) -> Any:
         """Returns the region that `with` enters."""
-        if not isinstance(region, REGIONS):
+        shown = None if isinstance(region, REGIONS) else instances.entered(self, region)
+        if shown is None and not isinstance(region, REGIONS):
             self.escape(f"`with` enters a {type(region).__name__}")
-        return region
+        return region if shown is None else shown
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
@@ -476,6 +483,12 @@ class Log:
             return self.call_pure(function, args, kwargs)
         if isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields"):
             return function(*args, **kwargs)
+        if instances.is_plain_class(function):
+            return instances.made(self, function, args, kwargs)
+        method, path = class_attribute(type(function), "__call__"), self.path_of.get(id(function))
+        if isinstance(method, FunctionType) and (path is not None or id(function) in self.made):
+            self.method_of(function, path, "__call__", method)
+            return self.call(method, function, *args, **kwargs)
         self.escape(f"{described(function)} is called, whose code is not shown")
         return function(*args, **kwargs)
 
@@ -555,41 +568,3 @@ class Log:
         for one in (*args, *kwargs.values()):
             self.deep(one)
         return function(*args, **kwargs)
-
-
-class Function:
-    """The log, for one function: its globals and closure are where names lead to."""
-
-    def __init__(self, log: Log, function: FunctionType) -> None:
-        self.log, self.names = log, function.__globals__
-        root = log.constant(function)
-        for name in ("__defaults__", "__kwdefaults__"):
-            log.deep(log.register(getattr(function, name), Path(root, f".{name}")))
-        self.cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.log, name)
-        setattr(self, name, found)
-        return found
-
-    def name(self, value: Any, name: str) -> Any:
-        """A global or builtin name."""
-        root = self.log.constant(self.names)
-        if name in self.names:
-            return self.log.register(value, Path(root, f"[{name!r}]"))
-        if (root, name) not in self.log.known:
-            self.log.known.add((root, name))  # type: ignore[arg-type]  # no path leads to what is absent
-            self.log.guard(root, "lacks item", name)
-            self.log.guard(self.log.constant(builtins.__dict__), f"item {name}", value)
-        return value
-
-    def free(self, value: Any, name: str) -> Any:
-        """A variable of the function around."""
-        if name == "__class__":
-            return value
-        return self.log.register(value, Path(self.log.constant(self.cells[name]), ".cell_contents"))
-
-    def world(self) -> dict[str, Any]:
-        """The globals, of which one is written."""
-        self.log.path_of.setdefault(id(self.names), self.log.constant(self.names))
-        return self.names

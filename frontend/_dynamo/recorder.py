@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from redispatch.autograd import is_grad_enabled
 from redispatch.dispatch import STATE, Tag, TorchFunctionMode, within
@@ -24,13 +24,11 @@ from redispatch.overrides import get_overridable_functions
 
 from .effects import Undo
 from .guards import Facts, Guards
+from .instances import packed
 from .known import FACTS, PRIMITIVES, TENSORS
 from .paths import Path
 from .reads import Log
 from .segments import At, Call, Reach, Returned, Segment, Standing, Step, containers, is_told, key_of
-
-if TYPE_CHECKING:
-    from .feeding import Feeder
 
 METADATA = set(
     "dim ndim ndimension dtype device layout element_size itemsize is_floating_point is_complex is_signed get_device "
@@ -85,7 +83,7 @@ class Watch:
 
 
 class Source(NamedTuple):
-    """Where an input of a graph comes from: a path from outside, or its number among what is carried along."""
+    """Origin of an input of a graph: a path from outside, or its number among what is carried along."""
 
     place: Path | int
     facts: Facts | None
@@ -98,7 +96,7 @@ class Recorder(TorchFunctionMode):
     done. asleep: whether calls are let through, as after an escape; busy: while the recorder itself calls.
     """
 
-    def __init__(self, log: Log, backend: Callable[..., Any], feeder: Feeder | None = None) -> None:
+    def __init__(self, log: Log, backend: Callable[..., Any], feeder: Any = None) -> None:
         super().__init__()
         self.log, self.backend, self.feeder = log, backend, feeder
         self.busy = self.asleep = False
@@ -110,7 +108,8 @@ class Recorder(TorchFunctionMode):
 
     def begin(self) -> None:
         """Begins a segment."""
-        self.graph, self.calls, self.exact = Graph(), [], False  # type: ignore[var-annotated]
+        self.graph, self.exact = Graph(), False
+        self.calls: list[Call] = []
         self.nodes: dict[int, tuple[weakref.ref[Any], Node]] = {}
         self.sources: list[Source] = []
         self.new: list[Tensor] = []
@@ -303,12 +302,14 @@ class Recorder(TorchFunctionMode):
 
     def returns(self, result: Any) -> None:
         """Ends the last segment: the function returns."""
-        leaves, structure = tree_flatten(result, is_leaf=is_size)
+        shown: list[int] = []
+        leaves, structure = tree_flatten(packed(self.log, result, shown), is_leaf=is_size)
         for one in leaves:
             if not isinstance(one, Tensor) and type(one) not in PRIMITIVES | FACTS:
                 self.log.escape(f"a {type(one).__name__} is returned")
         seen: list[int] = []
         containers(result, seen)
+        seen += shown
         if len(set(seen)) != len(seen) or any(one in self.log.path_of for one in seen):
             self.log.escape("a container is returned that others see")
         if self.log.reason:

@@ -26,7 +26,6 @@ from .known import PRIMITIVES
 if TYPE_CHECKING:
     from .guards import Guards
     from .paths import Path
-    from .recorder import Recorder
 
 MAKING = RLock()  # while a segment is recorded or compiled
 
@@ -130,7 +129,7 @@ class Segment:
     carried.
     """
 
-    def __init__(self, recorder: Recorder, guards: Guards, takes: list[int], number: dict[Node, int], end: Any) -> None:
+    def __init__(self, recorder: Any, guards: Guards, takes: list[int], number: dict[Node, int], end: Any) -> None:
         self.guards, self.takes, self.number, self.end = guards, takes, number, end
         self.calls, self.grad, self.grad_behind = recorder.calls, recorder.grad, is_grad_enabled()
         self.backend, self.compiled = recorder.backend, None
@@ -144,7 +143,7 @@ class Segment:
     compiled: Callable[..., Any] | None
 
     def run(self, carried: Sequence[Tensor]) -> Sequence[Tensor]:
-        """What the graph gives."""
+        """Returns the results of the graph."""
         if self.empty:
             return ()
         inputs = [carried[one] for one in self.takes]

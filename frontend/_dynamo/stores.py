@@ -9,7 +9,7 @@ A write that is no effect of effects.py's is an escape, and is done all the same
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
 from redispatch.nn import Module, Parameter
@@ -19,16 +19,13 @@ from .effects import ABSENT, OPERATORS
 from .known import FACTS, PRIMITIVES
 from .paths import Path
 
-if TYPE_CHECKING:
-    from .reads import Log
-
 
 def storable(value: Any) -> bool:
     """Whether a later call can find a value to store: one that was seen is another there."""
     return isinstance(value, Tensor) or type(value) in PRIMITIVES | FACTS
 
 
-def replaceable(log: Log, old: Any) -> bool:
+def replaceable(log: Any, old: Any) -> bool:
     """Whether a value may go from its place: no path leads through it. A tensor is carried from now on."""
     if id(old) not in log.path_of:
         return True
@@ -39,7 +36,7 @@ def replaceable(log: Log, old: Any) -> bool:
     return True
 
 
-def set_attribute(log: Log, owner: Any, name: str, value: Any) -> None:
+def set_attribute(log: Any, owner: Any, name: str, value: Any) -> None:
     """Sets an attribute of an object from outside."""
     path = log.path_of[id(owner)]
     if isinstance(owner, Module) and name in owner._buffers and type(value) is Tensor:
@@ -56,7 +53,7 @@ def set_attribute(log: Log, owner: Any, name: str, value: Any) -> None:
     setattr(owner, name, value)
 
 
-def set_item(log: Log, owner: Any, key: Any, value: Any) -> None:
+def set_item(log: Any, owner: Any, key: Any, value: Any) -> None:
     """Sets an item of a list or dict from outside."""
     path = log.path_of[id(owner)]
     if effects.has_plain_items(owner, key) and storable(value):
@@ -68,7 +65,7 @@ def set_item(log: Log, owner: Any, key: Any, value: Any) -> None:
     owner[key] = value
 
 
-def appended(log: Log, owner: list[Any], value: Any) -> None:
+def appended(log: Any, owner: list[Any], value: Any) -> None:
     """Appends to a list from outside."""
     path = log.path_of[id(owner)]
     if storable(value):
@@ -78,7 +75,7 @@ def appended(log: Log, owner: list[Any], value: Any) -> None:
     owner.append(value)
 
 
-def augmented(log: Log, owner: Any, name: Any, kind: str, sign: str, value: Any) -> None:
+def augmented(log: Any, owner: Any, name: Any, kind: str, sign: str, value: Any) -> None:
     """Changes an attribute or item, as `+=` does; a number that nobody has read is counted on, whichever it is."""
     path = log.path_of.get(id(owner))
     count: Any = effects.count if kind == "attribute" else effects.count_item
@@ -107,9 +104,9 @@ class Stored:
     """An object from outside whose attributes or items are written."""
 
     owner: Any
-    log: Log
+    log: Any
 
-    def __init__(self, owner: Any, log: Log) -> None:
+    def __init__(self, owner: Any, log: Any) -> None:
         vars(self).update(owner=owner, log=log)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -130,7 +127,7 @@ class Stored:
 class Written:
     """A tensor whose items are written."""
 
-    def __init__(self, tensor: Tensor, log: Log) -> None:
+    def __init__(self, tensor: Tensor, log: Any) -> None:
         vars(self).update(tensor=tensor, log=log)
 
     def __getitem__(self, at: Any) -> Any:

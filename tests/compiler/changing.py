@@ -375,6 +375,27 @@ def raises_behind_a_write(x):
     return y
 
 
+class Scaled(Config):
+    def __init__(self, x, by):
+        super().__init__()
+        self.x = self.twice(x) * by
+
+    def __enter__(self):
+        WRITTEN.append("in")
+        return self
+
+    def __exit__(self, *error):
+        NET.count += 1
+
+
+def makes_objects(x):
+    first, second = Scaled(x, 2), Scaled(x * SCALE, 3)
+    second.x = second.x + first.x * first.kind
+    with second as region:
+        y = region.x * region.width
+    return y + len(first.names) if x.sum() > 0 else y - first.depth
+
+
 # Programs that compute with sizes -------------------------------------------------------------------------------------
 
 
@@ -425,7 +446,7 @@ TOTAL = 0
 BREAKING = [
     draws_before_a_branch, writes_before_a_branch, branches_without_grad, halves_until_small, prints_between,
     gives_numbers, of_sizes_of_values, counts_and_branches, keeps_tensors, writes_a_global, calls_what_is_not_shown,
-    catches_inside, module_and_branch, splits_by_a_value, raises_behind_a_write,
+    catches_inside, module_and_branch, splits_by_a_value, raises_behind_a_write, makes_objects,
 ]  # fmt: skip
 PROGRAMS = [
     of_globals, of_a_list, of_a_dict, of_attributes, of_a_class, of_a_module, of_sizes, writes_its_input, gives_views,

@@ -1,5 +1,8 @@
 """compile: functions with breaks and effects: what runs between them is compiled, and all happens in its turn."""
 
+import dataclasses
+from typing import Any
+
 import pytest
 
 import redispatch as rd
@@ -176,3 +179,92 @@ def test_recording_may_be_asked_for_within_a_region_without():
     f = rd.compile(program, backend="aot_eager")
     with rd.no_grad():
         assert [f(x).requires_grad for _ in range(3)] == [True] * 3
+
+
+@dataclasses.dataclass
+class Output:
+    logits: Any
+    hidden: Any = None
+    extra: list = dataclasses.field(default_factory=list)
+
+
+class Scaled:
+    rate = 2
+
+    def __init__(self, x, by=3):
+        self.x, self.by = x * by, by
+        self.count = 0
+
+    @property
+    def value(self):
+        return self.x * self.rate
+
+    def __call__(self, y):
+        self.count += 1
+        return self.value + y * self.count
+
+
+def test_instances_of_a_programs_own_classes_are_made_anew_at_each_call(monkeypatch):
+    def program(x):
+        scaled = Scaled(x)
+        y = scaled(x) + scaled(x)
+        return Output(y, hidden=(y + 1, scaled), extra=[scaled.count])
+
+    f, results = rd.compile(program, backend="aot_eager"), []
+    for rate in (2, 2, 5, 5):
+        monkeypatch.setattr(Scaled, "rate", rate)
+        x = rd.randn(2)
+        found, expected = f(x), program(x)
+        assert type(found) is Output and type(found.hidden[1]) is Scaled and found.extra == [2]
+        rd.testing.assert_close([found.logits, found.hidden[0]], [expected.logits, expected.hidden[0]])
+        assert found.hidden[1].by == 3 and rd.equal(found.hidden[1].x, expected.hidden[1].x)
+        results.append(found)
+    assert len(f.dynamo_ctx.programs) == 2 and results[0].extra is not results[1].extra
+
+
+class Noted:
+    def __init__(self, seen):
+        self.seen = seen
+
+    def __enter__(self):
+        self.seen.append("in")
+        return self
+
+    def __exit__(self, *error):
+        self.seen.append("out")
+
+
+def test_regions_of_a_programs_own_are_entered_and_left_in_each_call():
+    seen = []
+
+    def program(x):
+        with Noted(seen) as region:
+            y = x * 2 + len(region.seen)
+        return y.relu()
+
+    f = rd.compile(program, backend="aot_eager")
+    assert [f(rd.ones(())).item() for _ in range(3)] == [3, 5, 7] and seen == ["in", "out"] * 3
+
+
+def test_effects_before_an_error_have_happened_as_they_do_without_compile():
+    seen = []
+
+    def program(x, w):
+        seen.append("before")
+        x.add_(1)
+        y = x @ w
+        seen.append("behind")
+        return y
+
+    f = rd.compile(program, backend="aot_eager")
+    for columns in (3, 3, 4, 3, 4):
+        found = []
+        for function in (program, f):
+            x = rd.zeros(2, columns)
+            try:
+                result = function(x, rd.ones(3, 2)).tolist()
+            except RuntimeError as error:
+                result = str(error)
+            found.append((result, x.tolist(), list(seen)))
+            seen.clear()
+        assert found[0] == found[1]
