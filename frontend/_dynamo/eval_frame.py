@@ -157,7 +157,7 @@ class Explanation:
         self.ends = [one.end for one in segments]
         self.segments = [one for one in segments if not one.empty or isinstance(one.end, Returned)]
         self.graphs = [one.graph for one in self.segments]
-        self.guards = [one.guards.text for one in self.segments]
+        self.guards = [one.guards.text + (one.sizes.source if one.sizes else "") for one in self.segments]
         self.reasons = [one.reason for one in self.ends if isinstance(one, Standing)]
         self.break_reasons = [one.reason for one in self.ends if not isinstance(one, Returned)]
         self.ops_per_graph = [[n.target for n in graph.graph.nodes if n.op == "call_function"] for graph in self.graphs]

@@ -131,7 +131,7 @@ class Guards:
         if kind in ("same", "other"):
             return f"if {word} is {'not ' if kind == 'same' else ''}{self.word(found)}: {fails}"
         if kind == "gives":
-            return f"if {word}().__func__ is not {self.constant(found)}: {fails}"
+            return f"if {word}() is not {self.constant(found)}: {fails}"
         if kind == "no hooks":
             return f"if {' or '.join(f'{word}.{name}' for name in found)}: {fails}"
         if kind == "no truth":

@@ -99,6 +99,12 @@ def class_attribute(kind: type, name: str) -> Any:
     return None
 
 
+def method_behind(kind: type, own: type, name: str) -> Any:
+    """Returns the function that `super(kind, own)` finds."""
+    found = getattr(super(kind, own), name)
+    return getattr(found, "__func__", found)
+
+
 def plain_attribute(found: Any) -> bool:
     """Whether reading a class's attribute in an instance runs no code but Python's own."""
     simple = (FunctionType, staticmethod, classmethod, MemberDescriptorType, GetSetDescriptorType, NAMED)

@@ -53,6 +53,7 @@ from .known import (
     described,
     hashable,
     is_simple,
+    method_behind,
     plain_attribute,
 )
 from .paths import Path, named, place
@@ -250,7 +251,7 @@ class Log:
     def super_attr(self, value: Any, name: str) -> Any:
         found = getattr(value, name)
         if isinstance(found, MethodType):
-            lookup = functools.partial(getattr, super(value.__thisclass__, value.__self_class__), name)
+            lookup = functools.partial(method_behind, value.__thisclass__, value.__self_class__, name)
             self.guard(self.constant(lookup), "gives", found.__func__)
         else:
             self.escape(f"super().{name} is no method")
@@ -555,7 +556,7 @@ class Log:
         try:
             made = converted(function)(self)
         except Unconvertible as problem:
-            self.no_source |= "source text" in str(problem) and not self.reason
+            self.no_source |= "no source text" in str(problem) and not self.reason
             self.escape(f"{described(function)}: {problem}")
             return function(*args, **kwargs)
         return made(*args, **kwargs)

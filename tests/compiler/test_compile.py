@@ -454,3 +454,19 @@ def test_what_a_backend_cannot_compile_runs_as_a_graph_with_the_programs_own_err
         else:
             assert rd.equal(f(x, at), program(other, at))
         assert rd.equal(x, other)
+
+
+def test_methods_behind_super_are_guarded_by_what_is_found():
+    class Base:
+        def twice(self, x):
+            return x * 2
+
+    class Derived(Base):
+        def twice(self, x):
+            return super().twice(x) + 1
+
+    derived = Derived()
+    f = rd.compile(lambda x: derived.twice(x), backend="eager")
+    assert [f(rd.ones(())).item() for _ in range(3)] == [3] * 3 and len(programs(f)) == 1
+    Base.twice = lambda self, x: x * 5
+    assert [f(rd.ones(())).item() for _ in range(3)] == [6] * 3 and len(programs(f)) == 2
