@@ -123,13 +123,6 @@ def device(title: str, kinds: str = "") -> Absent:
 
 ABSENT = {
     "_C._distributed_c10d": Absent("processes are not coordinated here", classes="FakeProcessGroup ProcessGroup Work"),
-    "_dynamo.config": Absent(
-        "nothing traces programs",
-        regions="patch",
-        none="""
-            cache_size_limit capture_scalar_outputs optimize_ddp recompile_limit suppress_errors verbose
-        """,
-    ),
     "ao": Absent(QUANTIZED),
     "ao.nn": Absent(QUANTIZED),
     "ao.nn.intrinsic": Absent(QUANTIZED, classes="ConvBn2d ConvBnReLU2d ConvReLU2d LinearReLU"),

@@ -23,6 +23,7 @@ from typing import Any
 
 import redispatch as rd
 from redispatch._ops import HigherOrderOperator
+from redispatch.dispatch import STATE
 from redispatch.func import FunctionalizeAPI
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
@@ -77,6 +78,11 @@ class FunctionalTensorMode(TorchDispatchMode):
             return NotImplemented if rule is None else rule(ModeAPI(), *args, **kwargs)
         if any(not issubclass(kind, FunctionalTensor) for kind in types):
             return NotImplemented  # another subclass stands outside, and is to be unwrapped first
+        if STATE.get().inference:  # where composites come as they are: `contiguous` says that it gives a view
+            with self:
+                made = func.decompose(*args, **kwargs)
+            if made is not NotImplemented:
+                return made
         inner, inner_kwargs = pytree.tree_map_only(FunctionalTensor, lambda x: x.elem, (args, kwargs))
         with functionalizing():
             result = func(*inner, **inner_kwargs)

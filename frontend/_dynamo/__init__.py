@@ -10,7 +10,7 @@ _, __getattr__, __dir__ = _names.late(
     {
         ".": "backends config eval_frame exc source utils",
         ".eval_frame": "OptimizedModule explain list_backends reset",
-        ".decorators": "mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic",
+        ".decorators": "graph_break mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic",
         "redispatch.compiler": """
             allow_in_graph assume_constant_result disable is_compiling is_dynamo_compiling nested_compile_region
             set_stance substitute_in_graph

@@ -11,6 +11,8 @@ from typing import Any
 
 from redispatch._functorch.aot_autograd import aot_function, nop
 from redispatch._inductor import compile_fx_inner
+from redispatch._lazy.ts_backend import init
+from redispatch.dispatch.tensor import Tensor
 from redispatch.fx.graph_module import GraphModule
 
 __path__: list[str] = []  # PyTorch's package, with the modules `common` and `debugging`: _moved.py
@@ -34,17 +36,18 @@ def eager(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
 
 def aot_eager(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
     """Joint graphs of operators, forward and backward, run as they are."""
-    return aot_function(module.forward, nop)
+    return or_plainly(aot_function(module.forward, nop, dynamic=module.meta.get("dynamic")), module)
 
 
 def native(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
     """Joint graphs, forward and backward, each compiled to loops."""
-    return aot_function(module.forward, compile_fx_inner)
+    return or_plainly(aot_function(module.forward, compile_fx_inner, dynamic=module.meta.get("dynamic")), module)
 
 
 def recorded(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
     """As `native`; what is on a CUDA device is recorded as graphs of CUDA, which later calls replay."""
-    return aot_function(module.forward, partial(compile_fx_inner, cudagraphs=True))
+    compiler = partial(compile_fx_inner, cudagraphs=True)
+    return or_plainly(aot_function(module.forward, compiler, dynamic=module.meta.get("dynamic")), module)
 
 
 def backend_named(name: str, mode: str | None, options: dict[str, Any] | None) -> Callable[..., Any]:
@@ -54,4 +57,46 @@ def backend_named(name: str, mode: str | None, options: dict[str, Any] | None) -
     return recorded if graphs and found is native else found
 
 
-BACKENDS: dict[str, Callable[..., Any]] = {"native": native, "inductor": native, "aot_eager": aot_eager, "eager": eager}
+def lazy(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+    """Joint graphs, forward and backward, of which each is run by lazy tensors: loops for chains of operators."""
+    init()
+
+    def compiler(graph: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+        def run(*inputs: Any) -> Any:
+            found = graph(*(one.to("lazy") if isinstance(one, Tensor) else one for one in inputs))
+            return [one.to("cpu") if isinstance(one, Tensor) else one for one in found]
+
+        return run
+
+    return or_plainly(aot_function(module.forward, compiler, dynamic=module.meta.get("dynamic")), module)
+
+
+def or_plainly(compiled: Callable[..., Any], module: GraphModule) -> Callable[..., Any]:
+    """Returns a function that does what a compiled one does; where that raises, what the graph does as it is.
+
+    Such graphs write to their inputs at their end only: an error of the program comes from the graph as it is, behind
+    the writes that it has behind it there, and what cannot be compiled is not compiled again.
+    """
+    plain = False
+
+    def run(*inputs: Any) -> Any:
+        nonlocal plain
+        if plain:
+            return module.forward(*inputs)
+        try:
+            return compiled(*inputs)
+        except Exception:
+            found = module.forward(*inputs)
+            plain = True
+            return found
+
+    return run
+
+
+BACKENDS: dict[str, Callable[..., Any]] = {
+    "native": native,
+    "inductor": native,
+    "lazy": lazy,
+    "aot_eager": aot_eager,
+    "eager": eager,
+}

@@ -1,254 +1,65 @@
-"""compile: a function that runs as recorded graphs where it can, and as it stands where not. Never wrong.
+"""compile: a function that runs as compiled segments where it can, and as it stands where not. Never wrong.
 
 The first call runs the function itself, by its converted text (transform.py), with every read logged (reads.py) and
-every call of the library's functions recorded as a node of a graph. So its results, its writes and its random numbers
-are the function's own. A later call for which all guards hold (guards.py) runs what the backend has made of the graph.
-What cannot be guarded, or is an effect beside tensors, is an escape: such a program runs as it stands, and `explain`
-says why. Read next: backends.py.
+every call of the library's functions recorded as a node of a graph (recorder.py). So its results, its writes and its
+random numbers are the function's own. A later call for which all guards hold (guards.py) walks the segments: it runs
+what the backend has made of a graph, does the step behind it, and goes on with the segment that belongs to what the
+step gave. Where there is none, Python is fed up to that place (feeding.py), and another segment is recorded.
+What cannot be guarded is an escape: there Python goes on by itself, and `explain` says why. Read next: backends.py.
 """
 
 from __future__ import annotations
 
-import itertools
 import warnings
 import weakref
-from collections.abc import Callable
-from functools import cache
-from threading import RLock
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from redispatch._functorch.aot_autograd import surroundings
+from redispatch._functorch.sizes import sizes_of
+from redispatch.autograd import is_grad_enabled, set_grad_enabled
 from redispatch.compiler import STANCE
-from redispatch.dispatch import STATE, TorchFunctionMode
-from redispatch.dispatch.pytree import tree_flatten, tree_map, tree_unflatten
+from redispatch.dispatch import STATE
 from redispatch.dispatch.tensor import Tensor
-from redispatch.fx.graph import Graph
-from redispatch.fx.graph_module import GraphModule
-from redispatch.fx.node import Node
-from redispatch.overrides import get_overridable_functions
 
-from .guards import Guards
-from .known import FACTS, PRIMITIVES, TENSORS, described
-from .reads import Log, Path
+from . import config
+from .effects import take_back
+from .feeding import Feeder
+from .known import described
+from .paths import Path
+from .reads import Log
+from .recorder import Recorder, is_leaf
+from .segments import MAKING, Returned, Segment, Standing, Step, key_of
+from .symbols import SymbolicLog, changing_dims, rehearsed
 
-METADATA = set(
-    "dim ndim ndimension dtype device layout element_size itemsize is_floating_point is_complex is_signed get_device "
-    "requires_grad is_leaf is_sparse is_cuda is_cpu is_quantized is_meta is_mkldnn is_nested is_conj is_neg is_xpu "
-    "is_mps is_inference shape size stride numel nelement nbytes storage_offset is_contiguous __len__ "
-    "is_same_size".split()
-)
-DIMENSIONS = {"dim", "ndim", "ndimension", "get_device", "element_size", "itemsize"}  # integers that are no sizes
-REFUSED = set(
-    "grad grad_fn data backward register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ set_ "
-    "_backward_hooks volatile output_nr _version names retains_grad share_memory_ resize_ __deepcopy__ __reduce_ex__ "
-    "detach_ _base untyped_storage storage data_ptr apply_ map_ map2_ grad_dtype".split()
-)
-LIMIT = 8  # recorded programs of one function
-NUMBERS = itertools.count()
-MAKING = RLock()  # while a program is recorded or compiled
-
-
-@cache
-def recorded_functions() -> set[int]:
-    """Returns the ids of the library's functions that ask function modes."""
-    return {id(one) for group in get_overridable_functions().values() for one in group}
-
-
-def is_leaf(function: Any) -> bool:
-    """Whether a call of a function is recorded as one call."""
-    if getattr(function.__globals__.get("entry_point"), "function", None) is function:
-        return True
-    return id(function) in recorded_functions() or hasattr(function, "__overridable__")
-
-
-class Recorder(TorchFunctionMode):
-    """Records the calls of the library's functions in a graph."""
-
-    def __init__(self, log: Log) -> None:
-        super().__init__()
-        self.log, self.graph = log, Graph()
-        self.nodes: dict[int, Any] = {}
-        self.kept: list[Any] = []
-        self.inputs: list[tuple[Path, Tensor]] = []
-        self.exact = False
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        name = name_of(func)
-        if name in REFUSED:
-            self.log.escape(f"a tensor's {name} is read or written")
-        inside = None if self.log.reason else self.written(args, kwargs)
-        result = func(*args, **kwargs)
-        if not self.log.reason:
-            self.record(func, name, inside, result)
-        return result
-
-    def record(self, func: Any, name: str, inside: Any, result: Any) -> None:
-        """Makes a call a node; one that asks for metadata has them guarded."""
-        self.kept.append(result)
-        leaves, _ = tree_flatten(result)
-        tensors = [one for one in leaves if isinstance(one, Tensor)]
-        if not tensors and result is not None or name == "__get__":
-            if name in METADATA:  # what a result of operators is may depend on sizes, too
-                read = tree_flatten((func, inside))[0]
-                sized = isinstance(result, int | tuple) and not isinstance(result, bool) and name not in DIMENSIONS
-                self.exact |= (
-                    sized
-                    or name in ("is_contiguous", "is_same_size")
-                    or not all(node.op == "placeholder" for node in read if isinstance(node, Node))
-                )
-            else:
-                self.log.escape(f"{name} gives what depends on a tensor's values")
-            return
-        if any(type(one) is not Tensor and id(one) not in self.nodes for one in tensors):
-            self.log.escape(f"{name} gives a subclass of Tensor")
-            return
-        if any(one is not None and not isinstance(one, Tensor) for one in leaves):
-            self.log.escape(f"{name} gives more than tensors")
-            return
-        args, kwargs = inside
-        node = self.graph.call_function(func, args, kwargs)
-        if isinstance(result, Tensor):
-            # `contiguous` gives its input, where it lies so: for others it may not
-            self.exact |= id(result) in self.nodes and not name.endswith("_")
-            self.nodes.setdefault(id(result), node)
-        elif isinstance(result, list | tuple):
-            self.exact |= not hasattr(result, "_fields")  # how many there are may depend on sizes
-            for i, one in enumerate(result):
-                if isinstance(one, Tensor):
-                    self.nodes[id(one)] = self.graph.call_function(item, (node, i))
-                elif one is not None:
-                    self.log.escape(f"{name} gives tensors in a tree")
-        elif result is not None:
-            self.log.escape(f"{name} gives a {type(result).__name__}")
-
-    def written(self, args: Any, kwargs: Any) -> Any:
-        """The arguments with nodes in the place of tensors."""
-        return tree_map(self.node, (tuple(args), dict(kwargs)))
-
-    def node(self, value: Any) -> Any:
-        """The node of a tensor; other values stay."""
-        if not isinstance(value, Tensor):
-            if type(value) not in PRIMITIVES | FACTS:
-                self.log.escape(f"a {type(value).__name__} is given to an operator")
-            return value
-        found = self.nodes.get(id(value))
-        if found is None:
-            path = self.log.path_of.get(id(value))
-            if path is None or type(value) not in TENSORS:
-                self.log.escape(
-                    "a tensor comes from code that is not shown" if path is None else "a subclass of Tensor"
-                )
-                return value
-            found = self.nodes[id(value)] = self.graph.placeholder(f"input_{len(self.inputs)}")
-            self.inputs.append((path, value))
-            self.kept.append(value)
-        return found
-
-
-def name_of(func: Any) -> str:
-    """The name of a function, or of the attribute that a getter reads."""
-    name = getattr(func, "__name__", "")
-    if name in ("__get__", "__set__", "__delete__"):
-        owner = func.__self__
-        name = getattr(getattr(owner, "fget", None), "__name__", name)
-    return name
-
-
-def item(values: Any, index: int) -> Any:
-    """One of several results."""
-    return values[index]
+WORTH = 8  # calls that a graph must have for Python to be fed where it ends, rather than run as it stands
 
 
 class Program:
-    """A recorded graph, its guards, and how results are made of what it gives."""
+    """The first segment of a function, and the state of the dispatcher that it is for."""
 
-    def __init__(self, recorder: Recorder, result: Any, backend: Callable[..., Any]) -> None:
-        log = recorder.log
-        leaves, self.structure = tree_flatten(result)
-        self.constant = [None if isinstance(one, Tensor) else one for one in leaves]
-        for one in leaves:
-            if not isinstance(one, Tensor) and type(one) not in PRIMITIVES | FACTS:
-                log.escape(f"a {type(one).__name__} is returned")
-        seen: list[int] = []
-        containers(result, seen)
-        if len(set(seen)) != len(seen) or any(one in log.path_of for one in seen):
-            log.escape("a container is returned that others see")
-        self.output = [recorder.node(one) if isinstance(one, Tensor) else None for one in leaves]
-        number_of = {id(recorder.nodes[id(tensor)]): i for i, (_, tensor) in enumerate(recorder.inputs)}
-        # a result that is an input, or another result, is that very tensor
-        self.places: list[Any] = []
-        given: list[Any] = []
-        for node in self.output:
-            if node is None:
-                self.places.append(None)
-            elif id(node) in number_of:
-                self.places.append(("input", number_of[id(node)]))
-            else:
-                if node not in given:
-                    given.append(node)
-                self.places.append(("result", given.index(node)))
-        order(recorder.graph)
-        recorder.graph.output(tuple(given))
-        if log.reason:
-            return
-        recorder.graph.lint()
-        self.graph = GraphModule({}, recorder.graph)
-        self.examples = [tensor for _, tensor in recorder.inputs]
-        self.guards = Guards(log.guards, recorder.inputs, log.constants, recorder.exact, next(NUMBERS))
-        self.state = surroundings()
-        self.backend = backend
-        self.compiled: Callable[..., Any] | None = None
-        if not self.state[0] and any(one.requires_grad for one in leaves if isinstance(one, Tensor)):
-            self.compiled = self.graph.forward  # views say so where nothing is recorded; no joint graph knows of it
+    def __init__(self, segment: Segment, state: tuple[Any, ...], recorder: Recorder) -> None:
+        self.segment, self.state = segment, state
+        named, facts = recorder.log.named, [one.facts for one in recorder.sources if one.facts is not None]
+        self.shapes = [one.metadata.shape for one in facts]
+        # what programs share that are for other sizes of the same inputs
+        self.inputs = [named(one.place) for one in recorder.sources if isinstance(one.place, Path)]
+        self.inputs += [f"{one.metadata.dtype} {len(one.metadata.shape)}" for one in facts]
 
-    def run(self, inputs: list[Any]) -> Any:
-        """The function's result for these inputs."""
-        if self.compiled is None:
-            with MAKING:
-                if self.compiled is None:
-                    self.compiled, self.examples = self.backend(self.graph, self.examples), []
-        found = self.compiled(*inputs)
-        leaves = [
-            constant if place is None else inputs[place[1]] if place[0] == "input" else found[place[1]]
-            for constant, place in zip(self.constant, self.places, strict=True)
-        ]
-        return tree_unflatten(leaves, self.structure)
-
-
-def order(graph: Graph) -> None:
-    """Puts placeholders first."""
-    first = next((node for node in graph.nodes if node.op != "placeholder"), None)
-    for node in list(graph.nodes):
-        if node.op == "placeholder" and first is not None:
-            first.prepend(node)
-
-
-def containers(value: Any, seen: list[int]) -> None:
-    """Notes the containers of a result that can be told apart; twice one that cannot be made anew."""
-    if isinstance(value, list | dict):
-        seen.append(id(value))
-    if isinstance(value, dict) and not all(type(key) in PRIMITIVES for key in value):
-        seen += [id(value)] * 2  # a key may be a tensor
-    if isinstance(value, list | tuple | dict):
-        for one in value.values() if isinstance(value, dict) else value:
-            containers(one, seen)
-
-
-class Standing(NamedTuple):
-    """Guards of all that was read up to an escape: a call that reads the same runs as it stands."""
-
-    guards: Guards
-    state: tuple[Any, ...]
-    reason: str
+    @property
+    def stands(self) -> bool:
+        """Whether the function runs as it stands: all of it, as so little of it was recorded."""
+        return isinstance(self.segment.end, Standing) and len(self.segment.calls) < WORTH
 
 
 class Compiled:
     """A function that runs as recorded programs, and where it has none as it stands. strict: that is an error."""
 
-    def __init__(self, function: Any, backend: Callable[..., Any], strict: bool) -> None:
-        self.function, self.backend, self.strict = function, backend, strict
-        self.programs: list[Program | Standing] = []
+    def __init__(self, function: Any, backend: Callable[..., Any], strict: bool, dynamic: bool | None = None) -> None:
+        self.function, self.backend, self.strict, self.dynamic = function, backend, strict, dynamic
+        self.plain = function  # what runs as it stands
+        self.programs: list[Program] = []
+        self.told = False  # whether it was said that the text of a function is not known
         self.full = False  # whether there are as many programs as there may be
         EVERY.add(self)
 
@@ -259,9 +70,11 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         state, stance = STATE.get(), STANCE.get()
         seen = state.function_modes or state.modes or state.pre_dispatch_modes or state.levels
-        if seen or state.tracer is not None or stance == "force_eager":
-            return self.function(*args, **kwargs)
+        if seen or state.tracer is not None or stance == "force_eager" or config.disable:
+            return self.plain(*args, **kwargs)
         program, inputs = self.find(args, kwargs)
+        if config.error_on_recompile:
+            stance = "fail_on_recompile"
         kept = self.programs and stance in ("eager_on_recompile", "fail_on_recompile")
         if program is None and not (self.full or kept):
             with MAKING:
@@ -270,21 +83,122 @@ class Compiled:
                     return self.capture(args, kwargs)
         if program is None and kept and stance == "fail_on_recompile":
             raise RuntimeError(f"a program of {self.function} would be recorded anew, which the stance refuses")
-        return program.run(inputs) if isinstance(program, Program) else self.function(*args, **kwargs)
+        if program is None or program.stands:
+            return self.plain(*args, **kwargs)
+        segment = program.segment
+        end = segment.end
+        if isinstance(end, Returned) and segment.grad is state.grad_enabled:
+            given = [*inputs, *segment.run(inputs)]
+            return end.made(given) if segment.sizes is None else end.made(given, segment.sizes.bind(sizes_of(inputs)))
+        return self.walk(program.segment, inputs, args, kwargs)
 
-    def find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program | Standing | None, Any]:
+    def find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program | None, Any]:
         """The program whose guards hold, and the tensors that it takes."""
         known = surroundings() if self.programs else None
         for program in self.programs:
             if program.state == known:
-                inputs = program.guards.check(args, kwargs)
-                if type(inputs) is list:
+                inputs = program.segment.guards.check(args, kwargs, ())
+                sizes = program.segment.sizes
+                if type(inputs) is list and (sizes is None or sizes.bind(sizes_of(inputs)) is not None):
                     return program, inputs
         return None, None
 
+    # Walking ----------------------------------------------------------------------------------------------------------
+
+    def walk(self, segment: Segment, carried: list[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function's result, by segments and the steps between them; `carried` are the inputs of the first."""
+        chain: list[tuple[Segment, Any]] = []
+        grad = is_grad_enabled()
+        try:
+            while True:
+                if segment.grad is not is_grad_enabled():
+                    set_grad_enabled(segment.grad)
+                carried += segment.run(carried)
+                if segment.grad_behind is not is_grad_enabled():
+                    set_grad_enabled(segment.grad_behind)
+                end = segment.end
+                if isinstance(end, Returned):
+                    return end.made(carried)
+                if type(end) is Standing:
+                    chain.append((segment, None))
+                    break
+                result = end.done(carried, args, kwargs)
+                carried += end.tensors(result)
+                chain.append((segment, result))
+                following, inputs = self.following(end, result, carried, args, kwargs)
+                if following is None:
+                    break
+                carried += inputs
+                segment = following
+        finally:
+            if is_grad_enabled() is not grad:
+                set_grad_enabled(grad)
+        if type(end) is Standing or end.full or STANCE.get() in ("eager_on_recompile", "fail_on_recompile"):
+            return self.fed(chain, carried, args, kwargs, "Python goes on by itself")
+        with MAKING:
+            return self.fed(chain, carried, args, kwargs, "")
+
+    def following(
+        self, step: Step, result: Any, carried: list[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Segment | None, Any]:
+        """The segment behind a step that gave this, and the tensors that it takes from outside."""
+        for one in step.children.get(key_of(result), ()):
+            inputs = one.guards.check(args, kwargs, carried)
+            if type(inputs) is list:
+                return one, inputs
+        return None, None
+
+    def fed(
+        self, chain: list[Any], carried: list[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any], reason: str
+    ) -> Any:
+        """Runs Python from the beginning, fed with what the chain gave; it records what is behind, without a reason."""
+        take_back(chain)
+        log = self.log(args, kwargs)
+        log.reason, log.strict = reason, self.strict and not reason
+        recorder = Recorder(log, self.backend, Feeder(chain, carried))
+        result = self.recorded(recorder, args, kwargs)
+        if not reason:
+            step = chain[-1][0].end
+            self.attach(step, key_of(chain[-1][1]), recorder.segments)
+        return result
+
+    # Recording --------------------------------------------------------------------------------------------------------
+
     def capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the function, and records it."""
-        log = Log(self.strict, is_leaf)
+        state = surroundings()
+        recorder = Recorder(self.log(args, kwargs), self.backend)
+        recorder.dynamic = self.dynamic
+        result = self.recorded(recorder, args, kwargs)
+        first, *rest = recorder.segments
+        program = Program(first, state, recorder)
+        if recorder.log.no_source and not self.told:
+            self.told = True
+            warnings.warn(f"{described(self.function)} runs as it stands: {recorder.log.reason}", stacklevel=4)
+        self.programs.append(self.general(program, recorder, args, kwargs) if recorder.exact and not rest else program)
+        self.chained(first, rest)
+        if len(self.programs) >= config.recompile_limit:
+            self.full = True
+            warnings.warn(
+                f"{described(self.function)} has {config.recompile_limit} compiled programs, and runs as it stands "
+                f"where none of them fits. The last was recorded because {self.misses(args, kwargs)}",
+                stacklevel=4,
+            )
+        return result
+
+    def general(self, program: Program, real: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        """The program for many sizes, if only they were others in one before; else this one."""
+        known = [one for one in self.programs if one.state == program.state and one.inputs == program.inputs]
+        changing = changing_dims(real.new, [one.shapes for one in known], self.dynamic)
+        if self.dynamic is False or not any(changing) or not isinstance(program.segment.end, Returned):
+            return program
+        log = self.log(args, kwargs, SymbolicLog)
+        made = rehearsed(lambda recorder: self.recorded(recorder, args, kwargs), log, real, changing)
+        return program if made is None else Program(made.segments[0], program.state, made)
+
+    def log(self, args: tuple[Any, ...], kwargs: dict[str, Any], kind: type[Log] = Log) -> Log:
+        """A log that knows the arguments."""
+        log = kind(self.strict, is_leaf, config.accumulated_recompile_limit)
         root, names = Path(None, "args"), Path(None, "kwargs")
         log.guard(root, "len", len(args))
         log.guard(names, "keys", tuple(kwargs))
@@ -294,34 +208,47 @@ class Compiled:
             log.register(one, Path(names, f"[{key!r}]"))
         for one in (self.function, getattr(self.function, "__self__", self.function)):
             log.root(one)
+        return log
+
+    def recorded(self, recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs the function under a recorder."""
         state = surroundings()
-        recorder = Recorder(log)
         with recorder:
-            result = log.call(self.function, *args, **kwargs)
-        if surroundings() != state:
-            log.escape("the state of the dispatcher is another afterwards")
-        program = None if log.reason else Program(recorder, result, self.backend)
-        if log.reason:
-            guards = Guards(log.guards, [], log.constants, False, next(NUMBERS))
-            self.programs.append(Standing(guards, state, log.reason))
-        else:
-            assert program is not None
-            self.programs.append(program)
-        if len(self.programs) >= LIMIT:
-            self.full = True
-            warnings.warn(
-                f"{described(self.function)} has {LIMIT} compiled programs, and runs as it stands where none of them "
-                f"fits. The last was recorded because {self.misses(args, kwargs)}",
-                stacklevel=4,
-            )
+            result = recorder.log.call(self.function, *args, **kwargs)
+            if surroundings() != state:
+                recorder.log.escape("the state of the dispatcher is another afterwards")
+        if not recorder.log.reason:
+            recorder.returns(result)
         return result
+
+    def chained(self, first: Segment, rest: Sequence[Segment]) -> None:
+        """Puts segments behind each other, each behind the one step result that the recorder noted."""
+        for segment in rest:
+            step = first.end
+            assert isinstance(step, Step)
+            self.attach(step, next(iter(step.children)), [segment])
+            first = segment
+
+    def attach(self, step: Step, key: Any, segments: Sequence[Segment]) -> None:
+        """Puts segments behind a step."""
+        if not segments:
+            return
+        step.children.setdefault(key, []).append(segments[0])
+        self.chained(segments[0], segments[1:])
+        if sum(map(len, step.children.values())) >= config.recompile_limit and not step.full:
+            step.full = True
+            warnings.warn(
+                f"{described(self.function)} goes on in {config.recompile_limit} ways behind a break, and by itself "
+                f"where none of them fits: {step.reason}",
+                stacklevel=6,
+            )
 
     def misses(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The guard of the last program but one that did not hold."""
         if len(self.programs) < 2:
             return "it was called"
-        guards = self.programs[-2].guards
-        failed = guards.check(args, kwargs)
+        guards = self.programs[-2].segment.guards
+        failed = guards.check(args, kwargs, ())
         return guards.said(failed) if isinstance(failed, int) else "the state of the dispatcher was another"
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["mark_dynamic", "mark_static", "mark_static_address", "mark_unbacked", "maybe_mark_dynamic"]
+__all__ = ["graph_break", "mark_dynamic", "mark_static", "mark_static_address", "mark_unbacked", "maybe_mark_dynamic"]
 
 
 def mark(tensor: Any, name: str, index: int | Iterable[int]) -> None:
@@ -48,3 +48,7 @@ def mark_static(t: Any, index: int | list[int] | tuple[int, ...] | None = None) 
 def mark_static_address(t: Any, guard: bool = True) -> None:
     """Says that the memory of a tensor stays where it is. Graphs are given it at each call, and do not rely on that."""
     t._dynamo_static_input_type = "guarded" if guard else "unguarded"
+
+
+def graph_break(msg: str = "") -> None:
+    """Nothing; where a compiled function calls it, a graph ends, and another one begins."""

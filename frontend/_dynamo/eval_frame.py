@@ -9,15 +9,16 @@ Read next: capture.py.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial, update_wrapper
 from typing import Any
 
 from redispatch.nn import Module
 
 from .backends import BACKENDS, backend_named
-from .capture import EVERY, Compiled, Program
+from .capture import EVERY, Compiled
 from .exc import InvalidBackend
+from .segments import Returned, Segment, Standing, Step
 
 MODES = {None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}
 
@@ -88,7 +89,8 @@ def compile(
 
     A call that finds what an earlier one found (its arguments' metadata, globals, attributes, the state of the
     dispatcher) runs the graph of that one. Whatever cannot be recorded runs as it stands: `compiler.explain` says why.
-    fullgraph: that is an error. dynamic: ignored, as sizes that the program does not read are no part of it.
+    fullgraph: that is an error, and so is a break. dynamic: whether sizes are symbols, so that one graph is for many;
+    by None, those that are seen to change.
     backend: a name of `list_backends(())`, or a function (graph module, example inputs) -> callable. mode,
     options: "reduce-overhead", "max-autotune" and {"triton.cudagraphs": True} have what is on a CUDA device recorded as
     graphs of CUDA; others, for PyTorch's backends, change nothing here. disable: returns `model` itself.
@@ -113,7 +115,7 @@ def compile(
         raise RuntimeError(f"compile: expected a function or module, got {type(model).__name__}")
     model = getattr(model, "__compiles__", model)
     chosen = backend_named(backend, mode, options) if isinstance(backend, str) else backend
-    made = Compiled(model, chosen, fullgraph)
+    made = Compiled(model, chosen, fullgraph, dynamic)
     if isinstance(model, Module):
         return OptimizedModule(model, made)
 
@@ -137,22 +139,36 @@ def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")
     return sorted(BACKENDS.keys() - debugging)
 
 
+def segments_of(first: Segment) -> Iterator[Segment]:
+    """Yields a segment, and those behind it."""
+    yield first
+    if isinstance(first.end, Step):
+        for group in first.end.children.values():
+            for one in group:
+                yield from segments_of(one)
+
+
 class Explanation:
-    """Account of a call: `graphs` of the programs, `reasons` of those that run as they stand."""
+    """Account of a call: `graphs` of the segments, and `break_reasons`: why one ends, with file and line.
+
+    reasons: of the breaks where Python goes on by itself.
+    """
 
     def __init__(self, call: Compiled) -> None:
-        programs = [one for one in call.programs if isinstance(one, Program)]
-        self.graphs = [one.graph for one in programs]
-        self.guards = [one.guards.text for one in programs]
-        self.reasons = [one.reason for one in call.programs if not isinstance(one, Program)]
+        segments = [segment for program in call.programs for segment in segments_of(program.segment)]
+        self.ends = [one.end for one in segments]
+        self.segments = [one for one in segments if not one.empty or isinstance(one.end, Returned)]
+        self.graphs = [one.graph for one in self.segments]
+        self.guards = [one.guards.text + (one.sizes.source if one.sizes else "") for one in self.segments]
+        self.reasons = [one.reason for one in self.ends if isinstance(one, Standing)]
+        self.break_reasons = [one.reason for one in self.ends if not isinstance(one, Returned)]
         self.ops_per_graph = [[n.target for n in graph.graph.nodes if n.op == "call_function"] for graph in self.graphs]
-        self.graph_count, self.graph_break_count = len(self.graphs), len(self.reasons)
+        self.graph_count, self.graph_break_count = len(self.graphs), len(self.break_reasons)
         self.op_count = sum(map(len, self.ops_per_graph))
-        self.break_reasons = self.reasons
 
     def __str__(self) -> str:
         lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}"]
-        lines += [f"Op Count: {self.op_count}", *(f"Runs as it stands: {reason}" for reason in self.reasons)]
+        lines += [f"Op Count: {self.op_count}", *(f"Break: {reason}" for reason in self.break_reasons)]
         for graph, guards in zip(self.graphs, self.guards, strict=True):
             lines += ["", str(graph.code).strip(), "", guards.rstrip()]
         return "\n".join(lines)

@@ -1,6 +1,6 @@
 """Guards as one function that can be read: whether a call finds what the recorded one found, and its tensors.
 
-    def guard(args, kwargs):
+    def guard(args, kwargs, carried):
         v0 = args[0]
         if type(v0) is not c1: return 1
         v1 = v0.eps
@@ -14,52 +14,76 @@ identity. Which guard does not hold is told by its number; -1 is an error in rea
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from redispatch.dispatch.tensor import Tensor, metadata_of
+from redispatch.dispatch.tensor import metadata_of
 from redispatch.nn import Parameter
 
 from .known import class_attribute
-from .reads import Path, named
+from .paths import Path, named
+
+NUMBERS = itertools.count()
+
+
+class Facts(NamedTuple):
+    """Facts about a tensor that guards ask for, as it was before the segment."""
+
+    metadata: Any
+    offset: int
+    keyset: Any
+    recorded: bool
+    requires_grad: bool
+    is_leaf: bool
+    fixed: bool
+
+    @staticmethod
+    def of(x: Any) -> Facts:
+        """Returns the facts of a tensor. `fixed`: few programs change the sizes of parameters."""
+        recorded = x._autograd is not None
+        fixed = isinstance(x, Parameter)
+        return Facts(metadata_of(x), x._offset, x._keyset, recorded, x.requires_grad, x.is_leaf, fixed)
 
 
 class Guards:
     """The function for these guards; it gives the tensors at `inputs`, of these facts, or the number of a line.
 
-    exact: whether tensors must have the very sizes and strides.
+    exact: whether tensors must have the very sizes and strides; those that are carried, too, whose facts are `before`.
     """
 
     def __init__(
         self,
         guards: Sequence[tuple[Path, str, Any]],
-        inputs: Sequence[tuple[Path, Tensor]],
+        inputs: Sequence[tuple[Any, Any]],
         constants: dict[str, Any],
         exact: bool,
-        number: int,
+        before: Sequence[Facts] = (),
     ) -> None:
         self.constants = constants
         self.given: dict[str, Any] = {"class_attribute": class_attribute, "metadata_of": metadata_of, **constants}
-        self.words: dict[Path, str] = {Path(None, name): name for name in (*constants, "args", "kwargs")}
+        self.words: dict[Path, str] = {Path(None, name): name for name in (*constants, "args", "kwargs", "carried")}
         self.lines: list[str] = []
         for path, kind, found in guards:
             self.lines.append(self.line(path, kind, found))
+        for i, facts in enumerate(before if exact else ()):
+            self.lines.append(f"if {' or '.join(self.laid_out(f'carried[{i}]', facts))}: return {len(self.lines)}")
         words = [self.word(path) for path, _ in inputs]
-        for word, (_, tensor) in zip(words, inputs, strict=True):
-            self.lines.append(f"if {' or '.join(self.facts(word, tensor, exact))}: return {len(self.lines)}")
+        for word, (_, facts) in zip(words, inputs, strict=True):
+            self.lines.append(f"if {' or '.join(self.facts(word, facts, exact))}: return {len(self.lines)}")
         if len(words) > 1:
             different = f"{{{', '.join(f'id({word})' for word in words)}}}"
             self.lines.append(f"if len({different}) != {len(words)}: return {len(self.lines)}")
         self.lines.append(f"return [{', '.join(words)}]")
-        text = "def guard(args, kwargs):\n  try:\n" + "".join(f"    {line}\n" for line in self.lines)
+        text = "def guard(args, kwargs, carried):\n  try:\n" + "".join(f"    {line}\n" for line in self.lines)
         self.text = text + "  except Exception: return -1\n"
-        name = f"<redispatch guards {number}>"
+        name = f"<redispatch guards {next(NUMBERS)}>"
         linecache.cache[name] = (len(self.text), None, self.text.splitlines(True), name)
         exec(compile(self.text, name, "exec"), self.given)
-        self.check: Callable[[Any, Any], Any] = self.given["guard"]
+        self.check: Callable[[Any, Any, Any], Any] = self.given["guard"]
 
     def said(self, failed: int) -> str:
         """The guard that did not hold, by what `check` returned."""
@@ -107,7 +131,7 @@ class Guards:
         if kind in ("same", "other"):
             return f"if {word} is {'not ' if kind == 'same' else ''}{self.word(found)}: {fails}"
         if kind == "gives":
-            return f"if {word}().__func__ is not {self.constant(found)}: {fails}"
+            return f"if {word}() is not {self.constant(found)}: {fails}"
         if kind == "no hooks":
             return f"if {' or '.join(f'{word}.{name}' for name in found)}: {fails}"
         if kind == "no truth":
@@ -119,25 +143,26 @@ class Guards:
         assert what == "class attribute"
         return f"if {word}.{name} is not {self.constant(found)}: {fails}"  # a function's or property's own
 
-    def facts(self, word: str, tensor: Any, exact: bool) -> Iterator[str]:
-        """The conditions that an input is another than graphs depend on. `exact`: in sizes and strides, too.
+    def laid_out(self, word: str, facts: Facts) -> Iterator[str]:
+        """The conditions that a tensor has other sizes or strides."""
+        yield f"({word}._interned or metadata_of({word})) is not {self.constant(facts.metadata)}"
+        yield f"{word}._offset != {facts.offset}"
 
-        Those of a parameter are known: few programs change them.
-        """
-        if exact or isinstance(tensor, Parameter):
-            yield f"({word}._interned or metadata_of({word})) is not {self.constant(metadata_of(tensor))}"
+    def facts(self, word: str, facts: Facts, exact: bool) -> Iterator[str]:
+        """The conditions that an input is another than graphs depend on. `exact`: in sizes and strides, too."""
+        if exact or facts.fixed:
+            same, offset = self.laid_out(word, facts)
+            yield from (same, offset) if exact else (same,)
         else:
-            yield f"len({word}._shape) != {len(tensor._shape)}"
-            yield f"{word}._dtype is not {self.constant(tensor._dtype)}"
-            yield f"{word}._device != {self.constant(tensor._device)}"
-        if exact:
-            yield f"{word}._offset != {tensor._offset}"
-        yield f"{word}._keyset != {int(tensor._keyset)}"
-        if tensor._autograd is None:
+            yield f"len({word}._shape) != {len(facts.metadata.shape)}"
+            yield f"{word}._dtype is not {self.constant(facts.metadata.dtype)}"
+            yield f"{word}._device != {self.constant(facts.metadata.device)}"
+        yield f"{word}._keyset != {int(facts.keyset)}"
+        if not facts.recorded:
             yield f"{word}._autograd is not None"
         else:
-            yield f"{word}.requires_grad is not {tensor.requires_grad}"
-            yield f"{word}.is_leaf is not {tensor.is_leaf}"
+            yield f"{word}.requires_grad is not {facts.requires_grad}"
+            yield f"{word}.is_leaf is not {facts.is_leaf}"
 
     def differs(self, word: str, found: Any) -> str:
         """The condition that a number, string or fact of a tensor is another than the one found."""

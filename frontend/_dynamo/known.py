@@ -25,12 +25,16 @@ from typing import Any, NamedTuple
 from redispatch import is_tensor
 from redispatch.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from redispatch.autograd.grad_mode import is_inference_mode_enabled
+from redispatch.compiler import is_compiling, is_dynamo_compiling, is_exporting
 from redispatch.dispatch import OpOverload, OpOverloadPacket
+from redispatch.dispatch.symbolic import SymBool, SymFloat, SymInt
 from redispatch.dispatch.tensor import Size, Tensor, device, dtype, get_default_dtype, layout, memory_format
+from redispatch.dispatch.tensor.metadata import SizeOfSymbols
 from redispatch.nn import Parameter
 
 PRIMITIVES = {int, float, bool, str, complex, bytes, type(None), type(Ellipsis), type(NotImplemented), slice}
-FACTS = {dtype, device, layout, memory_format, Size}
+PRIMITIVES |= {SymInt, SymFloat, SymBool}  # numbers of rehearsals (symbols.py)
+FACTS = {dtype, device, layout, memory_format, Size, SizeOfSymbols}
 CONTAINERS = {list, tuple, dict, set, frozenset, OrderedDict, range}
 EMPTY: tuple[Any, ...] = ([], (), {}, OrderedDict(), range(0), set(), "", b"")
 MAPPINGS: tuple[Any, ...] = ({}, OrderedDict())
@@ -66,6 +70,9 @@ QUESTIONS = {
     is_inference_mode_enabled,
     get_default_dtype,
     is_tensor,
+    is_compiling,
+    is_dynamo_compiling,
+    is_exporting,
 }  # about the state, which is guarded
 REGIONS = (no_grad, enable_grad, set_grad_enabled)
 MUTATORS = set(
@@ -90,6 +97,12 @@ def class_attribute(kind: type, name: str) -> Any:
         if name in one.__dict__:
             return one.__dict__[name]
     return None
+
+
+def method_behind(kind: type, own: type, name: str) -> Any:
+    """Returns the function that `super(kind, own)` finds."""
+    found = getattr(super(kind, own), name)
+    return getattr(found, "__func__", found)
 
 
 def plain_attribute(found: Any) -> bool:

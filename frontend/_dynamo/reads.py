@@ -11,10 +11,8 @@ and has a path, too. What no guard can hold (code that is not shown, writes to t
 
 from __future__ import annotations
 
-import builtins
 import enum
 import functools
-import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from types import (
@@ -24,7 +22,7 @@ from types import (
     MethodWrapperType,
     ModuleType,
 )
-from typing import Any, NamedTuple
+from typing import Any
 
 from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.pytree import tree_flatten
@@ -32,6 +30,8 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.nn import Module
 from redispatch.nn.hooks import EVERYWHERE
 
+from . import instances
+from .decorators import graph_break
 from .exc import Unsupported
 from .known import (
     CONTAINERS,
@@ -53,50 +53,61 @@ from .known import (
     described,
     hashable,
     is_simple,
+    method_behind,
     plain_attribute,
 )
+from .paths import Path, named, place
+from .scopes import Function
+from .stores import Stored, Written, appended, augmented
 from .transform import LOG, Unconvertible, converted
-
-
-class Path(NamedTuple):
-    """The way to an object: from a root, or from another object by an expression that is written behind it."""
-
-    base: Path | None
-    text: str
-
-    def __str__(self) -> str:
-        return self.text if self.base is None else f"{self.base}{self.text}"
 
 
 class Log:
     """Log of what a run of converted functions reads.
 
-    strict: whether an escape raises. leaf: says whether a function of the library is recorded as one call.
+    strict: whether an escape raises. leaf: says whether a function of the library is recorded as one call. most: as
+    many breaks. ended: is told of an escape. effect: does what others see. hold: has a tensor from outside be carried.
     """
 
-    def __init__(self, strict: bool, leaf: Callable[[Any], bool]) -> None:
-        self.strict, self.leaf = strict, leaf
+    ended: Callable[[str], Any]
+    hold: Callable[[Any], Any]
+    effect: Callable[[Any, Any, Any, str], Any]
+
+    def __init__(self, strict: bool, leaf: Callable[[Any], bool], most: int) -> None:
+        self.strict, self.leaf, self.most = strict, leaf, most
         self.guards: list[tuple[Path, str, Any]] = []
         self.path_of: dict[int, Path] = {}
         self.kept: list[Any] = []
+        self.made: dict[int, Any] = {}  # instances of a program's own classes that came into being
         self.known: set[Path] = set()
         self.noted: set[tuple[Path, str, int]] = set()
         self.constants: dict[str, Any] = {}
         self.reason = ""
+        self.no_source = False  # whether the reason is that a text is not known
 
     # Escapes and guards -----------------------------------------------------------------------------------------------
 
     def escape(self, reason: str) -> None:
-        """Notes that the program is not to be compiled. Unsupported where that is an error."""
+        """Notes that from here on the program is not recorded. Unsupported where that is an error."""
         if self.reason:
             return
-        frame: Any = sys._getframe(1)
-        while frame is not None and frame.f_globals.get("__name__", "").startswith("redispatch."):
-            frame = frame.f_back
-        where = "" if frame is None else f" ({frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name})"
-        self.reason = reason + where
+        reason += place()
         if self.strict:
-            raise Unsupported(self.reason)
+            raise Unsupported(reason)
+        self.ended(reason)
+        self.reason = reason
+
+    def break_at(self, reason: str, instead: str | None, is_error: bool) -> str:
+        """Returns the place of a break. Unsupported where that is an error."""
+        where = place()
+        if self.strict and is_error:
+            raise Unsupported(f"{reason}{where}" + (f": {instead}" if instead else ""))
+        return where
+
+    def forget(self) -> None:
+        """Has all be guarded anew that is read from now on: what was read before may have changed."""
+        self.known.clear()
+        self.noted.clear()
 
     def constant(self, value: Any) -> Path:
         """Returns a root that is always this object."""
@@ -196,6 +207,8 @@ class Log:
         path, kind = self.path_of.get(id(value)), type(value)
         if kind is super:
             return self.super_attr(value, name)
+        if id(value) in self.made:
+            return instances.attribute(self, value, name)
         if path is None and isinstance(value, (type, ModuleType, FunctionType)):
             path = self.constant(value)  # which one it is was guarded where it came from
         own = None if isinstance(value, type | ModuleType) else class_attribute(kind, name)
@@ -238,7 +251,7 @@ class Log:
     def super_attr(self, value: Any, name: str) -> Any:
         found = getattr(value, name)
         if isinstance(found, MethodType):
-            lookup = functools.partial(getattr, super(value.__thisclass__, value.__self_class__), name)
+            lookup = functools.partial(method_behind, value.__thisclass__, value.__self_class__, name)
             self.guard(self.constant(lookup), "gives", found.__func__)
         else:
             self.escape(f"super().{name} is no method")
@@ -289,7 +302,7 @@ class Log:
     def each(self, value: Any) -> Any:
         """Returns what a loop walks through."""
         kind = type(value)
-        if isinstance(value, Tensor) or kind in VIEWS or kind.__name__ in ("generator", "str", "Size"):
+        if isinstance(value, Tensor) or kind in VIEWS or kind.__name__ in ("generator", "str", "Size", "SizeOfSymbols"):
             return self.deep(value)
         if kind in CONTAINERS or (isinstance(value, tuple) and hasattr(kind, "_fields")):
             return self.deep(value)
@@ -340,7 +353,9 @@ class Log:
             self.escape(f"a {kind.__name__} is an operand, whose operator is code that is not shown")
         return value
 
-    shown = safe
+    def shown(self, value: Any) -> Any:
+        """Returns a value that becomes text."""
+        return self.safe(value)
 
     def same(self, a: Any, b: Any) -> bool:
         """Tells whether `a is b`."""
@@ -378,7 +393,11 @@ class Log:
         """An object of which an attribute or item is written."""
         if isinstance(value, Tensor):
             return Written(value, self)
-        if id(value) in self.path_of or type(value) not in (list, dict, OrderedDict):
+        if id(value) in self.path_of:
+            return Stored(value, self)
+        if id(value) in self.made:
+            return instances.Own(value, self)
+        if type(value) not in (list, dict, OrderedDict):
             self.escape(f"a {type(value).__name__} is written that others may see")
         return value
 
@@ -388,11 +407,16 @@ class Log:
             self.escape(f"a {type(value).__name__} is changed that others see")
         self.safe(value)
 
+    def augment(self, owner: Any, name: Any, kind: str, sign: str, value: Any) -> None:
+        """Changes an attribute or item, as `+=` does."""
+        augmented(self, owner, name, kind, sign, value)
+
     def entered(self, region: Any) -> Any:
         """Returns the region that `with` enters."""
-        if not isinstance(region, REGIONS):
+        shown = None if isinstance(region, REGIONS) else instances.entered(self, region)
+        if shown is None and not isinstance(region, REGIONS):
             self.escape(f"`with` enters a {type(region).__name__}")
-        return region
+        return region if shown is None else shown
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
@@ -420,7 +444,13 @@ class Log:
                 self.guard(self.constant(EVERYWHERE), "len", 0)
                 self.guard(path, "no hooks", HOOKS)
                 return self.call(self.attr(function, "forward"), *args, **kwargs)
+            if method is Module.__call__:
+                method = Module._call_impl  # as if it were not compiled by itself
             return self.call(method, function, *args, **kwargs)
+        if function is print:
+            return self.effect(print, args, kwargs, "print writes")
+        if function is graph_break:
+            return self.effect(graph_break, args, kwargs, "graph_break is called")
         if function is getattr:
             return self.got(args[0], args[1], *args[2:3])
         if function is hasattr:
@@ -454,6 +484,12 @@ class Log:
             return self.call_pure(function, args, kwargs)
         if isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields"):
             return function(*args, **kwargs)
+        if instances.is_plain_class(function):
+            return instances.made(self, function, args, kwargs)
+        method, path = class_attribute(type(function), "__call__"), self.path_of.get(id(function))
+        if isinstance(method, FunctionType) and (path is not None or id(function) in self.made):
+            self.method_of(function, path, "__call__", method)
+            return self.call(method, function, *args, **kwargs)
         self.escape(f"{described(function)} is called, whose code is not shown")
         return function(*args, **kwargs)
 
@@ -498,6 +534,8 @@ class Log:
         owner, name = method.__self__, method.__name__
         if isinstance(owner, Tensor):
             return self.call_leaf(method, args, kwargs)
+        if name == "append" and type(owner) is list and id(owner) in self.path_of and len(args) == 1:
+            return appended(self, owner, args[0])
         if name in MUTATORS and id(owner) in self.path_of:
             self.escape(f"{self.named(self.path_of[id(owner)])}.{name}() changes what others see")
         elif type(owner) not in CONTAINERS | PRIMITIVES | FACTS or name not in MUTATORS | READERS:
@@ -518,6 +556,7 @@ class Log:
         try:
             made = converted(function)(self)
         except Unconvertible as problem:
+            self.no_source |= "no source text" in str(problem) and not self.reason
             self.escape(f"{described(function)}: {problem}")
             return function(*args, **kwargs)
         return made(*args, **kwargs)
@@ -530,71 +569,3 @@ class Log:
         for one in (*args, *kwargs.values()):
             self.deep(one)
         return function(*args, **kwargs)
-
-
-def named(path: Path, constants: dict[str, Any]) -> str:
-    """Returns a path as text: a global by its name, what belongs to an object behind that."""
-    if path.base is None:
-        root = constants.get(path.text, path.text)
-        return root if isinstance(root, str) else "" if isinstance(root, dict) else described(root)
-    before = named(path.base, constants)
-    if path.text == ".cell_contents":
-        return "a variable of the function around"
-    return before + path.text if before else path.text[2:-2]
-
-
-class Function:
-    """The log, for one function: its globals and closure are where names lead to."""
-
-    def __init__(self, log: Log, function: FunctionType) -> None:
-        self.log, self.names = log, function.__globals__
-        root = log.constant(function)
-        for name in ("__defaults__", "__kwdefaults__"):
-            log.deep(log.register(getattr(function, name), Path(root, f".{name}")))
-        self.cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.log, name)
-        setattr(self, name, found)
-        return found
-
-    def name(self, value: Any, name: str) -> Any:
-        """A global or builtin name."""
-        root = self.log.constant(self.names)
-        if name in self.names:
-            return self.log.register(value, Path(root, f"[{name!r}]"))
-        if (root, name) not in self.log.known:
-            self.log.known.add((root, name))  # type: ignore[arg-type]  # no path leads to what is absent
-            self.log.guard(root, "lacks item", name)
-            self.log.guard(self.log.constant(builtins.__dict__), f"item {name}", value)
-        return value
-
-    def free(self, value: Any, name: str) -> Any:
-        """A variable of the function around."""
-        if name == "__class__":
-            return value
-        return self.log.register(value, Path(self.log.constant(self.cells[name]), ".cell_contents"))
-
-
-class Written:
-    """A tensor whose items are written."""
-
-    def __init__(self, tensor: Tensor, log: Log) -> None:
-        vars(self).update(tensor=tensor, log=log)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self.tensor[at]
-
-    def __setitem__(self, at: Any, value: Any) -> None:
-        self.tensor[at] = value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self.log.escape(f"a tensor's {name} is set")
-        setattr(self.tensor, name, value)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.tensor, name)
-
-    def __delattr__(self, name: str) -> None:
-        self.log.escape(f"a tensor's {name} is deleted")
-        delattr(self.tensor, name)

@@ -22,7 +22,6 @@ LOG = "__log__"
 FRAMES = {"locals", "globals", "vars", "eval", "exec", "dir", "breakpoint"}  # that look at the frame of their caller
 REFUSED = {
     ast.ClassDef: "a class is defined",
-    ast.Global: "`global` writes a name of the module",
     ast.Import: "a module is imported",
     ast.ImportFrom: "a module is imported",
     ast.Try: "`try` catches what operators raise",
@@ -33,6 +32,10 @@ REFUSED = {
     ast.AsyncWith: "`async with` hands over to other tasks",
     ast.AsyncFunctionDef: "`async def` hands over to other tasks",
 }
+SIGNS = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+}  # fmt: skip
 
 
 class Unconvertible(Exception):
@@ -165,6 +168,14 @@ class Shown(ast.NodeTransformer):
     def __init__(self, free: tuple[str, ...]) -> None:
         self.free = free
         self.scopes: list[set[str]] = []
+        self.globals: list[set[str]] = []
+
+    def visit(self, node: Any) -> Any:
+        shown = super().visit(node)
+        for one in listed(shown):
+            if isinstance(one, ast.expr | ast.stmt) and not hasattr(one, "lineno"):
+                ast.copy_location(one, node)
+        return shown
 
     def log(self, method: str, *args: Any) -> ast.Call:
         return ast.Call(ast.Attribute(ast.Name(LOG, ast.Load()), method, ast.Load()), list(args), [])
@@ -180,8 +191,9 @@ class Shown(ast.NodeTransformer):
         own = set(names_of(node))
         parts = node.body if isinstance(node.body, list) else [node.body]
         outer: set[str] = set()
+        world: set[str] = set()
         for part in parts:
-            own |= bound(part, outer)
+            own |= bound(part, outer, world)
         if outer and not all(any(name in scope for scope in self.scopes) for name in outer):
             raise Unconvertible("`nonlocal` writes a variable of the function around it")
         node.args.defaults = [self.visit(one) for one in node.args.defaults]
@@ -189,13 +201,15 @@ class Shown(ast.NodeTransformer):
         for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg):
             if one is not None:
                 one.annotation = None
-        self.scopes.append(own - outer)
+        self.scopes.append(own - outer - world)
+        self.globals.append(world)
         if isinstance(node.body, list):
             node.returns = None
             node.body = [new for part in node.body for new in listed(self.visit(part))]
         else:
             node.body = self.visit(node.body)
         self.scopes.pop()
+        self.globals.pop()
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
@@ -207,7 +221,7 @@ class Shown(ast.NodeTransformer):
     def comprehension(self, node: Any) -> Any:
         first, *rest = node.generators
         first.iter = self.log("each", self.visit(first.iter))
-        self.scopes.append({name for one in node.generators for name in bound(one.target, set())})
+        self.scopes.append({name for one in node.generators for name in bound(one.target, set(), set())})
         for one in rest:
             one.iter = self.log("each", self.visit(one.iter))
         for one in node.generators:
@@ -221,6 +235,8 @@ class Shown(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 
     def visit_Name(self, node: ast.Name) -> Any:
+        if isinstance(node.ctx, ast.Store) and any(node.id in names for names in self.globals):
+            return ast.Subscript(self.log("store", self.log("world")), ast.Constant(node.id), node.ctx)
         if not isinstance(node.ctx, ast.Load) or node.id in (LOG, "__class__"):
             return node
         if any(node.id in scope for scope in self.scopes):
@@ -228,6 +244,9 @@ class Shown(ast.NodeTransformer):
         if node.id in self.free:
             return self.log("free", node, ast.Constant(node.id))
         return self.log("name", node, ast.Constant(node.id))
+
+    def visit_Global(self, node: ast.Global) -> Any:
+        return ast.Pass()
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         node.value = self.visit(node.value)
@@ -257,11 +276,18 @@ class Shown(ast.NodeTransformer):
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        value = self.log("safe", self.visit(node.value))
-        if isinstance(node.target, ast.Name):
-            check = ast.Expr(self.log("augmented", ast.Name(node.target.id, ast.Load())))
-            return [check, ast.AugAssign(node.target, node.op, value)]
-        return ast.AugAssign(self.visit(node.target), node.op, value)
+        how = "shown" if isinstance(node.op, ast.Mod) else "safe"
+        value, target = self.log(how, self.visit(node.value)), node.target
+        if isinstance(target, ast.Name) and not any(target.id in names for names in self.globals):
+            check = ast.Expr(self.log("augmented", ast.Name(target.id, ast.Load())))
+            return [check, ast.AugAssign(target, node.op, value)]
+        if isinstance(target, ast.Name):
+            where = self.log("world"), ast.Constant(target.id), ast.Constant("item")
+        elif isinstance(target, ast.Attribute):
+            where = self.visit(target.value), ast.Constant(target.attr), ast.Constant("attribute")
+        else:
+            where = self.visit(target.value), self.index(target.slice), ast.Constant("item")
+        return ast.Expr(self.log("augment", *where, ast.Constant(SIGNS[type(node.op)]), value))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:
@@ -269,7 +295,8 @@ class Shown(ast.NodeTransformer):
         return self.visit_Assign(ast.Assign([node.target], node.value))
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
-        return ast.BinOp(self.log("safe", self.visit(node.left)), node.op, self.log("safe", self.visit(node.right)))
+        right = "shown" if isinstance(node.op, ast.Mod) else "safe"  # by % numbers become text
+        return ast.BinOp(self.log("safe", self.visit(node.left)), node.op, self.log(right, self.visit(node.right)))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         how = "test" if isinstance(node.op, ast.Not) else "safe"
@@ -334,8 +361,8 @@ class Shown(ast.NodeTransformer):
         return call
 
 
-def bound(tree: Any, outer: set[str]) -> set[str]:
-    """The names that a statement binds in its own scope; `outer` gets those that it declares nonlocal."""
+def bound(tree: Any, outer: set[str], world: set[str]) -> set[str]:
+    """The names that a statement binds in its own scope; `outer` gets those declared nonlocal, `world` those global."""
     found: set[str] = set()
     pending = [tree]
     while pending:
@@ -350,6 +377,8 @@ def bound(tree: Any, outer: set[str]) -> set[str]:
             continue
         if isinstance(node, ast.Nonlocal):
             outer |= set(node.names)
+        if isinstance(node, ast.Global):
+            world |= set(node.names)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             found.add(node.id)
         if isinstance(node, ast.ExceptHandler) and node.name:

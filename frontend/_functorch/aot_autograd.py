@@ -26,7 +26,7 @@ Source: PyTorch's torch._functorch.aot_autograd. Read next: partitioners.py, ../
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import wraps
@@ -143,7 +143,7 @@ def aot_function(
     keep_inference_input_mutations: bool = False,
     inference_compiler: Callable[..., Any] | None = None,
     *,
-    dynamic: bool | None = False,
+    dynamic: bool | None | Sequence[Collection[int]] = False,
     disable_functionalization: bool = False,
     **options: Any,
 ) -> Callable[..., Any]:
@@ -154,7 +154,8 @@ def aot_function(
     inputs and returns the outputs of the graph. bw_compiler: fw_compiler's, by default. inference_compiler: the same,
     where no gradient is wanted. partition_fn: parts the joint graph. decompositions: by operator, a function to trace.
     num_params_buffers: so many tensors, the first, have the same sizes at each call. dynamic: whether the sizes of the
-    others are symbols, so that one graph is for many; by None, those that are seen to change (sizes.py).
+    others are symbols, so that one graph is for many; by None, those that are seen to change (sizes.py); by a sequence,
+    these dimensions of each tensor.
     disable_functionalization: leaves writes in the graphs as they are.
     Errors: those of `fn`; RuntimeError where its operators depend on values of tensors.
     """

@@ -23,6 +23,7 @@ from redispatch.dispatch.symbolic import HUGE, NAMESPACE, ShapeEnv, Symbolic, ev
 from redispatch.dispatch.tensor import Tensor
 from redispatch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 from redispatch.modes.fake_tensor import FakeTensorMode
+from redispatch.nn import Parameter
 
 Numbers = Mapping[Any, int]  # by symbol
 
@@ -94,7 +95,7 @@ class Sizes:
 class Variants:
     """The graphs of a function for arguments that differ in sizes alone. dynamic: as of `aot_function`."""
 
-    def __init__(self, dynamic: bool | None) -> None:
+    def __init__(self, dynamic: bool | None | Sequence[Collection[int]]) -> None:
         self.dynamic = dynamic
         self.exact: dict[Any, Any] = {}  # by all sizes
         self.general: list[Any] = []  # those with symbols
@@ -123,14 +124,17 @@ class Variants:
     def changing(self, tensors: Sequence[Tensor], sizes: tuple[Any, ...], fixed: int) -> list[set[int]]:
         """Returns which dimensions of tensors are to be symbols. fixed: so many, the first, have numbers for sizes.
 
-        All are, where that was asked for; else those that were marked, and those that had another size before.
+        All but those of parameters are, where that was asked for; else those that were marked, and those that had
+        another size before.
         """
         found, start = [], 0
         for i, one in enumerate(tensors):
             marked, static = (getattr(one, f"_dynamo_{kind}_indices", ()) for kind in ("dynamic", "static"))
             dims = set(range(one.dim()))
-            if self.dynamic is False or i < fixed:
+            if self.dynamic is False or i < fixed or (self.dynamic is True and isinstance(one, Parameter)):
                 dims = set()
+            elif isinstance(self.dynamic, Sequence):
+                dims = set(self.dynamic[i])
             elif self.dynamic is None:
                 place = start
                 dims = {d for d in dims if any(former[place + d] != sizes[place + d] for former in self.seen)}

@@ -17,6 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -35,6 +36,7 @@ from ..fx.node import Node, map_arg
 from ..fx.passes.post_grad import eliminate_common_subexpressions
 from ..fx.passes.shape_prop import FakeTensorProp
 from . import kept
+from .by_size import BySize, is_symbolic
 from .decompositions import expanded
 from .lowering import AT_ONCE, Call, Lowering, Multiplying, Nesting, Recording, extent
 from .operators import native, rule_of
@@ -378,12 +380,15 @@ class CompiledFxGraph:
 
 def compile_fx_inner(
     module: GraphModule, example_inputs: Sequence[Any], *, cudagraphs: bool = False
-) -> CompiledFxGraph:
+) -> CompiledFxGraph | BySize:
     """Compiles a graph of operators that make no views of each other's results for its caller to write to.
 
-    example_inputs: tensors, of which the metadata counts.
+    example_inputs: tensors, of which the metadata counts. Where a size is a symbol, loops are made for sizes that come
+    often.
     cudagraphs: whether a function on a CUDA device is recorded (`mode="reduce-overhead"`); on the CPU it is as it is.
     """
+    if is_symbolic(module):
+        return BySize(module, partial(compile_fx_inner, cudagraphs=cudagraphs))
     if any(isinstance(x, Tensor) and x.is_cuda for x in example_inputs):
         made = import_module(f"{__package__}.cuda").CompiledForCUDA  # here, because few have a device
         graph = made(module, example_inputs, cudagraphs)

@@ -57,6 +57,10 @@ class Module(Checkpointable):
         if self.call_super_init:
             super(ModuleTree, self).__init__(*args, **kwargs)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what `pickle` keeps: not what was compiled."""
+        return {name: value for name, value in self.__dict__.items() if name != "_compiled_call_impl"}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes what `pickle` kept; an older version knew fewer kinds of hooks."""
         super().__init__()
@@ -78,19 +82,26 @@ class Module(Checkpointable):
             or self._backward_hooks
             or self._backward_pre_hooks
             or EVERYWHERE
+            or self._compiled_call_impl is not None
         ):
-            return call_with_hooks(self, args, kwargs)
+            return (self._compiled_call_impl or self._call_impl)(*args, **kwargs)
         return self.forward(*args, **kwargs)
 
-    _call_impl = _wrapped_call_impl = __call__  # PyTorch's names of it, which wrappers call
-    _compiled_call_impl = None
+    _wrapped_call_impl = __call__  # PyTorch's name of it, which wrappers call
+    _compiled_call_impl: Callable[..., Any] | None = None
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return call_with_hooks(self, args, kwargs)
 
     def _slow_forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Does to the module's calls what `redispatch.compile` does to a function's."""
-        compiler.compile(self, *args, **kwargs)
+        """Has the module's calls run as `redispatch.compile` has those of a function; takes the same options."""
+        made = compiler.compile(self, *args, **kwargs)
+        if made is not self:  # `disable` was asked for
+            made.dynamo_ctx.plain = self._call_impl
+            self._compiled_call_impl = made.dynamo_ctx
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False

@@ -8,7 +8,9 @@ was written, exceptions and the random numbers behind it must be equal.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import random
 import sys
 import types
@@ -16,6 +18,7 @@ import warnings
 
 import redispatch as rd
 from redispatch import compiler, nn
+from redispatch._dynamo import capture
 from redispatch.nn import functional as F
 from redispatch.utils._pytree import tree_leaves
 
@@ -259,12 +262,198 @@ def asks_for_attributes(x):
     return x * CONFIG.depth * getattr(CONFIG, "none", 2) * (2 if hasattr(CONFIG, "extra") else 1)
 
 
+# Programs with breaks and effects -------------------------------------------------------------------------------------
+
+
+def draws_before_a_branch(x):
+    y = x + rd.rand(x.shape)
+    z = y * 2
+    if y.sum() > SCALE:
+        return z + rd.rand(x.shape)
+    return y - z
+
+
+def writes_before_a_branch(x):
+    view = x.view(-1)
+    x.add_(1)
+    if view[0] > 1:
+        view.mul_(2)
+        return x * SCALE
+    x.sub_(3)
+    return view, x
+
+
+def branches_without_grad(x):
+    y = x * 2
+    with rd.no_grad():
+        if (y.abs().sum() * SPACE.scale) > 3:
+            y = y + 1
+        z = y * 3
+    return x * y + z, rd.is_grad_enabled()
+
+
+def halves_until_small(x):
+    count = 0
+    while x.abs().max() > 0.5 and count < 4:
+        x, count = x / 2, count + 1
+    return x, count
+
+
+def prints_between(x):
+    y = x.sum()
+    print("sum", SCALE)
+    y = y * SCALE
+    print(f"{y.item():.1f}", y.dtype)
+    return y
+
+
+def gives_numbers(x):
+    return x.sum().item(), x.flatten()[:2].tolist(), int(x.numel())
+
+
+def of_sizes_of_values(x):
+    flat = x[x > 0]
+    return flat * flat.shape[0], len(LIST) * flat.numel()
+
+
+def counts_and_branches(x):
+    NET.count += 1
+    if x.sum() > 0:
+        WRITTEN.append("positive")
+        NET.count += 2
+        return x * SCALE
+    SPACE.table["b"] = SCALE
+    return x - NET.count % 2
+
+
+def keeps_tensors(x):
+    SPACE.last = x * 2
+    y = SPACE.last + 1
+    SPACE.items[0] = len(SPACE.items)
+    return y * SPACE.items[0], SPACE.last if x.sum() > 0 else None
+
+
+def writes_a_global(x):
+    global TOTAL
+    TOTAL += 1
+    if x.sum() < 0:
+        TOTAL = 0
+    return x + TOTAL
+
+
+def calls_what_is_not_shown(x):
+    y = x.tanh() * SCALE
+    z = rd.tensor(y.detach().numpy().copy()) + 1
+    return z * y + SCALE
+
+
+def catches_inside(x):
+    y = catches(x * 2)
+    return y.relu() + SCALE
+
+
+def module_and_branch(x, flag=None):
+    y = NET(x * 2, flag)
+    if y.sum() > 0:
+        return NET.drop(y) + SCALE, NET.b
+    NET.b.mul_(0.5)
+    return y.relu()
+
+
+def splits_by_a_value(x):
+    first = x.flatten()[0].item() > 0
+    return [x * 2, x + SCALE][first], {"first": first}
+
+
+def raises_behind_a_write(x):
+    NET.count += 1
+    x.add_(1)
+    y = x.sum()
+    if y > 0:
+        WRITTEN.append("before")
+        return x @ rd.ones(3, 3).to(x.dtype)
+    return y
+
+
+class Scaled(Config):
+    def __init__(self, x, by):
+        super().__init__()
+        self.x = self.twice(x) * by
+
+    def __enter__(self):
+        WRITTEN.append("in")
+        return self
+
+    def __exit__(self, *error):
+        NET.count += 1
+
+
+def makes_objects(x):
+    first, second = Scaled(x, 2), Scaled(x * SCALE, 3)
+    second.x = second.x + first.x * first.kind
+    with second as region:
+        y = region.x * region.width
+    return y + len(first.names) if x.sum() > 0 else y - first.depth
+
+
+# Programs that compute with sizes -------------------------------------------------------------------------------------
+
+
+def halves_rows(x):
+    half = x.shape[0] // 2
+    return x[:half].sum(0) * half, x[half:] - x.shape[0]
+
+
+def of_rows_and_columns(x):
+    if x.dim() < 2:
+        return x, len(x)
+    rows, columns = x.shape
+    y = x.reshape(columns, rows) if rows > columns else x.t()
+    return rd.cat([y.reshape(-1), rd.zeros(rows * 2, dtype=x.dtype)]), rows * columns, x.shape
+
+
+def pads_to_even(x):
+    n = x.size(0)
+    if n % 2:
+        x = rd.cat([x, x[:1]])
+    return x.view(2, -1).mean(1) / max(n, 3)
+
+
+def keeps_sizes(x):
+    sizes = [*x.shape]
+    sizes.append(x.numel())
+    found = {"rows": sizes[0], "all": sizes[-1]}
+    return rd.ones(sizes[0]) * found["all"], found, isinstance(sizes[0], int), str(sizes[0])
+
+
+def walks_windows(x):
+    out = []
+    for start in range(0, x.shape[0], 2):
+        out.append(x[start : start + 2].sum() * start)
+    return rd.stack(out)
+
+
+def attends(x):
+    y = x.reshape(-1, 4)
+    length = y.shape[0]
+    mask = rd.ones(length, length).tril() == 0
+    scores = (y @ y.t()).float() * (length**-0.5)
+    return scores.masked_fill(mask, float("-inf")).softmax(-1) @ y.float()
+
+
+SIZED = [halves_rows, of_rows_and_columns, pads_to_even, keeps_sizes, walks_windows, attends]
+TOTAL = 0
+BREAKING = [
+    draws_before_a_branch, writes_before_a_branch, branches_without_grad, halves_until_small, prints_between,
+    gives_numbers, of_sizes_of_values, counts_and_branches, keeps_tensors, writes_a_global, calls_what_is_not_shown,
+    catches_inside, module_and_branch, splits_by_a_value, raises_behind_a_write, makes_objects,
+]  # fmt: skip
 PROGRAMS = [
     of_globals, of_a_list, of_a_dict, of_attributes, of_a_class, of_a_module, of_sizes, writes_its_input, gives_views,
     asks_for_a_value, by_keyword, of_the_rest, without_grad, catches, takes_an_item, of_two, of_the_same, drops, draws,
     writes_a_list, gives_its_input, gives_constants, CLOSURE, of_a_generator, of_a_lambda, of_sorted, writes_text,
     by_default, counts, of_a_dtype, unpacks, names_within, loops, repeats, fills, walks_rows, of_a_partial,
-    asks_for_attributes,
+    asks_for_attributes, *BREAKING, *SIZED,
 ]  # fmt: skip
 
 # Changes between two calls --------------------------------------------------------------------------------------------
@@ -354,12 +543,14 @@ def inputs(r, program):
     """Arguments, and keywords, of a program."""
     dtype = r.choice([rd.float32] * 3 + [rd.float64])
     shape = r.choice([(4, 4), (4, 4), (3, 4), (5, 4), (2, 4), (4,)])
-    if program is of_a_module:
+    if program in SIZED:
+        shape = r.choice([(r.randint(1, 9), 4), (r.randint(1, 9), r.randint(1, 5)), (4 * r.randint(1, 3),)])
+    if program in (of_a_module, module_and_branch):
         return (rd.randn(r.choice([(4, 4), (3, 4)])), r.choice([None, True, False])), {}
     x = rd.randn(shape, dtype=dtype)
     if len(shape) == 2:
         x = r.choice([x, x, x, x.t().contiguous().t(), rd.randn((4, 8), dtype=dtype)[:, ::2]])
-    if r.random() < 0.3 and program not in (writes_its_input, of_two):
+    if r.random() < 0.3 and program not in (writes_its_input, of_two, writes_before_a_branch, raises_behind_a_write):
         x.requires_grad_()
     if program in (of_two, of_the_same):
         return (x, r.choice([x, x.view(x.shape), rd.randn(x.shape)])), {}
@@ -396,7 +587,7 @@ def shown(value):
         return type(value).__name__, [shown(one) for one in value]
     if isinstance(value, dict):
         return {key: shown(one) for key, one in value.items()}
-    return type(value).__name__, repr(value)
+    return type(value).__name__, f"{value:.3g}" if isinstance(value, float) else repr(value)
 
 
 def state_tensors():
@@ -404,13 +595,17 @@ def state_tensors():
 
 
 def state():
-    return [x.clone() for x in state_tensors()], NET.count, list(WRITTEN)
+    numbers = [list(WRITTEN), dict(SPACE.table), list(SPACE.items), TOTAL, vars(SPACE).get("last")]
+    return [x.clone() for x in state_tensors()], NET.count, *numbers
 
 
 def restore(known):
     for x, value in zip(state_tensors(), known[0], strict=True):
         x.copy_(value)
-    NET.count, WRITTEN[:] = known[1], known[2]
+    NET.count, WRITTEN[:], SPACE.items[:], WORLD["TOTAL"] = known[1], known[2], known[4], known[5]
+    SPACE.table.clear()
+    SPACE.table.update(known[3])
+    SPACE.last = known[6]
 
 
 def gradients(value, args):
@@ -428,21 +623,22 @@ def gradients(value, args):
 def outcome(function, args, kwargs, seed, mode):
     """All that can be seen of a call."""
     rd.manual_seed(seed)
-    args = copies(args)
+    args, printed = copies(args), io.StringIO()
     try:
-        with mode():
+        with mode(), contextlib.redirect_stdout(printed):
             value = function(*args, **kwargs)
             seen = shown(value)
         same = [i for i, x in enumerate(tree_leaves(value)) if any(x is y for y in args if isinstance(y, rd.Tensor))]
         seen = seen, same, gradients(value, args)
     except RuntimeError as error:
         seen = type(error), str(error)[:80]
-    return seen, shown(list(args)), shown(state()), rd.rand(1).item()
+    return seen, shown(list(args)), shown(state()), rd.rand(1).item(), printed.getvalue()
 
 
 def run(seed, calls, backend="eager", programs=PROGRAMS):
     """Returns the calls that were wrong, each with what is known of it; and how many ran by a recorded program."""
     r, made, wrong, change, recorded = random.Random(seed), {}, [], None, 0
+    worth, capture.WORTH = capture.WORTH, 1  # so that Python is fed wherever it can be
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number in range(calls):
@@ -462,7 +658,7 @@ def run(seed, calls, backend="eager", programs=PROGRAMS):
                     wrong.append((number, program.__name__, mode.__name__, change, expected, found))
             change = r.choice([*CHANGES])
             CHANGES[change](r)
-    rd.relu = RELU
+    rd.relu, capture.WORTH = RELU, worth
     vars(sys.modules[__name__]).pop("len", None)
     return wrong, recorded
 

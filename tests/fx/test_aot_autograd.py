@@ -461,3 +461,11 @@ def test_compilers_know_which_graph_they_have(capsys, tmp_path):
     ):
         aot_function(lambda x: x.sin(), compiler)(x)
     assert "torch.ops.aten.sin.default" in capsys.readouterr().out and (tmp_path / "g.svg").exists()
+
+
+def test_copies_in_inference_mode_are_copies():
+    """`contiguous` and `reshape` are operators of their own there, which by their schema may give views."""
+    f = aot_function(lambda x: (x.reshape(-1)[:2], x.contiguous() * 2), nop)
+    x = rd.arange(12.0).view(4, 3).t()
+    with rd.inference_mode():
+        rd.testing.assert_close(f(x), (x.reshape(-1)[:2], x * 2))
