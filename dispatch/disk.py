@@ -7,7 +7,7 @@
 
 What is read from there is run: the directory is private, and one that another user owns is refused.
 `REDISPATCH_CACHE_DIR` names another directory. Who keeps something there:
-kernels/engine/cache.py, specialiser/reads.py.
+kernels/engine/cache.py, specialiser/reads.py, and the compiler of graphs.
 """
 
 from __future__ import annotations

@@ -68,7 +68,11 @@ class AotEagerAndRecordGraphs:
         self.graphs.append(gm)
 
         def kept(graphs: list[GraphModule]) -> Any:
-            return lambda module, _: graphs.append(module) or module
+            def keep(module: GraphModule, _: Any) -> GraphModule:
+                graphs.append(module)
+                return module
+
+            return keep
 
         return aot_function(gm.forward, kept(self.fw_graphs), kept(self.bw_graphs))
 

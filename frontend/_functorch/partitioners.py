@@ -156,7 +156,7 @@ class Joint:
 def check_parts(joint: GraphModule, parts: Sequence[GraphModule], count: int, who: str) -> None:
     """RuntimeError where forward and backward are no parts of a joint graph with `count` results: it names the node
     that is missing, and its line. who: the name of the partition function."""
-    values, forward, backward = (list(one.graph.output_node().args[0]) for one in (joint, *parts))  # type: ignore[arg-type]  # lists
+    values, forward, backward = (list(one.graph.output_node().args[0]) for one in (joint, *parts))
     results, gradients = values[:count], values[count:]
     tangents = [one for one in joint.graph.find_nodes(op="placeholder") if is_tangent(one)]
     given = parts[1].graph.find_nodes(op="placeholder")

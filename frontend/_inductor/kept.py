@@ -117,8 +117,10 @@ def known_as(value: Any) -> Any:
         return {"spec": [list(facts.shape), list(facts.stride), facts.dtype.name]}
     if isinstance(value, np.ndarray):
         return {"array": [value.dtype.str, base64.b64encode(value.tobytes()).decode()]}
-    if isinstance(value, OpOverload) or value is getitem:
-        return {"operator": "getitem" if value is getitem else value.qualified_name}
+    if value is getitem:
+        return {"operator": "getitem"}
+    if isinstance(value, OpOverload):
+        return {"operator": value.qualified_name}
     return written(value)
 
 

@@ -167,7 +167,7 @@ class CodeGen:
         renamed: list[str] = []
         made_by: list[int | None] = []  # for each line, the number of its node
         wrapped: dict[str, None] = {}  # the functions that are steps for a tracer of this code, too
-        annotation, origin = "", None
+        annotation, origin = "", ""
         for number, node in enumerate(steps):
             note = f': "{summary(node)}"' if verbose and summary(node) else ""
             let_go = "".join(f"{name} = " for name in last.get(node, []))

@@ -335,7 +335,7 @@ class Program:
         owner = path.rpartition(".")[0]
         if owner not in self.nodes:
             member = f"code/{owner.replace('.', '/')}.py"
-            text = self.archive.read(member).decode() if self.archive._has(member) else ""
+            text = self.archive.read(member).decode() if self.archive.has(member) else ""
             source, body = Source(text, member), parsed_text(text).body
             if not all(isinstance(one, ast.FunctionDef | ast.ClassDef) for one in body):
                 refuse(f"{member} has more than classes and functions")

@@ -76,7 +76,8 @@ def check(lesson: Lesson, path: Path, seed: int = 0, only: str = "") -> Report:
     if found:
         allowed = ", ".join(lesson.imports) or "the standard library's tools"
         return Report(lesson.row, 2, (), f"not allowed here: {'; '.join(found)}. A file may import {allowed}.")
-    results, missing, ended = [], 0, ""
+    results: list[Any] = []
+    missing, ended = 0, ""
     parts = [part for part in lesson.parts if only in ("", part.name)]
     for part in parts:
         start = time.monotonic()

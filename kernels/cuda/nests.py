@@ -292,7 +292,7 @@ class GridNest(Nest):
         """The kernel for aligned addresses, if it is another one."""
         return None if self.wider is None else self.wider.launch()
 
-    def launch(self) -> Launch | None:
+    def launch(self) -> Launch | None:  # type: ignore[override]  # a device is told otherwise
         """The kernel with its grid; None where there is nothing to compute."""
         if not self.turns:
             return None

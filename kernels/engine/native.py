@@ -330,7 +330,7 @@ def _machine(quick: bool = False) -> Any:
 # Note [Quick compiling]
 # A program's own loops are called a few times per step, and somebody waits for them. LLVM takes a third less for them
 # where it leaves the C function as it is written, does not make copies of a loop for what does not change in it, and
-# does not look for the best order of instructions: loops over arrays are as fast, a call takes 50 ns more.
+# does not look for the best order of instructions: loops over arrays are as fast.
 INLINED = re.compile(rf"^(define internal \w+ @(?:whole\.|{LOOP}\().*) alwaysinline ", re.M)
 
 

@@ -110,7 +110,7 @@ for _name, _function in METHOD_TO_OPERATOR.items():
     setattr(SymNode, _name, method(_function))
 for _name in ("wrap_int", "wrap_float", "wrap_bool"):
     setattr(SymNode, _name, to_node)
-for _name, _function in {
+MORE: dict[str, Any] = {
     "clone": lambda self: self,
     "str": str,
     "int_": lambda self: self.guard_int(),
@@ -120,5 +120,6 @@ for _name, _function in {
     "maybe_as_bool": lambda self: self.value if isinstance(self, ConstantNode) and self.is_bool() else None,
     "statically_known_true": lambda self, file="", line=0: self.shape_env.known(self.expr) is True,
     "nested_int": lambda self: None,
-}.items():
+}
+for _name, _function in MORE.items():
     setattr(SymNode, _name, _function)

@@ -163,8 +163,12 @@ def asked(student: Any, registered: Any, fallbacks: Any, key: DispatchKey) -> st
     return answer
 
 
+def stand_in(op: Any, keyset: int, stack: list[Any]) -> Any:
+    """Stands for a kernel; nobody calls it."""
+
+
 def kernel(name: str) -> Kernel:
-    return Kernel(kernel, kernel, "boxed", "", name=name)
+    return Kernel(stand_in, stand_in, "boxed", "", name=name)
 
 
 def check_resolve(student: Any, run: Any) -> None:
