@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 
 import redispatch as rd
@@ -9,11 +10,13 @@ from redispatch._inductor import compile_fx_inner
 from redispatch._inductor.stages import stages_of, watched
 from redispatch.fx import Interpreter
 from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.kernels.cuda import compiler
 from redispatch.testing import assert_close
 from redispatch.utils import _pytree as pytree
 
 from ..drawing import draw as drawn
 from ..inductor.test_nests import a_program, same
+from .test_mutants import OUT, Bench, barrier, caught, load, shuffle, store, surviving
 
 f = rd.nn.functional
 pytestmark = pytest.mark.usefixtures("simulator")
@@ -121,14 +124,17 @@ def convolutions(a, b, c, d, x, y):
     return f.cross_entropy(f.linear(h.flatten(1), c, d), y)
 
 
-def transformer(tokens, places, g, h, qkv, out, g2, h2, up, down, ids, targets):
+def transformer(tokens, places, *given):
+    *blocks, ids, targets = given
     batch, length, width, heads = *ids.shape, tokens.shape[1], 2
     x = f.embedding(ids, tokens) + places
-    parts = f.linear(f.layer_norm(x, (width,), g, h), qkv).view(batch, length, 3, heads, width // heads)
-    q, k, v = (parts[:, :, i].transpose(1, 2) for i in range(3))
-    mixed = f.scaled_dot_product_attention(q, k, v, is_causal=True)
-    x = x + f.linear(mixed.transpose(1, 2).reshape(batch, length, width), out)
-    x = x + f.linear(f.gelu(f.linear(f.layer_norm(x, (width,), g2, h2), up)), down)
+    for layer in range(0, len(blocks), 8):
+        g, h, qkv, out, g2, h2, up, down = blocks[layer : layer + 8]
+        parts = f.linear(f.layer_norm(x, (width,), g, h), qkv).view(batch, length, 3, heads, width // heads)
+        q, k, v = (parts[:, :, i].transpose(1, 2) for i in range(3))
+        mixed = f.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + f.linear(mixed.transpose(1, 2).reshape(batch, length, width), out)
+        x = x + f.linear(f.gelu(f.linear(f.layer_norm(x, (width,), g2, h2), up)), down)
     return f.cross_entropy(f.linear(x, tokens).view(targets.numel(), -1), targets)
 
 
@@ -145,7 +151,7 @@ PROGRAMS = [
     ),
     (
         transformer,
-        [(20, 8), (6, 8), (8,), (8,), (24, 8), (8, 8), (8,), (8,), (32, 8), (8, 32)],
+        [(20, 8), (6, 8), *[(8,), (8,), (24, 8), (8, 8), (8,), (8,), (32, 8), (8, 32)] * 2],
         lambda: [rd.randint(20, (2, 6)), rd.randint(20, (12,))],
         None,
     ),
@@ -153,8 +159,9 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("loss, shapes, others, calls", PROGRAMS, ids=lambda one: getattr(one, "__name__", ""))
-def test_steps_of_training_are_those_of_the_cpu(loss, shapes, others, calls):
-    """Forward, backward and the new weights, in fused kernels; products, convolutions and attention are called."""
+def test_steps_of_training_are_those_of_the_cpu(simulator, loss, shapes, others, calls):
+    """Forward, backward and the new weights, in fused kernels; products, convolutions and attention are called. All of
+    them run, and the simulator would raise for an access out of bounds, one to what nobody wrote, and a race."""
     weights, data = [rd.randn(shape) / 3 for shape in shapes], others()
 
     def step(*given):
@@ -162,10 +169,46 @@ def test_steps_of_training_are_those_of_the_cpu(loss, shapes, others, calls):
         gradients = rd.autograd.grad(loss(*leaves, *rest), leaves)
         return [leaf.detach() - 0.1 * one for leaf, one in zip(leaves, gradients, strict=True)]
 
+    before = len(simulator.loaded)
     wanted, found, graph = both(step, *weights, *data)
     assert_close(found, wanted)
+    assert {nest.name for nest in graph.nests.values()} <= {one.name for one in simulator.loaded[before:]}
     called = {one.partition(" = aten.")[2].partition(".")[0] for one in graph.calls()}
     assert calls is None or called == set(calls)
+
+
+FUSED = {
+    "rows": (lambda x, i: x - x.amax(1, keepdim=True) + x.sum(1, keepdim=True), ("barrier", "store", "load")),
+    "columns": (lambda x, i: (x * 2).sum(0), ("barrier", "store", "load")),
+    "elements": (lambda x, which: x.gather(1, which) * 2, ("store", "load")),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_every_change_of_a_fused_kernel_is_caught(name):  # 1 to 5 s: some ten kernels are run
+    """So the steps above would not pass, were a kernel wrong."""
+    program, kinds = FUSED[name]
+    x = rd.arange(900.0).reshape(*(30, 30) if name == "columns" else (3, 300)) % 17
+    index = rd.arange(21).reshape(3, 7) * 4
+    there = [x.cuda(), index.cuda()]
+    graph = compile_fx_inner(make_fx(program, tracing_mode="fake")(*there), there)
+    nest = next(iter(graph.nests.values()))
+    given = {"x_1": x.numpy(), "which_1": index.numpy()}
+    out = program(x, index).numpy()
+
+    def run(code):
+        bench = Bench(code)
+        told = [bench.given(given[array.name]) if array in nest.inputs else OUT for array in nest.arrays]
+        if nest.picks:
+            told += [bench.given(np.zeros(8, np.int64)), 1, 1]
+        yield bench.run(nest.name, nest.blocks, nest.threads, out, *told), out
+
+    code = compiler.ptx(nest.source_on_device())
+    assert caught(run, code) is None
+    survivors, found = surviving(name, run, code, (barrier, shuffle, store, load))
+    # In front of the first reduction nothing is in the memory yet for which its barrier waits.
+    assert [kind for kind, *_ in survivors] == ["barrier"] * (name == "rows")
+    assert set(found) == set(kinds)
 
 
 @pytest.mark.parametrize("seed", sorted({152, *drawn(range(300), "nests on a device", count=6)}))
