@@ -969,7 +969,7 @@ class ConstantNode(SymNode):
         super().__init__(expr(value) if type(value) is int else value, shape_env, type(value))
         self.value = value
 
-    expr = hint = property(operator.attrgetter("value"))  # type: ignore[assignment]  # properties there, too
+    expr = hint = property(operator.attrgetter("value"))
 
     def has_hint(self) -> bool:
         return True
@@ -994,7 +994,7 @@ class ConstantNode(SymNode):
 
 def with_constants(env: ShapeEnv, kind: str, args: tuple[Any, ...]) -> Any:
     """An operation of which some operands are symbolic in name alone; and so is what comes of numbers."""
-    plain = [one.node.value if isinstance(one, Symbolic) and one.node.is_constant() else one for one in args]
+    plain = [one.node.hint if isinstance(one, Symbolic) and one.node.is_constant() else one for one in args]
     symbolic = any(isinstance(one, Symbolic) for one in plain)
     found = apply(kind, *plain) if symbolic else evaluate(atom(kind, *plain), {})
     if kind in ("max", "min") and any(isinstance(one, float) for one in plain) and type(found) is int:
