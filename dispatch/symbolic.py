@@ -994,7 +994,7 @@ class ConstantNode(SymNode):
 
 def with_constants(env: ShapeEnv, kind: str, args: tuple[Any, ...]) -> Any:
     """An operation of which some operands are symbolic in name alone; and so is what comes of numbers."""
-    plain = [one.node.expr if isinstance(one, Symbolic) and one.node.is_constant() else one for one in args]
+    plain = [one.node.hint if isinstance(one, Symbolic) and one.node.is_constant() else one for one in args]
     symbolic = any(isinstance(one, Symbolic) for one in plain)
     found = apply(kind, *plain) if symbolic else evaluate(atom(kind, *plain), {})
     if kind in ("max", "min") and any(isinstance(one, float) for one in plain) and type(found) is int:
