@@ -11,6 +11,7 @@ import os
 import resource
 import sys
 from collections import namedtuple
+from typing import Any
 
 Tensor = namedtuple("Tensor", "keys")  # as students see one
 
@@ -62,7 +63,8 @@ def main(path, imports, asked, answered, megabytes, seconds):
     write, flush, dumps, loads = answers.write, answers.flush, json.dumps, json.loads
     limit(int(megabytes), int(seconds))
     code = compile(source, path, "exec")
-    sys.argv, scope = [path], {"__name__": "lesson", "Tensor": Tensor}
+    sys.argv = [path]
+    scope: dict[str, Any] = {"__name__": "lesson", "Tensor": Tensor}
     sys.addaudithook(guard)
     try:
         exec(code, scope)
