@@ -45,7 +45,7 @@ def native(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
 
 
 def recorded(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
-    """As `native`; what is on a CUDA device is recorded as graphs of CUDA, which later calls replay."""
+    """Joint graphs as `native` compiles them; on a CUDA device they are recorded, and later calls replay them."""
     compiler = partial(compile_fx_inner, cudagraphs=True)
     return or_plainly(aot_function(module.forward, compiler, dynamic=module.meta.get("dynamic")), module)
 

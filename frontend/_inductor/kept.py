@@ -294,7 +294,7 @@ def store(key: str | None, graph: Any, entries: dict[str, Any]) -> None:
 
 
 def recorded(graph: Any, entries: dict[str, Any]) -> list[Any]:
-    """What `load` reads. Raises Unkept for what is of this process alone."""
+    """Returns the bytes that `load` reads. Raises Unkept for what is of this process alone."""
     operators = {node.target for node in graph.graph.nodes if isinstance(node.target, OpOverload)}
     check_operators(operators)
     attributes = {node.name: node.target for node in graph.graph.nodes if node.op == "get_attr"}

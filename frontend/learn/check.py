@@ -22,7 +22,7 @@ LINES = 10  # of a message
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one part."""
+    """The outcome of one part."""
 
     part: str
     points: int
@@ -33,7 +33,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a file: `status` is 0 where all holds, 1 where some fails, 2 where there is nothing to grade (the
+    """The outcome of a file: `status` is 0 where all holds, 1 where some fails, 2 where there is nothing to grade (the
     template untouched, something forbidden, out of time), 3 where the checker itself failed."""
 
     lesson: str
@@ -76,7 +76,7 @@ def check(lesson: Lesson, path: Path, seed: int = 0, only: str = "") -> Report:
     if found:
         allowed = ", ".join(lesson.imports) or "the standard library's tools"
         return Report(lesson.row, 2, (), f"not allowed here: {'; '.join(found)}. A file may import {allowed}.")
-    results: list[Any] = []
+    results: list[Result] = []
     missing, ended = 0, ""
     parts = [part for part in lesson.parts if only in ("", part.name)]
     for part in parts:

@@ -130,7 +130,7 @@ def show_demo(options: argparse.Namespace, lesson: Lesson, where: Path | None = 
 
 
 def report(options: argparse.Namespace) -> int:
-    """What is noted of all lessons, as JSON."""
+    """Prints all that is noted of lessons, as JSON."""
     text = json.dumps(progress(), indent=1, sort_keys=True)
     if options.json:
         options.json.write_text(text + "\n", encoding="utf-8")

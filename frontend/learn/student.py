@@ -44,7 +44,7 @@ class Raised(Exception):
 
 
 def forbidden(source: str, imports: Iterable[str]) -> list[str]:
-    """What a file may not have, by line: imports of other modules, and names that reach around what it was given."""
+    """Returns the things that a file may not have, by line: other imports, and names that reach around its own."""
     found, allowed = [], {*PRELOADED, *imports, "__future__"}
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []

@@ -35,7 +35,8 @@ from ..cpu.reduce import chain
 from ..engine.convert import CONVERT, array_type, as_is, real_type
 from ..engine.program import Program
 from ..engine.translate import Unknown
-from ..graphs.nest import Accumulate, Array, Nest, Pick, Reduce, Value, Walk, indented
+from ..graphs.nest import Accumulate, Nest, Pick, Reduce, Value
+from ..graphs.walk import Array, Walk, indented
 from .compiler import CUDA, Source
 from .elementwise import VECTOR
 from .indexing import report

@@ -4,10 +4,11 @@
 """
 
 from .launch import Launch
-from .nest import Accumulate, Apply, Array, Nest, Number, Pick, Position, Read, Reduce, Value
+from .nest import Accumulate, Apply, Nest, Number, Pick, Position, Read, Reduce, Value
 from .product import Product, is_matrix
 from .recorded import ON_PAPER, Recorded, Recorder, Refused
 from .routine import Place, Routine, placed
+from .walk import Array
 
 __all__ = [
     "ON_PAPER", "Accumulate", "Apply", "Array", "Launch", "Nest", "Number", "Pick", "Place", "Position", "Product",

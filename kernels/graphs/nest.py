@@ -42,23 +42,9 @@ from ..engine.convert import CONVERT, array_type, as_is, conversion, load, real_
 from ..engine.elementwise import has_usual
 from ..engine.program import Part
 from .launch import Launch
-from .walk import Walk, indented
+from .walk import Array, Walk, indented
 
 DEAR = 4  # cheap operations, from which on a value is kept and not computed again
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Array:
-    """An array that a nest reads or writes: strides for each of its dimensions, 0 where one element serves all.
-
-    offset: from where a call says that the array begins. Without a name it is in no memory, and only counts
-    (`Position`).
-    """
-
-    name: str
-    dtype: str
-    strides: tuple[int, ...]
-    offset: int = 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -511,7 +497,7 @@ class Nest:
 
     @property
     def launch(self) -> Launch:
-        """How it is run; large ones are shared out among threads. Note [Columns]"""
+        """Returns how it is run; large ones are shared out among threads. Note [Columns]"""
         return Launch(self.turns, self.work, self.scratches, bool(self.accumulates))
 
     def ready(self) -> Callable[..., object]:

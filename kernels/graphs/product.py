@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from redispatch.dispatch import dataclass
 
 from ..cpu.blas import AS_IT_IS, BY_ROWS, TRANSPOSED, gemm
-from .nest import Array
+from .walk import Array
 
 WORK = 5  # multiplications of BLAS in the time of one cheap operation of a loop
 

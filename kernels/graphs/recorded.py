@@ -37,8 +37,8 @@ from ..engine.pool import SMALL
 from ..engine.program import Part, Program
 from ..engine.translate import Unit, Unknown
 from .bounds import BOUNDS, indices_of
-from .nest import Array
 from .product import WORK, factor, is_matrix
+from .walk import Array
 
 ON_PAPER = device("ve")  # of tensors whose memory is noted; the name is PyTorch's, of a machine that is not supported
 LINE = 64

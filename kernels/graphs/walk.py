@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from redispatch.dispatch.tensor.geometry import coalesce, loop_order
 
-if TYPE_CHECKING:
-    from .nest import Array
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Array:
+    """An array that a nest reads or writes: strides for each of its dimensions, 0 where one element serves all.
+
+    offset: from where a call says that the array begins. Without a name it is in no memory, and only counts
+    (`Position`).
+    """
+
+    name: str
+    dtype: str
+    strides: tuple[int, ...]
+    offset: int = 0
 
 
 class Walk:

@@ -94,7 +94,7 @@ def test_a_cheat_gets_no_point_and_outlives_nothing(name, tmp_path):
 
 
 def test_a_right_file_that_cheats_besides_is_graded_by_its_answers(tmp_path):
-    """What it prints, and how it would like to end, is nobody's business."""
+    """Its output, and the end that it would like, are nobody's business."""
     report = report_of("D01", d01.SOLUTION + "\nprint('{\"value\": 1}')\n", tmp_path)
     assert report.status == 0
     report = report_of("D01", d01.SOLUTION + "\n" + CHEATS["fork"], tmp_path)

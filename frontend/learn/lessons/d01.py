@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import redispatch as rd
-from redispatch.dispatch import STATE, DispatchKey, Kernel, TensorBase, key_named, members, operator_named, runtime_keys
+from redispatch.dispatch import (
+    OPERATORS,
+    STATE,
+    DispatchKey,
+    Kernel,
+    TensorBase,
+    key_named,
+    members,
+    operator_named,
+    runtime_keys,
+)
 from redispatch.dispatch.core.table import Entry, backends_of_autograd, resolve
 
 from ..lesson import Lesson, Part, Wrong
@@ -95,7 +105,6 @@ ALIASES = [
     "CompositeImplicitAutograd",
     "Autograd",
 ]
-OPERATORS = ["aten::add.Tensor", "aten::cat", "aten::relu", "aten::add_.Tensor", "aten::matmul", "aten::zeros_like"]
 
 
 # Values, as the student's process sees them ---------------------------------------------------------------------------
@@ -163,16 +172,16 @@ def asked(student: Any, registered: Any, fallbacks: Any, key: DispatchKey) -> st
     return answer
 
 
-def stand_in(op: Any, keyset: int, stack: list[Any]) -> Any:
-    """Stands for a kernel; nobody calls it."""
+def nothing(op: Any, keyset: int, stack: list[Any]) -> None:
+    """Stands for what a kernel does: here they are only told apart."""
 
 
 def kernel(name: str) -> Kernel:
-    return Kernel(stand_in, stand_in, "boxed", "", name=name)
+    return Kernel(nothing, nothing, "boxed", "", name=name)
 
 
 def check_resolve(student: Any, run: Any) -> None:
-    from hypothesis import strategies as st
+    from hypothesis import strategies as st  # which only checking needs
 
     # Each may be there or not, as often as not: what hides what shows where several are.
     places = map(key_named, ("CPU", "CUDA", "AutogradCPU", *ALIASES))
@@ -192,7 +201,7 @@ def check_resolve(student: Any, run: Any) -> None:
 
 
 def check_stops(student: Any, run: Any) -> None:
-    from hypothesis import strategies as st
+    from hypothesis import strategies as st  # which only checking needs
 
     def test(name: str, keys: Any) -> None:
         op, keyset = operator_named(name), union_of(keys)
@@ -202,7 +211,8 @@ def check_stops(student: Any, run: Any) -> None:
         question = f"stops_at: {[key.name for key in order]}, of which {passes} are fallthroughs"
         same(question, student("stops_at", [key.name for key in order], {"set": passes}), right)
 
-    run(test, name=st.sampled_from(OPERATORS), keys=st.sets(st.sampled_from(KEYS), max_size=5))
+    names = sorted(OPERATORS)[::50]
+    run(test, name=st.sampled_from(names), keys=st.sets(st.sampled_from(KEYS), max_size=5))
 
 
 def programs() -> list[Any]:
