@@ -30,7 +30,7 @@ def native(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
 
 
 def recorded(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
-    """As `native`; what is on a CUDA device is recorded as graphs of CUDA, which later calls replay."""
+    """Joint graphs as those of `native`; on a CUDA device they are recorded as graphs of CUDA, and replayed."""
     return aot_function(module.forward, partial(compile_fx_inner, cudagraphs=True))
 
 
