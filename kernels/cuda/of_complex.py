@@ -14,9 +14,22 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.program import integral
 from ..maths import vecmath
-from ..maths.vecmath.pieces import expm1_complex, tanh_complex, two_product, two_sum
+from ..maths.vecmath.pieces import (
+    bits_of,
+    bits_of_32,
+    expm1_complex,
+    from_bits,
+    from_bits_32,
+    integer,
+    integer_32,
+    tanh_complex,
+    two_product,
+    two_sum,
+)
 
+__all__ = ["OF_C", "OF_COMPLEX", "bits_of_32", "from_bits_32", "integer_32"]  # the last for `single`
 LN_2, LN_10 = math.log(2), math.log(10)
 INFINITY, LARGE, TINY = math.inf, 1e153, 1e-290  # beyond LARGE, squares overflow
 HALF_PI = math.pi / 2
@@ -29,16 +42,32 @@ def product(a, b):
     return math.copysign(0.0, a) * math.copysign(1.0, b) if a == 0 or b == 0 else a * b
 
 
-def modulus(z):
-    """The length of z, which overflows only where no number is as large."""
-    x, y = abs(z.real), abs(z.imag)
+def length(x, y):
+    """sqrt(x² + y²), which overflows only where no number is as large."""
+    x, y = abs(x), abs(y)
     large, small = max(x, y), min(x, y)
     if x == INFINITY or y == INFINITY:
-        return INFINITY
+        return x if x == INFINITY else y
     if large == 0 or x != x or y != y:
         return x + y
     ratio = small / large
     return large * math.sqrt(1 + ratio * ratio)
+
+
+@integral
+def following(x, y):
+    """The number next to x on the way to y."""
+    if x != x or y != y:
+        return x + y
+    if x == y:
+        return y
+    if x == 0:
+        return math.copysign(from_bits(integer(1)), y)
+    return from_bits(integer(bits_of(x) + (1 if (y > x) == (x > 0) else -1)))
+
+
+def modulus(z):
+    return length(z.real, z.imag)
 
 
 def square_root(z):
@@ -227,6 +256,7 @@ def power(z, w):
     return exponential(w * logarithm(z))
 
 
+OF_C: dict[str, Callable[..., Any]] = {"hypot": length, "nextafter": following}  # which the CPU has of the C library
 OF_COMPLEX: dict[Any, Callable[..., Any]] = {
     np.abs: modulus, np.sqrt: square_root, vecmath.exp: exponential, vecmath.exp2: exponential_2,
     vecmath.expm1: expm1_complex, vecmath.log: logarithm, vecmath.log2: logarithm_2, vecmath.log10: logarithm_10,

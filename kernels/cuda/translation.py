@@ -24,7 +24,7 @@ from ..engine.translate.statements import Statements, Unit
 from ..maths import vecmath
 from ..maths.vecmath import define
 from . import intrinsics
-from .of_complex import OF_COMPLEX
+from .of_complex import OF_C, OF_COMPLEX
 
 MOST_TURNS = 16  # of a loop that is written out
 SHARED = 3  # LLVM's number of the memory of a block
@@ -411,7 +411,11 @@ class GPUStatements(Statements):
         return super().binary(op, a, b)
 
     def call_external(self, name: str, type: str, values: tuple[Value, ...]) -> Value:
-        raise Unknown(f"{name}, which a GPU does not have")
+        body = OF_C.get(name)
+        if body is None:
+            raise Unknown(f"{name}, which a GPU does not have")
+        program = define.program_of(define.single(body) if type == "float32" else body, type)
+        return self.call(program, program.compiled[-1], values, frozenset())
 
 
 def leaves_early(node: ast.For) -> bool:

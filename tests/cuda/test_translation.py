@@ -51,6 +51,8 @@ FAMILIES = {
     "sorts": lambda x: (x.sort(1).values, x.topk(3).values, x.argmax(1)),
     "indices": lambda x: (x[[3, 1]], x.gather(1, rd.zeros(40, 2, dtype=rd.int64, device=x.device)), x.nonzero()),
     "atomic": lambda x: rd.zeros(3, device=x.device).index_add(0, rd.arange(40, device=x.device) % 3, x[:, 0]),
+    "lengths": lambda x: (rd.hypot(x, x + 1), rd.hypot(x.double() * 1e300, x.double()), rd.hypot(x / 0, x)),
+    "interpolated": lambda x: rd.complex(x, x + 1).lerp(rd.complex(x, -x), 0.3),
     "products": lambda x: (x @ x.t(), rd.einsum("ij,kj->ik", x, x.exp())),
     "softmax": lambda x: (f.softmax(x, 1), f.layer_norm(x, (33,))),
     "convolution": lambda x: f.conv2d(x[:32, :32].reshape(2, 2, 16, 16), x[:3, :18].reshape(3, 2, 3, 3), padding=1),
@@ -66,6 +68,16 @@ def test_a_family_of_operators_gives_what_it_gives_on_the_cpu(own, name):
     rd.manual_seed(0)
     x = rd.randn(40, 33)
     assert_close(rd.utils._pytree.tree_map(lambda one: one.cpu(), FAMILIES[name](x.cuda())), FAMILIES[name](x))
+
+
+@pytest.mark.parametrize("dtype", [rd.float32, rd.float64])
+def test_the_next_number_is_exact(own, dtype):
+    ends = rd.tensor([0.0, -0.0, 1.0, -1.0, 1e-45, 3e38, math.inf, -math.inf, math.nan], dtype=dtype)
+    x, y = (one.reshape(-1) for one in rd.meshgrid(ends, ends, indexing="ij"))
+    found, wanted = rd.nextafter(x.cuda(), y.cuda()).cpu(), rd.nextafter(x, y)
+    assert_close(found, wanted, rtol=0, atol=0, equal_nan=True)
+    known = ~wanted.isnan()
+    assert rd.equal(found.signbit()[known], wanted.signbit()[known])
 
 
 def test_random_numbers_are_those_of_their_place(own):
