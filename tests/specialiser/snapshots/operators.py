@@ -82,10 +82,10 @@ def mm(self, mat2):
     # AutocastCPU: autocast (kernel), dispatch/layers/autocast.py
     inner = excluding(keyset)
     dtype = inner.autocast_dtypes['cpu']
-    cast_to_any(result, _to_copy_code, _to_copy_code_2, inner, self, dtype)
-    cast_to_any(result_4, _to_copy_code_3, _to_copy_code_4, inner, mat2, dtype)
-    code_5 = code_for(mm_code, inner, result._keyset is result_4._keyset, result._keyset, result_4._keyset)
-    with within(inner): return code_5(result, result_4)
+    cast_to_any(result, _to_copy_code, _to_copy_code_2, inner, mat2, dtype)
+    cast_to_any(result_4, _to_copy_code_3, _to_copy_code_4, inner, self, dtype)
+    code_5 = code_for(mm_code, inner, result_4._keyset is result._keyset, result_4._keyset, result._keyset)
+    with within(inner): return code_5(result_4, result)
 
 # === cat_autocast
 def cat(tensors):
