@@ -341,7 +341,7 @@ def test_every_property_arrives_as_its_getter():
 
 
 def test_as_many_functions_as_in_pytorch_can_be_overridden_and_cannot():
-    """They are those of PyTorch 2.13, which has four of the 500 twice; tests/parity/lists.py compares the names."""
+    """Counts are those of PyTorch 2.13, which has four of the 500 twice; tests/parity/lists.py compares names."""
     count = {
         one.__name__.rpartition(".")[2]: len(found)
         for one, found in OVERRIDABLE.items()
