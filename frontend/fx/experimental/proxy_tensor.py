@@ -442,11 +442,17 @@ def make_fx(
 def modules_noted(tracer: Tracer, root: Any) -> Iterator[None]:
     """A region in which nodes note the modules, within `root`, whose `forward` makes them."""
     handles: list[Any] = []
+    stack = tracer.module_stack
+
+    def enter(path: str, module: Any, args: Any) -> None:
+        stack[path] = path, f"{type(module).__module__}.{type(module).__qualname__}"
+
+    def leave(path: str, module: Any, args: Any, result: Any) -> None:
+        stack.pop(path, None)
+
     for path, module in root.named_modules() if isinstance(root, nn.Module) else ():
-        entry = path, f"{type(module).__module__}.{type(module).__qualname__}"
-        enter = lambda module, args, entry=entry: tracer.module_stack.update({entry[0]: entry})  # noqa: E731
-        leave = lambda module, args, result, entry=entry: tracer.module_stack.pop(entry[0], None) and None  # noqa: E731
-        handles += [module.register_forward_pre_hook(enter), module.register_forward_hook(leave, always_call=True)]
+        handles.append(module.register_forward_pre_hook(functools.partial(enter, path)))
+        handles.append(module.register_forward_hook(functools.partial(leave, path), always_call=True))
     try:
         yield
     finally:

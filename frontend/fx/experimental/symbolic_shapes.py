@@ -74,7 +74,7 @@ class SubclassSymbolicContext(StatefulSymbolicContext):
 
 @dataclass(frozen=True)
 class Constraint:
-    """What must hold for a size, or is wished for: then `warn_only`."""
+    """A condition on a size; one that is only wished for has `warn_only`."""
 
     warn_only: bool
 
