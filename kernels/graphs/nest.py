@@ -511,7 +511,7 @@ class Nest:
 
     @property
     def launch(self) -> Launch:
-        """How it is run; large ones are shared out among threads. Note [Columns]"""
+        """The way it is run; large ones are shared out among threads. Note [Columns]"""
         return Launch(self.turns, self.work, self.scratches, bool(self.accumulates))
 
     def ready(self) -> Callable[..., object]:
