@@ -1,4 +1,4 @@
-"""How a nest's compiled loop becomes a function of its arrays: what of it is known without its text."""
+"""The launch of a compiled nest: all of it that is known without the text of its loops."""
 
 from __future__ import annotations
 
