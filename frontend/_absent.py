@@ -420,6 +420,9 @@ MISSING: dict[str, dict[str, str]] = {
     "fx.experimental.optimization": {
         OTHER: "MklSubgraph UnionFind gen_mkl_autotuner modules_to_mkldnn optimize_for_inference reset_modules use_*"
     },
+    "fx.experimental.meta_tracer": {
+        INTERNAL: "MetaDeviceAttribute *_override* gen_constructor_wrapper proxys_to_metas"
+    },
     "fx.experimental.sym_node": {INTERNAL: "DynamicInt sym_*"},
     "fx.passes.splitter_base": {INTERNAL: "NodeEvent*"},
     "fx.experimental.symbolic_shapes": {

@@ -121,6 +121,9 @@ def test_the_glossary_has_each_term_once():
 # Where six names of operators, or of what is called like one, may stand in a list: a file or a folder -> why.
 NO_FACTS = {
     "frontend/array_api": "the standard's names, which it publishes",
+    "frontend/fx/experimental/meta_tracer.py": "questions about a tensor's metadata",
+    "frontend/fx/experimental/sym_node.py": "operations of numbers that are symbols, under PyTorch's names",
+    "frontend/fx/proxy.py": "Python's operators by their names",
     "frontend/jit": "TorchScript's own operators on numbers, and Python's operators by their names",
     "frontend/masked": "a subclass says itself which operators it takes; PyTorch's module of that name publishes these",
     "frontend/functional.py": "PyTorch's module of that name, which publishes these",
