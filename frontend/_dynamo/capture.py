@@ -158,6 +158,8 @@ class Compiled:
         recorder = Recorder(log, self.backend, Feeder(chain, carried))
         result = self.recorded(recorder, args, kwargs)
         if not reason:
+            for segment in recorder.segments:
+                segment.prepare(recorder.carried)
             step = chain[-1][0].end
             self.attach(step, key_of(chain[-1][1]), recorder.segments)
         return result
@@ -175,7 +177,11 @@ class Compiled:
         if recorder.log.no_source and not self.told:
             self.told = True
             warnings.warn(f"{described(self.function)} runs as it stands: {recorder.log.reason}", stacklevel=4)
-        self.programs.append(self.general(program, recorder, args, kwargs) if recorder.exact and not rest else program)
+        program = self.general(program, recorder, args, kwargs) if recorder.exact and not rest else program
+        if not program.stands:  # while what the graphs take is at hand: backends are given it
+            for segment in (program.segment, *rest):
+                segment.prepare(recorder.carried)
+        self.programs.append(program)
         self.chained(first, rest)
         if len(self.programs) >= config.recompile_limit:
             self.full = True

@@ -142,14 +142,21 @@ class Segment:
 
     compiled: Callable[..., Any] | None
 
+    def prepare(self, carried: Sequence[Tensor]) -> None:
+        """Has the backend make its function, if there is anything to run."""
+        if not self.empty:
+            self.made(carried)
+
     def run(self, carried: Sequence[Tensor]) -> Sequence[Tensor]:
         """Returns the results of the graph."""
         if self.empty:
             return ()
-        inputs = [carried[one] for one in self.takes]
-        if self.compiled is None:
-            with MAKING:
-                if self.compiled is None:
-                    self.compiled = self.backend(self.graph, inputs)
-        found: Sequence[Tensor] = self.compiled(*inputs)
+        found: Sequence[Tensor] = (self.compiled or self.made(carried))(*[carried[one] for one in self.takes])
         return found
+
+    def made(self, carried: Sequence[Tensor]) -> Callable[..., Any]:
+        """Returns what the backend makes of the graph, once."""
+        with MAKING:
+            if self.compiled is None:
+                self.compiled = self.backend(self.graph, [carried[one] for one in self.takes])
+            return self.compiled

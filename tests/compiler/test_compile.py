@@ -11,6 +11,7 @@ import pytest
 import redispatch as rd
 from redispatch import _dynamo, compiler, nn
 from redispatch._dynamo.exc import InvalidBackend, Unsupported
+from redispatch._dynamo.testing import CompileCounter
 from redispatch.nn import functional as F
 from tests import drawing
 
@@ -470,3 +471,16 @@ def test_methods_behind_super_are_guarded_by_what_is_found():
     assert [f(rd.ones(())).item() for _ in range(3)] == [3] * 3 and len(programs(f)) == 1
     Base.twice = lambda self, x: x * 5
     assert [f(rd.ones(())).item() for _ in range(3)] == [6] * 3 and len(programs(f)) == 2
+
+
+def test_backends_get_each_graph_when_it_is_recorded():
+    counter = CompileCounter()
+
+    def f(x):
+        y = x + 1
+        return y * 2 if y.sum() > 0 else y - 1
+
+    compiled = rd.compile(f, backend=counter)
+    assert compiled(rd.ones(3)).tolist() == [4, 4, 4] and counter.frame_count == 2
+    assert compiled(rd.ones(3)).tolist() == [4, 4, 4] and counter.frame_count == 2
+    assert compiled(-5 * rd.ones(3)).tolist() == [-5, -5, -5] and counter.frame_count == 3
