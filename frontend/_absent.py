@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
+from enum import IntEnum
 from fnmatch import fnmatchcase
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
@@ -60,8 +61,8 @@ class Absent(NamedTuple):
 def coordination(names: str) -> Absent:
     """Returns a module of what several processes do together: classes have a capital letter, functions have none."""
     classes = " ".join(name for name in names.split() if name[0].isupper())
-    functions = " ".join(name for name in names.split() if name[0].islower())
-    return Absent("processes are not coordinated here", functions, classes=classes)
+    functions = " ".join(name for name in names.split() if name[0].islower() and name != "is_available")
+    return Absent("processes are not coordinated here", functions, classes=classes, no="is_available")
 
 
 SHARDED = """
@@ -80,6 +81,7 @@ COORDINATED = {  # a module of `distributed` -> its names
         ActivationWrapper CheckpointImpl CheckpointWrapper OffloadWrapper apply_activation_checkpointing
         checkpoint_wrapper offload_wrapper
     """,
+    "autograd": "DistAutogradContext backward context get_gradients",
     "checkpoint": """
         DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter LoadPlan LoadPlanner Metadata SavePlan
         SavePlanner StorageReader StorageWriter async_save load load_sharded_optimizer_state_dict load_state_dict save
@@ -134,7 +136,10 @@ ABSENT = {
             convert fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig prepare prepare_qat
             quantize quantize_dynamic quantize_qat
         """,
-        classes="DeQuantStub FakeQuantize HistogramObserver MinMaxObserver ObserverBase QConfig QuantStub QuantWrapper",
+        classes="""
+            DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver ObserverBase QConfig QuantStub
+            QuantWrapper
+        """,
         none="default_observer default_per_channel_weight_observer default_qconfig default_weight_observer",
     ),
     "backends.cusparselt": Absent(SPARSE, "get_max_alg_id version", "is_available"),
@@ -164,9 +169,10 @@ ABSENT = {
             is_torchelastic_launched is_ucc_available is_xccl_available
         """,
         classes="""
-            Backend DeviceMesh DistBackendError DistError FileStore HashStore P2POp PrefixStore ProcessGroup ReduceOp
-            Store TCPStore Work group
+            Backend DeviceMesh DistBackendError DistError FileStore HashStore P2POp PrefixStore ProcessGroup Store
+            TCPStore Work group
         """,
+        values={"ReduceOp": IntEnum("ReduceOp", "SUM AVG PRODUCT MIN MAX BAND BOR BXOR PREMUL_SUM", start=0)},
     ),
     "distributed.distributed_c10d": Absent("processes are not coordinated here", asks=COLLECTIVES),
     "distributed.device_mesh": Absent(

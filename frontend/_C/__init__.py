@@ -537,6 +537,8 @@ _PLACES, __getattr__, __dir__ = late(
     {
         ".": "_nn",
         "._nn": "_ConvBackend _select_conv_backend",
+        "redispatch.jit.function": "ScriptFunction",
+        "redispatch.jit.module": "ScriptMethod ScriptModule",
         "._schema_info": "_SchemaArgType _SchemaArgument _SchemaInfo",
         "redispatch.utils.deterministic": """
             _get_deterministic_fill_uninitialized_memory _set_deterministic_fill_uninitialized_memory

@@ -213,10 +213,12 @@ class Emitter:
 
     @staticmethod
     def _is_spread(argument: Argument, rest: list[Value], last: bool) -> bool:
-        """Whether single ints stand for a list: `x.view(2, 3)`."""
+        """Whether the last arguments stand for a list: `x.view(2, 3)`, `chain_matmul(x, y)`."""
         kind = normal(argument.type)
         kind = kind.elem if isinstance(kind, OptionalType) else kind
-        return kind == ListType(INT) and last and argument.N is None and all(one.type == INT for one in rest)
+        if not isinstance(kind, ListType) or has_variables(kind) or not last or argument.N is not None:
+            return False
+        return all(is_subtype(one.type, kind.elem) for one in rest)
 
     def fitted(
         self,

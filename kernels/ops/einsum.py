@@ -17,11 +17,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from redispatch.dispatch import dataclass
+from redispatch.dispatch import STATE, dataclass
+from redispatch.dispatch.protocols.override import OfPython
 from redispatch.dispatch.tensor import Tensor
 
 from ..declare.operator import CUDA_LOWER, composite
-from ..declare.overridable import overridable_function
+from ..declare.overridable import seen_as
 
 REST = "..."
 
@@ -309,7 +310,18 @@ def matrix_product(a: Shape, b: Shape, summed: list[int]) -> MatrixProduct:
 # The function -------------------------------------------------------------------------------------------------------
 
 
-@overridable_function
+class OfEinsum(OfPython):
+    """The overridden result of a call, for which operands in one list are as operands by themselves.
+
+    A mode sees the call as it was written, since it is asked before.
+    """
+
+    def __call__(self, public: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if len(args) == 2 and isinstance(args[1], list | tuple) and not STATE.get().function_modes:
+            args = (args[0], *args[1])
+        return super().__call__(public, args, kwargs)
+
+
 def einsum(*args: Any) -> Tensor:
     """Returns `einsum("ij,jk->ik", a, b)`: products summed over the letters that the result does not have.
 
@@ -337,6 +349,9 @@ def einsum(*args: Any) -> Tensor:
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
         operands = operands[0]
     return einsum_op.functional(equation, list(operands))
+
+
+einsum = seen_as(OfEinsum(einsum), einsum)
 
 
 def letters(numbers: Sequence[Any]) -> str:

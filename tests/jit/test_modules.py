@@ -215,3 +215,12 @@ def test_layers_of_the_library_compile_and_load(layer):
 def test_linear_is_one_operator():
     assert "aten::linear" in str(rd.jit.script(nn.Linear(2, 2)).graph)
     assert "aten::tanh" in str(rd.jit.script(nn.Tanh()).inlined_graph)
+
+
+def products(x: rd.Tensor):
+    return rd.chain_matmul(x, x, x), rd.block_diag(x, x)
+
+
+def test_the_last_arguments_of_a_call_stand_for_a_list():
+    product, blocks = rd.jit.script(products)(rd.ones(2, 2))
+    assert product.tolist() == [[4, 4], [4, 4]] and blocks.shape == (4, 4)

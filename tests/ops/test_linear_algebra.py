@@ -395,3 +395,9 @@ def test_norms_have_a_real_order_and_one_library():
 def test_tensordot_keeps_the_dtype_where_it_sums_what_is_broadcast():
     found = rd.tensordot(rd.ones(1, 1, 1, dtype=rd.int16), rd.ones(2, 1, 2, dtype=rd.int16), dims=((0, 1), (2, 0)))
     assert found.dtype is rd.int16 and found.tolist() == [[4]]
+
+
+def test_einsum_hands_operands_of_a_list_on_one_by_one_where_a_class_asks():
+    graph = rd.fx.symbolic_trace(lambda a, b: rd.einsum("ij,jk->ik", (a, b))).graph
+    (node,) = (node for node in graph.nodes if node.op == "call_function")
+    assert [str(one) for one in node.args] == ["ij,jk->ik", "a", "b"]
