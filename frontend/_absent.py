@@ -125,6 +125,14 @@ def device(title: str, kinds: str = "") -> Absent:
 
 ABSENT = {
     "_C._distributed_c10d": Absent("processes are not coordinated here", classes="FakeProcessGroup ProcessGroup Work"),
+    "_library.fake_class_registry": Absent(
+        "no class comes from C++",
+        "deregister_fake_class register_fake_class",
+        no="has_fake_class tracing_with_real",
+        nothing="find_fake_class",
+        classes="FakeClassRegistry FakeScriptMethod FakeScriptObject HasStaticMethodFromReal",
+        values={"maybe_to_fake_obj": lambda fake_mode, x: x},
+    ),
     "ao": Absent(QUANTIZED),
     "ao.nn": Absent(QUANTIZED),
     "ao.nn.intrinsic": Absent(QUANTIZED, classes="ConvBn2d ConvBnReLU2d ConvReLU2d LinearReLU"),

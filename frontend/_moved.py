@@ -222,6 +222,7 @@ ELSEWHERE = {
     "redispatch._functorch._aot_autograd": "redispatch._functorch.aot_autograd",
     "redispatch._functorch._aot_autograd.schemas": "redispatch._functorch.export",
     "redispatch._functorch._aot_autograd.utils": "redispatch._functorch.aot_autograd",
+    "redispatch._library.triton": "redispatch.library",
     "redispatch._functorch.deprecated": "redispatch.functorch",
     **{
         f"redispatch.masked.maskedtensor.{name}": "redispatch.masked.maskedtensor"

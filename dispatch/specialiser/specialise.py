@@ -318,9 +318,13 @@ def filename(op: Operator, facts: Facts, keys: int) -> str:
 # Dropping code --------------------------------------------------------------------------------------------------------
 
 
+CHANGES = [0]  # how often any operator's code was dropped: by this number others see that kernels may have changed
+
+
 def forget(op: Operator, key: DispatchKey | None = None) -> None:
     """Drops the code of an operator; with `key`, only the code that depends on what is registered at that key."""
     op.generation += 1
+    CHANGES[0] += 1
     for table in list(op.tables.values()):
         for keys, code in list(table.items()):
             if key is None or key in code.asked:

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import DEFAULT, STATE, ops
+from redispatch.dispatch import DEFAULT, STATE, OpOverload, ops
+from redispatch.dispatch.specialiser.specialise import CHANGES
 from redispatch.dispatch.tensor import Size, Tensor, device, empty_from, metadata_of, output_spec
 from redispatch.dispatch.tensor.operand import scratch
 from redispatch.kernels import get_num_threads
@@ -81,6 +82,8 @@ class CompiledFxGraph:
         tensors = [x for x in examples if isinstance(x, Tensor)]
         self.plain = not any(x.is_conj() or x.is_neg() for x in tensors) and LAZY.isdisjoint(n.target for n in nodes)
         self.other: CompiledFxGraph | None = None  # for another number of threads
+        self.operators = {node.target for node in nodes if isinstance(node.target, OpOverload)}
+        self.changes = -1  # of kernels, when it was last seen that those of the operators are the library's
         self.examples = examples
         self.begin()
 
@@ -148,6 +151,8 @@ class CompiledFxGraph:
         keys = state.keys
         if not self.plain or keys.added not in PLAIN or keys.by_mode:
             return False
+        if self.changes != CHANGES[0] and not self.holds():
+            return False
         recorded = keys.added == DEFAULT.keys.added
         for x, known in zip(args, self.metadata, strict=True):
             if known is None:
@@ -156,6 +161,14 @@ class CompiledFxGraph:
                 return False
             if recorded and x.requires_grad:
                 return False
+        return True
+
+    def holds(self) -> bool:
+        """Whether the operators do what they did: where a program has replaced a kernel, the graph is interpreted."""
+        changes = CHANGES[0]
+        if any(map(kept.is_replaced, self.operators)):
+            return False
+        self.changes = changes
         return True
 
     def has_memory(self, x: Tensor) -> bool:

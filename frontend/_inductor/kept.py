@@ -55,6 +55,9 @@ from .decompositions import TABLE, formula_of
 NAMED = {"dtype": dtype, "layout": layout, "memory_format": memory_format}  # values that the library has by name
 
 
+FOR_CPU = {"CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", "CompositeImplicitAutograd"}
+
+
 class Unkept(Exception):
     """A graph has, or depends on, something of which another process cannot be told."""
 
@@ -203,6 +206,15 @@ def check_operators(operators: Iterable[OpOverload]) -> None:
     formula_of(None)
     if not all(map(is_formula, TABLE.values())):
         raise Unkept("a formula of a program's")
+
+
+def is_replaced(op: OpOverload) -> bool:
+    """Whether a program has given an operator of the library another kernel for the CPU."""
+    if op.namespace != "aten":
+        return False
+    kernels = [one for key, several in op.registrations.items() if key.name in FOR_CPU for one in several]
+    python = vars(op).get("py_kernels") or vars(op).get("python_key_table")
+    return bool(python) or not all(is_own(os.path.join(HERE, one.place)) for one in kernels)
 
 
 def is_formula(function: Any) -> bool:

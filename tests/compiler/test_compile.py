@@ -484,3 +484,17 @@ def test_backends_get_each_graph_when_it_is_recorded():
     assert compiled(rd.ones(3)).tolist() == [4, 4, 4] and counter.frame_count == 2
     assert compiled(rd.ones(3)).tolist() == [4, 4, 4] and counter.frame_count == 2
     assert compiled(-5 * rd.ones(3)).tolist() == [-5, -5, -5] and counter.frame_count == 3
+
+
+def test_a_kernel_that_a_program_replaces_counts_in_graphs_made_before_and_after():
+    def f(x):
+        return (x * 2).sin() + 1
+
+    before, x = rd.compile(f), rd.ones(3)
+    expected = [f(x).tolist()] * 2
+    assert [before(x).tolist(), before(x).tolist()] == expected
+    with rd.library._scoped_library("aten", "IMPL") as own:
+        own.impl("sin", lambda x: x * 0 + 7, "CPU", allow_override=True)
+        after = rd.compile(f)
+        assert [g(x).tolist() for g in (before, after, before, after)] == [[8, 8, 8]] * 4
+    assert [before(x).tolist(), after(x).tolist()] == expected
