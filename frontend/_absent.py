@@ -357,7 +357,7 @@ NVIDIA = Absent(  # what `autograd.profiler` adds to its own
 )
 
 FUNCTIONAL = [  # what `nn.functional` does
-    Absent(UNWRITTEN, "grouped_mm scaled_grouped_mm scaled_mm"),
+    Absent(UNWRITTEN, "scaled_grouped_mm scaled_mm"),
     Absent(INTERNAL, "assert_int_or_pair boolean_dispatch _canonical_mask _none_or_dtype"),
 ]
 

@@ -11,6 +11,7 @@ __all__ = _names.take(
     {
         "redispatch.kernels.ops.attention": "scaled_dot_product_attention",
         "redispatch.kernels.ops.fused_layers": "bilinear",
+        "redispatch.kernels.ops.grouped": "grouped_mm",
         "redispatch.kernels.ops.convolution": (
             "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d"
         ),

@@ -7,6 +7,7 @@ from redispatch.dispatch.tensor import Tensor as _Tensor, dtype, memory_format
 from redispatch._C._VariableFunctions import Tensor
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from redispatch import _absent as _absent
+from redispatch.kernels.ops.grouped import grouped_mm as grouped_mm
 from .attention import multi_head_attention_forward as multi_head_attention_forward
 from .loss import gaussian_nll_loss as gaussian_nll_loss, huber_loss as huber_loss
 from . import grad as grad

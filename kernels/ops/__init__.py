@@ -37,6 +37,7 @@ from . import (
     fused_layers,
     fused_updates,
     grid_sampling,
+    grouped,
     index_functions,
     indexing,
     inquiries,

@@ -401,3 +401,20 @@ def test_einsum_hands_operands_of_a_list_on_one_by_one_where_a_class_asks():
     graph = rd.fx.symbolic_trace(lambda a, b: rd.einsum("ij,jk->ik", (a, b))).graph
     (node,) = (node for node in graph.nodes if node.op == "call_function")
     assert [str(one) for one in node.args] == ["ij,jk->ik", "a", "b"]
+
+
+def test_products_of_groups_and_their_gradients_are_those_of_each_group():
+    x, experts = rd.randn(5, 2, requires_grad=True), rd.randn(3, 2, 4, requires_grad=True)
+    ends = rd.tensor([2, 2, 5], dtype=rd.int32)
+    found = rd.nn.functional.grouped_mm(x, experts, offs=ends)
+    expected = rd.cat([x[:2] @ experts[0], x[2:] @ experts[2]])
+    weight = rd.randn(5, 4)
+    rd.testing.assert_close(found, expected)
+    for ours, theirs in zip(
+        rd.autograd.grad((found * weight).sum(), (x, experts)),
+        rd.autograd.grad((expected * weight).sum(), (x, experts)),
+        strict=True,
+    ):
+        rd.testing.assert_close(ours, theirs)
+    with pytest.raises(RuntimeError, match="offs: a group from 2 to 7 of 5"):
+        rd.nn.functional.grouped_mm(x, experts, offs=rd.tensor([2, 7, 5], dtype=rd.int32))

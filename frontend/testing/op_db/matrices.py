@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -67,6 +68,23 @@ BILINEAR = calls([(2, 3), (2, 4), (5, 3, 4), (5,)], [(3,), (4,), (2, 3, 4)], [(2
 TRILINEAR = calls([(2, 3), (5, 3, 4), (2, 4), [1, 3], [0], [1, 2], [2, 3]])
 DOT = "inconsistent tensor size, expected tensor [3] and src [2] to have the same number of elements,"
 SHAPES_DIFFER = "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x{})"
+ENDS = Later(lambda make: tensor([1, 3], dtype=dtypes.int32))
+GROUPED = calls(
+    *([a, b, ENDS] for a, b in (((3, 2), (2, 2, 4)), ((2, 4, 2), (2, 3)), ((2, 3), (3, 2)))), [(2, 3, 2), (2, 2, 3)]
+)
+
+
+def grouped(a, b, ends=()):
+    """One product a group, by what the dimensions say is cut."""
+    slices = [slice(start, end) for start, end in pairwise([0, *ends])]
+    if a.ndim == b.ndim:
+        return np.stack([a[:, one] @ b[one] for one in slices]) if slices else a @ b
+    parts = [
+        a[one] @ m if a.ndim == 2 else m @ b[:, one] for one, m in zip(slices, b if a.ndim == 2 else a, strict=True)
+    ]
+    return np.concatenate(parts, axis=0 if a.ndim == 2 else 1)
+
+
 PRODUCTS = table(
     *by_numpy("mm:matmul", calls([(2, 3), (3, 4)], [(0, 3), (3, 2)], [(2, 0), (0, 3)]), NUMBERS),
     *by_numpy("bmm:matmul", calls([(2, 2, 3), (2, 3, 2)], [(0, 2, 3), (0, 3, 2)]), NUMBERS),
@@ -80,6 +98,7 @@ PRODUCTS = table(
     OpInfo("baddbmm", BADDBMM, added_to(np.matmul), NUMBERS),
     OpInfo("addbmm", ADDBMM, added_to(lambda a, b: (a @ b).sum(0)), NUMBERS),
     OpInfo("_int_mm", calls([(2, 3), (3, 4)]), lambda a, b: (a.astype(np.int32) @ b).astype(np.int32), (dtypes.int8,)),
+    OpInfo("_grouped_mm", GROUPED, grouped, (dtypes.float32,)),
     OpInfo("addmv", scaled([(2,), (2, 3), (3,)], [(1,), (2, 3), (3,)]), added_to(np.matmul), NUMBERS),
     OpInfo("addr", scaled([(2, 3), (2,), (3,)], [(3,), (2,), (3,)]), added_to(np.outer), NUMBERS),
     OpInfo("linear", LINEAR, lambda input, weight, bias=0: input @ weight.T + bias, FLOATS),
