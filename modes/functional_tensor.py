@@ -23,7 +23,6 @@ from typing import Any
 
 import redispatch as rd
 from redispatch._ops import HigherOrderOperator
-from redispatch.dispatch import STATE
 from redispatch.func import FunctionalizeAPI
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
@@ -78,7 +77,7 @@ class FunctionalTensorMode(TorchDispatchMode):
             return NotImplemented if rule is None else rule(ModeAPI(), *args, **kwargs)
         if any(not issubclass(kind, FunctionalTensor) for kind in types):
             return NotImplemented  # another subclass stands outside, and is to be unwrapped first
-        if STATE.get().inference:  # where composites come as they are: `contiguous` says that it gives a view
+        if rd.is_inference_mode_enabled():  # where composites come as they are: `contiguous` says that it gives a view
             with self:
                 made = func.decompose(*args, **kwargs)
             if made is not NotImplemented:

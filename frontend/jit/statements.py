@@ -417,7 +417,7 @@ class Statements(Loops):
     def set_item(self, target: ast.Subscript, value: Value) -> None:
         owner, place = self.value(target.value), self.place(target)
         if isinstance(target.slice, ast.Slice) and owner.type != TENSOR:
-            fail(place, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this")
+            fail(place, "Sliced expression not yet supported for subscripted assignment. Write it in two steps")
         if isinstance(owner.type, ObjectType):
             self.call_method(owner, "__setitem__", [self.value(target.slice), value], {}, place)
         elif owner.type != TENSOR:

@@ -12,6 +12,7 @@ import redispatch as rd
 from redispatch import _dynamo, compiler, nn
 from redispatch._dynamo.exc import InvalidBackend, Unsupported
 from redispatch._dynamo.testing import CompileCounter
+from redispatch.kernels.lazy import start, stop
 from redispatch.nn import functional as F
 from tests import drawing
 
@@ -417,7 +418,13 @@ def test_a_function_without_text_runs_as_it_stands_and_says_so_once():
     assert len(warned) == 1
 
 
-def test_graphs_run_by_lazy_tensors():
+@pytest.fixture
+def lazy_device():
+    yield start()
+    stop()
+
+
+def test_graphs_run_by_lazy_tensors(lazy_device):
     def program(x, w):
         return F.gelu(x @ w).softmax(-1) * 2
 

@@ -39,11 +39,13 @@ with include(AUDIT):
 print(NUMBER, found, sorted({number for number, _ in seen}))
 """
 PROMPT = """
-import sys, types
+import linecache, sys, types
 sys.ps1 = ">>> "  # as at a prompt, and as notebooks have it
 here = sys.modules["__main__"]
 for number, cell in enumerate(cells):
-    exec(compile(cell.replace("NUMBER", str(number // 4)), f"<cell {number}>", "exec"), here.__dict__)
+    text, name = cell.replace("NUMBER", str(number // 4)), f"<cell {number}>"
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+    exec(compile(text, name, "exec"), here.__dict__)
 """
 
 

@@ -98,7 +98,7 @@ def test_pytorchs_drawer_draws_submodules_too_and_needs_no_graphviz(tmp_path):
 def test_stages_are_differences_with_the_lines_of_the_program(stages):
     text = str(stages)
     assert [stage.name for stage in stages][:3] == ["joint graph", "forward: before", "forward: remove_noop_ops"]
-    assert "# return (x @ w).cos().cos().sum() * 1" in text
+    assert "in f, code: return (x @ w).cos().cos().sum() * 1" in text
     assert re.search(r'(?m)^-mul: "f32\[\]" = torch.ops.aten.mul.Tensor\(sum_1, 1\)$', text)
     assert "--- forward: before\n+++ forward: remove_noop_ops\n@@" in text
     assert "forward: constant_fold" in stages.unchanged
@@ -116,7 +116,7 @@ def test_passes_alone_have_stages_and_two_graphs_a_difference():
 def test_the_command_line_shows_stages_and_writes_the_page(tmp_path, capsys):
     function, values = "lambda x, w: (x @ w).cos().sum()", ["ones(2, 3)", "ones(3, 4, requires_grad=True)"]
     assert main(["graph", function, *values]) == 0
-    assert f"# {function}" in capsys.readouterr().out
+    assert f"code: {function}" in capsys.readouterr().out
     assert main(["graph", function, *values, "--html", str(tmp_path / "a.html"), "--svg", str(tmp_path / "a.svg")]) == 0
     assert "stages" in (tmp_path / "a.html").read_text() and "</svg>" in (tmp_path / "a.svg").read_text()
     assert main(["graph", "lambda x: x @ w", "ones(2)"]) == 1
