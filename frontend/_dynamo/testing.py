@@ -46,14 +46,14 @@ class CompileCounterWithBackend:
 
 
 class CompileCounter(CompileCounterWithBackend):
-    """The same, which runs the graphs as they are."""
+    """Counter of graphs that runs them as they are."""
 
     def __init__(self) -> None:
         super().__init__("eager")
 
 
 class EagerAndRecordGraphs(CompileCounter):
-    """The same, for those who look at the graphs alone."""
+    """Keeper of graphs, for those who do not ask how many they are."""
 
 
 class AotEagerAndRecordGraphs:

@@ -127,13 +127,4 @@ def start_processes(
     return None
 
 
-def spawn(
-    fn: Callable[..., Any],
-    args: Sequence[Any] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
-) -> ProcessContext | None:
-    """Calls `start_processes`, with processes that begin anew, which is safe where threads run."""
-    return start_processes(fn, args, nprocs, join, daemon, start_method)
+spawn = start_processes  # which begins anew, unless asked otherwise

@@ -285,7 +285,7 @@ class GridNest(Nest):
 
     @cached_property
     def wider(self) -> GridNest | None:
-        """The same nest whose threads take several neighbours; None where they cannot."""
+        """Nest of the same outputs, whose threads take several neighbours; None where they cannot."""
         found = None if self.wide else GridNest(self.name, self.sizes, self.columns, self.outputs, wide=True)
         return found if found is not None and found.width > 1 else None
 

@@ -59,7 +59,7 @@ SymbolicContext = StatelessSymbolicContext
 
 @dataclass(frozen=True)
 class StatefulSymbolicContext(StatelessSymbolicContext):
-    """The same, with the source of the tensor, and the symbols that its sizes had in a ShapeEnv."""
+    """Context with the source of the tensor, and the symbols that its sizes had in a ShapeEnv."""
 
     tensor_source: Any = None
     shape_env_to_source_to_symbol_cache: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class StatefulSymbolicContext(StatelessSymbolicContext):
 
 @dataclass(frozen=True)
 class SubclassSymbolicContext(StatefulSymbolicContext):
-    """The same, with the treatment of the tensors within a subclass."""
+    """Context with the treatment of the tensors within a subclass."""
 
     inner_contexts: dict[str, Any] = field(default_factory=dict)
 
