@@ -220,8 +220,14 @@ def library_impl(patch):
 
 
 def python_kernel(patch):
-    rd.ops.aten.mul.Tensor.py_impl(rd._C.DispatchKey.CPU)(lambda x, y: x)
-    return lambda: rd.ops.aten.mul.Tensor.py_kernels.clear()
+    op = rd.ops.aten.mul.Tensor
+    op.py_impl(rd._C.DispatchKey.CPU)(lambda x, y: x)
+
+    def undo():
+        op.py_kernels.clear()
+        op.forget_entries()  # they hold the stop that chooses a Python kernel
+
+    return undo
 
 
 def registered(patch):
