@@ -7,13 +7,15 @@ a part "swapped into the library" is a function here that asks the student over 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from redispatch.dispatch.records import dataclass
 
-from .lesson import Lesson, Part, Wrong
+from .lesson import LESSONS, Lesson, Part, Wrong
 from .student import Ended, Missing, Raised, Student, forbidden
 
 EXAMPLES = 200  # drawn for each test
@@ -67,8 +69,13 @@ class Report:
         return "\n".join(lines)
 
 
-def check(lesson: Lesson, path: Path, seed: int = 0, only: str = "") -> Report:
-    """Checks a file against a lesson, or `only` one part of it; `seed` decides what is drawn."""
+def check(
+    lesson: Lesson, path: Path, seed: int = 0, only: str = "", earlier: Mapping[str, Path] = MappingProxyType({})
+) -> Report:
+    """Checks a file against a lesson, or `only` one part of it; `seed` decides what is drawn.
+
+    `earlier`: files of other lessons that the student has passed, on which the library runs in parts `on_library`.
+    """
     try:
         found = forbidden(path.read_text(encoding="utf-8"), lesson.imports)
     except (OSError, SyntaxError, ValueError) as problem:
@@ -81,16 +88,20 @@ def check(lesson: Lesson, path: Path, seed: int = 0, only: str = "") -> Report:
     parts = [part for part in lesson.parts if only in ("", part.name)]
     for part in parts:
         start = time.monotonic()
-        message = "" if not ended else "not reached"
+        message, printed = "" if not ended else "not reached", list[str]()
         if not ended:
             try:
-                with Student(path, lesson.imports) as student:
-                    student.answer("the file was read")
-                    part.check(student, drawing(seed))
+                with on_files(earlier if part.on_library else {}):
+                    with Student.of(lesson, path) as student:
+                        try:
+                            part.check(student, Draw(seed))
+                        finally:
+                            printed = student.printed
             except Missing as one:
                 message, missing = f"{one} is not written yet", missing + 1
             except (Wrong, Raised) as one:
-                message = "\n".join(str(one).splitlines()[:LINES])
+                lines = str(one).splitlines()[:LINES]
+                message = "\n".join([*lines, *(f"printed {line}" for line in printed)][: max(LINES, len(lines))])
             except Ended as one:
                 message = ended = str(one)
             except Exception as problem:
@@ -105,23 +116,37 @@ def result(part: Part, message: str, seconds: float) -> Result:
     return Result(part.name, 0 if message else part.points, part.points, message, seconds)
 
 
-def drawing(seed: int) -> Callable[..., None]:
-    """Returns `run(test, **strategies)`, which calls a test with many drawn inputs and raises its smallest failure."""
-    try:
-        import hypothesis  # needed by those who check alone
-    except ImportError:
-        raise RuntimeError("checking draws inputs by hypothesis: pip install redispatch[learn]") from None
+@contextmanager
+def on_files(earlier: Mapping[str, Path]) -> Iterator[None]:
+    """Has the library run on files of other lessons."""
+    with ExitStack() as held:
+        for row, path in earlier.items():
+            if installed := LESSONS[row].installed:
+                student = held.enter_context(Student.of(LESSONS[row], path))
+                held.enter_context(installed(student))
+        yield
 
-    def run(test: Callable[..., None], **strategies: Any) -> None:
+
+class Draw:
+    """Calls tests with many drawn inputs, the smallest of which that fails is told. `st`: hypothesis' strategies."""
+
+    def __init__(self, seed: int) -> None:
+        try:
+            import hypothesis  # needed by those who check alone
+        except ImportError:
+            raise RuntimeError("checking draws inputs by hypothesis: pip install redispatch[learn]") from None
+        self.hypothesis, self.st, self.seed = hypothesis, hypothesis.strategies, seed
+
+    def __call__(self, test: Callable[..., None], examples: int = EXAMPLES, **strategies: Any) -> None:
+        """Calls test(**drawn) for `examples` inputs and raises its failure with the smallest of them."""
+        hypothesis = self.hypothesis
         health = list(hypothesis.HealthCheck)
-        options: dict[str, Any] = {"max_examples": EXAMPLES, "deadline": None, "database": None}
+        options: dict[str, Any] = {"max_examples": examples, "deadline": None, "database": None}
         phases = [hypothesis.Phase.generate, hypothesis.Phase.shrink]
         quiet = hypothesis.settings(**options, suppress_health_check=health, phases=phases, print_blob=False)
         try:
-            hypothesis.seed(seed)(quiet(hypothesis.given(**strategies)(test)))()
+            hypothesis.seed(self.seed)(quiet(hypothesis.given(**strategies)(test)))()
         except hypothesis.errors.Flaky:
             raise Wrong(
                 "the same question gets different answers: does a function keep something between calls?"
             ) from None
-
-    return run

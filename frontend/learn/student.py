@@ -10,9 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from .lesson import Lesson, Wrong
+from .wire import Table
 
 CHILD = Path(__file__).with_name("child.py")
 MEGABYTES, SECONDS = 512, 20  # of memory and of its processor, for all of a part
@@ -40,7 +43,11 @@ class Missing(BaseException):
 
 
 class Raised(Exception):
-    """The student's function raised: its error in one line."""
+    """The student's function raised: its error in one line. `kind` is the name of its class, `text` its words."""
+
+    def __init__(self, line: str, kind: str = "", text: str = "") -> None:
+        super().__init__(line)
+        self.kind, self.text = kind, text
 
 
 def forbidden(source: str, imports: Iterable[str]) -> list[str]:
@@ -60,9 +67,14 @@ def forbidden(source: str, imports: Iterable[str]) -> list[str]:
 
 
 class Student:
-    """The process; call it with the name of a function and its arguments. Ended where it is no more."""
+    """The process; call it with the name of a function and its arguments. Ended where it is no more.
 
-    def __init__(self, path: Path, imports: Iterable[str] = ()) -> None:
+    Arguments and answers are values, namedtuples among `records`, or else stay where they are: the student's functions
+    call functions that they are given, and an object of theirs is a `Far` here, with `far.ask(method, *args)`.
+    `printed` holds the lines that the last call printed.
+    """
+
+    def __init__(self, path: Path, imports: Iterable[str] = (), records: Iterable[Any] = (), given: str = "") -> None:
         theirs, ours = os.pipe(), os.pipe()
         modules = " ".join((*PRELOADED, *imports))
         arguments = [str(path.resolve()), modules, str(theirs[0]), str(ours[1]), str(MEGABYTES), str(SECONDS)]
@@ -74,9 +86,23 @@ class Student:
         os.close(theirs[0])
         os.close(ours[1])
         self.questions, self.answers, self.rest = theirs[1], ours[0], b""
-        self.count = 0
+        os.set_blocking(self.questions, False)
+        self.printed: list[str] = []
+        self.table = Table(self.ask)
+        self.table.made = {record.__name__: record for record in records}
+        fields = {name: record._fields for name, record in self.table.made.items()}
+        self.send({"records": fields, "given": given}, "the process was started")
+
+    @staticmethod
+    def of(lesson: Lesson, path: Path) -> Student:
+        return Student(path, lesson.imports, lesson.records, lesson.given)
 
     def __enter__(self) -> Student:
+        try:
+            self.answer("the file was read")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -91,12 +117,49 @@ class Student:
 
     def __call__(self, name: str, *args: Any) -> Any:
         """The answer of the function. Raised for its errors, Missing where it is not written yet."""
-        self.count += 1
+        return self.ask({"call": name}, args)
+
+    def ask(self, question: dict[str, Any], args: tuple[Any, ...]) -> Any:
+        """Asks, and answers meanwhile, where a function of the checker's is called."""
+        when = f"{question['call']} was called"
+        self.send({**question, "args": self.table.encode(list(args))}, when)
+        ours: Wrong | None = None
+        while "call" in (found := self.answer(when)):
+            try:
+                answer: dict[str, Any] = {"value": self.table.encode(self.asked(found, when))}
+            except Wrong as wrong:  # said when the student's function has ended, which may do as it likes about it
+                ours, answer = ours or wrong, {"raise": ["RuntimeError", "stopped"]}
+            except Exception as error:
+                answer = {"raise": [type(error).__name__, str(error)[:2000]]}
+            self.send(answer, when)
+        if ours:
+            raise ours
+        return found["value"]
+
+    def asked(self, question: dict[str, Any], when: str) -> Any:
+        """The answer of a function that the student's were given: such, and their methods not."""
+        called, args = self.read(question.get("of"), question.get("args"), when)
+        if question["call"] != "__call__" or not callable(called):
+            raise Ended(f"{when}, and it asked for something that it was not given")
+        return called(*args)
+
+    def read(self, number: Any, args: Any, when: str) -> tuple[Callable[..., Any], list[Any]]:
         try:
-            os.write(self.questions, (json.dumps({"call": name, "args": args}) + "\n").encode())
-        except BrokenPipeError:
-            raise Ended(f"the process ended before {name} was called") from None
-        return self.answer(f"{name} was called")
+            return self.table.mine[number], self.table.decode(args)
+        except Exception:
+            raise Ended(f"after {when} something else than a question was written") from None
+
+    def send(self, message: dict[str, Any], when: str) -> None:
+        rest, until = (json.dumps(message) + "\n").encode(), time.monotonic() + WAIT
+        while rest:
+            if not select.select([], [self.questions], [], 0.25)[1]:
+                if time.monotonic() > until:
+                    raise Ended(f"the process did not listen when {when}")
+                continue
+            try:
+                rest = rest[os.write(self.questions, rest) :]
+            except BrokenPipeError:
+                raise Ended(f"the process ended before {when}") from None
 
     def cpu(self) -> float:
         """The seconds of processor that the process has used, as far as the system tells."""
@@ -106,8 +169,8 @@ class Student:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def answer(self, when: str) -> Any:
-        """The next answer, which must come in time and be one line of JSON."""
+    def answer(self, when: str) -> dict[str, Any]:
+        """The next message, which must come in time and be one line of JSON: a decoded "value", or a question."""
         begun, spent = time.monotonic(), 0.0
         while b"\n" not in self.rest:
             if not select.select([self.answers], [], [], 0.25)[0]:
@@ -124,10 +187,16 @@ class Student:
         line, _, self.rest = self.rest.partition(b"\n")
         try:
             found = json.loads(line)
-        except ValueError:
-            raise Ended(f"after {when} something else than the answer was written") from None
+            self.printed = [str(one) for one in found.get("printed", ())]
+            if "value" in found:
+                return {"value": self.table.decode(found["value"])}
+            said = [str(found.get(word, "")) for word in ("error", "kind", "text")]
+        except Exception:
+            found = {}
+        if not {"call", "missing", "error"} & set(found):
+            raise Ended(f"after {when} something else than the answer was written")
+        if "call" in found:
+            return dict(found)
         if "missing" in found:
-            raise Missing(found["missing"])
-        if "error" in found:
-            raise Raised(found["error"])
-        return found.get("value")
+            raise Missing(str(found["missing"]))
+        raise Raised(*said)

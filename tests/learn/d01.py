@@ -47,12 +47,3 @@ WRONG = {  # what is thought -> (part, what stands there, what stands there inst
     "the lowest key wins": ("stops_at", "for key in keys", "for key in reversed(keys)"),
     "fallthroughs stop a call": ("stops_at", " if key not in passes", ""),
 }  # fmt: skip
-
-
-def changed(*parts):
-    """The solution with some of its text replaced."""
-    text = SOLUTION
-    for old, new in zip(parts[::2], parts[1::2], strict=True):
-        assert old in text
-        text = text.replace(old, new)
-    return text

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import redispatch as rd
@@ -18,7 +21,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.core.table import Entry, backends_of_autograd, resolve
 
-from ..lesson import Lesson, Part, Wrong
+from ..lesson import Lesson, Part, Wrong, on_library, same
 
 TEXT = """
 # The highest bit wins
@@ -110,10 +113,13 @@ ALIASES = [
 # Values, as the student's process sees them ---------------------------------------------------------------------------
 
 
+Tensor = namedtuple("Tensor", "keys")
+
+
 def spelled(value: Any) -> Any:
     """A value of a call as JSON has it: of a tensor its keys."""
     if isinstance(value, TensorBase):
-        return {"Tensor": value._keyset}
+        return Tensor(value._keyset)
     if isinstance(value, list | tuple):
         return [spelled(one) for one in value]
     return value if value is None or isinstance(value, int | float) else str(value)
@@ -123,19 +129,13 @@ def names(keyset: int) -> str:
     return "{" + ", ".join(key.name for key in runtime_keys(keyset)) + "}"
 
 
-def same(question: str, yours: Any, right: Any) -> None:
-    if yours != right or type(yours) is not type(right):
-        raise Wrong(f"{question}\nyours   {yours}\nright   {right}")
-
-
 # The parts ------------------------------------------------------------------------------------------------------------
 
 
-def check_keyset(student: Any, run: Any) -> None:
-    from hypothesis import strategies as st  # which only checking needs
-
+def check_keyset(student: Any, draw: Any) -> None:
+    st = draw.st
     bits = st.sets(st.sampled_from(KEYS), max_size=3).map(union_of)
-    tensor = bits.map(lambda keys: {"Tensor": keys})
+    tensor = bits.map(lambda keys: Tensor(keys))
     others = st.one_of(st.none(), st.integers(-3, 3), st.lists(st.one_of(st.none(), tensor), max_size=3))
     arguments = st.tuples(tensor, tensor, others, others).flatmap(st.permutations)
 
@@ -143,16 +143,16 @@ def check_keyset(student: Any, run: Any) -> None:
         flat = [one for value in arguments for one in (value if isinstance(value, list) else [value])]
         union = included
         for one in flat:
-            union |= one["Tensor"] if isinstance(one, dict) else 0
+            union |= one.keys if isinstance(one, Tensor) else 0
         yours = student("keyset", arguments, included, excluded)
-        said = [names(one["Tensor"]) if isinstance(one, dict) else one for one in flat]
+        said = [names(one.keys) if isinstance(one, Tensor) else one for one in flat]
         question = f"keyset: arguments with {said}, included {names(included)}, excluded {names(excluded)}"
         right = union & ~excluded
         if yours != right:
             shown = names(yours) if isinstance(yours, int) and yours >= 0 else yours
             raise Wrong(f"{question}\nyours   {shown}\nright   {names(right)}")
 
-    run(test, arguments=arguments.map(list), included=bits, excluded=bits)
+    draw(test, arguments=arguments.map(list), included=bits, excluded=bits)
 
 
 def union_of(keys: Any) -> int:
@@ -166,7 +166,7 @@ def asked(student: Any, registered: Any, fallbacks: Any, key: DispatchKey) -> st
     """The student's answer about tables of kernels."""
     named = {at.name: [one.name for one in kernels] for at, kernels in registered.items()}
     others = {at.name: [one.name for one in kernels] for at, kernels in fallbacks.items()}
-    alias = {name: {"set": sorted(one.name for one in members(key_named(name)))} for name in ALIASES}
+    alias = {name: {one.name for one in members(key_named(name))} for name in ALIASES}
     backends = sorted(one.name for one in backends_of_autograd(key))
     answer: str | None = student("resolve", named, others, key.name, alias, backends)
     return answer
@@ -180,9 +180,8 @@ def kernel(name: str) -> Kernel:
     return Kernel(nothing, nothing, "boxed", "", name=name)
 
 
-def check_resolve(student: Any, run: Any) -> None:
-    from hypothesis import strategies as st  # which only checking needs
-
+def check_resolve(student: Any, draw: Any) -> None:
+    st = draw.st
     # Each may be there or not, as often as not: what hides what shows where several are.
     places = map(key_named, ("CPU", "CUDA", "AutogradCPU", *ALIASES))
     counts = st.fixed_dictionaries({at: st.sampled_from([0, 1, 2]) for at in places})
@@ -197,11 +196,11 @@ def check_resolve(student: Any, run: Any) -> None:
         question = f"resolve: registered {plain}, fallbacks {[at.name for at in fallen]}, asked at {key.name}"
         same(question, asked(student, registered, fallbacks, key), None if entry is None else entry.kernel.name)
 
-    run(test, counted=counts, fallen=few, key=st.sampled_from(KEYS))
+    draw(test, counted=counts, fallen=few, key=st.sampled_from(KEYS))
 
 
-def check_stops(student: Any, run: Any) -> None:
-    from hypothesis import strategies as st  # which only checking needs
+def check_stops(student: Any, draw: Any) -> None:
+    st = draw.st
 
     def test(name: str, keys: Any) -> None:
         op, keyset = operator_named(name), union_of(keys)
@@ -209,10 +208,10 @@ def check_stops(student: Any, run: Any) -> None:
         passes = [key.name for key in order if op.entry_at(key).kernel.is_fallthrough]
         right = next((key.name for key in order if key.name not in passes), "Undefined")
         question = f"stops_at: {[key.name for key in order]}, of which {passes} are fallthroughs"
-        same(question, student("stops_at", [key.name for key in order], {"set": passes}), right)
+        same(question, student("stops_at", [key.name for key in order], set(passes)), right)
 
     names = sorted(OPERATORS)[::50]
-    run(test, name=st.sampled_from(names), keys=st.sets(st.sampled_from(KEYS), max_size=5))
+    draw(test, name=st.sampled_from(names), keys=st.sets(st.sampled_from(KEYS), max_size=5))
 
 
 def programs() -> list[Any]:
@@ -226,9 +225,10 @@ def programs() -> list[Any]:
     return [*(parameter.tolist() for parameter in model.parameters()), gradients.tolist()]
 
 
-def check_swapped(student: Any, run: Any) -> None:
-    """The library runs on the student's functions."""
-    right, answers = programs(), dict[Any, Any]()
+@contextmanager
+def installed(student: Any) -> Iterator[None]:
+    """Has the library ask the student for keysets and for who answers."""
+    answers = dict[Any, Any]()
 
     def keyset(schema: Any, stack: list[Any]) -> int:
         state = STATE.get()
@@ -252,21 +252,18 @@ def check_swapped(student: Any, run: Any) -> None:
         except (KeyError, IndexError, ValueError):
             raise Wrong(f"resolve: {answer!r} is no kernel that was registered") from None
 
-    try:
-        with rd.swap("keyset", keyset), rd.swap("precedence", precedence):
-            found = programs()
-    except Wrong:
-        raise
-    except Exception as problem:
-        raise Wrong(f"a training step on your functions: {type(problem).__name__}: {str(problem)[:300]}") from problem
-    if found != right:
-        raise Wrong("a training step on your functions computes other values")
+    with rd.swap("keyset", keyset), rd.swap("precedence", precedence):
+        yield
+
+
+def check_swapped(student: Any, draw: Any) -> None:
+    """The library runs on the student's functions."""
+    on_library(installed(student), programs, "a training step")
 
 
 LESSON = Lesson(
     row="D01",
     title="The highest bit wins",
-    module="One call",
     reading=12,
     writing=45,
     text=TEXT,
@@ -279,5 +276,6 @@ LESSON = Lesson(
         Part("the library on it", 3, check_swapped),
     ),
     hints=HINTS,
-    needs=(),
+    records=(Tensor,),
+    installed=installed,
 )
