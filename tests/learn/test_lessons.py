@@ -1,6 +1,5 @@
 """Each lesson refuses its template, accepts the solution, refuses misconceptions and cheats, and ends in time."""
 
-import json
 import sys
 import time
 from importlib import import_module
@@ -8,7 +7,6 @@ from importlib import import_module
 import pytest
 
 import redispatch as rd
-from redispatch.__main__ import main
 from redispatch.dispatch.core import interpreter, table
 from redispatch.learn import LESSONS, check
 
@@ -108,25 +106,3 @@ def test_a_right_file_that_cheats_besides_is_graded_by_its_answers(tmp_path):
     assert report.status == 0
     report = report_of("D01", d01.SOLUTION + "\n" + CHEATS["fork"], tmp_path)
     assert report.points == 0
-
-
-def test_the_command_leads_through_a_lesson(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["learn"]) == 0 and "D01" in capsys.readouterr().out
-    assert main(["learn", "d01"]) == 0 and "highest bit" in capsys.readouterr().out
-    assert main(["learn", "D99"]) == 2
-    assert main(["learn", "start", "D01"]) == 0 and (tmp_path / "d01.py").read_text() == LESSONS["D01"].template
-    assert main(["learn", "start", "D01"]) == 2
-    (tmp_path / "d01.py").write_text(changed("D01", *d01.WRONG["fallthroughs stop a call"][1:]))
-    capsys.readouterr()
-    assert main(["learn", "check", "D01", "--json", "out.json", "--gradescope", "results.json"]) == 1
-    out = json.loads((tmp_path / "out.json").read_text())
-    assert out["status"] == 1 and {part["name"]: part["points"] for part in out["parts"]}["stops_at"] == 0
-    scored = json.loads((tmp_path / "results.json").read_text())
-    assert scored["score"] == out["points"] and len(scored["tests"]) == 4
-    assert main(["learn", "hint", "D01"]) == 0 and main(["learn", "hint", "D01"]) == 0
-    assert capsys.readouterr().out.count("1. ") == 2
-    assert main(["learn", "demo", "D01"]) == 0 and "AutogradCPU" in capsys.readouterr().out
-    assert main(["learn", "report"]) == 0
-    noted = json.loads(capsys.readouterr().out)["D01"]
-    assert noted["hints"] == 2 and noted["points"] == out["points"]
