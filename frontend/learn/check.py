@@ -20,6 +20,7 @@ from .student import Ended, Missing, Raised, Student, forbidden
 
 EXAMPLES = 200  # drawn for each test
 LINES = 10  # of a message
+FORMS = (TypeError, AttributeError, LookupError, ValueError)  # raised by checks for answers that are not what was asked
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,12 @@ def check(
                     with Student.of(lesson, path) as student:
                         try:
                             part.check(student, Draw(seed))
+                        except FORMS as problem:
+                            name, answer = student.last
+                            shown = f"{answer!r:.200}"
+                            raise Wrong(
+                                f"{name} is answered by something of another form: {shown} ({problem})"
+                            ) from problem
                         finally:
                             printed = student.printed
             except Missing as one:
@@ -143,7 +150,9 @@ class Draw:
         health = list(hypothesis.HealthCheck)
         options: dict[str, Any] = {"max_examples": examples, "deadline": None, "database": None}
         phases = [hypothesis.Phase.generate, hypothesis.Phase.shrink]
-        quiet = hypothesis.settings(**options, suppress_health_check=health, phases=phases, print_blob=False)
+        quiet = hypothesis.settings(
+            **options, suppress_health_check=health, phases=phases, print_blob=False, report_multiple_bugs=False
+        )
         try:
             hypothesis.seed(self.seed)(quiet(hypothesis.given(**strategies)(test)))()
         except hypothesis.errors.Flaky:

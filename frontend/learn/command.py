@@ -86,7 +86,8 @@ def show_board(options: argparse.Namespace, where: Path | None = None) -> int:
                 if {"finished", "started"} <= mine.keys()
                 else ""
             )
-            after = f", after {', '.join(lesson.needs)}" if lesson.needs else ""
+            before = [row for row in lesson.needs if row in LESSONS]
+            after = f", after {', '.join(before)}" if before else ""
             print(
                 f"  [{mark}] {lesson.row}  {lesson.title:<44} {mine.get('points', 0):>2}/{lesson.points}, "
                 f"{lesson.reading} + {lesson.writing} min{took}{hints}{after}"

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .lesson import MODULES, Lesson
+from .lesson import LESSONS, MODULES, Lesson
 
 PATIENCE = 120  # seconds for one demo
 SHEET = Path(__file__).with_name("page.css")
@@ -49,7 +49,7 @@ def write(lessons: Mapping[str, Lesson], known: Mapping[str, Any]) -> str:
 
 def article(lesson: Lesson, output: str) -> str:
     """Returns a lesson as HTML."""
-    needs = ", ".join(f'<a href="#{row}">{row}</a>' for row in lesson.needs)
+    needs = ", ".join(f'<a href="#{row}">{row}</a>' for row in lesson.needs if row in LESSONS)
     facts = [f"{lesson.reading} minutes to read, about {lesson.writing} to write", f"{lesson.points} points"]
     facts += [f"after {needs}"] if needs else []
     parts = "".join(f"<li>{escape(part.name)}: {part.points}</li>" for part in lesson.parts)

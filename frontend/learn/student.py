@@ -71,7 +71,7 @@ class Student:
 
     Arguments and answers are values, namedtuples among `records`, or else stay where they are: the student's functions
     call functions that they are given, and an object of theirs is a `Far` here, with `far.ask(method, *args)`.
-    `printed` holds the lines that the last call printed.
+    `printed` holds the lines that the last call printed, `last` its name and answer.
     """
 
     def __init__(self, path: Path, imports: Iterable[str] = (), records: Iterable[Any] = (), given: str = "") -> None:
@@ -88,6 +88,7 @@ class Student:
         self.questions, self.answers, self.rest = theirs[1], ours[0], b""
         os.set_blocking(self.questions, False)
         self.printed: list[str] = []
+        self.last: tuple[str, Any] = ("nothing", None)  # that was called, and its answer
         self.table = Table(self.ask)
         self.table.made = {record.__name__: record for record in records}
         fields = {name: record._fields for name, record in self.table.made.items()}
@@ -134,6 +135,7 @@ class Student:
             self.send(answer, when)
         if ours:
             raise ours
+        self.last = question["call"], found["value"]
         return found["value"]
 
     def asked(self, question: dict[str, Any], when: str) -> Any:
