@@ -127,28 +127,105 @@ def wanted(*tensors):
 """
 
 WRONG = {  # what is thought -> (part, what stands there, what stands there instead)
-    ".data shares the counter": ("versions", "        return self.bare()\n\n    def recorded", "        return self.detach()\n\n    def recorded"),
-    ".data shares the counter, where it matters": ("writes", "        return self.bare()\n\n    def recorded", "        return self.detach()\n\n    def recorded"),
+    ".data shares the counter": (
+        "versions",
+        ("        return self.bare()\n\n    def recorded"),
+        ("        return self.detach()\n\n    def recorded"),
+    ),
+    ".data shares the counter, where it matters": (
+        "writes",
+        ("        return self.bare()\n\n    def recorded"),
+        ("        return self.detach()\n\n    def recorded"),
+    ),
     "detach has a counter of its own": ("versions", "        found.counter = self.counter\n", ""),
-    "detach begins with the version that there is": ("versions", "found.counter = self.counter\n", "found.counter = [self.counter[0]]\n"),
-    ".data goes on from the version that there is": ("versions", "        return self.bare()\n\n    def recorded", "        found = self.bare()\n        found.counter = [self.counter[0]]\n        return found\n\n    def recorded"),
+    "detach begins with the version that there is": (
+        "versions",
+        "found.counter = self.counter\n",
+        "found.counter = [self.counter[0]]\n",
+    ),
+    ".data goes on from the version that there is": (
+        "versions",
+        ("        return self.bare()\n\n    def recorded"),
+        (
+            "        found = self.bare()\n"
+            "        found.counter = [self.counter[0]]\n"
+            "        return found\n"
+            "\n"
+            "    def recorded"
+        ),
+    ),
     "detach copies": ("versions", "found = Tensor(self.values)\n", "found = Tensor(list(self.values))\n"),
-    "writes under no_grad do not count": ("versions", "        self.counter[0] += 1", "        self.counter[0] += Mode.recording"),
-    "writes that change nothing do not count": ("versions", "        self.values[:] = values\n        self.counter[0] += 1", "        self.counter[0] += values != self.values\n        self.values[:] = values"),
-    "a copy is kept": ("writes", "self.values, self.counter, self.version = tensor.values,", "self.values, self.counter, self.version = list(tensor.values),"),
+    "writes under no_grad do not count": (
+        "versions",
+        "        self.counter[0] += 1",
+        "        self.counter[0] += Mode.recording",
+    ),
+    "writes that change nothing do not count": (
+        "versions",
+        ("        self.values[:] = values\n        self.counter[0] += 1"),
+        ("        self.counter[0] += values != self.values\n        self.values[:] = values"),
+    ),
+    "a copy is kept": (
+        "writes",
+        "self.values, self.counter, self.version = tensor.values,",
+        "self.values, self.counter, self.version = list(tensor.values),",
+    ),
     "nothing is compared": ("writes", "        if self.counter[0] != self.version:", "        if False:"),
     "values are compared": (
-        "writes", "tensor.counter[0]\n\n    def unpack", "list(tensor.values)\n\n    def unpack",
-        "if self.counter[0] != self.version:", "if self.values != self.version:",
+        "writes",
+        "tensor.counter[0]\n\n    def unpack",
+        "list(tensor.values)\n\n    def unpack",
+        "if self.counter[0] != self.version:",
+        "if self.values != self.version:",
     ),
     "both factors are kept": ("writes", "a = Saved(other) if self.requires_grad else None", "a = Saved(other)"),
-    "a sum keeps its terms": ("writes", "        return Node([self.node, other.node], lambda gradient: [gradient, gradient])", "        kept = Saved(self)\n        return Node([self.node, other.node], lambda gradient: [gradient, gradient, kept.unpack()][:2])"),
-    "tanh keeps its input": ("writes", "saved = Saved(result)\n", "saved = Saved(self)\n", "zip(g, saved.unpack())", "zip(g, map(math.tanh, saved.unpack()))"),
-    "what a write keeps is kept before it counts": ("writes", "        self.written([math.tanh(one) for one in self.values])\n        return self.recorded(self.tanh_node(self))", "        node = self.tanh_node(self)\n        self.written([math.tanh(one) for one in self.values])\n        return self.recorded(node)"),
-    "a write keeps the old values without copying": ("writes", "Saved(self) if old is None else Copy(old)", "Saved(self)"),
-    "a write has no history": ("writes", "        self.written(product(self.values, other.values))\n        return self.recorded(node)", "        self.written(product(self.values, other.values))\n        return self"),
+    "a sum keeps its terms": (
+        "writes",
+        "        return Node([self.node, other.node], lambda gradient: [gradient, gradient])",
+        (
+            "        kept = Saved(self)\n"
+            "        return Node([self.node, other.node], lambda gradient: [gradient, gradient, kept.unpack()][:2])"
+        ),
+    ),
+    "tanh keeps its input": (
+        "writes",
+        "saved = Saved(result)\n",
+        "saved = Saved(self)\n",
+        "zip(g, saved.unpack())",
+        "zip(g, map(math.tanh, saved.unpack()))",
+    ),
+    "what a write keeps is kept before it counts": (
+        "writes",
+        (
+            "        self.written([math.tanh(one) for one in self.values])\n"
+            "        return self.recorded(self.tanh_node(self))"
+        ),
+        (
+            "        node = self.tanh_node(self)\n"
+            "        self.written([math.tanh(one) for one in self.values])\n"
+            "        return self.recorded(node)"
+        ),
+    ),
+    "a write keeps the old values without copying": (
+        "writes",
+        "Saved(self) if old is None else Copy(old)",
+        "Saved(self)",
+    ),
+    "a write has no history": (
+        "writes",
+        ("        self.written(product(self.values, other.values))\n        return self.recorded(node)"),
+        ("        self.written(product(self.values, other.values))\n        return self"),
+    ),
     "a leaf may be written": ("leaves", "        if Mode.recording and", "        if False and"),
-    "a leaf may never be written": ("leaves", "        if Mode.recording and self.requires", "        if self.requires"),
+    "a leaf may never be written": (
+        "leaves",
+        "        if Mode.recording and self.requires",
+        "        if self.requires",
+    ),
     "whatever requires grad may not be written": ("writes", " and self.is_leaf:", ":"),
-    "a write under no_grad cuts the history": ("writes", "        if node is not None:\n", "        if node is None:\n            self.node, self.requires_grad = None, False\n        else:\n"),
-}  # fmt: skip
+    "a write under no_grad cuts the history": (
+        "writes",
+        "        if node is not None:\n",
+        ("        if node is None:\n            self.node, self.requires_grad = None, False\n        else:\n"),
+    ),
+}

@@ -104,36 +104,89 @@ WRONG = {  # what is thought -> (part, what stands there, what stands there inst
     "each edge counts once for a pair of nodes": ("counts", "in edges[todo.pop()]:", "in set(edges[todo.pop()]):"),
     "a root does not count": ("counts", "found[node] = found.get(node, 0) + 1", "found[node] = 0"),
     "all edges count, reached or not": (
-        "counts", "    return found\n\n\ndef leading",
+        "counts",
+        "    return found\n\n\ndef leading",
         "    ends = [edge[0] for node in edges for edge in edges[node] if edge]\n"
         "    return {node: ends.count(node) + [one for one, _ in roots].count(node) for node in found}\n\n\ndef leading",
     ),
     "a root runs at once": (
-        "backward", "        arrive(node, number, gradient)\n    while",
+        "backward",
+        "        arrive(node, number, gradient)\n    while",
         "        left[node] = 1\n        arrive(node, number, gradient)\n    while",
     ),
     "gradients go on at once, by recursion": (
-        "diamonds and depth", "    def arrive(node", AT_ONCE + "\n    def arrive(node",
+        "diamonds and depth",
+        "    def arrive(node",
+        AT_ONCE + "\n    def arrive(node",
     ),
     "at once, and small graphs do not tell": ("backward", "    def arrive(node", AT_ONCE + "\n    def arrive(node"),
-    "an order by recursion": ("diamonds and depth", "    come = {}\n", BY_RECURSION + "\n    come = {}\n", "        if left[node] == 0:\n", "        if left[node] == 0 and order:\n"),
-    "None has not come": ("backward", "                if edge is not None:\n                    arrive(edge[0], edge[1], result)", "                if edge is not None and result is not None:\n                    arrive(edge[0], edge[1], result)"),
-    "a node that gets None alone does not run": ("backward", "        if node in needed:\n", "        if node in needed and any(one is not None for one in given):\n"),
+    "an order by recursion": (
+        "diamonds and depth",
+        "    come = {}\n",
+        BY_RECURSION + ("\n    come = {}\n"),
+        "        if left[node] == 0:\n",
+        "        if left[node] == 0 and order:\n",
+    ),
+    "None has not come": (
+        "backward",
+        ("                if edge is not None:\n                    arrive(edge[0], edge[1], result)"),
+        (
+            "                if edge is not None and result is not None:\n"
+            "                    arrive(edge[0], edge[1], result)"
+        ),
+    ),
+    "a node that gets None alone does not run": (
+        "backward",
+        "        if node in needed:\n",
+        "        if node in needed and any(one is not None for one in given):\n",
+    ),
     "the last gradient counts": ("backward", "add(given[number], gradient)", "gradient"),
     "a node has one output": ("backward", "given = come.pop(node)", "given = come.pop(node)[:1] * outputs[node]"),
-    "first come, first served": ("backward", "heappush(ready, -node)", "ready.append(-node)", "heappop(ready)", "ready.pop(0)"),
-    "a stack is as good": ("backward", "heappush(ready, -node)", "ready.append(-node)", "heappop(ready)", "ready.pop()"),
-    "earlier calls run first": ("backward", "heappush(ready, -node)", "heappush(ready, node)", "-heappop(ready)", "heappop(ready)"),
-    "a target runs": ("targets", "        if node in needed:\n", "        if node in needed or node in [one for one, _ in targets]:\n"),
-    "a target never runs": ("targets", "        if node in needed:\n", "        if node in needed and node not in [one for one, _ in targets]:\n"),
+    "first come, first served": (
+        "backward",
+        "heappush(ready, -node)",
+        "ready.append(-node)",
+        "heappop(ready)",
+        "ready.pop(0)",
+    ),
+    "a stack is as good": (
+        "backward",
+        "heappush(ready, -node)",
+        "ready.append(-node)",
+        "heappop(ready)",
+        "ready.pop()",
+    ),
+    "earlier calls run first": (
+        "backward",
+        "heappush(ready, -node)",
+        "heappush(ready, node)",
+        "-heappop(ready)",
+        "heappop(ready)",
+    ),
+    "a target runs": (
+        "targets",
+        "        if node in needed:\n",
+        "        if node in needed or node in [one for one, _ in targets]:\n",
+    ),
+    "a target never runs": (
+        "targets",
+        "        if node in needed:\n",
+        "        if node in needed and node not in [one for one, _ in targets]:\n",
+    ),
     "everything runs, whatever is asked for": ("targets", " if targets else set(left)", " and set(left)"),
     "a target's first gradient is caught": (
-        "targets", "        left[node] -= 1\n",
+        "targets",
+        "        left[node] -= 1\n",
         "        for place, target in enumerate(targets):\n"
         "            if target == (node, number) and caught[place] is None:\n"
         "                caught[place] = gradient\n"
         "        left[node] -= 1\n",
-        "                caught[place] = given[number]\n", "                pass\n",
+        "                caught[place] = given[number]\n",
+        "                pass\n",
     ),
-    "a target is asked for once": ("targets", "                caught[place] = given[number]\n", "                caught[place] = given[number]\n                break\n"),
-}  # fmt: skip
+    "a target is asked for once": (
+        "targets",
+        "                caught[place] = given[number]\n",
+        ("                caught[place] = given[number]\n                break\n"),
+    ),
+}

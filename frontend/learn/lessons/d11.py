@@ -180,10 +180,10 @@ class Tensor:
 '''
 
 HINTS = (
-    "One function for the three calls: is recording on, and does any input require grad? Then make the node; the result "
-    "requires grad. What `values` and `counter` are shared by is decided where the tensor is made.",
+    "One function for the three calls: is recording on, and does any input require grad? Then make the node; the "
+    "result requires grad. What `values` and `counter` are shared by is decided where the tensor is made.",
     "A write has an order: refuse, keep (copies of the old values), write `self.values[:] = ...`, count, and only "
-    "then save what the formula needs of the result. `x.mul_(x)` writes what was saved as `other`, too: an error later.",
+    "then save what the formula needs of the result. `x.mul_(x)` writes what `other` saved, too: an error later.",
     "mul's formula: [multiply(gradient, other.unpack()) if x wants, multiply(gradient, x.unpack()) if other wants]. In "
     "mul_ the second is a plain copy of the old values, of which no version is asked. A leaf's node adds to `.grad`.",
 )
@@ -273,12 +273,14 @@ def programs(st: Any, names: Any, backward: bool) -> Any:
     values = st.lists(st.sampled_from([1.0, 1.0, 2.0, -1.0, 0.5]), min_size=2, max_size=2)
     leaves = st.lists(st.tuples(values, st.booleans() if backward else st.just(False)), min_size=2, max_size=3)
     line = st.tuples(st.sampled_from(names), st.integers(0, 4), st.integers(0, 4))
-    return st.tuples(leaves, st.lists(line, min_size=1, max_size=6)).map(lambda drawn: program(*drawn, backward))
+    return st.tuples(leaves, st.lists(line, min_size=1, max_size=6)).map(
+        lambda drawn: program(drawn[0], drawn[1], backward)
+    )
 
 
 def program(leaves: Any, lines: Any, backward: bool) -> Any:
-    found = [("tensor", values, requires) for values, requires in leaves]
-    many, written, recording = len(leaves), False, True
+    found: list[Any] = [("tensor", values, requires) for values, requires in leaves]
+    many, recording = len(leaves), True
     for name, a, b in lines:
         if name == "recording":
             recording = not recording
@@ -343,7 +345,8 @@ def check_writes(student: Any, draw: Any) -> None:
     draw(test, examples=200, program=programs(st, names, backward=True))
     draw(
         short, examples=250, leaf=st.booleans(), other=st.booleans(), first=st.sampled_from(["mul", "add"]), keeps=kept,
-        two=st.sampled_from([(2, 1), (0, 2), (2, 0), (1, 2)]), way=ways, writes=write, no_grad=st.booleans(), end=st.integers(0, 4),
+        two=st.sampled_from([(2, 1), (0, 2), (2, 0), (1, 2)]), way=ways, writes=write,
+        no_grad=st.booleans(), end=st.integers(0, 4),
     )  # fmt: skip
 
 

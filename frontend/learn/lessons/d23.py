@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -279,8 +279,7 @@ def check_deep(student: Any, draw: Any) -> None:
                 raise Wrong(f"backward: {many} {what}\n{again}\nright   each node runs once")
             return [given[0]] * (width if node else 0)
 
-        add: Callable[[int, int], int] = int.__add__
-        arguments = ([(many, 0)], [1], edges, dict.fromkeys(edges, 1), run, lambda a, b: add(a, b), [(0, 0)])
+        arguments = ([(many, 0)], [1], edges, dict.fromkeys(edges, 1), run, lambda a, b: a + b, [(0, 0)])
         found = student("backward", *arguments)
         same(f"backward: {many} {what}, the gradient of the first", found, [width**many])
         if sum(runs.values()) != many:
