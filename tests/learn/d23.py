@@ -107,7 +107,7 @@ WRONG = {  # what is thought -> (part, what stands there, what stands there inst
         "counts",
         "    return found\n\n\ndef leading",
         "    ends = [edge[0] for node in edges for edge in edges[node] if edge]\n"
-        "    return {node: ends.count(node) + [one for one, _ in roots].count(node) for node in found}\n\n\ndef leading",
+        "    return {node: ends.count(node) + [a for a, _ in roots].count(node) for node in found}\n\n\ndef leading",
     ),
     "a root runs at once": (
         "backward",
