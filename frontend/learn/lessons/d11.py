@@ -304,7 +304,14 @@ def check_versions(student: Any, draw: Any) -> None:
     def test(program: Any) -> None:
         compare(student, program)
 
-    draw(test, examples=150, program=programs(draw.st, names, backward=False))
+    def short(many: int, way: str, again: bool) -> None:
+        """Writes, another tensor of the same values, and a write through it."""
+        lines = [("tensor", [2.0, 1.0], False), *[("add_", 0, 0)] * many, (way, 0), *[("tanh_", 1)] * again]
+        compare(student, lines)
+
+    st = draw.st
+    draw(test, examples=120, program=programs(st, names, backward=False))
+    draw(short, examples=20, many=st.integers(0, 2), way=st.sampled_from(["detach", "data"]), again=st.booleans())
 
 
 def check_gradients(student: Any, draw: Any) -> None:
@@ -320,7 +327,7 @@ def check_writes(student: Any, draw: Any) -> None:
     """An error where something was kept and written, and no error elsewhere; writes through .data are silent."""
     names = ["mul", "mul_", "add", "add_", "tanh", "tanh_", "detach", "data"]
     st = draw.st
-    kept = st.sampled_from(["mul", "tanh", "add", "tanh_"])
+    kept = st.sampled_from(["mul", "mul", "tanh", "add", "tanh_", "mul_"])
     ways = st.sampled_from(["", "detach", "data"])
     write = st.sampled_from(["mul_", "add_", "tanh_"])
 
@@ -332,11 +339,14 @@ def check_writes(student: Any, draw: Any) -> None:
     ) -> None:
         """A call that keeps something, a write, and backward of what the call gave."""
         lines: list[Any] = [("tensor", [2.0, 1.0], leaf), ("tensor", [1.0, 1.0], other)]
-        lines += [(first, 0, 1), (keeps, *two) if keeps in TWO else (keeps, 2), ("mul", 2, 1)]
+        lines += [
+            (first, 0, 1),
+            (keeps, *two) if keeps == "mul" else (keeps, 2, two[1])[: 3 if keeps in TWO else 2],
+            ("mul", 2, 1),
+        ]
         lines += [("recording", not no_grad)]
-        target = 5 if keeps == "tanh_" else end  # any tensor there is may be written
         many = 3 + (keeps in MAKES) + 1
-        target = target % many
+        target = end % many  # any tensor there is may be written
         lines += [(way, target)] if way else []
         one = many if way else target
         lines += [(writes, one, 1) if writes in TWO else (writes, one), ("recording", True)]
@@ -344,7 +354,7 @@ def check_writes(student: Any, draw: Any) -> None:
 
     draw(test, examples=200, program=programs(st, names, backward=True))
     draw(
-        short, examples=250, leaf=st.booleans(), other=st.booleans(), first=st.sampled_from(["mul", "add"]), keeps=kept,
+        short, examples=450, leaf=st.booleans(), other=st.booleans(), first=st.sampled_from(["mul", "add"]), keeps=kept,
         two=st.sampled_from([(2, 1), (0, 2), (2, 0), (1, 2)]), way=ways, writes=write,
         no_grad=st.booleans(), end=st.integers(0, 4),
     )  # fmt: skip

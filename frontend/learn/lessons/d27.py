@@ -88,7 +88,7 @@ def holds(program):
 '''
 
 HINTS = (
-    "`counted` is a simulation: a dict of counts, a list of those that have come down to zero, and a set of the living. "
+    "`counted` is a simulation: a dict of counts, a list of those that have come down to zero, and those alive. "
     "Draw the graph of `tanh(x) * y` with arrows, and count.",
     "An object's count is the number of arrows that lead to it, plus one for its name. Take the names away; what has "
     "zero dies, and its arrows go. A thing that holds itself never dies so.",
@@ -163,7 +163,8 @@ def by_library(program: Any, left: Any) -> set[str]:
     """The tensors, memories and nodes that live in the library when only tensors `left` have a name."""
     gc.disable()
     try:
-        weak, tensors = {}, []
+        weak: dict[str, Any] = {}
+        tensors: list[Any] = []
         for i, (name, *inputs) in enumerate(program):
             if inputs:
                 tensors.append(getattr(rd, name)(*(tensors[one] for one in inputs)))
