@@ -6,6 +6,7 @@ a part "swapped into the library" is a function here that asks the student over 
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -164,3 +165,12 @@ class Draw:
             raise Wrong(
                 "the same question gets different answers: does a function keep something between calls?"
             ) from None
+
+    def cases(self, make: Callable[[random.Random], Any], count: int = 1000) -> list[Any]:
+        """Returns `count` cases of make(random) without repetitions, the shortest first: the one that fails is told.
+
+        For questions that cost less than hypothesis needs to draw one, of which many are asked then.
+        """
+        generator = random.Random(self.seed)
+        made = {repr(case): case for case in (make(generator) for _ in range(count))}
+        return [made[text] for text in sorted(made, key=lambda text: (len(text), text))]
