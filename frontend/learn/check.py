@@ -141,7 +141,12 @@ class Draw:
         """Calls test(**drawn) for `examples` inputs and raises its failure with the smallest of them."""
         hypothesis = self.hypothesis
         health = list(hypothesis.HealthCheck)
-        options: dict[str, Any] = {"max_examples": examples, "deadline": None, "database": None}
+        options: dict[str, Any] = {
+            "max_examples": examples,
+            "deadline": None,
+            "database": None,
+            "report_multiple_bugs": False,
+        }
         phases = [hypothesis.Phase.generate, hypothesis.Phase.shrink]
         quiet = hypothesis.settings(**options, suppress_health_check=health, phases=phases, print_blob=False)
         try:

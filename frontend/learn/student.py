@@ -19,6 +19,7 @@ from .wire import Table
 
 CHILD = Path(__file__).with_name("child.py")
 MEGABYTES, SECONDS = 512, 20  # of memory and of its processor, for all of a part
+SHOWN = 600  # letters of a question at which the student's function raised
 PATIENCE, WAIT = 2.0, 20.0  # seconds of its processor, and by the clock, for one answer: machines may be busy
 PRELOADED = ("math", "itertools", "functools", "collections", "operator", "heapq", "bisect", "dataclasses", "typing")
 REACHES_AROUND = {
@@ -117,21 +118,30 @@ class Student:
 
     def __call__(self, name: str, *args: Any) -> Any:
         """The answer of the function. Raised for its errors, Missing where it is not written yet."""
-        return self.ask({"call": name}, args)
+        try:
+            return self.ask({"call": name}, args)
+        except Raised as error:
+            asked = f"{name}({', '.join(map(repr, args))})"
+            said = f"{asked if len(asked) < SHOWN else asked[:SHOWN] + ' ...'}\nyours   {error}\nright   no error"
+            raise Raised(said, error.kind, error.text) from None
 
     def ask(self, question: dict[str, Any], args: tuple[Any, ...]) -> Any:
         """Asks, and answers meanwhile, where a function of the checker's is called."""
         when = f"{question['call']} was called"
         self.send({**question, "args": self.table.encode(list(args))}, when)
         ours: Wrong | None = None
-        while "call" in (found := self.answer(when)):
-            try:
-                answer: dict[str, Any] = {"value": self.table.encode(self.asked(found, when))}
-            except Wrong as wrong:  # said when the student's function has ended, which may do as it likes about it
-                ours, answer = ours or wrong, {"raise": ["RuntimeError", "stopped"]}
-            except Exception as error:
-                answer = {"raise": [type(error).__name__, str(error)[:2000]]}
-            self.send(answer, when)
+        try:
+            while "call" in (found := self.answer(when)):
+                try:
+                    answer: dict[str, Any] = {"value": self.table.encode(self.asked(found, when))}
+                except Wrong as wrong:  # said when the student's function has ended, which may do as it likes about it
+                    ours, answer = ours or wrong, {"raise": ["RuntimeError", "stopped"]}
+                except Exception as error:
+                    answer = {"raise": [type(error).__name__, str(error)[:2000]]}
+                self.send(answer, when)
+        except (Raised, Missing):
+            if ours is None:
+                raise
         if ours:
             raise ours
         return found["value"]
