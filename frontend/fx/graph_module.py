@@ -213,6 +213,12 @@ class GraphModule(nn.Module):
         state = {key: value for key, value in vars(self).items() if key not in NOT_COPIED}
         return _restored, (type(self).__name__, state, self._graph)
 
+    def _repr_html_(self) -> str:
+        """Returns the picture of the graph, for notebooks."""
+        from .passes.graph_drawer import picture  # here: it draws graph modules
+
+        return picture(self)._repr_html_()
+
     def __str__(self) -> str:
         return "\n".join(
             [super().__str__(), self._code, "# To see more debug info, please use `graph_module.print_readable()`"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from redispatch.dispatch import Hop
 from redispatch.dispatch.inspection.trace import VIEWS
 
@@ -13,6 +15,11 @@ class Views:
         from .tables import page  # late: see above
 
         return page(root)
+
+    def step(self, root: Hop, number: int | None) -> Any:
+        from .slides import step  # late: see above
+
+        return step(root, number)
 
     def chrome(self, root: Hop) -> str:
         from .tables import chrome  # late: see above
