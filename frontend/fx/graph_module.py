@@ -24,6 +24,7 @@ from typing import Any
 from weakref import finalize
 
 from redispatch import nn
+from redispatch.dispatch.inspection.trace import VIEWS
 
 from .codegen import PythonCode, PyTreeCodeGen
 from .graph import Graph
@@ -215,9 +216,7 @@ class GraphModule(nn.Module):
 
     def _repr_html_(self) -> str:
         """Returns the picture of the graph, for notebooks."""
-        from .passes.graph_drawer import picture  # here: it draws graph modules
-
-        return picture(self)._repr_html_()
+        return VIEWS().graph(self)._repr_html_()
 
     def __str__(self) -> str:
         return "\n".join(
