@@ -10,6 +10,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from redispatch.kernels.engine.plain import has_llvm
+
 from .amp.by_device import cpu_amp as amp
 
 __all__ = [
@@ -118,6 +120,8 @@ stream = StreamContext
 @cache
 def get_capabilities() -> Mapping[str, Any]:
     """Returns the processor's architecture, and by PyTorch's names whether it has an instruction set."""
+    if not has_llvm():
+        return MappingProxyType({"architecture": platform.machine()})
     from llvmlite import binding  # here: it is loaded with the first kernel
 
     found = {

@@ -24,6 +24,7 @@ from threading import get_ident
 from typing import Any
 
 from redispatch.dispatch import STATE
+from redispatch.dispatch.inspection.trace import TASK
 from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.geometry import is_contiguous
 
@@ -48,6 +49,9 @@ def current_task() -> Task | None:
     """The innermost backward pass that runs in this thread, or None."""
     here = get_ident()
     return next((task for task in reversed(ACTIVE) if task.thread == here), None)
+
+
+TASK.fill(current_task)
 
 
 def run_backward(

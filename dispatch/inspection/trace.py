@@ -4,6 +4,7 @@
         a + b
     print(hops)
     hops.html("add.html")       # one page in which the way can be stepped through
+    hops.frames("slides")       # a picture of each step
 
 A hop is one step of the interpreter: an operator, the key at which it stopped, who answered by which rule and where
 that was registered. Where a mode or a class is asked in the place of a kernel, its handler is a hop, too. What a kernel
@@ -172,6 +173,7 @@ def users_line() -> str:
 
 # How traces become pages: an object with `page(hop)`, `chrome(hop)` and `notebook(hop)`; filled by the room that draws.
 VIEWS: Slot[Any] = Slot("how traces are shown")
+TASK: Slot[Callable[[], Any]] = Slot("which backward pass runs")  # filled by autograd's engine
 
 
 class Hop:
@@ -184,7 +186,7 @@ class Hop:
 
     __slots__ = (
         "op", "entry", "keyset", "handler", "key", "inputs", "output", "error", "start", "seconds", "children", "notes",
-        "parent", "seen", "state", "facts", "code", "called_at", "thread", "__weakref__",
+        "parent", "seen", "state", "facts", "code", "called_at", "thread", "backward", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -210,6 +212,7 @@ class Hop:
         self.code: Any = getattr(entry.kernel.function, "__code__", None) if entry is not None else None
         self.called_at = ""
         self.thread = 0
+        self.backward = False  # whether autograd's engine was at work
 
     # Recording --------------------------------------------------------------------------------------------------------
 
@@ -249,6 +252,7 @@ class Hop:
         state = STATE.get()
         child.state = self.seen.state(state)
         child.thread = get_ident()
+        child.backward = TASK()() is not None
         child.called_at = self._line()
         self.children.append(child)
         child.start = time.perf_counter()
@@ -353,6 +357,22 @@ class Hop:
         It holds the source of each kernel, the modes and keys at each hop, and the specialised code of each call.
         """
         return written(VIEWS().page(self), path)
+
+    def svg(self, step: int | None = None, theme: str = "light") -> str:
+        """A picture of one step, counted from 1 as on the page; by default of the one that reaches deepest.
+
+        Errors: IndexError for a step that there is not, ValueError for a theme other than "light" and "dark".
+        """
+        return VIEWS().step(self, step).svg(theme)
+
+    def frames(self, folder: str | os.PathLike[str], theme: str = "light") -> list[str]:
+        """Writes a picture of each step into a folder, for slides, and returns their paths."""
+        os.makedirs(folder, exist_ok=True)
+        count = 2 * sum(1 for _ in self.walk())
+        paths = [os.path.join(folder, f"step_{at:0{len(str(count))}}.svg") for at in range(1, count + 1)]
+        for at, path in enumerate(paths, 1):
+            written(self.svg(at, theme), path)
+        return paths
 
     def chrome(self, path: str | os.PathLike[str] | None = None) -> str:
         """The trace in the JSON format that Perfetto and chrome://tracing open; written to `path`, if any."""

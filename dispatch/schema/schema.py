@@ -434,6 +434,11 @@ def _quote(text: str) -> str:
 
 
 @frozen
+def fate_of(alias: AliasInfo | None) -> str:
+    """Returns the meaning of a mark such as `(a!)` in words."""
+    return "" if alias is None else "written" if alias.is_write else "its memory is shared"
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionSchema:
     """Name, overload, arguments and results of one operator. `str()` writes it in the schema language.
@@ -558,6 +563,16 @@ class FunctionSchema:
         return f"{self.qualified_name}({', '.join(parts)}) -> {self._returns_str()}"
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Returns the schema for notebooks, an argument a line, with its fate: written, or shared with a result."""
+        from html import escape  # here: few programs are notebooks
+
+        rows = [
+            f"<tr><td><code>{escape(str(one))}</code></td><td>{fate_of(one.alias_info)}</td></tr>"
+            for one in (*self.arguments, *self.returns)
+        ]
+        return f"<code>{escape(str(self))}</code><table>{''.join(rows)}</table>"
 
     def _returns_str(self) -> str:
         parts = [str(result) for result in self.returns] + ["..."] * self.is_varret

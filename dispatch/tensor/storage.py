@@ -17,7 +17,6 @@ grown again.
 from __future__ import annotations
 
 import gc
-import mmap
 import os
 import weakref
 from collections.abc import Iterator
@@ -389,7 +388,9 @@ def map_path(filename: Any, shared: bool | None = False, nbytes: int = 0) -> Unt
             os.ftruncate(handle, nbytes)
         elif nbytes > size:
             raise RuntimeError(f"file <{name}> size <{size}> is smaller than the required mapping size <{nbytes}>")
-        pages = mmap.mmap(handle, nbytes or size or 1, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+        from mmap import ACCESS_COPY, ACCESS_WRITE, mmap  # here, because a browser has no such memory
+
+        pages = mmap(handle, nbytes or size or 1, access=ACCESS_WRITE if shared else ACCESS_COPY)
     finally:
         os.close(handle)
     storage = UntypedStorage.of_array(np.frombuffer(pages, BYTE)[: nbytes or size], owner=pages)
@@ -420,7 +421,9 @@ def anonymous_file(nbytes: int) -> int:
 
 def map_file(storage: UntypedStorage, descriptor: int, nbytes: int) -> None:
     """Makes the first bytes of a file those of a storage, which from now on owns the descriptor."""
-    pages = mmap.mmap(descriptor, max(nbytes, 1))
+    from mmap import mmap  # here, because a browser has no such memory
+
+    pages = mmap(descriptor, max(nbytes, 1))
     storage.take(np.frombuffer(pages, BYTE)[:nbytes])
     storage.descriptor = descriptor
     storage._resizable = False

@@ -14,6 +14,7 @@ from redispatch._inductor import compile_fx_inner
 from redispatch._lazy.ts_backend import init
 from redispatch.dispatch.tensor import Tensor
 from redispatch.fx.graph_module import GraphModule
+from redispatch.kernels.engine.plain import has_llvm
 
 __path__: list[str] = []  # PyTorch's package, with the modules `common` and `debugging`: _moved.py
 
@@ -40,7 +41,9 @@ def aot_eager(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any
 
 
 def native(module: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
-    """Joint graphs, forward and backward, each compiled to loops."""
+    """Joint graphs, forward and backward, each compiled to loops; where there is no compiler, run as they are."""
+    if not has_llvm():
+        return aot_eager(module, examples)
     return or_plainly(aot_function(module.forward, compile_fx_inner, dynamic=module.meta.get("dynamic")), module)
 
 

@@ -24,6 +24,7 @@ from typing import Any
 from weakref import finalize
 
 from redispatch import nn
+from redispatch.dispatch.inspection.trace import VIEWS
 
 from .codegen import PythonCode, PyTreeCodeGen
 from .graph import Graph
@@ -212,6 +213,10 @@ class GraphModule(nn.Module):
     def __reduce__(self) -> Any:
         state = {key: value for key, value in vars(self).items() if key not in NOT_COPIED}
         return _restored, (type(self).__name__, state, self._graph)
+
+    def _repr_html_(self) -> str:
+        """Returns the picture of the graph, for notebooks."""
+        return VIEWS().graph(self)._repr_html_()
 
     def __str__(self) -> str:
         return "\n".join(

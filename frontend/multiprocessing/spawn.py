@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import multiprocessing.connection
 import signal
 import traceback
 from collections.abc import Callable, Sequence
@@ -67,8 +66,10 @@ class ProcessContext:
         Where one has failed the others are ended, those that stay after `grace_period` seconds by force. Errors:
         ProcessRaisedException, or ProcessExitedException where no error was sent.
         """
+        from multiprocessing.connection import wait  # here, because a browser has no processes
+
         failed = None
-        for sentinel in multiprocessing.connection.wait([*self._running], timeout):
+        for sentinel in wait([*self._running], timeout):
             index = self._running.pop(sentinel)
             self.processes[index].join()
             if failed is None and self.processes[index].exitcode != 0:

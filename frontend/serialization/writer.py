@@ -7,7 +7,6 @@ names of names.py are written by hand. For that the pickler has to be the one th
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import pickle
 import struct
@@ -131,7 +130,7 @@ class ArchiveReader:
                 f"load: the file is no zip archive ({problem}). It is damaged, or was written by PyTorch before 1.6: "
                 "such a file has to be loaded and saved again there"
             ) from None
-        self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
+        self._map = mapping(file) if mapped else None
         pickles = [name for name in self._zip.namelist() if name.count("/") == 1 and name.endswith("/data.pkl")]
         if len(pickles) != 1:
             raise RuntimeError("load: the archive holds no data.pkl: it was not written by save")
@@ -316,3 +315,10 @@ def data_reduced(x: Any, requires_grad: bool) -> tuple[Any, tuple[Any, ...]]:
         return names.rebuild_meta_tensor, (x._dtype, shape, stride, requires_grad)
     face = (type(x), x._dtype, shape, stride, x._offset, strided, x._device, requires_grad)
     return names.rebuild_wrapper, face
+
+
+def mapping(file: Any) -> Any:
+    """Returns a file as memory, into which writes are this process's own."""
+    from mmap import ACCESS_COPY, mmap  # here, because a browser has no such memory
+
+    return mmap(file.fileno(), 0, access=ACCESS_COPY)

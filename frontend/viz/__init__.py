@@ -8,8 +8,9 @@ from redispatch import _moved
 
 from .explanation import Explanation, explain
 from .graph_picture import GraphPicture, graph
+from .slides import Inline, keyset, modes, storages
 from .views import Views
 
-__all__ = ["Explanation", "GraphPicture", "Views", "explain", "graph"]
+__all__ = ["Explanation", "GraphPicture", "Inline", "Views", "explain", "graph", "keyset", "modes", "storages"]
 
 _moved.join(__name__)

@@ -6,6 +6,7 @@ Graphs of operators are drawn by the same code: frontend/fx/passes/graph_drawer.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from html import escape
@@ -130,6 +131,11 @@ def short_dtype(dtype: Any) -> str:
 FILLS = {"result": "#cfe8cf", "node": "#eeeeee", "leaf": "#cfe0f5", "more": "#ffffff"}
 FILLS |= {"constant": "#e8ddf5", "saved": "#ffd9a0", "again": "#fff2b3", "backward": "#f6d5d5"}
 CUT = "#c2273d"
+# On a dark ground: colour of a drawing -> what stands in its place. Text is 4.5 times as bright as its box, or more.
+DARK = {"#cfe8cf": "#1d4527", "#eeeeee": "#2b333d", "#cfe0f5": "#1d3557", "#ffffff": "#12161c", "#e8ddf5": "#3b2a55"}
+DARK |= {"#ffd9a0": "#5a3d10", "#fff2b3": "#4a4120", "#f6d5d5": "#4a1f27", CUT: "#ff8a97", "#444": "#c3ccd8"}
+DARK |= {"#555": "#b4bfcc", "#777": "#8a96a5", "#111": "#eef2f7"}
+THEMES = ("light", "dark")
 
 
 def dot(graph: Graph) -> str:
@@ -212,8 +218,10 @@ class Place:
     y: float = 0.0  # of the upper end
 
 
-def svg(graph: Graph) -> str:
-    """The drawing, as a document."""
+def svg(graph: Graph, theme: str = "light") -> str:
+    """The drawing, as a document, with text that can be selected. ValueError for a theme that there is not."""
+    if theme not in THEMES:
+        raise ValueError(f"a picture is {' or '.join(THEMES)}, not {theme!r}")
     places = [Place(row, box) for row, box in zip(rows_of(graph), graph.boxes, strict=True)]
     for place in places:
         place.width, place.height = room_for(place.box)
@@ -225,7 +233,9 @@ def svg(graph: Graph) -> str:
     height = max(p.y + p.height for row in rows for p in row) + LINE + 2 * MARGIN
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="11">',
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="11" fill="#111" role="img">',
+        f"<title>{escape(graph.name)}</title><desc>{escape(described(graph))}</desc>",
+        *(['<rect width="100%" height="100%" fill="#ffffff"/>'] if theme == "dark" else []),
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
         'markerUnits="userSpaceOnUse" orient="auto">'
         '<path d="M0,0 L8,4 L0,8 z" fill="#555"/></marker></defs>',
@@ -234,7 +244,14 @@ def svg(graph: Graph) -> str:
         f'<text x="{MARGIN:.0f}" y="{height - MARGIN:.0f}" fill="#555">{escape(graph.caption)}</text>',
         "</svg>",
     ]
-    return "\n".join(lines) + "\n"
+    drawing = "\n".join(lines) + "\n"
+    return drawing if theme == "light" else re.sub(r'(?<==")#[0-9a-f]+(?=")', lambda one: DARK[one[0]], drawing)
+
+
+def described(graph: Graph) -> str:
+    """The picture in words, for who does not see it."""
+    titles = [box.title for box in graph.boxes]
+    return f"{graph.caption}. " + "; ".join(f"{titles[start]} to {titles[end]}" for start, end in graph.arrows[:100])
 
 
 def rows_of(graph: Graph) -> list[int]:
@@ -405,8 +422,10 @@ class GraphPicture:
         """The graph as a Mermaid flowchart, which many Markdown pages draw."""
         return mermaid(self.graph)
 
-    def svg(self) -> str:
-        """A drawing: graphviz's where its package and program are installed, else one of our own."""
+    def svg(self, theme: str | None = None) -> str:
+        """A drawing: of our own in a theme, "light" or "dark"; without one graphviz's where that is installed."""
+        if theme is not None:
+            return svg(self.graph, theme)
         try:
             graphviz = importlib.import_module("graphviz")
         except ImportError:

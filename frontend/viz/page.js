@@ -119,6 +119,7 @@ function row(h, i) {
   if (h === current()) line.classList.add("now");
   if (h === current() && isLeaving()) line.classList.add("leaving");
   if (H.error[h] >= 0) line.classList.add("failed");
+  if (H.backward[h]) { line.classList.add("backward"); line.title = "called by backward()"; }
   line.append(element("span", "fold", end[h] > h + 1 && !found ? (folded[h] ? "▸" : "▾") : ""));
   if (beginsColumn(h) || found) {
     line.classList.add("begins");
@@ -322,6 +323,7 @@ function drawSentence() {
     if (H.error[h] >= 0) said.push(bold(who), plain(" raises "), bold(T.texts[H.error[h]]));
     else said.push(bold(who), plain(" is done and gives "), bold(outcomeOf(h)), plain(" back to "), bold(back));
     said.push(plain(`, after ${duration(H.time[h])}.`));
+    if (H.time[h] > 1e6 && firstOfKernel[H.kernel[h]] === h) said.push(element("span", "why", " It is the first call of this kernel here: that loads or compiles its loops, which later calls find ready."));
   } else if (isHandler(h)) {
     said.push(bold(kernel.name), plain(functionalityOf(key) === ABOVE ? " is asked before the dispatcher: " : " is asked: "),
       bold(key), plain(" gets "), bold(short(opOf(h))), plain(" and may do with it what it likes. "));
@@ -330,7 +332,23 @@ function drawSentence() {
       plain(". There "), bold(kernel.name), plain(" answers: "), plain(`${WHY[kernel.rule] ?? kernel.rule}. `));
     if (kernel.about) said.push(element("span", "why", kernel.about));
   }
+  if (H.backward[h]) said.push(element("span", "why", " Called by backward()."));
   fill($("sentence"), ...said);
+}
+
+// The user's own text, with the line from which this was called.
+const firstOfKernel = {};
+for (let h = N - 1; h >= 0; h--) firstOfKernel[H.kernel[h]] = h;
+
+function drawProgram() {
+  const title = $("program").querySelector("h2"), pre = $("program").querySelector("pre");
+  let first = current();
+  while (H.parent[first] >= 0) first = H.parent[first];
+  const [place] = (T.lines[H.at[first]] || "").split("\t"), cut = place.lastIndexOf(":");
+  const file = place.slice(0, cut), now = +place.slice(cut + 1), text = T.program[file];
+  fill(title, element("b", "", "The program"), ` ${place}${H.backward[first] ? ", in backward()" : ""}`);
+  if (text) drawCode(pre, text, 1, (n) => n === now ? "at" : "");
+  else noCode(pre, "the source of what called this is not known");
 }
 
 function drawValues() {
@@ -481,7 +499,7 @@ function go(to, keepHash) {
   $("position").textContent = `step ${(step + 1).toLocaleString()} of ${steps.length.toLocaleString()}`;
   if (!keepHash) history.replaceState(null, "", `#${step + 1}`);
   showInList(current());
-  drawSentence(); drawDiagram(); drawValues(); drawKeyset(); drawState(); drawSources();
+  drawSentence(); drawDiagram(); drawValues(); drawKeyset(); drawState(); drawProgram(); drawSources();
 }
 const over = () => go(isLeaving() ? step + 1 : leaving[current()]);
 const out = () => go(isLeaving() ? entering[current()] : H.parent[current()] >= 0 ? entering[H.parent[current()]] : 0);

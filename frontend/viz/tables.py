@@ -29,6 +29,7 @@ LONG = 400  # characters of an argument's text: a list of numbers can have a mil
 COLUMNS = (
     "parent", "op", "key", "kernel", "keyset", "call", "inputs", "output", "error", "state", "at", "start", "time",
     "thread",
+    "backward",
 )  # fmt: skip
 
 
@@ -68,6 +69,8 @@ class Tables:
         self._began = min((hop.start for hop in root.children), default=0.0)
         for _, hop in root.walk():
             self._add(hop)
+        files = dict.fromkeys(hop.called_at.rpartition(":")[0] for hop in root.children)
+        self.program = {short_place(file): "".join(linecache.getlines(file)) for file in files if file}
 
     def made(self) -> dict[str, Any]:
         """Everything, of lists, dicts, strings and numbers."""
@@ -77,6 +80,7 @@ class Tables:
             "order": every_key(),
             "functionalities": {key.name: key.functionality for key in DispatchKey if key.functionality},
             "hops": self.hops,
+            "program": self.program,
         }
 
     def _add(self, hop: Hop) -> None:
@@ -98,6 +102,7 @@ class Tables:
         hops["start"].append(round((hop.start - self._began) * 1e9))
         hops["time"].append(round(hop.seconds * 1e9))
         hops["thread"].append(hop.thread)
+        hops["backward"].append(int(hop.backward))
 
     # One thing of each table ------------------------------------------------------------------------------------------
 
@@ -253,12 +258,20 @@ def shortened(text: str) -> str:
 
 def page(root: Hop) -> str:
     """The page."""
-    title = ", ".join(dict.fromkeys(name_of(hop.op) for hop in root.children[:50])) or "nothing was called"
+    title = name_of_program(root)
     return filled(
         "page.html",
         title=escape(title if len(title) < 80 else f"{title[:79]}…"),
         tables=in_script(json.dumps(Tables(root).made(), separators=(",", ":"))),
     )
+
+
+def name_of_program(root: Hop) -> str:
+    """The file from which the first call came; where there is none, the operators."""
+    file = os.path.basename(next((hop.called_at.rpartition(":")[0] for hop in root.children), ""))
+    if file and not file.startswith("<"):
+        return file
+    return ", ".join(dict.fromkeys(name_of(hop.op) for hop in root.children[:50])) or "nothing was called"
 
 
 def stages_page(title: str, stages: Sequence[dict[str, Any]], unchanged: Sequence[str] = (), path: Any = None) -> str:

@@ -1,9 +1,10 @@
 """From a program to an entry point that Python calls directly.
 
 A program is translated here (`translate/`), or by numba if it has anything that is not known there (`lower.py`); the
-rest is done in `native.py`. An entry point is a C function for one signature. It trusts its arguments: an array of
-another dtype than the signature's is read as if it had the right one. So callers choose entries by dtype. A small
-kernel does not give up the GIL, which takes half as long as all else that a call does.
+rest is done in `native.py`; without LLVM the text runs as Python (`plain.py`). An entry point is a C function for one
+signature. It trusts its arguments: an array of another dtype than the signature's is read as if it had the right one.
+So callers choose entries by dtype. A small kernel does not give up the GIL, which takes half as long as all else that a
+call does.
 
 What was compiled once is loaded from disk (`cache.py`) without parsing or typing anything. Read next: `elementwise.py`.
 """
@@ -22,7 +23,7 @@ from weakref import WeakValueDictionary
 
 from redispatch.dispatch.tensor.operand import TARGET
 
-from . import cache, lower, native, translate
+from . import cache, lower, native, plain, translate
 from .program import Program
 
 Entry = Callable[..., Any]
@@ -109,15 +110,19 @@ class Kernel:
 def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
     program = kernel.program()
     main = program.compiled[-1]
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
-        return program.load()[main]  # type: ignore[return-value]  # the text defines `main` as a function
+    if not plain.can_compile():
+        return plain.entry(program, signature)
     quick = ["quick"] if kernel.one_program else []
     flags = ",".join([*sorted(kernel.fastmath), gil_word(kernel.nogil), "no runtime", *quick])
     key = cache.key(program.digest(), main, signature, flags)
     entry = kept(key, kernel.name)
     if entry is None:
         start = perf_counter()
-        code = native.packed(*_compile(kernel, program, signature), quick=kernel.one_program)
+        try:
+            code = native.packed(*_compile(kernel, program, signature), quick=kernel.one_program)
+        except ModuleNotFoundError as problem:  # numba, for what only it translates
+            plain.say_once(problem.name or "numba", problem)
+            return plain.entry(program, signature)
         _tell(kernel.name, perf_counter() - start)
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
         cache.store(key, code, kernel.name, header + program.text())

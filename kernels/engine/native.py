@@ -380,10 +380,13 @@ def outdated(payload: bytes) -> bool:
 
 
 def numba_version() -> str:
-    """The installed version, asked of the package's metadata, because importing numba takes 0.4 s."""
-    from importlib.metadata import version  # here, because it takes 10 ms, and few kernels are numba's
+    """The installed version, or none, asked of the package's metadata, because importing numba takes 0.4 s."""
+    from importlib.metadata import PackageNotFoundError, version  # here: it takes 10 ms, and few kernels are numba's
 
-    return version("numba")
+    try:
+        return version("numba")
+    except PackageNotFoundError:
+        return "none"
 
 
 class _Definition(ctypes.Structure):

@@ -94,7 +94,8 @@ def tables_of(text):
 
 
 def test_the_page_needs_nothing_from_elsewhere():
-    text = page(nested())
+    before, _, rest = page(nested()).partition('<script type="application/json" id="tables">')
+    text = before + rest.partition("</script>")[2]  # without the tables, which have the program's own words
     for word in ("http:", "https:", "src=", "@import", "url(", "fetch(", "XMLHttpRequest"):
         assert word not in text.replace("http://www.w3.org", ""), word
 
