@@ -99,6 +99,8 @@ def check(
                             part.check(student, Draw(seed))
                         except FORMS as problem:
                             name, answer = student.last
+                            if name is None:
+                                raise
                             shown = f"{answer!r:.200}"
                             raise Wrong(
                                 f"{name} is answered by something of another form: {shown} ({problem})"
@@ -156,9 +158,7 @@ class Draw:
             "report_multiple_bugs": False,
         }
         phases = [hypothesis.Phase.generate, hypothesis.Phase.shrink]
-        quiet = hypothesis.settings(
-            **options, suppress_health_check=health, phases=phases, print_blob=False, report_multiple_bugs=False
-        )
+        quiet = hypothesis.settings(**options, suppress_health_check=health, phases=phases, print_blob=False)
         try:
             hypothesis.seed(self.seed)(quiet(hypothesis.given(**strategies)(test)))()
         except hypothesis.errors.Flaky:

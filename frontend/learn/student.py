@@ -89,7 +89,7 @@ class Student:
         self.questions, self.answers, self.rest = theirs[1], ours[0], b""
         os.set_blocking(self.questions, False)
         self.printed: list[str] = []
-        self.last: tuple[str, Any] = ("nothing", None)  # that was called, and its answer
+        self.last: tuple[str | None, Any] = (None, None)  # that was called, and its answer
         self.table = Table(self.ask)
         self.table.made = {record.__name__: record for record in records}
         fields = {name: record._fields for name, record in self.table.made.items()}

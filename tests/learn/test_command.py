@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from html.parser import HTMLParser
+from threading import Timer
 
 from redispatch.__main__ import main
 from redispatch.learn import LESSONS
@@ -46,6 +47,8 @@ def test_a_file_that_is_watched_is_checked_again_when_it_is_saved(tmp_path):
     file.write_text(WRONG)
     command = [sys.executable, "-m", "redispatch", "learn", "watch", "D01"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    clock = Timer(120, process.kill)  # where the lines do not come
+    clock.start()
     try:
         read = iter(process.stdout.readline, "")
         assert any(line.startswith("wrong stops_at") for line in read)
@@ -56,6 +59,7 @@ def test_a_file_that_is_watched_is_checked_again_when_it_is_saved(tmp_path):
         process.stdout.read()
         assert process.wait(60) == 0
     finally:
+        clock.cancel()
         process.kill()
         process.stdout.close()
         process.wait()

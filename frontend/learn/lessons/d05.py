@@ -59,7 +59,6 @@ or Python numbers. sizes: those of the walk, outermost first. machine: functions
 
     machine.load(memory, address)     an element          machine.load4(memory, address)          4 neighbours, a list
     machine.store(memory, address, x)                     machine.store4(memory, address, xs)
-    machine.body(x, y, ...)           of one element      machine.body4(xs, ys, ...)              of 4, all of them lists
     machine.body(x, y, ...)           of one element      machine.body4(xs, ys, ...)              of 4, each a list
 Only the machine knows what the body computes. The letters of a layout are as in the text, one for each input.
 """
@@ -198,9 +197,9 @@ def case_of(rng: Any, loop: str = "") -> Any:
             continue  # overlaps otherwise: the library makes a copy before
         if rng.random() < 0.2:
             inputs[-1] = rng.randint(2, 9)
-        strides = tuple(tuple(one.strides) for one in arrays_of(out, inputs))
-        walk = geometry.plan(tuple(sizes), strides)
-        if walk.sizes.tolist() != sizes or walk.strides.tolist() != [s for one in strides for s in one]:
+        walked = tuple(tuple(one.strides) for one in arrays_of(out, inputs))
+        walk = geometry.plan(tuple(sizes), walked)
+        if walk.sizes.tolist() != sizes or walk.strides.tolist() != [s for one in walked for s in one]:
             continue
         if sizes == [1] and out.strides != [1]:
             continue
@@ -228,7 +227,7 @@ def right_choice(sizes: Any, out: Any, inputs: Any) -> tuple[str, str]:
     try:
         Probe("probe", body).run(operands[0], *operands[1:], dtype="float64")
     except Found as found:
-        return found.args  # type: ignore[return-value]  # two strings
+        return found.args
     raise AssertionError
 
 
@@ -268,9 +267,9 @@ def judge(question: str, memory: Memory, case: Any, spans: list[tuple[int, int]]
     inner = [n for lo, hi in spans for n in pieces(loop, lo, hi, sizes[-1])]
     fours = 0 if loop == "strided" else sum(n // 4 for n in inner)
     ones = sum(inner) - 4 * fours
-    yours = (memory.counts["body4"], memory.counts["body"])
-    if yours != (fours, ones):
-        raise Wrong(f"{question}\nyours   {yours[0]} calls of body4, {yours[1]} of body\nright   {fours} and {ones}")
+    calls = (memory.counts["body4"], memory.counts["body"])
+    if calls != (fours, ones):
+        raise Wrong(f"{question}\nyours   {calls[0]} calls of body4, {calls[1]} of body\nright   {fours} and {ones}")
     for how, one in zip(layout, inputs, strict=True):
         if how == "0" and memory.loads.get(one.memory, 0) != len(inner):
             raise Wrong(
