@@ -125,6 +125,7 @@ NO_FACTS = {
     "frontend/fx/experimental/sym_node.py": "operations of numbers that are symbols, under PyTorch's names",
     "frontend/fx/proxy.py": "Python's operators by their names",
     "frontend/jit": "TorchScript's own operators on numbers, and Python's operators by their names",
+    "frontend/learn/lessons": "the operators of which drawn programs are made",
     "frontend/masked": "a subclass says itself which operators it takes; PyTorch's module of that name publishes these",
     "frontend/functional.py": "PyTorch's module of that name, which publishes these",
     "frontend/nn/functional.py": "PyTorch's module of that name, which publishes these",

@@ -238,7 +238,7 @@ def check_choose(student: Any, draw: Any) -> None:
 
 
 def pieces(loop: str, lo: int, hi: int, inner: int) -> list[int]:
-    """How many elements each inner loop has."""
+    """The number of elements of each inner loop."""
     if loop == "flat":
         return [hi - lo] if hi > lo else []
     edges = [lo, *range(lo - lo % inner + inner, hi, inner), hi]

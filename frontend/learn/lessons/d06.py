@@ -229,7 +229,7 @@ def asked(student: Any, state: Any, name: str, given: Any, question: str) -> Any
 def check_result(
     student: Any, draw: Any, names: Any = ("new", "mul", "add", "clone", "view", "view", "view", "detach")
 ) -> None:
-    """What a call gives, or that it is refused: as the library does."""
+    """The result of a call, or that it is refused: as the library does."""
 
     def test(around: Any, name: str, kinds: Any) -> None:
         many = 0 if name == "new" else 2 if name in TWO else 1

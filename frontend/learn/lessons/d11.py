@@ -361,7 +361,7 @@ def check_writes(student: Any, draw: Any) -> None:
 
 
 def check_leaves(student: Any, draw: Any) -> None:
-    """Who may write what: leaves, under no_grad or not."""
+    """Checks writes to leaves, under no_grad or not."""
     names = ["mul_", "add_", "tanh_", "recording", "recording", "detach", "data", "mul"]
 
     def test(program: Any) -> None:

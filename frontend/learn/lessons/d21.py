@@ -179,7 +179,9 @@ def check_strides(student: Any, draw: Any) -> None:
 
 def check_types(student: Any, draw: Any) -> None:
     def make(rng: Any) -> Any:
-        one = lambda: rng.choice([True, 1, 1.5, 2j] + [Tensor(rng.choice([0, 2]), rng.choice(DTYPES))] * 8)  # noqa: E731
+        def one() -> Any:
+            return rng.choice([True, 1, 1.5, 2j] + [Tensor(rng.choice([0, 2]), rng.choice(DTYPES))] * 8)
+
         return [one() for _ in range(rng.randint(1, 3))]
 
     for operands in draw.cases(make, 2000):

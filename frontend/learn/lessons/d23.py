@@ -121,7 +121,7 @@ DEEP = 10_000
 
 
 class Gradient:
-    """What the student's engine sends: it can be added by `add` alone."""
+    """A gradient that the student's engine sends: it can be added by `add` alone."""
 
     def __init__(self, value: int) -> None:
         self.value = value

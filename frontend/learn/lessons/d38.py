@@ -202,7 +202,7 @@ def late_of(nodes: list[Any]) -> set[str]:
 
 
 def flaw(nodes: list[Any], results: list[str], gradients: list[str], chosen: set[str]) -> str:
-    """Why backward cannot compute the gradients from these values, or ""."""
+    """The reason why backward cannot compute the gradients from these values, or ""."""
     by_name, late = {one.name: one for one in nodes}, late_of(nodes)
     forward = leading_to(by_name, results)
     if unknown := chosen - set(by_name):
