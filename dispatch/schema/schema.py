@@ -433,12 +433,12 @@ def _quote(text: str) -> str:
 # --- The schema -------------------------------------------------------------------------------------------------------
 
 
-@frozen
 def fate_of(alias: AliasInfo | None) -> str:
     """Returns the meaning of a mark such as `(a!)` in words."""
     return "" if alias is None else "written" if alias.is_write else "its memory is shared"
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class FunctionSchema:
     """Name, overload, arguments and results of one operator. `str()` writes it in the schema language.
